@@ -32,11 +32,11 @@ impl ChangeReplies {
         self.0.clear();
     }
 
-    /// Replaces each of the replies by an error with the reason why the log could not be written.
-    /// The changes are in memory; they may or may not survive a restart.
+    /// Replaces each of the replies by an error: the log could not be written after the changes were
+    /// applied. The changes are in memory; they may or may not survive a restart.
     pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
         let mut error = Vec::new();
-        Reply::error(server::no_log(why)).encode(protocol, &mut error);
+        Reply::error(server::uncertain(why)).encode(protocol, &mut error);
         let before = std::mem::take(output);
         let mut at = 0;
         for (range, commands) in self.0.drain(..) {
@@ -60,7 +60,7 @@ mod tests {
         replies.push(11..15, 1);
         replies.push(22..26, 1);
         replies.replace_by_error("full", Protocol::Resp2, &mut output);
-        let error = format!("-{}\r\n", server::no_log("full"));
+        let error = format!("-{}\r\n", server::uncertain("full"));
         let expected = format!("+PONG\r\n{error}{error}$1\r\na\r\n{error}");
         assert_eq!(String::from_utf8(output).unwrap(), expected);
         assert!(replies.is_empty());

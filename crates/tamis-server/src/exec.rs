@@ -23,6 +23,7 @@ use crate::handlers::write_log::{MAX_IMAGE_BYTES, image_bytes};
 use crate::handlers::{read_keys, run_server_command_at_once, write_keys};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
+use crate::session::checks::logged_bytes;
 use crate::transaction::Watched;
 use crate::users::{Denied, User};
 use decode_ahead::{MAX_DECODED_BYTES, decode_each};
@@ -181,11 +182,14 @@ const LEAST_REPLY_BYTES: u64 = 1 << 20;
 /// replies to short commands are not rejected.
 const LEAST_KEPT_BYTES: u64 = 16 << 20;
 
-/// Checks that the commands of a transaction may change data now.
+/// Checks that the commands of a transaction may change data now. Together they are one frame of
+/// the log.
 fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply> {
     let config = session.server.config();
+    let changes = prepared.iter().filter(|(command, _)| command.may_change());
+    let bytes = changes.map(|(_, argv)| logged_bytes(argv)).sum();
     for command in &prepared.distinct {
-        session.check_change(command, &config).map_err(|why| server::discarded(&why))?;
+        session.check_change(command, bytes, &config).map_err(|why| server::discarded(&why))?;
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ fn of_server(out: &mut Exposition, shared: &SharedState) {
     }
     let Some(durable) = &shared.durable else { return };
     out.one("tamis_log_bytes", "Length of the current log, in bytes.", durable.log_bytes());
-    let failed = u8::from(durable.log.failure().is_some());
+    let failed = u8::from(shared.log_failure().is_some());
     out.one(
         "tamis_log_failed",
         "1 while changes are rejected because the log cannot be written.",

@@ -1,6 +1,6 @@
 //! The state of a client between commands.
 
-mod checks;
+pub(crate) mod checks;
 pub(crate) mod key_commands;
 mod login;
 

@@ -54,6 +54,9 @@ pub(crate) struct SharedState {
 /// A reply up to this length is not checked against `maxmemory`.
 const SHORT_REPLY_BYTES: u64 = 256 << 10;
 
+/// The size of a short change in the log, in bytes.
+const SHORT_CHANGE_BYTES: u64 = 16 << 10;
+
 /// The number of large values that may be copied at a time. Further copies wait.
 const COPIES: usize = 2;
 
@@ -249,9 +252,21 @@ impl SharedState {
         left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
     }
 
-    /// Returns why changes cannot be logged at the moment, if they cannot.
+    /// Tests whether a change of at most `bytes` bytes can be logged, before it is applied.
+    ///
+    /// # Errors
+    ///
+    /// The error of a command that changes nothing, because the log cannot be written.
+    pub fn admit_change(&self, bytes: u64) -> Result<(), String> {
+        match &self.durable {
+            Some(durable) => durable.log.admit(bytes).map_err(|why| server::no_log(&why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns why a short change cannot be logged at the moment, if it cannot.
     pub fn log_failure(&self) -> Option<String> {
-        self.durable.as_ref()?.log.failure()
+        self.durable.as_ref()?.log.admit(SHORT_CHANGE_BYTES).err()
     }
 
     pub fn stop(&self) {

@@ -180,3 +180,12 @@ pub fn max_clients(fitting: usize) -> Reply {
 pub fn no_log(why: &str) -> String {
     format!("MISCONF the log cannot be written, so writes are refused: {why}")
 }
+
+/// The error of a command that changed a value before the log could not be written.
+#[must_use]
+pub fn uncertain(why: &str) -> String {
+    format!(
+        "UNCERTAIN the log could not be written after this command changed a value: the change may \
+         be lost at a restart: {why}"
+    )
+}

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::clock::now_millis;
 use crate::handlers::write_log;
 use crate::session::Session;
+use crate::session::checks::logged_bytes;
 use crate::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
 
 /// Copies a value. A separate thread copies a large one under a lease, while other commands run.
@@ -30,7 +31,7 @@ pub(super) async fn copy_in_background(
     if is_large {
         permit = Some(server.copies.acquire().await.expect("it is never closed"));
         // Other commands may have used memory in the meantime.
-        session.check_change(command, &server.config()).map_err(Reply::error)?;
+        session.check_change(command, 0, &server.config()).map_err(Reply::error)?;
         hold = Some(server.reserve_memory(bytes).ok_or(Reply::error(server::MEMORY))?);
         let (server, key, now) = (session.server.clone(), argv[1].to_vec(), now_millis());
         let copying =
@@ -38,11 +39,9 @@ pub(super) async fn copy_in_background(
         copied = copying.await.map_err(|_| Reply::error(server::NOT_COPIED))?;
     }
     let alone = server.keyspace.exclusive_to_change(|key| call.may_access(key)).await;
-    session.check_change(command, &server.config()).map_err(Reply::error)?;
+    session.check_change(command, logged_bytes(argv), &server.config()).map_err(Reply::error)?;
     let call = call.at(now_millis());
-    if let Some(refusal) = write_log::must_wait(&server, WriteKeys::Copy, call, &alone) {
-        return Err(refusal);
-    }
+    write_log::admit(&server, WriteKeys::Copy, call, &alone)?;
     // From here on, the keyspace counts the memory of the copy.
     drop(hold);
     let done = copy(argv, &call.env, &alone, copied, server.memory_left()).into();

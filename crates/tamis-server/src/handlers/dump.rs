@@ -8,10 +8,11 @@ use tamis_resp::Reply;
 use crate::call::Call;
 use crate::clock::now_millis;
 use crate::decoding::{Decoded, decode};
-use crate::handlers::write_log;
+use crate::handlers::write_log::{self, IMAGE_HEAD_BYTES};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
+use crate::session::checks::logged_bytes;
 use crate::shared_state::SharedState;
 use crate::write_keys::restore::{RestoreOptions, restore_refusal};
 
@@ -87,7 +88,7 @@ pub(super) async fn restore_in_background(
     let decoded = decode(&server, call).await.expect("it has a payload");
     let decoded = decoded.map_err(NotDecoded::into_reply)?;
     let alone = server.keyspace.exclusive_to_change(|leased| leased == call.argv[1]).await;
-    session.check_change(call.command, &server.config()).map_err(Reply::error)?;
+    session.check_change(call.command, 0, &server.config()).map_err(Reply::error)?;
     restore_decoded(&server, call.at(now_millis()), &alone, Ok(decoded))
 }
 
@@ -107,6 +108,9 @@ pub(crate) fn restore_decoded(
     if !server.has_memory_for(Some(&value)) {
         return Err(Reply::error(server::MEMORY));
     }
+    // The log gets the image of the value, which takes about as much as the value or its payload.
+    let bytes = value.heap_bytes() + IMAGE_HEAD_BYTES + logged_bytes(call.argv);
+    server.admit_change(bytes).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
     Ok(done.reply)

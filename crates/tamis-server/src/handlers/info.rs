@@ -125,7 +125,7 @@ fn write_section(
             let in_progress = u8::from(durable.is_saving());
             let status_of = |has_failed| if has_failed { "err" } else { "ok" };
             let status = status_of(saves.has_failed);
-            let log_status = status_of(durable.log.failure().is_some());
+            let log_status = status_of(server.log_failure().is_some());
             let unsaved = stats.saves.changes_since(server.keyspace.changes());
             line("rdb_changes_since_last_save", &unsaved)?;
             line("rdb_bgsave_in_progress", &in_progress)?;

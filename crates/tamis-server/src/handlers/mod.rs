@@ -150,7 +150,7 @@ pub(crate) fn write_keys(
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
 ) -> Reply {
-    if let Some(refusal) = write_log::must_wait(server, handler, call, keys) {
+    if let Err(refusal) = write_log::admit(server, handler, call, keys) {
         return refusal;
     }
     let done = write(handler, call.argv, &call.env, keys, Some(server.memory_left()));

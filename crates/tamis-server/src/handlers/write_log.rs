@@ -7,6 +7,7 @@ use tamis_resp::Reply;
 use crate::call::Call;
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
+use crate::session::checks::logged_bytes;
 use crate::shared_state::SharedState;
 use crate::write_keys::outcome::WriteOutcome;
 use crate::write_keys::sets;
@@ -26,9 +27,9 @@ pub(crate) fn log(
         (WriteKeys::Delete, _) => {
             server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), &env);
         }
-        (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
         // A later version may read the payload of a client in another way.
         (WriteKeys::Restore, _) => log_image(durable, argv[1], None, &env, keys),
+        (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
         (_, Some((written, removed))) if durable.is_saving() => {
             log_image(durable, written, removed, &env, keys);
         }
@@ -74,20 +75,35 @@ fn log_image(
 /// is written to the log.
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Returns the error reply if a command must wait until the running snapshot is saved.
-pub(crate) fn must_wait(
+/// Tests whether the images that a command writes to the log can be logged.
+///
+/// # Errors
+///
+/// The error reply if the command must wait until the running snapshot is saved, or if the log has
+/// no space for the images.
+pub(crate) fn admit(
     server: &SharedState,
     handler: WriteKeys,
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
-) -> Option<Reply> {
-    let durable = server.durable.as_ref().filter(|durable| durable.is_saving())?;
+) -> Result<(), Reply> {
+    let Some(durable) = server.durable.as_ref().filter(|durable| durable.is_saving()) else {
+        return Ok(());
+    };
     // A transaction is one frame of the log.
     let group_bytes = durable.log.group_bytes().unwrap_or(0) as u64;
     let bytes = image_bytes(handler, call, keys);
-    (bytes > 0 && bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES)
-        .then(|| Reply::error(server::LARGE_WHILE_SAVING))
+    if bytes == 0 {
+        return Ok(());
+    }
+    if bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES {
+        return Err(Reply::error(server::LARGE_WHILE_SAVING));
+    }
+    server.admit_change(bytes + IMAGE_HEAD_BYTES + logged_bytes(call.argv)).map_err(Reply::error)
 }
+
+/// An upper bound of the bytes of an image that are not in the memory of its value.
+pub(crate) const IMAGE_HEAD_BYTES: u64 = 4096;
 
 /// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is
 /// saved.

@@ -35,7 +35,7 @@ pub(super) fn overview(console: &Console) -> Json {
     let totals = console.sampler.totals();
     let log = shared.durable.as_ref().map(|durable| {
         json!({
-            "error": durable.log.failure(),
+            "error": shared.log_failure(),
             "bytes": durable.log_bytes(),
             "is_saving": durable.is_saving(),
             "saved_millis": durable.last_save_millis.load(Ordering::Relaxed),

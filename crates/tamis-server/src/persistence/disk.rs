@@ -65,6 +65,11 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Truncates or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// Reserves disk space for bytes from an offset on, which may be beyond the end of the file. The
+    /// length of the file does not change. [`io::ErrorKind::Unsupported`] means that the file system
+    /// cannot do it.
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()>;
+
     /// Makes the file's bytes and length durable.
     fn sync(&self) -> io::Result<()>;
 
@@ -132,6 +137,18 @@ impl DiskFile for File {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let reserve = || fallocate(self, FallocateFlags::KEEP_SIZE, offset, len);
+        Ok(rustix::io::retry_on_intr(reserve)?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn reserve(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn sync(&self) -> io::Result<()> {

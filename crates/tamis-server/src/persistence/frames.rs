@@ -172,7 +172,7 @@ mod tests {
 
     /// Creates a log that begins at position 0.
     fn empty_log() -> LogFile {
-        LogFile::begin(&SimDisk::default(), 0, 0, 0, 99).unwrap()
+        LogFile::begin(&SimDisk::default(), 0, 0, 0, 0, 99).unwrap()
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_start_of_a_log_with_a_damaged_header_is_found() {
-        let mut log = LogFile::begin(&SimDisk::default(), 1, 700, 0, 99).unwrap();
+        let mut log = LogFile::begin(&SimDisk::default(), 1, 700, 0, 0, 99).unwrap();
         let mut bytes = Vec::new();
         for _ in 0..2 {
             let seed = log.seed(700 + bytes.len() as u64);

@@ -168,7 +168,11 @@ impl Log {
             let inner = self.core.inner.lock();
             (inner.file.clone(), inner.state.synced)
         };
-        let recorded = file.record_synced(end).and_then(|()| file.file.sync());
+        let recorded = file.record_synced(end).and_then(|()| {
+            // Frees the space that is reserved behind the last frame.
+            file.file.set_len(file.offset_of(end))?;
+            file.file.sync()
+        });
         recorded.map_err(|error| without_code(&error))
     }
 }
@@ -225,7 +229,7 @@ mod tests {
     fn a_group_ends_even_if_a_command_of_it_panics() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(OsDisk(dir.path().to_owned()));
-        let file = LogFile::begin(&*disk, 1, 0, 0, 99).unwrap();
+        let file = LogFile::begin(&*disk, 1, 0, 0, 0, 99).unwrap();
         let log = Log::start(disk, file, 0, FsyncPolicy::Always).unwrap();
         let run = || {
             let _group = log.begin_group();

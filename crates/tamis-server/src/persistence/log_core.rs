@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::persistence::disk::Disk;
 use crate::persistence::log_file::{BeginError, LogFile};
 use crate::persistence::manifest::record_newest;
-use crate::persistence::state::{FileJob, FsyncPolicy, LogState};
+use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Refusal};
 use crate::system_error::without_code;
 
 /// The log without its thread. The model test calls its steps in every order.
@@ -48,6 +48,9 @@ pub(super) struct SyncJob {
 
 /// How often the log thread checks for work without being woken.
 pub(super) const IDLE: Duration = Duration::from_millis(100);
+
+/// How much disk space the log reserves at a time, in bytes, if the disk has it.
+const AHEAD_BYTES: u64 = 1 << 20;
 
 /// How long the log thread waits after an error.
 const RETRY: Duration = Duration::from_millis(200);
@@ -105,6 +108,35 @@ impl LogCore {
         self.with(|state| state.failure().map(str::to_owned))
     }
 
+    /// Tests whether a change of at most `bytes` bytes can be logged, and reserves disk space for it.
+    /// The caller has not applied the change yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the change cannot be logged.
+    pub fn admit(&self, bytes: u64) -> Result<(), String> {
+        loop {
+            let (file, from, to) = {
+                let inner = self.inner.lock();
+                match inner.state.admit(bytes) {
+                    Ok(()) => return Ok(()),
+                    Err(Refusal::Failed(error)) => return Err(error),
+                    Err(Refusal::Space(to)) => (inner.file.clone(), inner.state.reserved, to),
+                }
+            };
+            let reserve = |to: u64| file.reserve(from, to).map(|()| to);
+            let reserved = match reserve(to.saturating_add(AHEAD_BYTES)).or_else(|_| reserve(to)) {
+                Ok(reserved) => reserved,
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => u64::MAX,
+                Err(error) => return Err(without_code(&error)),
+            };
+            let mut inner = self.inner.lock();
+            if Arc::ptr_eq(&inner.file, &file) {
+                inner.state.reserved = inner.state.reserved.max(reserved);
+            }
+        }
+    }
+
     /// Starts a rotation: the log continues in another file. Returns the number and the start
     /// position of that file. The caller has exclusive access to the keys, so that no command is
     /// half done, and then waits until the rotation has ended.
@@ -140,15 +172,15 @@ impl LogCore {
                 let result = result.map_err(|error| without_code(&error));
                 self.note(|inner| inner.state.wrote(bytes, result, now_millis));
             }
-            FileJob::Switch { number, position, synced } => {
+            FileJob::Switch { number, position, synced, reserved } => {
                 // Frames after the position are already encoded with this secret.
                 let secret = file.secret;
-                let begun = LogFile::begin(&*self.disk, number, position, synced, secret);
+                let begun = LogFile::begin(&*self.disk, number, position, synced, reserved, secret);
                 self.note(|inner| match begun {
                     Ok(file) => {
                         let ended = std::mem::replace(&mut inner.file, Arc::new(file));
                         inner.ended.push(ended);
-                        inner.state.switched();
+                        inner.state.switched(reserved);
                     }
                     Err(BeginError { error, may_exist }) => {
                         inner.state.not_switched(without_code(&error), may_exist);

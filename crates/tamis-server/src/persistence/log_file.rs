@@ -63,7 +63,8 @@ pub(super) enum Header {
 
 impl LogFile {
     /// Creates a log that begins at position `began` of a stream that is durable up to `synced`.
-    /// The file gets its final name after its header is written. Neither is durable yet.
+    /// The file gets its final name after its header is written. Neither is durable yet. The file has
+    /// disk space up to position `reserved`; the log reserves none if that is `u64::MAX`.
     ///
     /// # Errors
     ///
@@ -73,6 +74,7 @@ impl LogFile {
         number: u64,
         began: u64,
         synced: u64,
+        reserved: u64,
         secret: u64,
     ) -> Result<Self, BeginError> {
         let path = path(disk, number);
@@ -90,6 +92,9 @@ impl LogFile {
             let mut bytes = header::encode(&KIND, began, secret);
             bytes.extend([header::field(synced, SYNCED_SEED); 2].as_flattened());
             file.write_all_at(&bytes, 0)?;
+            if reserved > began && reserved < u64::MAX {
+                file.reserve(HEADER_BYTES as u64, reserved - began)?;
+            }
             Ok(file)
         };
         let file = create().map_err(|error| {
@@ -143,6 +148,12 @@ impl LogFile {
     /// Returns the seed for the checks of the frame at a position.
     pub fn seed(&self, position: u64) -> u64 {
         position ^ self.secret
+    }
+
+    /// Reserves disk space for the frames between two positions of the stream.
+    pub fn reserve(&self, from: u64, to: u64) -> io::Result<()> {
+        let from = from.max(self.began);
+        self.file.reserve(self.offset_of(from), to.saturating_sub(from).max(1))
     }
 
     /// Returns the length of the frames in the file, in bytes.

@@ -100,7 +100,7 @@ pub(super) fn begin_durable(
     position: u64,
 ) -> Result<LogFile, BeginError> {
     let secret = new_secret().map_err(|error| BeginError { error, may_exist: false })?;
-    let log = LogFile::begin(disk, number, position, position, secret)?;
+    let log = LogFile::begin(disk, number, position, position, position, secret)?;
     let synced = log.file.sync().and_then(|()| disk.sync_dir(disk.dir()));
     synced.map_err(|error| BeginError { error, may_exist: true })?;
     Ok(log)

@@ -390,6 +390,10 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
+    fn reserve(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.0.lock();
         let result = state.step();

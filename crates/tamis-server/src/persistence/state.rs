@@ -14,6 +14,10 @@
 //! writes the bytes up to this position, and the next file job switches files. Bytes before the
 //! position are always in the old file and bytes after it in the new one.
 //!
+//! **Space.** A change that cannot be logged must not be applied. So the driver reserves disk space
+//! for its frame first ([`LogState::admit`]). A write into reserved space does not fail because the
+//! disk is full. Every file has space up to the same position as the one before it.
+//!
 //! **Groups.** The records of a transaction are kept apart until it ends, and then become one
 //! frame. So there is never a part of a frame between `written` and `end`.
 
@@ -49,6 +53,9 @@ pub(super) struct LogState {
     /// The position after the last frame.
     pub end: u64,
     written: u64,
+    /// The position up to which the current file has disk space. `u64::MAX` if the file system
+    /// cannot reserve any.
+    pub reserved: u64,
     /// The position up to which the stream is durable.
     pub synced: u64,
     /// The records of the open group.
@@ -84,25 +91,49 @@ pub(super) struct LogState {
     pub is_closing: bool,
 }
 
+/// Why a change cannot be logged now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The log cannot be written, for this reason.
+    Failed(String),
+    /// There is no disk space up to this position yet.
+    Space(u64),
+}
+
 /// Work on the current file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileJob {
     /// Write these bytes at this position.
     Write { position: u64, bytes: Vec<u8> },
-    /// Continue in the file with this number, which begins at this position. The stream is durable
-    /// up to `synced`.
-    Switch { number: u64, position: u64, synced: u64 },
+    /// Continue in the file with this number, which begins at this position and has disk space up to
+    /// `reserved`. The stream is durable up to `synced`.
+    Switch { number: u64, position: u64, synced: u64, reserved: u64 },
 }
 
 impl LogState {
     /// Continues a stream that is durable up to `end`.
     pub fn new(end: u64, sync: FsyncPolicy) -> Self {
-        Self { sync, end, written: end, synced: end, ..Self::default() }
+        Self { sync, end, written: end, reserved: end, synced: end, ..Self::default() }
     }
 
     /// Tests whether the stream is durable up to a position, and so is the current file.
     pub fn is_durable(&self, position: u64) -> bool {
         self.synced >= position && !self.is_file_new
+    }
+
+    /// Tests whether a change of at most `bytes` bytes can be logged. If not, returns the position up
+    /// to which disk space must be reserved first.
+    ///
+    /// # Errors
+    ///
+    /// Returns why no change can be logged now.
+    pub fn admit(&self, bytes: u64) -> Result<(), Refusal> {
+        if let Some(error) = self.failure() {
+            return Err(Refusal::Failed(error.to_owned()));
+        }
+        let group = self.group_bytes().unwrap_or(0) as u64 + OTHERS_BYTES;
+        let end = self.end.saturating_add(bytes).saturating_add(group);
+        if end <= self.reserved { Ok(()) } else { Err(Refusal::Space(end)) }
     }
 
     /// Appends the records that `encode` writes, as a frame or to the open group.
@@ -175,7 +206,8 @@ impl LogState {
         }
         let job = match self.rotation {
             Some((position, number)) if position == self.written => {
-                FileJob::Switch { number, position, synced: self.synced }
+                let (synced, reserved) = (self.synced, self.reserved);
+                FileJob::Switch { number, position, synced, reserved }
             }
             rotation => {
                 let limit = rotation.map_or(self.end, |(position, _)| position);
@@ -216,8 +248,9 @@ impl LogState {
         }
     }
 
-    /// Reports that the file was switched.
-    pub fn switched(&mut self) {
+    /// Reports that the file was switched. The new file has disk space up to `reserved`.
+    pub fn switched(&mut self, reserved: u64) {
+        self.reserved = self.reserved.min(reserved);
         self.is_writing = false;
         self.is_file_new = true;
         self.rotation = None;
@@ -293,6 +326,9 @@ impl LogState {
     }
 }
 
+/// Disk space for the changes of other connections, which are admitted at the same time, in bytes.
+const OTHERS_BYTES: u64 = 64 << 10;
+
 /// A buffer up to this capacity is reused for the next frames.
 const KEEP_BYTES: usize = 1 << 20;
 
@@ -320,10 +356,10 @@ mod tests {
         let between = state.rotate(1).unwrap();
         state.append(|out| out.extend(b"after"));
         assert_eq!(write(&mut state), (100, (between - 100) as usize));
-        let switch = FileJob::Switch { number: 1, position: between, synced: 100 };
+        let switch = FileJob::Switch { number: 1, position: between, synced: 100, reserved: 100 };
         assert_eq!(state.next_file_job(), Some(switch));
         assert_eq!(state.next_file_job(), None, "one at a time");
-        state.switched();
+        state.switched(100);
         assert_eq!(write(&mut state), (between, (state.end - between) as usize));
     }
 
@@ -339,7 +375,7 @@ mod tests {
         state.end_group();
         write(&mut state);
         assert!(matches!(state.next_file_job(), Some(FileJob::Switch { .. })));
-        state.switched();
+        state.switched(0);
         let (position, len) = write(&mut state);
         assert_eq!((position, len), (between, frame::HEADER_BYTES + 6));
     }
@@ -356,6 +392,23 @@ mod tests {
         assert_eq!(state.readiness(&mut needs, false, 0), Readiness::Ready);
         assert_eq!(write(&mut state), (0, state.end as usize));
         assert_eq!(state.failure(), None);
+    }
+
+    #[test]
+    fn a_change_is_admitted_only_within_the_reserved_space() {
+        let mut state = LogState::new(100, FsyncPolicy::EverySecond);
+        let Err(Refusal::Space(to)) = state.admit(1000) else { panic!("nothing is reserved") };
+        assert_eq!(to, 1100 + OTHERS_BYTES);
+        state.reserved = to;
+        assert_eq!(state.admit(1000), Ok(()));
+        assert_eq!(state.admit(1001), Err(Refusal::Space(to + 1)));
+        assert_eq!(state.admit(u64::MAX), Err(Refusal::Space(u64::MAX)));
+        state.switched(50);
+        assert!(matches!(state.admit(0), Err(Refusal::Space(_))), "the new file has less");
+        state.reserved = u64::MAX;
+        assert_eq!(state.admit(u64::MAX), Ok(()));
+        state.gone = Some("gone".to_owned());
+        assert_eq!(state.admit(0), Err(Refusal::Failed("gone".to_owned())));
     }
 
     #[test]

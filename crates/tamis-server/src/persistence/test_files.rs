@@ -10,7 +10,7 @@ use crate::persistence::snapshot::writer::SnapshotWriter;
 
 /// Writes a log of changes that set one key each; returns the log and its end position.
 pub(super) fn write_log(disk: &SimDisk, number: u64, began: u64, keys: &[&str]) -> (LogFile, u64) {
-    let log = LogFile::begin(disk, number, began, 0, 99).unwrap();
+    let log = LogFile::begin(disk, number, began, 0, 0, 99).unwrap();
     let mut bytes = Vec::new();
     for key in keys {
         let record = Record::Command { now_millis: 0, argv: vec![b"SET", key.as_bytes(), b"1"] };

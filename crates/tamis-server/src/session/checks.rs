@@ -12,6 +12,12 @@ use crate::users::{AclLogEntry, Denied};
 /// The memory of a new key beside its bytes and its value, with a margin.
 const KEY_BYTES: u64 = 256;
 
+/// Returns an upper bound of the bytes that a command writes to the log: its words, or the hashes
+/// of its items, with their lengths, and the parameters of the filter that it creates.
+pub(crate) fn logged_bytes(argv: Argv<'_>) -> u64 {
+    512 + argv.iter().map(|word| word.len() as u64 + 32).sum::<u64>()
+}
+
 impl Session {
     /// Returns an error reply if the command may not run now.
     pub fn check(
@@ -35,7 +41,9 @@ impl Session {
             });
         }
         check_subcommand(command, argv)?;
-        self.check_change(command, config).map_err(Reply::error)?;
+        // A queued command changes nothing yet.
+        let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(argv) };
+        self.check_change(command, bytes, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
             // An upper bound: a string takes as much memory as its argument, an item takes less,
             // and the key may be new.
@@ -76,18 +84,20 @@ impl Session {
         self.server.users.log.push(refused, self.server.config().max_refusals);
     }
 
-    /// Returns an error if a command may not change a value now.
-    pub fn check_change(&self, command: &Command, config: &Config) -> Result<(), String> {
+    /// Returns an error if a command may not change a value now. `bytes` is an upper bound of what
+    /// its change takes in the log.
+    pub fn check_change(
+        &self,
+        command: &Command,
+        bytes: u64,
+        config: &Config,
+    ) -> Result<(), String> {
         if command.has(Flag::DenyOom)
             && config.max_memory_bytes != 0
             && self.server.used_memory() > config.max_memory_bytes
         {
             return Err(text::server::MEMORY.to_owned());
         }
-        let failure = command.may_change().then(|| self.server.log_failure()).flatten();
-        match failure {
-            Some(error) => Err(text::server::no_log(&error)),
-            None => Ok(()),
-        }
+        if command.may_change() { self.server.admit_change(bytes) } else { Ok(()) }
     }
 }

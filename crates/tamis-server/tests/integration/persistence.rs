@@ -907,3 +907,105 @@ fn a_client_gets_loading_errors_while_data_is_loaded_and_stays_connected() {
     let _server = Server::start(Config { port: address.port(), ..config(dir.path()) }).unwrap();
     assert_eq!(join("the early client", early), Reply::bulk("20000"));
 }
+
+/// A small mounted file system that is unmounted on drop.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// Mounts a file system. Returns `None` if this user has no permission to mount.
+    fn mount(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tamis-test"]).arg(dir.path());
+        let is_mounted = mount.output().is_ok_and(|output| output.status.success());
+        is_mounted.then_some(Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let mut unmount = std::process::Command::new("umount");
+        _ = unmount.arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
+    let Some(disk) = SmallDisk::mount("4m") else {
+        println!("skipped: this user may not mount a small disk");
+        return;
+    };
+    let dir = disk.0.path().join("data");
+    let ballast = disk.0.path().join("ballast");
+    let (server, mut client) = start(&dir);
+    client.say(&["CF.RESERVE", "cuckoo", "1000"]);
+    client.say(&["TM.RESERVE", "counting", "KIND", "counting", "ITEMS", "100", "COUNTER", "16"]);
+    std::fs::write(&ballast, vec![0; 2 << 20]).unwrap();
+    let text = "x".repeat(1000);
+    let commands: [&[&str]; 5] = [
+        &["APPEND", "text", &text],
+        &["INCR", "number"],
+        &["CF.ADD", "cuckoo", "item"],
+        &["TM.ADD", "counting", "item"],
+        &["EXEC"],
+    ];
+    // How often each command was accepted, and how often it was refused.
+    let mut accepted = [0_u64; 5];
+    let run = |client: &mut Client, accepted: &mut [u64; 5], i: usize| {
+        // One cuckoo filter takes only some copies of an item.
+        if i == 2 && accepted[2] >= 4 {
+            client.say(&["CF.DEL", "cuckoo", "item"]);
+            accepted[2] = match client.say(&["CF.COUNT", "cuckoo", "item"]) {
+                Reply::Integer(count) => count as u64,
+                other => panic!("{other:?}"),
+            };
+        }
+        if i == 4 {
+            client.say(&["MULTI"]);
+            for words in [["INCR", "one"], ["INCR", "two"]] {
+                if client.say(&words) != Reply::simple("QUEUED") {
+                    client.say(&["DISCARD"]);
+                    return false;
+                }
+            }
+        }
+        match client.say(commands[i]) {
+            Reply::Error(why) => {
+                assert!(why.contains("MISCONF") && why.contains("No space left"), "{why}");
+                false
+            }
+            _ => {
+                accepted[i] += 1;
+                true
+            }
+        }
+    };
+    let assert_has = |client: &mut Client, accepted: &[u64; 5]| {
+        let [appended, increments, added, counted, executed] = accepted;
+        assert_eq!(client.say(&["STRLEN", "text"]), Reply::Integer(1000 * *appended as i64));
+        let number = |count: &u64| Reply::bulk(count.to_string());
+        let numbers = Reply::Array(vec![number(increments), number(executed), number(executed)]);
+        assert_eq!(client.say(&["MGET", "number", "one", "two"]), numbers);
+        let count = Reply::Integer(*added as i64);
+        assert_eq!(client.say(&["CF.COUNT", "cuckoo", "item"]), count);
+        let count = client.say(&["TM.COUNT", "counting", "item"]);
+        assert_eq!(count, Reply::Array(vec![Reply::Integer(*counted as i64)]));
+    };
+    let mut refused = [0_u32; 5];
+    while refused.iter().any(|count| *count < 20) {
+        for (i, refused) in refused.iter_mut().enumerate() {
+            *refused += u32::from(!run(&mut client, &mut accepted, i));
+        }
+        assert!(accepted[0] < 4000, "the disk is never full: {accepted:?} {refused:?}");
+    }
+    assert!(accepted[0] > 100, "{accepted:?}");
+    assert_has(&mut client, &accepted);
+    std::fs::remove_file(&ballast).unwrap();
+    for i in 0..5 {
+        assert!(run(&mut client, &mut accepted, i), "there is space again");
+    }
+    assert_has(&mut client, &accepted);
+    drop(server);
+    let (_server, mut client) = start(&dir);
+    assert_has(&mut client, &accepted);
+}
