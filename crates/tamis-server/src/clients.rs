@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -58,6 +58,10 @@ pub(crate) struct Client {
     pub last_millis: AtomicU64,
     /// The memory of replies that the client has not read yet.
     pub output: HeldMemory,
+    /// The memory of the long command that is arriving, in bytes.
+    pub input: AtomicU64,
+    /// The connection ends because the arriving commands exceed `maxmemory`.
+    pub is_evicted: AtomicBool,
     pub properties: Mutex<ClientProperties>,
     /// Notified when the connection must end.
     pub killed: Notify,
@@ -86,6 +90,8 @@ impl Clients {
             connected_millis: now_millis,
             last_millis: AtomicU64::new(now_millis),
             output: HeldMemory::default(),
+            input: AtomicU64::new(0),
+            is_evicted: AtomicBool::new(false),
             properties: Mutex::new(ClientProperties { resp: 2, ..ClientProperties::default() }),
             killed: Notify::new(),
         });
@@ -131,13 +137,14 @@ impl Client {
     pub fn line(&self, now_millis: u64) -> String {
         let properties = self.properties.lock();
         let seconds = |since: u64| now_millis.saturating_sub(since) / 1000;
-        let omem = self.output.bytes();
+        let (omem, qbuf) = (self.output.bytes(), self.input.load(Ordering::Relaxed));
+        let total = omem + qbuf;
         let command =
             if properties.last_command.is_empty() { "NULL" } else { properties.last_command };
         format!(
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 \
-             multi={} watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-             omem={omem} tot-mem={omem} events=r cmd={} user={} redir=-1 resp={} lib-name={} \
+             multi={} watch=0 qbuf={qbuf} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
+             omem={omem} tot-mem={total} events=r cmd={} user={} redir=-1 resp={} lib-name={} \
              lib-ver={}\n",
             self.id,
             self.peer,

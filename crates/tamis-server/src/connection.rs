@@ -181,7 +181,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         self.input.reserve(room.min(TURN_BYTES));
         let read = self.read_while_writing().await?;
-        self.count_input();
+        if self.count_input() > 0 {
+            self.session.server.limit_inputs();
+        }
         self.session.server.stats.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
@@ -194,6 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             len => (len + self.decoder.unfinished_bytes()) as u64,
         };
         self.held.set(bytes);
+        self.session.client.input.store(bytes, Ordering::Relaxed);
         bytes
     }
 

@@ -199,9 +199,14 @@ impl SharedState {
         }
     }
 
+    /// Returns the option `maxmemory` in bytes; 0 without a limit.
+    pub fn max_memory(&self) -> u64 {
+        self.max_memory_bytes.load(Ordering::Relaxed)
+    }
+
     /// Returns the memory that `maxmemory` limits, in bytes: keys and values, values that
-    /// `FLUSHALL` is freeing, queued transactions, copies and dumps in progress, and replies that
-    /// clients have not read yet.
+    /// `FLUSHALL` is freeing, queued transactions, copies and dumps in progress, arriving commands,
+    /// replies that clients have not read yet, and users.
     pub fn used_memory(&self) -> u64 {
         self.unheld_memory() + self.held.bytes()
     }
@@ -209,13 +214,16 @@ impl SharedState {
     /// Returns the [used memory](Self::used_memory) without the [held memory](HeldMemory), in
     /// bytes.
     fn unheld_memory(&self) -> u64 {
-        self.keyspace.memory_bytes() + self.keyspace.freeing_bytes() + self.clients.output.bytes()
+        self.keyspace.memory_bytes()
+            + self.keyspace.freeing_bytes()
+            + self.clients.output.bytes()
+            + self.users.heap_bytes()
     }
 
     /// Returns how much memory may still be allocated under `maxmemory`, in bytes; `u64::MAX`
     /// without a limit.
     pub fn memory_left(&self) -> u64 {
-        match self.max_memory_bytes.load(Ordering::Relaxed) {
+        match self.max_memory() {
             0 => u64::MAX,
             max => max.saturating_sub(self.used_memory()),
         }
@@ -224,7 +232,7 @@ impl SharedState {
     /// Counts `bytes` bytes as used until the result is dropped; `None` if they exceed `maxmemory`.
     /// Concurrent calls together never exceed the limit.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
-        match self.max_memory_bytes.load(Ordering::Relaxed) {
+        match self.max_memory() {
             0 => Some(self.held.hold(bytes)),
             max => self.held.try_hold(bytes, max.checked_sub(self.unheld_memory())?),
         }

@@ -504,3 +504,85 @@ fn the_memory_of_watched_keys_counts_until_unwatch() {
     assert!(matches!(client.say(&line("EXEC")), Reply::Array(_)));
     assert!(used(&mut client) < 1024);
 }
+
+#[test]
+fn arriving_commands_take_no_more_than_maxmemory() {
+    const LIMIT: u64 = 30 << 20;
+    const COMMAND: usize = 20 << 20;
+    let (server, mut client) = start(LIMIT);
+    assert_eq!(client.say(&["SET", "kept", "1"]), Reply::ok());
+    let address = server.addresses()[0];
+    // Each client sends most of a long command and waits.
+    let senders: Vec<_> = (0..8)
+        .map(|i| {
+            std::thread::spawn(move || {
+                use std::io::Write as _;
+                let mut stream = std::net::TcpStream::connect(address).unwrap();
+                stream.set_write_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+                let head = format!("*3\r\n$3\r\nSET\r\n$2\r\nk{i}\r\n${COMMAND}\r\n");
+                let sent = stream.write_all(head.as_bytes());
+                let piece = vec![b'x'; 1 << 20];
+                // The server may close the connection.
+                _ = sent.and_then(|()| (0..19).try_for_each(|_| stream.write_all(&piece)));
+                stream
+            })
+        })
+        .collect();
+    let mut peak = 0;
+    let begun = std::time::Instant::now();
+    while !senders.iter().all(std::thread::JoinHandle::is_finished) {
+        peak = peak.max(used(&mut client));
+        assert!(begun.elapsed().as_secs() < 60, "the clients still send");
+    }
+    let _streams: Vec<_> = senders.into_iter().map(|it| it.join().unwrap()).collect();
+    let begun = std::time::Instant::now();
+    while used(&mut client) > LIMIT {
+        assert!(begun.elapsed().as_secs() < 30, "the longest commands stay");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // A client that is disconnected holds its memory until its thread has ended the connection.
+    assert!(peak < 2 * LIMIT, "{peak}");
+    assert_eq!(client.say(&["GET", "kept"]), Reply::bulk("1"));
+    let Reply::Bulk(info) = client.say(&["INFO", "stats"]) else { panic!() };
+    let info = String::from_utf8(info).unwrap();
+    let line = info.lines().find_map(|line| line.strip_prefix("evicted_clients:")).unwrap();
+    assert!((6..=8).contains(&line.parse::<u32>().unwrap()), "{line}");
+}
+
+#[test]
+fn a_short_command_is_refused_and_not_disconnected_when_memory_is_full() {
+    let (_server, mut client) = start(16 << 20);
+    let value = vec![b'x'; 512 << 10];
+    let mut refused = false;
+    for i in 0..40 {
+        let key = format!("k{i}");
+        let words: [&[u8]; 3] = [b"SET", key.as_bytes(), &value];
+        client.send(&words);
+        match client.receive() {
+            Reply::Error(error) => refused = error == OOM,
+            reply => assert_eq!(reply, Reply::ok()),
+        }
+    }
+    assert!(refused);
+}
+
+#[test]
+fn users_count_towards_maxmemory() {
+    let (_server, mut client) = start(2 << 20);
+    let before = used(&mut client);
+    let mut users = 0;
+    let refused = loop {
+        match client.say(&["ACL", "SETUSER", &format!("user:{users}"), "on", "~k:*"]) {
+            Reply::Error(error) => break error,
+            _ => users += 1,
+        }
+        assert!(users < 100_000, "no limit");
+    };
+    assert_eq!(refused, OOM);
+    assert!(used(&mut client) > before + (1 << 20));
+    assert_eq!(client.say(&["ACL", "SETUSER", "user:0", "off"]), Reply::ok());
+    for i in 0..users {
+        client.say(&["ACL", "DELUSER", &format!("user:{i}")]);
+    }
+    assert!(used(&mut client) < before + (64 << 10));
+}

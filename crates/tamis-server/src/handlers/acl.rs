@@ -69,7 +69,7 @@ fn password(bits: usize) -> Reply {
 }
 
 fn set(session: &mut Session, name: &[u8], rules: Argv<'_>) -> Result<Reply, Reply> {
-    let user = session.server.users.set(name, rules)?;
+    let user = session.server.users.set_within(name, rules, session.server.memory_left())?;
     session.server.monitors.users_changed();
     if !user.is_on {
         close_connections_of(session, |other| other == name);

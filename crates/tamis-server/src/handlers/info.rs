@@ -157,6 +157,7 @@ fn write_section(
             line("client_output_buffer_limit_disconnections", &count(&stats.overflows))?;
             line("expired_keys", &count(&stats.expired_keys))?;
             line("evicted_keys", &0)?;
+            line("evicted_clients", &count(&stats.evicted_clients))?;
             line("keyspace_hits", &count(&stats.hits))?;
             line("keyspace_misses", &count(&stats.misses))?;
             line("pubsub_channels", &0)?;

@@ -35,6 +35,8 @@ pub(crate) struct Stats {
     pub rejected: AtomicU64,
     /// Clients that the server disconnected because they did not read their replies.
     pub overflows: AtomicU64,
+    /// Clients that the server disconnected because the arriving commands exceeded `maxmemory`.
+    pub evicted_clients: AtomicU64,
     pub expired_keys: AtomicU64,
     pub errors: AtomicU64,
     /// The calls of each command.
@@ -108,6 +110,7 @@ impl Stats {
             &self.misses,
             &self.rejected,
             &self.overflows,
+            &self.evicted_clients,
             &self.expired_keys,
             &self.errors,
         ] {

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use tamis_commands::Argv;
-use tamis_commands::text::acl;
+use tamis_commands::text::{acl, server};
+use tamis_commands::{Argv, allocation_bytes};
 use tamis_resp::Reply;
 
 use crate::config::Config;
@@ -39,6 +39,8 @@ pub(crate) struct Users {
     /// Incremented after each change.
     version: AtomicU64,
     last_number: AtomicU64,
+    /// The memory of all users, in bytes. Changed under the lock of `all`.
+    heap_bytes: AtomicU64,
     /// True if the default user must have a password or be disabled, because the server listens on
     /// a network address.
     requires_password: bool,
@@ -56,6 +58,7 @@ impl Users {
             all: RwLock::default(),
             version: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
+            heap_bytes: AtomicU64::new(0),
             requires_password: config.network_address().is_some(),
             log: AclLog::default(),
         };
@@ -66,11 +69,28 @@ impl Users {
             let read = read.into_iter().map(|user| (user.name.clone(), Arc::new(user)));
             users.all.write().extend(read);
         }
+        users.count_all(&users.all.read());
         Ok(users)
     }
 
     fn next_number(&self) -> u64 {
         self.last_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the memory of all users, in bytes.
+    pub fn heap_bytes(&self) -> u64 {
+        self.heap_bytes.load(Ordering::Relaxed)
+    }
+
+    fn count_all(&self, all: &BTreeMap<Vec<u8>, Arc<User>>) {
+        let bytes = all.values().map(|user| entry_bytes(user)).sum();
+        self.heap_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts the memory of a user that replaces another one.
+    fn count(&self, before: Option<&User>, after: Option<&User>) {
+        self.heap_bytes.fetch_add(after.map_or(0, entry_bytes), Ordering::Relaxed);
+        self.heap_bytes.fetch_sub(before.map_or(0, entry_bytes), Ordering::Relaxed);
     }
 
     /// Returns a number that changes whenever a user changes.
@@ -99,12 +119,18 @@ impl Users {
         if User::accepts_password(user.as_deref(), password) { user } else { None }
     }
 
-    /// Creates or changes a user. Applies all rules or none.
+    /// Creates or changes a user. Applies all rules or none. The user may take at most `left_bytes`
+    /// bytes of memory more than before.
     ///
     /// # Errors
     ///
     /// The error reply, with nothing changed.
-    pub fn set(&self, name: &[u8], rules: Argv<'_>) -> Result<Arc<User>, Reply> {
+    pub fn set_within(
+        &self,
+        name: &[u8],
+        rules: Argv<'_>,
+        left_bytes: u64,
+    ) -> Result<Arc<User>, Reply> {
         if name.is_empty() || name.iter().any(|c| permissions::is_space(*c)) {
             return Err(Reply::error(acl::NAME));
         }
@@ -120,6 +146,11 @@ impl Users {
         if self.requires_password && name == DEFAULT && user.is_open() {
             return Err(Reply::error(acl::MUST_ASK));
         }
+        let before = all.get(name).map(|user| &**user);
+        if entry_bytes(&user) > before.map_or(0, entry_bytes).saturating_add(left_bytes) {
+            return Err(Reply::error(server::MEMORY));
+        }
+        self.count(before, Some(&user));
         let user = Arc::new(user);
         all.insert(name.to_vec(), user.clone());
         self.changed();
@@ -130,16 +161,20 @@ impl Users {
     pub fn set_default_password(&self, password: &str) {
         let mut all = self.all.write();
         let mut user = (**all.get(DEFAULT).expect("it is never deleted")).clone();
+        let before = user.clone();
         user.set_only_password(password);
+        self.count(Some(&before), Some(&user));
         all.insert(DEFAULT.to_vec(), Arc::new(user));
         self.changed();
     }
 
     /// Deletes a user; returns false if it does not exist.
     pub fn delete(&self, name: &[u8]) -> bool {
-        let is_deleted = self.all.write().remove(name).is_some();
+        let mut all = self.all.write();
+        let deleted = all.remove(name);
+        self.count(deleted.as_deref(), None);
         self.changed();
-        is_deleted
+        deleted.is_some()
     }
 
     /// Reloads the users from their file. Replaces all users or none.
@@ -161,6 +196,7 @@ impl Users {
         if self.requires_password && next[DEFAULT].is_open() {
             return Err(Reply::error(acl::MUST_ASK));
         }
+        self.count_all(&next);
         *all = next;
         self.changed();
         Ok(())
@@ -182,12 +218,51 @@ impl Users {
     }
 }
 
+/// Returns the memory of a user and its entry, in bytes. A node of the tree is half full or more.
+fn entry_bytes(user: &User) -> u64 {
+    let node_bytes = 3 * size_of::<(Vec<u8>, Arc<User>)>() as u64 / 2;
+    let counts = 2 * size_of::<usize>();
+    node_bytes
+        + allocation_bytes(user.name.len())
+        + allocation_bytes(size_of::<User>() + counts)
+        + user.heap_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    impl Users {
+        fn set(&self, name: &[u8], rules: Argv<'_>) -> Result<Arc<User>, Reply> {
+            self.set_within(name, rules, u64::MAX)
+        }
+    }
+
     fn users() -> Users {
         Users::open(&Config::default()).unwrap()
+    }
+
+    #[test]
+    fn the_memory_of_users_is_counted_and_limited() {
+        let users = users();
+        let empty = users.heap_bytes();
+        assert!(empty > 0);
+        users.set(b"a", &[b"on", b">password", b"~a:*", b"(+get ~b:*)"]).unwrap();
+        let one = users.heap_bytes();
+        assert!((empty + 300..empty + 3000).contains(&one), "{one}");
+        for _ in 0..3 {
+            users.set(b"a", &[b"off"]).unwrap();
+            users.set_default_password("password");
+            users.set_default_password("");
+            assert_eq!(users.heap_bytes(), one);
+        }
+        let oom = Err(Reply::error(server::MEMORY));
+        assert_eq!(users.set_within(b"b", &[b"on"], 10).map(drop), oom);
+        let pattern = [b"~".as_slice(), &[b'x'; 900]].concat();
+        assert_eq!(users.set_within(b"a", &[&pattern], 10).map(drop), oom);
+        assert_eq!(users.heap_bytes(), one);
+        users.set_within(b"a", &[b"off"], 0).unwrap();
+        assert!(users.delete(b"a") && users.heap_bytes() == empty);
     }
 
     #[test]

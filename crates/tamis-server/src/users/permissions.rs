@@ -1,7 +1,7 @@
 //! Permissions for commands and for keys that match patterns.
 
 use tamis_commands::text::{Text, acl};
-use tamis_commands::{Access, Argv, Category, Command, Permission};
+use tamis_commands::{Access, Argv, Category, Command, Permission, allocation_bytes};
 
 use crate::pattern::matches;
 
@@ -78,6 +78,14 @@ impl Permissions {
         all.set_all(true);
         (all.keys, all.channels) = (Patterns::all(), Patterns::all());
         all
+    }
+
+    /// Returns the heap memory of the permissions, in bytes.
+    pub fn heap_bytes(&self) -> u64 {
+        allocation_bytes(self.allowed.len() * size_of::<u64>())
+            + allocation_bytes(self.rules.len() * size_of::<CommandRule>())
+            + self.keys.heap_bytes()
+            + self.channels.heap_bytes()
     }
 
     /// Tests whether every command and every key is allowed, so that no rule must be checked.
@@ -238,6 +246,11 @@ impl RuleTarget {
 impl Patterns {
     fn all() -> Self {
         Self { allows_all: true, list: Vec::new() }
+    }
+
+    fn heap_bytes(&self) -> u64 {
+        allocation_bytes(self.list.len() * size_of::<(Access, Vec<u8>)>())
+            + self.list.iter().map(|(_, text)| allocation_bytes(text.len())).sum::<u64>()
     }
 
     /// Tests whether a pattern allows this access to a key.

@@ -1,7 +1,7 @@
 //! A user: its passwords and permissions.
 
 use tamis_commands::text::{Text, acl};
-use tamis_commands::{Argv, Command, Flag, Permission};
+use tamis_commands::{Argv, Command, Flag, Permission, allocation_bytes};
 
 use crate::users::password::PasswordDigest;
 use crate::users::permissions::{Denied, Permissions, is_space};
@@ -55,6 +55,16 @@ impl User {
         if !password.is_empty() {
             self.passwords.push(PasswordDigest::of(password.as_bytes()));
         }
+    }
+
+    /// Returns the heap memory of the user, in bytes.
+    pub fn heap_bytes(&self) -> u64 {
+        let selectors = self.selectors.iter().map(Permissions::heap_bytes).sum::<u64>();
+        allocation_bytes(self.name.len())
+            + allocation_bytes(self.passwords.len() * size_of::<PasswordDigest>())
+            + self.permissions.heap_bytes()
+            + allocation_bytes(self.selectors.len() * size_of::<Permissions>())
+            + selectors
     }
 
     /// Tests whether connections get this user without a password.

@@ -1,0 +1,51 @@
+//! The memory of arriving commands under `maxmemory`.
+//!
+//! A command is refused only after all its bytes have arrived. So the server also limits the sum of
+//! all arriving commands: it disconnects the client with the longest one, as Redis evicts clients.
+
+use std::sync::atomic::Ordering;
+
+use crate::shared_state::SharedState;
+
+/// The share of `maxmemory` that arriving commands may take even if the keys take all of it: one
+/// part of this many. A short command then gets the error `OOM` and not a closed connection.
+const SHARE: u64 = 16;
+
+impl SharedState {
+    /// Disconnects clients, those with the longest arriving commands first, until the arriving
+    /// commands of all clients fit under `maxmemory`.
+    pub fn limit_inputs(&self) {
+        let (used, max) = (self.used_memory(), self.max_memory());
+        if max == 0 || used <= max {
+            return;
+        }
+        let clients = self.clients.all();
+        let bytes_of = |input: &std::sync::atomic::AtomicU64| input.load(Ordering::Relaxed);
+        let all: u64 = clients.iter().map(|client| bytes_of(&client.input)).sum();
+        let allowed = max.saturating_sub(used.saturating_sub(all)).max(max / SHARE);
+        // The memory of an evicted client is freed as soon as its connection ends.
+        let mut inputs: Vec<_> = clients
+            .iter()
+            .filter(|client| !client.is_evicted.load(Ordering::Relaxed))
+            .map(|client| (bytes_of(&client.input), client))
+            .collect();
+        inputs.sort_unstable_by_key(|(bytes, client)| (*bytes, client.id));
+        let mut sum: u64 = inputs.iter().map(|(bytes, _)| bytes).sum();
+        while sum > allowed
+            && let Some((bytes, client)) = inputs.pop()
+        {
+            sum -= bytes;
+            if client.is_evicted.swap(true, Ordering::Relaxed) {
+                continue;
+            }
+            client.killed.notify_one();
+            self.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                peer = %client.peer,
+                bytes,
+                "a client was disconnected: the commands that are arriving exceed maxmemory, and \
+                 its command is the longest"
+            );
+        }
+    }
+}
