@@ -150,11 +150,10 @@ impl Command {
         self.arity.takes(words) && words > self.keys.first
     }
 
-    /// Tests whether the command may change a key. The flags alone do not decide this: RedisBloom
-    /// flags `CF.COMPACT` as read-only.
+    /// Tests whether the command may change a key.
     #[must_use]
     pub fn may_change(&self) -> bool {
-        self.has(Flag::Write) || matches!(self.handler, Handler::Key(KeyHandler::Write(_)))
+        self.has(Flag::Write)
     }
 
     /// Returns the word in `argv` that the command decodes into the value of its key; `None` if it

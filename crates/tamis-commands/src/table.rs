@@ -109,7 +109,7 @@ mod tests {
     use crate::arity::Arity::Exactly;
     use crate::category::Category;
     use crate::command::Flag::{DenyOom, ReadOnly, Write};
-    use crate::handler::{Handler, ServerCommand};
+    use crate::handler::{Handler, KeyHandler, ServerCommand};
     use crate::keys::Keys;
 
     #[test]
@@ -129,7 +129,11 @@ mod tests {
         for command in COMMANDS {
             assert!(!(command.has(Write) && command.has(ReadOnly)), "{}", command.name);
             let has_keys_of_handler = match command.handler {
-                Handler::Key(_) => (command.keys.first, command.keys.last) == (1, 1),
+                Handler::Key(key) => {
+                    let changes = matches!(key, KeyHandler::Write(_));
+                    (command.keys.first, command.keys.last) == (1, 1)
+                        && (command.has(Write) || !changes)
+                }
                 Handler::Answer(_) => command.keys == Keys::NONE,
                 Handler::ReadKeys(_) => !command.has(Write),
                 Handler::WriteKeys(_) => command.has(Write),
@@ -139,6 +143,10 @@ mod tests {
             let is_ping = matches!(command.handler, Handler::Server(ServerCommand::Ping));
             assert_eq!(is_ping, command.name == "PING", "{} has a handler", command.name);
             assert!(!command.since.is_empty() && !command.complexity.is_empty());
+            for (flag, category) in [(Write, Category::Write), (ReadOnly, Category::Read)] {
+                let is_listed = command.categories.contains(&category);
+                assert_eq!(command.has(flag), is_listed, "{} @{}", command.name, category.name());
+            }
             assert!(!command.has(DenyOom) || command.has(Write), "{}", command.name);
             assert!(!command.summary.ends_with('.') && !command.summary.is_empty());
             let speeds = command

@@ -6,7 +6,7 @@ use crate::category::Category::{
     Cuckoo, Fast as FastGroup, Read as ReadGroup, Slow, Write as WriteGroup,
 };
 use crate::command::Command;
-use crate::table::row::{ADDS, CHANGES, READ_KEY, READS, contains, read, row, write};
+use crate::table::row::{ADDS, CHANGES, CHANGES_ALL, READS, contains, read, row, write};
 use crate::{bf, cf};
 
 pub(super) const ROWS: &[Command] = &[
@@ -21,8 +21,7 @@ pub(super) const ROWS: &[Command] = &[
     row("CF.COMPACT", AtLeast(1), "key", write(cf::compact))
         .summary("Moves items of a cuckoo filter into free slots of its older sub-filters")
         .complexity("O(n), n the number of slots")
-        .keys(READ_KEY)
-        .marks(READS, &[ReadGroup, Cuckoo, Slow]),
+        .marks(CHANGES_ALL, &[WriteGroup, Cuckoo, Slow]),
     row("CF.COUNT", Exactly(3), "key item", read(cf::count))
         .summary("Estimates how many times an item is in a cuckoo filter")
         .complexity("O(n), n the number of sub-filters")

@@ -12,6 +12,7 @@ use crate::subcommands::subcommands_of;
 
 pub(super) const ADDS: &[Flag] = &[Write, DenyOom, Module];
 pub(super) const CHANGES: &[Flag] = &[Write, Fast, Module];
+pub(super) const CHANGES_ALL: &[Flag] = &[Write, Module];
 pub(super) const READS: &[Flag] = &[ReadOnly, Fast, Module];
 pub(super) const READS_ALL: &[Flag] = &[ReadOnly, Module];
 

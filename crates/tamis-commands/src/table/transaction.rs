@@ -29,7 +29,6 @@ pub(super) const ROWS: &[Command] = &[
     row("UNWATCH", Exactly(1), "", Handler::Server(ServerCommand::Unwatch))
         .summary("Stops watching keys")
         .since("2.2.0")
-        .in_multi(InMulti::AtOnce)
         .marks(&[Fast, Loading], &[Transaction, FastGroup]),
     row("WATCH", AtLeast(2), "key [key ...]", Handler::Server(ServerCommand::Watch))
         .summary("Watches keys: EXEC runs only if none of them has changed")

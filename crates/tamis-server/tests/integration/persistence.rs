@@ -1009,3 +1009,18 @@ fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
     let (_server, mut client) = start(&dir);
     assert_has(&mut client, &accepted);
 }
+
+#[test]
+fn unwatch_inside_a_transaction_is_queued() {
+    let server =
+        Server::start(Config { port: 0, append_only: false, ..Config::default() }).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    let mut other = Client::connect(server.addresses()[0]);
+    assert_eq!(client.say(&["WATCH", "k"]), Reply::ok());
+    assert_eq!(client.say(&["MULTI"]), Reply::ok());
+    assert_eq!(client.say(&["UNWATCH"]), Reply::simple("QUEUED"));
+    assert_eq!(client.say(&["SET", "k", "mine"]), Reply::simple("QUEUED"));
+    assert_eq!(other.say(&["SET", "k", "theirs"]), Reply::ok());
+    assert_eq!(client.say(&["EXEC"]), Reply::NullArray);
+    assert_eq!(client.say(&["GET", "k"]), Reply::bulk("theirs"));
+}

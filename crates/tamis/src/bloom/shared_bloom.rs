@@ -17,7 +17,9 @@ use crate::strategy::{self, SplitBlock, Strategy};
 /// The default Bloom filter, for inserts by several threads: its inserts take `&self`.
 ///
 /// Create one with [`Bloom::builder`] and `build_shared`. An insert locks one of up to 256 stripes,
-/// so writers seldom wait for each other. Readers take no lock.
+/// so writers seldom wait for each other. Readers take no lock. Of several threads that insert the
+/// same item, exactly one gets true. A shared filter of another strategy takes no lock: there,
+/// several of these threads may get true.
 ///
 /// # Examples
 ///
