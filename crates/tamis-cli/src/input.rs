@@ -174,7 +174,7 @@ impl Input {
         if self.packing == Packing::Plain || error.kind() == io::ErrorKind::Interrupted {
             return error;
         }
-        if error.get_ref().is_some_and(|error| error.is::<NotUnpacked>()) {
+        if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<NotUnpacked>) {
             return error;
         }
         if is_want_of_memory(&error) {

@@ -51,7 +51,7 @@ mod held_memory;
 mod hex;
 mod http;
 pub mod input_limit;
-mod keyspace;
+pub mod keyspace;
 mod loading;
 mod measurement;
 mod metrics;

@@ -142,7 +142,7 @@ impl Args {
                 break built;
             }
             let over = first.take().unwrap_or(built);
-            match plans.find_map(|rate| plan_for(&options, rate, info.bits, &create)) {
+            match plans.find_map(|rate| plan_for(&options, rate, info.bits, create)) {
                 Some(next) => {
                     first = Some(over);
                     (plan, contents) = next;

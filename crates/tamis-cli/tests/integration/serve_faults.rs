@@ -176,7 +176,8 @@ fn a_folder_that_is_deleted_under_the_server_stops_changes() {
             Some(client.say(&["SET", "b", "1"])).filter(is_done)
         })
     };
-    let is_refused = |reply: &Reply| matches!(reply, Reply::Error(why) if why.starts_with("MISCONF"));
+    let is_refused =
+        |reply: &Reply| matches!(reply, Reply::Error(why) if why.starts_with("MISCONF"));
     let refused = wait(&mut client, is_refused);
     let Reply::Error(why) = refused else { unreachable!() };
     assert!(why.starts_with("MISCONF") && why.contains("was removed or replaced"), "{why}");
