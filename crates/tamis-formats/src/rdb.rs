@@ -10,6 +10,7 @@
 
 mod compact;
 mod entry;
+mod flavor;
 mod opcode;
 mod skip;
 mod walk;
@@ -19,9 +20,10 @@ use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::decode_options::DecodeOptions;
 use crate::format::Sniff;
 use crate::parameter::Parameter;
+use crate::rdb::flavor::Flavor;
 use crate::rdb::walk::Walk;
+use crate::rdb_encoding::RdbReader;
 use crate::rdb_encoding::crc64::crc64;
-use crate::rdb_encoding::{MAX_RDB_VERSION, MAX_VALKEY_VERSION, RdbReader};
 
 pub use entry::RdbEntry;
 pub use write::{SnapshotValue, write_snapshot};
@@ -44,37 +46,6 @@ pub struct Rdb<'a> {
     bytes: &'a [u8],
     flavor: Flavor,
     version: u32,
-}
-
-/// The server that writes a snapshot. Redis and Valkey 9 give some type numbers other meanings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flavor {
-    /// Redis, and Valkey before version 9.
-    Redis,
-    /// Valkey 9 and later.
-    Valkey,
-}
-
-impl Flavor {
-    /// Returns the flavor of a snapshot by its first bytes.
-    fn of(bytes: &[u8]) -> Option<Self> {
-        [Flavor::Redis, Flavor::Valkey].into_iter().find(|it| bytes.starts_with(it.magic()))
-    }
-
-    const fn magic(self) -> &'static [u8] {
-        match self {
-            Flavor::Redis => b"REDIS",
-            Flavor::Valkey => b"VALKEY",
-        }
-    }
-
-    /// Returns the newest version whose types are all known.
-    const fn max_version(self) -> u32 {
-        match self {
-            Flavor::Redis => MAX_RDB_VERSION,
-            Flavor::Valkey => MAX_VALKEY_VERSION,
-        }
-    }
 }
 
 /// The length of magic number and version, which is the same for both flavors.
@@ -176,8 +147,13 @@ impl<'a> Rdb<'a> {
     ///
     /// An error about a value of an unknown type names the type number and the offset.
     pub fn entries(&self) -> impl Iterator<Item = Result<RdbEntry<'a>, DecodeError>> + use<'a> {
-        let mut walk =
-            Walk { rdb: *self, from: RdbReader::new(&self.bytes[START..], u64::MAX), database: 0 };
+        let mut walk = Walk {
+            flavor: self.flavor,
+            version: self.version,
+            len: self.bytes.len(),
+            from: RdbReader::new(&self.bytes[START..], u64::MAX),
+            database: 0,
+        };
         let mut is_over = false;
         std::iter::from_fn(move || {
             if is_over {

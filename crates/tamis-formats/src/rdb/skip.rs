@@ -1,6 +1,6 @@
 //! Skips values of types that hold no filter.
 
-use crate::rdb::Flavor;
+use crate::rdb::flavor::Flavor;
 use crate::rdb_encoding::{RdbReader, value_type};
 
 /// Skips a value.

@@ -2,13 +2,17 @@
 
 use crate::decode_error::{DecodeError, DecodeErrorKind};
 use crate::rdb::entry::RdbEntry;
+use crate::rdb::flavor::Flavor;
+use crate::rdb::opcode;
 use crate::rdb::skip::{skip_lengths, skip_of, skip_strings};
-use crate::rdb::{Rdb, opcode};
 use crate::rdb_encoding::RdbReader;
 
 /// The state of an iteration over a snapshot.
 pub(super) struct Walk<'a> {
-    pub(super) rdb: Rdb<'a>,
+    pub(super) flavor: Flavor,
+    pub(super) version: u32,
+    /// The length of the snapshot.
+    pub(super) len: usize,
     pub(super) from: RdbReader<'a>,
     pub(super) database: u64,
 }
@@ -49,7 +53,7 @@ impl<'a> Walk<'a> {
     fn entry(&mut self, kind: u8, kind_at: u64) -> Result<RdbEntry<'a>, DecodeError> {
         let key = self.expect("key", RdbReader::bytes)?;
         let (at, value) = (self.at(), self.from.rest());
-        let Rdb { flavor, version, .. } = self.rdb;
+        let Self { flavor, version, .. } = *self;
         let Some(skip) = skip_of(kind, flavor) else {
             let newest = flavor.max_version();
             let newer = match version > newest {
@@ -69,7 +73,7 @@ impl<'a> Walk<'a> {
     }
 
     fn at(&self) -> u64 {
-        (self.rdb.bytes.len() - self.from.rest().len()) as u64
+        (self.len - self.from.rest().len()) as u64
     }
 
     fn expect<T>(
