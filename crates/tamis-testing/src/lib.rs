@@ -12,5 +12,5 @@ mod wait;
 
 pub use lines::Lines;
 pub use process::{CommandExt, Process};
-pub use socket::{accept, connect, limit, read, read_to_end, try_connect};
+pub use socket::{accept, connect, free_port, limit, read, read_to_end, try_connect};
 pub use wait::{DEADLINE, SetOnDrop, in_time, join, receive, wait_for, wait_until};

@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Read as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::{DEADLINE, wait_for};
 
@@ -34,6 +35,32 @@ pub fn limit(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_read_timeout(Some(DEADLINE))?;
     stream.set_write_timeout(Some(DEADLINE))?;
     Ok(stream)
+}
+
+/// Returns a port on which a server of a test can listen. The port 10,000 above it is free too: a
+/// cluster of Redis uses both.
+///
+/// The system gives ports from 32,768 to outgoing connections, at any time. A port below stays free
+/// until the server listens.
+///
+/// # Panics
+///
+/// Panics if no port is free.
+pub fn free_port() -> u16 {
+    const FIRST: u16 = 10_000;
+    const PORTS: u16 = 10_000;
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    // Test programs that run at the same time begin at different ports.
+    let begin = (std::process::id().wrapping_mul(97) % u32::from(PORTS)) as u16;
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    for _ in 0..PORTS {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed) % PORTS;
+        let port = FIRST + (begin + tried) % PORTS;
+        if is_free(port) && is_free(port + 10_000) {
+            return port;
+        }
+    }
+    panic!("no port from {FIRST} to {} is free", FIRST + PORTS);
 }
 
 /// Reads bytes of a stream of this module. Returns 0 if the peer has closed or reset the connection.

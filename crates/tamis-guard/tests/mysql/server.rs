@@ -1,6 +1,6 @@
 //! A MariaDB server in a folder of its own.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -11,6 +11,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Opts};
 use tamis_guard::source::{MysqlOptions, Source};
 use tamis_guard::{IdSet, IdType};
+use tamis_testing::free_port;
 
 use crate::checker::{Dir, options};
 
@@ -238,10 +239,6 @@ fn runtime() -> tokio::runtime::Runtime {
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime().block_on(future)
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn mariadbd() -> PathBuf {

@@ -1,7 +1,7 @@
 //! A Redis server in a folder of its own.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,7 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { child: None, dir: Dir::new(), port: free };
+        let mut server = Self { child: None, dir: Dir::new(), port: tamis_testing::free_port() };
         server.run();
         server
     }

@@ -1,6 +1,6 @@
 //! A PostgreSQL server in a folder of its own.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tamis_guard::source::{PostgresOptions, Source, SourceOptions};
 use tamis_guard::{IdSet, IdType};
+use tamis_testing::free_port;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 #[allow(unused_imports, reason = "not every test that includes this uses it")]
@@ -364,8 +365,4 @@ pub fn start_patient(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
 
 pub fn text() -> IdType {
     IdType::Text { max_bytes: 100 }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tamis_redis::{NodeReply, NodeRequest, Patience, SingleNode, Transport};
+pub use tamis_testing::free_port;
 use tamis_testing::{CommandExt as _, DEADLINE, Process, wait_for};
 
 pub struct Server {
@@ -18,17 +19,6 @@ pub struct Server {
     pub port: u16,
     /// The directory of the server. It loads no files of another one.
     directory: PathBuf,
-}
-
-/// Returns a port that is free, and whose cluster bus port is a valid number.
-pub fn free_port() -> u16 {
-    loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if port < 50_000 {
-            return port;
-        }
-    }
 }
 
 impl Server {
