@@ -89,18 +89,24 @@ fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> 
 }
 
 fn check_fewest(items: u64, rate: f64) {
-    let bits = |plan: Result<Plan, PlanError>| plan.ok().map(|plan| plan.bits);
+    // The rates of neighbouring sizes above 10⁹ bits may be equal, as far as an `f64` has digits.
+    let is_same = |plan: &Result<Plan, PlanError>, fewest: Option<u64>| match (plan, fewest) {
+        (Ok(plan), Some(fewest)) => plan.bits.abs_diff(fewest) <= fewest / 1_000_000_000,
+        (plan, fewest) => plan.is_err() && fewest.is_none(),
+    };
     for (kind, geometry) in [
         (Kind::SplitBlock, Geometry::Probes(8)),
         (Kind::Parquet, Geometry::Probes(8)),
         (Kind::Counting, Geometry::Counters(4)),
     ] {
         let fewest = slowly(kind, geometry, items, rate);
-        assert_eq!(bits(Plan::for_kind(kind, items, rate)), fewest, "{kind} {items} {rate}");
+        let plan = Plan::for_kind(kind, items, rate);
+        assert!(is_same(&plan, fewest), "{kind} {items} {rate}: {plan:?}, not {fewest:?}");
     }
     let windows = [1, 3].map(|slices| slowly(Kind::Window, Geometry::Slices(slices), items, rate));
     let fewest = windows.into_iter().flatten().min();
-    assert_eq!(bits(Plan::for_kind(Kind::Window, items, rate)), fewest, "{items} {rate}");
+    let plan = Plan::for_kind(Kind::Window, items, rate);
+    assert!(is_same(&plan, fewest), "{items} {rate}: {plan:?}, not {fewest:?}");
 }
 
 #[test]
