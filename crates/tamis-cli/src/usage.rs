@@ -179,7 +179,10 @@ mod tests {
                 "tamis dedup -u f",
                 "'-u' is no option of 'tamis dedup': use --unique, the lines that occur once; see 'tamis dedup --help'",
             ),
-            ("tamis dedup --window 1h --slices 0", "'0' is not a number of slices: write 1 to 255"),
+            (
+                "tamis dedup --window 1h --slices 0",
+                "invalid value '0' for '--slices <N>': '0' is not a number of slices: write 1 to 255",
+            ),
             (
                 "tamis ints uniq --memory no",
                 "invalid value 'no' for '--memory <SIZE>': 'no' is not a size: write bytes, or \

@@ -130,9 +130,9 @@ fn a_file_with_a_weak_header_is_neither_recognised_nor_changed() {
     folder.refused("add notes hashes", "no other format is recognised");
     assert_eq!(folder.read("notes"), text);
     // The user may know better, by the option and by the file name.
-    folder.ok("add --format rbloom --force notes hashes");
+    assert_eq!(folder.run("add --format rbloom --force notes hashes").status, 0);
     folder.write("notes.rbloom", &text);
-    folder.ok("add --force notes.rbloom hashes");
+    assert_eq!(folder.run("add --force notes.rbloom hashes").status, 0);
     assert_eq!(folder.read("notes.rbloom"), folder.read("notes"));
 }
 
@@ -187,8 +187,8 @@ fn an_option_that_does_not_change_the_plan_is_refused() {
 #[test]
 fn a_funnel_that_the_other_program_cannot_have_is_refused() {
     let folder = folder();
-    folder.ok("convert items.tamis items.pybloom --items items.txt");
-    folder.ok("check -q items.pybloom items.txt");
+    assert_eq!(folder.run("convert items.tamis items.pybloom --items items.txt").status, 0);
+    assert_eq!(folder.run("check -q items.pybloom items.txt").status, 0);
     for funnel in ["bytes", "hex", "long", "text --charset gbk"] {
         folder.refused(
             &format!("check --funnel {funnel} items.pybloom items.txt"),

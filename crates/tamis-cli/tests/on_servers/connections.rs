@@ -163,7 +163,7 @@ fn a_cluster_is_recognised() {
     }
     // The settings of Redisson are in the slot of the bitmap.
     let url = cluster.servers[1].url();
-    folder.ok(&format!("build --to redisson --items 10K --to-funnel bytes n.txt -o {url}/shop"));
+    folder.ok(&format!("build --to redisson --items 20K --to-funnel bytes n.txt -o {url}/shop"));
     assert_eq!(folder.ok(&format!("check -c --funnel bytes {url}/shop n.txt")), "10000\n");
     assert_eq!(folder.run(&format!("info {url}/shop")).status, 0);
 }

@@ -18,10 +18,10 @@ fn items() -> Vec<String> {
 #[test]
 fn a_filter_of_redisson_is_recognised() {
     let (folder, server) = (folder(), Server::start());
-    let build = "build --to redisson --items 20K --rate 0.001 --to-funnel text --to-charset UTF-8";
+    let build = "build --to redisson --items 40K --rate 0.001 --to-funnel text --to-charset UTF-8";
     ok(&folder, &server, &format!("{build} n.txt -o @/users"));
     let mut filter = RedissonFilter::open(server.node(), "users").unwrap();
-    assert_eq!((filter.expected_insertions(), filter.false_probability()), (20_000, 0.001));
+    assert_eq!((filter.expected_insertions(), filter.false_probability()), (40_000, 0.001));
     assert!(all_found(&filter.contains_each(&items())));
     filter.insert_each(&["from Java"]);
     folder.write("one.txt", "from Java\n");
@@ -42,11 +42,11 @@ fn a_filter_of_redisson_is_recognised() {
     let json: serde_json::Value =
         serde_json::from_str(&folder.run("info --json users.rdb").stdout).unwrap();
     assert_eq!(json[0]["format"], "redisson");
-    let to = "--to redisson --to-items 20K --to-rate 0.001";
+    let to = "--to redisson --to-items 40K --to-rate 0.001";
     let restored = folder.run(&format!("convert users.rdb {}/copy {to}", server.url()));
     assert_eq!(restored.status, 0, "{restored:?}");
     let mut copy = RedissonFilter::open(server.node(), "copy").unwrap();
-    assert_eq!((copy.expected_insertions(), copy.false_probability()), (20_000, 0.001));
+    assert_eq!((copy.expected_insertions(), copy.false_probability()), (40_000, 0.001));
     assert!(all_found(&copy.contains_each(&items())));
     let again = folder.run(&format!("convert users.rdb {}/copy {to}", server.url()));
     assert!(again.status == 2 && again.stderr.contains("exists"), "{again:?}");
