@@ -94,7 +94,7 @@ pub use partial_load::PartialLoad;
 pub use permission::Permission;
 pub use run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
 pub use scalable_bloom::{ExpandError, ScalableBloom};
-pub use serialization::ImageError;
+pub use serialization::{ImageError, MAX_STRING_BYTES};
 pub use settings::{ArgumentLimits, BloomLayout, Setting, SettingError, Settings};
 pub use small_bytes::SmallBytes;
 pub use sparse_bytes::SparseBytes;

@@ -26,8 +26,8 @@ pub(crate) use crate::serialization::writer::Writer;
 use crate::sparse_bytes::SparseBytes;
 use crate::value::Value;
 
-/// The longest string that a command writes, in bytes.
-const MAX_STRING_BYTES: usize = 512 << 20;
+/// The longest string that a command writes, in bytes. An image of a longer string is not read.
+pub const MAX_STRING_BYTES: usize = 512 << 20;
 
 /// The tag of each kind of value. Tags never change.
 mod tag {

@@ -8,7 +8,7 @@ use tamis_resp::Reply;
 use crate::call::Call;
 use crate::clock::now_millis;
 use crate::decoding::{Decoded, decode};
-use crate::handlers::write_log::{self, IMAGE_HEAD_BYTES};
+use crate::handlers::write_log;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
@@ -108,8 +108,9 @@ pub(crate) fn restore_decoded(
     if !server.has_memory_for(Some(&value)) {
         return Err(Reply::error(server::MEMORY));
     }
-    // The log gets the image of the value, which takes about as much as the value or its payload.
-    let bytes = value.heap_bytes() + IMAGE_HEAD_BYTES + logged_bytes(call.argv);
+    // The log gets the image of the value, which may be longer than the value in memory: a reserved
+    // filter without items has no bits in memory.
+    let bytes = value.image_bytes() + logged_bytes(call.argv);
     server.admit_change(bytes).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);

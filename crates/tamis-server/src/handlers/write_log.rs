@@ -103,7 +103,7 @@ pub(crate) fn admit(
 }
 
 /// An upper bound of the bytes of an image that are not in the memory of its value.
-pub(crate) const IMAGE_HEAD_BYTES: u64 = 4096;
+const IMAGE_HEAD_BYTES: u64 = 4096;
 
 /// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is
 /// saved.

@@ -1,7 +1,7 @@
 //! `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 
 use tamis_commands::text::server;
-use tamis_commands::{Argv, Env, Value, parse_integer, text};
+use tamis_commands::{Argv, Env, MAX_STRING_BYTES, Value, parse_integer, text};
 use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
@@ -123,6 +123,10 @@ pub(crate) fn decode_payload(
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
+        // The image of a longer string is not read: the server would not start with it in its log.
+        Ok(RedisValue::String(bytes)) if bytes.len() > MAX_STRING_BYTES => {
+            return Err(refused(server::BAD_DATA));
+        }
         Ok(RedisValue::String(bytes)) => Value::Bytes(bytes.into()),
         Ok(RedisValue::Tamis(image)) => {
             let read = Value::read_dump(&mut &image[..], image.len() as u64, None);
@@ -179,6 +183,13 @@ mod tests {
         let first = keys.version(b"k", 1000);
         keys.put(b"k", 1000, Value::Bytes(b"other".to_vec().into()), Some(7000));
         assert_eq!(keys.version(b"k", 1000), first + 1, "value and time are one change");
+    }
+
+    #[test]
+    fn a_string_that_no_image_holds_is_not_restored() {
+        let long = RedisValue::String(vec![0; MAX_STRING_BYTES + 1]).to_payload();
+        let (reply, _) = restore_now(&long, 1000);
+        assert_eq!(reply, Reply::error(server::BAD_DATA));
     }
 
     #[test]
