@@ -117,8 +117,8 @@ impl Packing {
             Packing::Gzip => 128 << 10,
             // A block has up to 900,000 bytes, and the decoder needs five bytes for each.
             Packing::Bzip2 => 5 << 20,
-            Packing::Xz => xz_bytes(head).unwrap_or(8 << 20) + DECODER_BYTES,
-            Packing::Zstd => zstd_bytes(head).unwrap_or(8 << 20) + DECODER_BYTES,
+            Packing::Xz => xz_bytes(head).unwrap_or(8 << 20).saturating_add(DECODER_BYTES),
+            Packing::Zstd => zstd_bytes(head).unwrap_or(8 << 20).saturating_add(DECODER_BYTES),
         }
     }
 }

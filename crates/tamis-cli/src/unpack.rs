@@ -79,7 +79,7 @@ pub fn too_much_memory(packing: Packing, needed_bytes: Option<u64>) -> io::Error
     let limit = match needed_bytes {
         _ if !is_limited() => "the limit is 128 MiB: set a higher one with --memory".to_owned(),
         Some(bytes) => {
-            let enough = ByteSize { bytes: 2 * bytes + OWN_BYTES };
+            let enough = ByteSize { bytes: bytes.saturating_mul(2).saturating_add(OWN_BYTES) };
             format!("--memory is too little: give it {enough}")
         }
         None => "--memory is too little".to_owned(),
@@ -137,7 +137,10 @@ impl<R: BufRead> Members<R> {
                 let most_bytes = most_bytes().saturating_sub(DECODER_BYTES).max(LITTLE_BYTES);
                 let most_log = match zstd_bytes(packed.fill_buf()?) {
                     Some(bytes) if bytes > most_bytes => {
-                        return Err(too_much_memory(self.packing, Some(bytes + DECODER_BYTES)));
+                        return Err(too_much_memory(
+                            self.packing,
+                            Some(bytes.saturating_add(DECODER_BYTES)),
+                        ));
                     }
                     Some(_) => MOST_WINDOW_LOG,
                     // A skippable frame, or the header is not read yet.
