@@ -25,9 +25,10 @@ impl Postgres {
         self.shop.options.url.replace(&direct, &address.to_string())
     }
 
-    /// Makes a statement fail that waits for a lock of the guard.
+    /// Makes a statement fail that waits for a lock of the guard. On a busy machine, a read of all ids
+    /// once held its lock for more than 20 seconds.
     fn limit_locks(&mut self) {
-        self.sql("SET lock_timeout = '20s'");
+        self.sql("SET lock_timeout = '60s'");
     }
 
     fn sql(&mut self, sql: &str) {
