@@ -197,7 +197,7 @@ fn decide_in_each(
         let mut decision = routes[index].decide(parts, reading, &path, body);
         let are_dots_in_ids = routes[index].are_dots_in_ids(parts.uri.path(), &path);
         if matches.len() > 1 {
-            decision.forget_unknown();
+            decision.be_no_evidence();
         }
         if !decision.verdict.passes() {
             return Some((index, decision));

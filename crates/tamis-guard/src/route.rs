@@ -133,11 +133,11 @@ impl Route {
         if decision.is_certain() || !parts.uri.path().contains(';') {
             return decision;
         }
-        decision.forget_unknown();
+        decision.be_no_evidence();
         let path = self.path.values_of(parts.uri.path(), reading.without_parameters());
         let Some(path) = path else { return decision };
         let mut cut = self.decide_values(parts, &path, body);
-        cut.forget_unknown();
+        cut.be_no_evidence();
         let is_better = match decision.verdict {
             Verdict::Pass(_) => cut.is_certain(),
             Verdict::Refuse(RefuseReason::NotAnId) => true,
@@ -179,7 +179,7 @@ impl Route {
             decision.verdict = Verdict::Refuse(reason);
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) || decision.values > 1 {
-            decision.forget_unknown();
+            decision.be_no_evidence();
         }
         if decision.is_of_one_known_id() {
             decision.request = RequestKey::of(parts);
@@ -198,7 +198,7 @@ impl Route {
             return verdict;
         }
         let decoded = self.decide_text(id, &Cow::from(percent_decode(value)), decision);
-        decision.forget_unknown();
+        decision.be_no_evidence();
         if decoded.passes() { decoded } else { verdict }
     }
 
@@ -254,6 +254,9 @@ pub(crate) struct Decision {
     /// The id of a request to read it that the set does not have, and that goes to the service
     /// nevertheless.
     unknown: Option<(Arc<IdSet>, Vec<u8>)>,
+    /// The answer of the service shows nothing about the ids: the service may read other ids from the
+    /// request.
+    is_ambiguous: bool,
     /// Identifies the request in the negative cache. `None` if its 404 teaches nothing.
     request: Option<RequestKey>,
     /// What the request allows the negative cache to do.
@@ -267,6 +270,7 @@ impl Default for Decision {
             values: 0,
             passed: SmallVec::new(),
             unknown: None,
+            is_ambiguous: false,
             request: None,
             cache_control: CacheControl::DEFAULT,
         }
@@ -293,10 +297,11 @@ impl Decision {
         self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
     }
 
-    /// Lets the answer of the service show nothing about an unknown id: the service may read another
-    /// id from the request.
-    pub(crate) fn forget_unknown(&mut self) {
-        self.unknown = None;
+    /// Lets the answer of the service show nothing about the ids: the service may read other ids from
+    /// the request. Known ids do not count either: the filter may have them by chance, and without the
+    /// unknown ids beside them, a wrong filter would seem right.
+    pub(crate) fn be_no_evidence(&mut self) {
+        self.is_ambiguous = true;
     }
 
     /// Refuses the request if the service answered the same one with 404 a short time ago.
@@ -323,6 +328,9 @@ impl Decision {
 
     /// Records an answer with a status from 200 to 299: the ids of the request exist.
     pub(crate) fn succeeded(&self) {
+        if self.is_ambiguous {
+            return;
+        }
         if let Some((ids, id)) = &self.unknown {
             ids.evidence().missed(id);
         }

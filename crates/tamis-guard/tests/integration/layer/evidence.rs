@@ -100,6 +100,19 @@ async fn a_filter_refuses_ids_after_enough_answers_have_proved_it() {
 }
 
 #[tokio::test]
+async fn answers_to_other_methods_than_get_prove_nothing() {
+    // The program may read the id of a POST from the body: an unknown id is no evidence, so neither
+    // is an id that the filter has by chance.
+    let bytes = filter((1..100).map(|id| id.to_string()));
+    let mut shop = FromFile::new(FileFormat::Filter, bytes, untouched);
+    for id in 1..=60 {
+        let request = Request::post(format!("/products/{id}")).body(Full::default()).unwrap();
+        assert_eq!(shop.guarded.answer(request).await.status(), StatusCode::OK, "{id}");
+    }
+    assert_eq!(shop.ids.state(), SyncState::Unproven);
+}
+
+#[tokio::test]
 async fn a_trusted_filter_refuses_ids_at_once() {
     let bytes = filter((1..100).map(|id| id.to_string()));
     let mut shop = FromFile::new(FileFormat::Filter, bytes, |options, _| options.is_trusted = true);
