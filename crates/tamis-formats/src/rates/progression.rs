@@ -61,7 +61,7 @@ const MAX_REPEATED: u64 = 12;
 const MAX_PROBES: u32 = 48;
 
 /// The samples of starts and steps for each of the two effects.
-const SAMPLES: u32 = 32;
+const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 32 };
 
 /// A position of an item relative to its first hash. The flag is true if the sum is negative: the
 /// position is then counted from the other end.
