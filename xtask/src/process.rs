@@ -89,7 +89,7 @@ pub fn run(
     Ok(ended_at.expect("the loop ends after the child").0)
 }
 
-/// Sends each line of a stream until its end, or until nobody listens.
+/// Sends each line of a stream until its end, or until the receiver is dropped.
 fn send_lines(stream: impl Read, lines: &mpsc::Sender<String>) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();

@@ -57,7 +57,7 @@ pub fn is_limited() -> bool {
     IS_LIMITED.load(Ordering::Relaxed)
 }
 
-/// An error whose text is complete, unlike that of a decoder.
+/// An error whose text is complete. The text of a decoder's error is not.
 #[derive(Debug)]
 pub struct NotUnpacked(String);
 

@@ -73,7 +73,7 @@ fn within(
     let anonymous = std::thread::spawn(move || peak_anonymous(id));
     let stderr = process.stderr_lines().rest();
     let (status, resident) = wait(&process);
-    // The process has ended, and its number may be that of another one.
+    // The process has ended. The system may give its number to another process.
     std::mem::forget(process);
     let anonymous = join("the samples of the memory", anonymous);
     let status = status.code().expect("no signal");

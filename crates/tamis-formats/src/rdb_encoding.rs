@@ -17,7 +17,7 @@ mod opcode {
     pub const STRING: u64 = 5;
 }
 
-/// The newest version of Redis' format whose types are all known: that of Redis 8.
+/// The newest version of Redis' format whose types are all known: the version of Redis 8.
 pub(crate) const MAX_RDB_VERSION: u32 = 12;
 /// The newest version of Valkey's format whose types are all known: that of Valkey 9.
 pub(crate) const MAX_VALKEY_VERSION: u32 = 80;

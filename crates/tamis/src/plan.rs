@@ -68,8 +68,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if so many
-    /// items have equal 64-bit hashes that no filter keeps the rate; [`PlanError::TooLarge`] above
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if too many
+    /// items have equal 64-bit hashes for this rate; [`PlanError::TooLarge`] above
     /// 2⁵⁶ bits.
     ///
     /// # Examples

@@ -17,7 +17,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// Test the ids in a file with one a line instead of those of the source
+    /// Test the ids in FILE, one a line, instead of the ids of the source
     ///
     /// The ids must exist. This audits filters and Redis sources too, which have no list of ids.
     #[arg(long, value_name = "FILE")]

@@ -31,7 +31,7 @@ pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
 /// # Errors
 ///
 /// The error reply, with nothing changed: also if the value is a window whose clock is ahead. The
-/// time for this test is that of the log, so that a replay decides as the server did.
+/// test uses the time in the log, so that a replay decides as the server did.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,

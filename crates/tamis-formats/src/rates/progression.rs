@@ -8,8 +8,8 @@
 //! * **Sums that wrap.** The sum has W bits. Each time that it wraps, the position moves by w = 2ᵂ mod
 //!   m. So the probes repeat if `r·b ≡ t·w` for some `t`, but only those between which the sum has
 //!   wrapped `t` times. If m is a power of two, w is 0 and wraps have no effect.
-//! * **Aligned items.** If an inserted item has the same step, its positions are those of the absent
-//!   item moved by a multiple of the step. The chance of this is about 1/m² for each item, and the
+//! * **Aligned items.** If an inserted item has the same step, its positions are the positions of
+//!   the absent item, moved by a multiple of the step. The chance of this is about 1/m² for each item, and the
 //!   absent item then finds nearly all of its bits set.
 //!
 //! Some rules count positions from the other end while the sum is negative. The positions of an item
@@ -87,7 +87,7 @@ impl Progression {
         (at_once + self.excess(fill, items)).min(1.0)
     }
 
-    /// Computes by how much the rate exceeds that of independent probes. Returns 0 if the difference
+    /// Computes by how much the rate exceeds the rate of independent probes. Returns 0 if the difference
     /// is below five per mille.
     pub(crate) fn excess(&self, fill: f64, items: f64) -> f64 {
         if !(fill > 0.0 && fill < 1.0) || self.probes < 2 {
@@ -134,7 +134,7 @@ impl Progression {
         let (at_once, clear) = (fill.powi(k), 1.0 - fill);
         let shared = |count: i32| {
             let n = f64::from(count);
-            // The rate if `count` of the bits are those of one item. One or two such bits are as
+            // The rate if one item has set `count` of the bits. One or two bits of one item are as
             // likely with independent probes, so the fill already contains them.
             fill.powi(k - count)
                 - at_once

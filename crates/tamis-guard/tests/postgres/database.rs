@@ -25,8 +25,8 @@ impl Postgres {
         self.shop.options.url.replace(&direct, &address.to_string())
     }
 
-    /// Makes a statement fail that waits for a lock of the guard. On a busy machine, a read of all ids
-    /// once held its lock for more than 20 seconds.
+    /// Makes a statement fail that waits for a lock of the guard. Beside two compilers, `TRUNCATE` once
+    /// waited for more than 20 seconds; which session had the lock is not known.
     fn limit_locks(&mut self) {
         self.sql("SET lock_timeout = '60s'");
     }

@@ -278,7 +278,7 @@ fn very_large_classic_filters_take_the_bits_of_smaller_ones() {
         match Plan::for_kind(Kind::Classic, items, 0.01) {
             Ok(plan) => {
                 assert!(plan.rate_at(items) <= 0.01, "{items}");
-                // So many items share hashes that a plan takes more bits.
+                // Many items have equal hashes, so the plan takes more bits.
                 let most = 9.594 + items as f64 / 1e15;
                 assert!((9.592..most).contains(&plan.bits_per_item()), "{items}: {plan:?}");
             }

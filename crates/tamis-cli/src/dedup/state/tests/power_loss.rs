@@ -15,7 +15,7 @@ const SECTOR_BYTES: u64 = 512;
 struct Moment {
     /// The number of operations before which the state cannot hold them.
     from: usize,
-    /// The number of operations after which the state must hold them, or those of a later moment.
+    /// The number of operations after which the state must hold these lines or more.
     acknowledged: usize,
     digests: Vec<u8>,
 }
