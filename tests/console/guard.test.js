@@ -45,6 +45,7 @@ async function shop(t, more = "") {
     [ids.products]
     source = { kind = "lines", path = "ids.txt", quiet = "20ms" }
     interval = "20ms"
+    recent = "0s"
     [ids.${JSON.stringify(HOSTILE)}]
     source = { kind = "lines", path = "missing.txt" }
     interval = "50ms"
