@@ -8,6 +8,7 @@ use tamis_resp::{Protocol, Reply};
 use crate::chunk_pacing::most_items;
 use crate::clock::now_millis;
 use crate::session::Session;
+use crate::session::checks::WORD_BYTES;
 use crate::session::key_commands::KeyCalls;
 
 /// A limit of `cf-max-expansions` that no filter reaches: a filter has at most 65,535 sub-filters.
@@ -26,6 +27,10 @@ impl Session {
     ) {
         let (start, mut items) = argv.split_at(first);
         let most_items = most_items(command);
+        // Each chunk logs the words in front of the items again. With so many items, these words
+        // take no more space in the log than was admitted for the items.
+        let start_bytes: u64 = start.iter().map(|word| word.len() as u64 + WORD_BYTES).sum();
+        let least_items = (start_bytes as usize / 16).clamp(1, most_items);
         let mut long = LongReply::begin(items.len(), env.protocol, out);
         let mut chunk_argv = start.to_vec();
         // The limit applies at the start of a command. The command itself may exceed it, as in
@@ -35,7 +40,8 @@ impl Session {
         // Only the first chunk counts as a lookup.
         let mut lookups = 1;
         while !items.is_empty() {
-            let (chunk, rest) = items.split_at(items.len().min(self.pace.items).min(most_items));
+            let (chunk, rest) =
+                items.split_at(items.len().min(self.pace.items.clamp(least_items, most_items)));
             items = rest;
             chunk_argv.truncate(first);
             chunk_argv.extend_from_slice(chunk);

@@ -21,6 +21,7 @@ use crate::handlers::dump::restore_decoded;
 use crate::handlers::transaction::end;
 use crate::handlers::write_log::{MAX_IMAGE_BYTES, image_bytes};
 use crate::handlers::{read_keys, run_server_command_at_once, write_keys};
+use crate::held_memory::Hold;
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
 use crate::session::checks::logged_bytes;
@@ -81,7 +82,7 @@ pub(crate) async fn exec(
     }
     // While this task waited for the keys, the log may have failed, or the memory may have been
     // used up.
-    check_changes(session, &prepared)?;
+    let admitted = check_changes(session, &prepared)?;
     let mut group = None;
     if let Some(durable) = &server.durable {
         // The whole transaction is written as one frame of the log.
@@ -165,6 +166,7 @@ pub(crate) async fn exec(
     drop(replies);
     // Drop the group before the keys are unlocked.
     drop(group);
+    drop(admitted);
     drop(alone);
     drop(prepared);
     drop(places);
@@ -182,16 +184,20 @@ const LEAST_REPLY_BYTES: u64 = 1 << 20;
 /// replies to short commands are not rejected.
 const LEAST_KEPT_BYTES: u64 = 16 << 20;
 
-/// Checks that the commands of a transaction may change data now. Together they are one frame of
-/// the log.
-fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<(), Reply> {
+/// Checks that the commands of a transaction may change data now. Returns the disk space for their
+/// changes, which together are one frame of the log; `None` if there is no log or no change.
+fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Hold>, Reply> {
     let config = session.server.config();
     let changes = prepared.iter().filter(|(command, _)| command.may_change());
-    let bytes = changes.map(|(_, argv)| logged_bytes(argv)).sum();
+    let bytes = changes.map(|(command, argv)| logged_bytes(command, argv)).sum();
+    let mut admitted = None;
     for command in &prepared.distinct {
-        session.check_change(command, bytes, &config).map_err(|why| server::discarded(&why))?;
+        // All commands together are admitted once.
+        let bytes = if admitted.is_none() { bytes } else { 0 };
+        let one = session.check_change(command, bytes, &config);
+        admitted = admitted.or(one.map_err(|why| server::discarded(&why))?);
     }
-    Ok(())
+    Ok(admitted)
 }
 
 /// Checks all commands of a transaction before the keys are locked, yielding to other connections.

@@ -11,6 +11,9 @@ use crate::shared_state::SharedState;
 /// part of this many. A short command then gets the error `OOM` and not a closed connection.
 const SHARE: u64 = 16;
 
+/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is less.
+const LEAST_BYTES: u64 = 4 << 20;
+
 impl SharedState {
     /// Disconnects clients, those with the longest arriving commands first, until the arriving
     /// commands of all clients fit under `maxmemory`.
@@ -22,7 +25,8 @@ impl SharedState {
         let clients = self.clients.all();
         let bytes_of = |input: &std::sync::atomic::AtomicU64| input.load(Ordering::Relaxed);
         let all: u64 = clients.iter().map(|client| bytes_of(&client.input)).sum();
-        let allowed = max.saturating_sub(used.saturating_sub(all)).max(max / SHARE);
+        let allowed =
+            max.saturating_sub(used.saturating_sub(all)).max(max / SHARE).max(LEAST_BYTES);
         // The memory of an evicted client is freed as soon as its connection ends.
         let mut inputs: Vec<_> = clients
             .iter()

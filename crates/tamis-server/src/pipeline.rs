@@ -16,7 +16,9 @@ use crate::config::Config;
 use crate::cross_protocol::is_http;
 use crate::exec::exec;
 use crate::handlers;
+use crate::held_memory::Hold;
 use crate::session::Session;
+use crate::session::checks::logged_bytes;
 use crate::session::key_commands::KeyCalls;
 
 /// The state that the commands of one call of [`Session::run`] share.
@@ -78,11 +80,15 @@ impl Session {
             turn.began = Instant::now();
             return 1;
         };
-        if let Err(refusal) = self.check(command, argv, config) {
-            self.refuse(Some(command), &refusal, out);
-            turn.began = Instant::now();
-            return 1;
-        }
+        // Dropped after the change is logged.
+        let _admitted = match self.check(command, argv, config) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                self.refuse(Some(command), &refusal, out);
+                turn.began = Instant::now();
+                return 1;
+            }
+        };
         self.client.properties.lock().last_command = command.name;
         if self.transaction.is_some() && command.in_multi != InMulti::AtOnce {
             self.queue(argv).encode(self.protocol, out);
@@ -164,16 +170,37 @@ impl Session {
             return 1;
         }
         let Turn { now_millis, batch, .. } = turn;
-        let len = match handler {
+        let mut len = match handler {
             KeyHandler::Items(_) => gather(command, commands, batch),
             KeyHandler::Read(_) | KeyHandler::Write(_) => 1,
         };
+        // The first command was checked alone.
+        let _admitted =
+            self.check_others(command, &commands[1..len], config).unwrap_or_else(|_| {
+                len = gather(command, &commands[..1], batch);
+                None
+            });
         let commands = &commands[..len];
         self.show(command, commands, config);
         let calls = KeyCalls { handler, command, argvs: commands, lookups: len as u64 };
         let answer = |done: KeyReply| self.answer(command, &done.reply, out);
         *now_millis = self.run_on_key(calls, batch, &env, answer).await;
         len
+    }
+
+    /// Checks the commands that form a batch with the command before them, as
+    /// [`check`](Self::check) does: the user, the arity and the key are those of that command.
+    fn check_others(
+        &self,
+        command: &'static Command,
+        others: &[Argv<'_>],
+        config: &Config,
+    ) -> Result<Option<Hold>, String> {
+        if others.is_empty() || !command.may_change() {
+            return Ok(None);
+        }
+        let bytes = others.iter().map(|argv| logged_bytes(command, argv)).sum();
+        self.check_change(command, bytes, config)
     }
 
     /// Runs `EXEC`.

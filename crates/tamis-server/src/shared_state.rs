@@ -260,16 +260,16 @@ impl SharedState {
         left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
     }
 
-    /// Tests whether a change of at most `bytes` bytes can be logged, before it is applied.
+    /// Tests whether a change of at most `bytes` bytes can be logged, before it is applied. Returns
+    /// the disk space for it, which the caller keeps until the change is logged; `None` without a
+    /// log.
     ///
     /// # Errors
     ///
     /// The error of a command that changes nothing, because the log cannot be written.
-    pub fn admit_change(&self, bytes: u64) -> Result<(), String> {
-        match &self.durable {
-            Some(durable) => durable.log.admit(bytes).map_err(|why| server::no_log(&why)),
-            None => Ok(()),
-        }
+    pub fn admit_change(&self, bytes: u64) -> Result<Option<Hold>, String> {
+        let log = self.durable.as_ref().map(|durable| &durable.log);
+        log.map(|log| log.admit(bytes)).transpose().map_err(|why| server::no_log(&why))
     }
 
     /// Returns why a short change cannot be logged at the moment, if it cannot.

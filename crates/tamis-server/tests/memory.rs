@@ -289,6 +289,7 @@ fn a_command_that_would_exceed_maxmemory_is_rejected_without_effect() {
         assert_eq!(client.say(&["EXISTS", key]), Reply::Integer(0));
     };
     refused(&mut client, line("BF.RESERVE large 0.01 10000000"), "large");
+    refused(&mut client, line(&format!("SET large {}", "x".repeat(2 << 20))), "large");
     refused(&mut client, line("CF.RESERVE large 10000000"), "large");
     refused(&mut client, line("TM.RESERVE large KIND classic ITEMS 10000000"), "large");
     refused(&mut client, line("BF.INSERT large CAPACITY 10000000 ITEMS a"), "large");

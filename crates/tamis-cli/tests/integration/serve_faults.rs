@@ -78,12 +78,18 @@ fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
             assert!(why.starts_with("MISCONF") && why.contains("No space left"), "{why}");
             // The server still answers reads.
             assert_holds(&mut client, taken);
+            // A change that is refused has no effect.
+            let is_set = |i: &u32| client.say(&["SET", "a", &i.to_string()]) == Reply::ok();
+            let last = (1..10_000).take_while(is_set).last();
+            let expected = last.map_or(Reply::Null, |last| Reply::bulk(last.to_string()));
+            assert_eq!(client.say(&["GET", "a"]), expected);
             if !ballast.exists() {
                 break;
             }
             // After space is freed, the server accepts writes again without a restart.
             std::fs::remove_file(&ballast).unwrap();
-            wait_until("a change is accepted", || client.say(&["SET", "a", "1"]) == Reply::ok());
+            wait_until("a change is accepted", || client.say(&["SET", "b", "1"]) == Reply::ok());
+            client.say(&["DEL", "a"]);
         }
         assert!(taken > 1000, "{taken}");
     }

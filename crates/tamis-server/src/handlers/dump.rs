@@ -12,7 +12,6 @@ use crate::handlers::write_log;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
-use crate::session::checks::logged_bytes;
 use crate::shared_state::SharedState;
 use crate::write_keys::restore::{RestoreOptions, restore_refusal};
 
@@ -110,8 +109,7 @@ pub(crate) fn restore_decoded(
     }
     // The log gets the image of the value, which may be longer than the value in memory: a reserved
     // filter without items has no bits in memory.
-    let bytes = value.image_bytes() + logged_bytes(call.argv);
-    server.admit_change(bytes).map_err(Reply::error)?;
+    let _admitted = server.admit_change(value.image_bytes()).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
     Ok(done.reply)

@@ -150,9 +150,10 @@ pub(crate) fn write_keys(
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
 ) -> Reply {
-    if let Err(refusal) = write_log::admit(server, handler, call, keys) {
-        return refusal;
-    }
+    let _admitted = match write_log::admit(server, handler, call, keys) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refusal,
+    };
     let done = write(handler, call.argv, &call.env, keys, Some(server.memory_left()));
     write_log::log(server, handler, call, keys, &done);
     done.reply

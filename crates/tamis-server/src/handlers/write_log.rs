@@ -5,9 +5,9 @@ use tamis_commands::{Argv, Env, Value, WriteKeys};
 use tamis_resp::Reply;
 
 use crate::call::Call;
+use crate::held_memory::Hold;
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
-use crate::session::checks::logged_bytes;
 use crate::shared_state::SharedState;
 use crate::write_keys::outcome::WriteOutcome;
 use crate::write_keys::sets;
@@ -75,7 +75,8 @@ fn log_image(
 /// is written to the log.
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Tests whether the images that a command writes to the log can be logged.
+/// Returns the disk space for the images that a command writes to the log, which the caller keeps
+/// until they are logged; `None` if the command logs no image.
 ///
 /// # Errors
 ///
@@ -86,20 +87,20 @@ pub(crate) fn admit(
     handler: WriteKeys,
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
-) -> Result<(), Reply> {
+) -> Result<Option<Hold>, Reply> {
     let Some(durable) = server.durable.as_ref().filter(|durable| durable.is_saving()) else {
-        return Ok(());
+        return Ok(None);
     };
     // A transaction is one frame of the log.
     let group_bytes = durable.log.group_bytes().unwrap_or(0) as u64;
     let bytes = image_bytes(handler, call, keys);
     if bytes == 0 {
-        return Ok(());
+        return Ok(None);
     }
     if bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES {
         return Err(Reply::error(server::LARGE_WHILE_SAVING));
     }
-    server.admit_change(bytes + IMAGE_HEAD_BYTES + logged_bytes(call.argv)).map_err(Reply::error)
+    server.admit_change(bytes + IMAGE_HEAD_BYTES).map_err(Reply::error)
 }
 
 /// An upper bound of the bytes of an image that are not in the memory of its value.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
+use crate::held_memory::Hold;
 use crate::persistence::disk::Disk;
 use crate::persistence::log_file::{BeginError, LogFile};
 use crate::persistence::manifest::record_newest;
@@ -108,32 +109,41 @@ impl LogCore {
         self.with(|state| state.failure().map(str::to_owned))
     }
 
-    /// Tests whether a change of at most `bytes` bytes can be logged, and reserves disk space for it.
-    /// The caller has not applied the change yet.
+    /// Tests whether a change of at most `bytes` bytes can be logged, and reserves disk space for it
+    /// until the result is dropped. The caller has not applied the change yet, and drops the result
+    /// after it has appended the change.
     ///
     /// # Errors
     ///
     /// Returns why the change cannot be logged.
-    pub fn admit(&self, bytes: u64) -> Result<(), String> {
+    pub fn admit(&self, bytes: u64) -> Result<Hold, String> {
         loop {
-            let (file, from, to) = {
-                let inner = self.inner.lock();
-                match inner.state.admit(bytes) {
-                    Ok(()) => return Ok(()),
+            let (file, version, from, to) = {
+                let mut inner = self.inner.lock();
+                let state = &inner.state;
+                match state.admit(bytes) {
+                    Ok(admitted) => return Ok(admitted),
                     Err(Refusal::Failed(error)) => return Err(error),
-                    Err(Refusal::Space(to)) => (inner.file.clone(), inner.state.reserved, to),
+                    Err(Refusal::Space(to)) => {
+                        (inner.file.clone(), state.space_version, state.reserved, to)
+                    }
+                    Err(Refusal::Busy) => {
+                        self.done.wait_for(&mut inner, IDLE);
+                        continue;
+                    }
                 }
             };
             let reserve = |to: u64| file.reserve(from, to).map(|()| to);
             let reserved = match reserve(to.saturating_add(AHEAD_BYTES)).or_else(|_| reserve(to)) {
                 Ok(reserved) => reserved,
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => u64::MAX,
-                Err(error) => return Err(without_code(&error)),
+                Err(error) => {
+                    self.with(|state| state.not_reserved(version));
+                    self.work.notify_one();
+                    return Err(without_code(&error));
+                }
             };
-            let mut inner = self.inner.lock();
-            if Arc::ptr_eq(&inner.file, &file) {
-                inner.state.reserved = inner.state.reserved.max(reserved);
-            }
+            self.with(|state| state.reserved(reserved, version));
         }
     }
 
@@ -177,15 +187,21 @@ impl LogCore {
                 let secret = file.secret;
                 let begun = LogFile::begin(&*self.disk, number, position, synced, reserved, secret);
                 self.note(|inner| match begun {
-                    Ok(file) => {
-                        let ended = std::mem::replace(&mut inner.file, Arc::new(file));
+                    Ok(new) => {
+                        // Frees the space that is reserved behind the last frame.
+                        _ = file.file.set_len(file.offset_of(position));
+                        let ended = std::mem::replace(&mut inner.file, Arc::new(new));
                         inner.ended.push(ended);
-                        inner.state.switched(reserved);
+                        inner.state.switched();
                     }
                     Err(BeginError { error, may_exist }) => {
                         inner.state.not_switched(without_code(&error), may_exist);
                     }
                 });
+            }
+            FileJob::Trim { written, reserved } => {
+                let is_kept = file.trim(written, reserved).is_ok();
+                self.note(|inner| inner.state.trimmed(is_kept));
             }
         }
     }
@@ -317,5 +333,69 @@ impl LogCore {
                 self.work.wait_for(&mut inner, IDLE);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persistence::sim_disk::SimDisk;
+
+    fn log_on(disk: &SimDisk) -> LogCore {
+        let file = LogFile::begin(disk, 1, 0, 0, 0, 99).unwrap();
+        LogCore::new(Arc::new(disk.clone()), file, 0, FsyncPolicy::Always)
+    }
+
+    /// Admits a change and appends it.
+    fn append(core: &LogCore, len: usize) -> Result<(), String> {
+        let _admitted = core.admit(len as u64 + 100)?;
+        core.with(|state| state.append(|out| out.extend(vec![7; len])));
+        Ok(())
+    }
+
+    #[test]
+    fn a_change_that_does_not_fit_leaves_the_disk_as_it_was() {
+        let disk = SimDisk::default();
+        let core = log_on(&disk);
+        disk.limit_space(5000);
+        append(&core, 500).unwrap();
+        for _ in 0..3 {
+            assert!(append(&core, 10_000).unwrap_err().contains("No space left"));
+            while core.run_file_job(0) {}
+            assert!(disk.space_left() > 4000, "{}", disk.space_left());
+            append(&core, 100).unwrap();
+        }
+        while core.run_file_job(0) || core.run_sync(0) {}
+        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
+    }
+
+    #[test]
+    fn admitted_changes_have_space_together() {
+        let disk = SimDisk::default();
+        let core = log_on(&disk);
+        disk.limit_space(250_000);
+        let one = core.admit(100_000).unwrap();
+        let two = core.admit(100_000).unwrap();
+        assert!(core.admit(100_000).is_err());
+        for admitted in [one, two] {
+            core.with(|state| state.append(|out| out.extend(vec![7; 99_900])));
+            drop(admitted);
+        }
+        while core.run_file_job(0) || core.run_sync(0) {}
+        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
+    }
+
+    #[test]
+    fn the_log_continues_in_another_file_although_the_disk_is_full() {
+        let disk = SimDisk::default();
+        let core = log_on(&disk);
+        disk.limit_space(3000);
+        while append(&core, 200).is_ok() {}
+        while core.run_file_job(0) || core.run_sync(0) {}
+        assert!(disk.space_left() < 500, "{}", disk.space_left());
+        core.rotate().unwrap();
+        while core.run_file_job(0) || core.run_sync(0) {}
+        assert_eq!(core.with(|state| state.rotated()), Some(Ok(())));
+        assert_eq!(core.failure(), None);
     }
 }

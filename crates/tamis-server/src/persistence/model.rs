@@ -24,6 +24,7 @@ use std::sync::Arc;
 use tamis_commands::{Batch, Command, Env, Handler, ScalableBloom, Settings, Value, find};
 use tamis_resp::Protocol;
 
+use crate::held_memory::Hold;
 use crate::keyspace::Keyspace;
 use crate::persistence::error::DurabilityError;
 use crate::persistence::log_core::{LogCore, SyncJob};
@@ -32,12 +33,12 @@ use crate::persistence::record::Record;
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::SimDisk;
 use crate::persistence::state::answers::{Needs, Readiness};
-use crate::persistence::state::{FileJob, FsyncPolicy, LogState};
+use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Refusal};
 use oracle::{KeyChange, Logged};
 use saver::Saver;
 
 /// The next operation of a client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Op {
     /// `BF.MADD filter item item`
     Insert([u32; 2]),
@@ -55,6 +56,8 @@ enum Op {
 #[derive(Debug)]
 enum Caller {
     Idle,
+    /// The change of the client has disk space.
+    Admitted(Op),
     /// The client has a ticket for an insert.
     Begun {
         ticket: u64,
@@ -90,6 +93,9 @@ enum Step {
     Saver,
 }
 
+/// An upper bound of the bytes that an operation writes to the log.
+const OP_BYTES: u64 = 400;
+
 const KEYS: [&str; 4] = ["filter", "one", "other", "alone"];
 
 /// A process on a disk, with its clients.
@@ -99,6 +105,10 @@ struct World {
     core: LogCore,
     now_millis: u64,
     clients: Vec<(Caller, Vec<Op>)>,
+    /// The disk space that each client keeps for its next change.
+    admitted: Vec<Option<Hold>>,
+    /// Other threads may run between the admission of a change and the change.
+    admits_apart: bool,
     saves: usize,
     saver: Saver,
     file_job: Option<(Arc<LogFile>, FileJob)>,
@@ -154,6 +164,8 @@ impl World {
             core,
             now_millis: 0,
             clients: Vec::new(),
+            admitted: Vec::new(),
+            admits_apart: false,
             saves: 0,
             saver: Saver::Idle,
             file_job: None,
@@ -214,17 +226,24 @@ impl World {
         self.clients.iter().any(|(client, _)| inserts(client))
     }
 
+    /// Tests whether a client may get the locks for an operation now.
+    fn may_run(&self, op: &Op) -> bool {
+        let is_alone = matches!(op, Op::Transaction | Op::Flush);
+        !(self.is_exclusive() || is_alone && self.is_inserting())
+    }
+
     /// Returns the steps that can be taken now.
     fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let may_change = !self.is_exclusive();
         for (i, (client, ops)) in self.clients.iter().enumerate() {
             let can = match client {
-                Caller::Idle => match ops.last() {
-                    Some(Op::Transaction | Op::Flush) => may_change && !self.is_inserting(),
-                    Some(_) => may_change,
-                    None => false,
-                },
+                Caller::Idle => {
+                    ops.last().is_some_and(|op| self.admits_apart || self.may_run(op))
+                        && self.core.with(|state| state.admit(OP_BYTES)).err()
+                            != Some(Refusal::Busy)
+                }
+                Caller::Admitted(op) => self.may_run(op),
                 Caller::Begun { .. } | Caller::Set { .. } | Caller::InTransaction { .. } => true,
                 Caller::Answers { needs, .. } => {
                     let readiness = |state: &mut LogState| {
@@ -282,29 +301,19 @@ impl World {
     fn client(&mut self, i: usize) {
         let client = std::mem::replace(&mut self.clients[i].0, Caller::Idle);
         let next = match client {
-            Caller::Idle => match self.clients[i].1.pop().expect("an op") {
-                Op::Insert(items) => {
-                    Caller::Begun { ticket: self.core.with(LogState::begin_insert), items }
-                }
-                Op::Increment(key) => {
-                    self.change(&[b"INCR", key.as_bytes()], KeyChange::Incremented(key));
-                    self.answers(Vec::new())
-                }
-                Op::Remove(key) => {
-                    if counter(&self.keyspace, key) > 0 {
-                        self.change(&[b"DEL", key.as_bytes()], KeyChange::Removed(key));
+            Caller::Idle => {
+                let op = self.clients[i].1.pop().expect("an op");
+                self.admitted.resize_with(self.clients.len(), || None);
+                match self.core.admit(OP_BYTES) {
+                    Ok(admitted) => {
+                        self.admitted[i] = Some(admitted);
+                        if self.admits_apart { Caller::Admitted(op) } else { self.run(op) }
                     }
-                    self.answers(Vec::new())
+                    // The client gets an error, and its change is not applied.
+                    Err(_) => Caller::Idle,
                 }
-                Op::Transaction => {
-                    self.core.with(LogState::begin_group);
-                    Caller::InTransaction { left: 2 }
-                }
-                Op::Flush => {
-                    self.flush();
-                    self.answers(Vec::new())
-                }
-            },
+            }
+            Caller::Admitted(op) => self.run(op),
             Caller::Begun { ticket, items } => {
                 let words: Vec<Vec<u8>> = items.iter().map(|number| item(*number)).collect();
                 let argv: [&[u8]; 4] = [b"BF.MADD", b"filter", &words[0], &words[1]];
@@ -339,6 +348,8 @@ impl World {
                 Caller::InTransaction { left: left - 1 }
             }
             Caller::Answers { mut needs, items, end } => {
+                // The change is in the log.
+                self.admitted[i] = None;
                 let now = self.now_millis;
                 if self.core.with(|state| state.readiness(&mut needs, true, now))
                     == Readiness::Ready
@@ -350,6 +361,33 @@ impl World {
             }
         };
         self.clients[i].0 = next;
+    }
+
+    /// Begins an operation. Returns the progress of the client.
+    fn run(&mut self, op: Op) -> Caller {
+        match op {
+            Op::Insert(items) => {
+                Caller::Begun { ticket: self.core.with(LogState::begin_insert), items }
+            }
+            Op::Increment(key) => {
+                self.change(&[b"INCR", key.as_bytes()], KeyChange::Incremented(key));
+                self.answers(Vec::new())
+            }
+            Op::Remove(key) => {
+                if counter(&self.keyspace, key) > 0 {
+                    self.change(&[b"DEL", key.as_bytes()], KeyChange::Removed(key));
+                }
+                self.answers(Vec::new())
+            }
+            Op::Transaction => {
+                self.core.with(LogState::begin_group);
+                Caller::InTransaction { left: 2 }
+            }
+            Op::Flush => {
+                self.flush();
+                self.answers(Vec::new())
+            }
+        }
     }
 
     /// Removes all keys and creates the filter again, in one step: the client has exclusive access

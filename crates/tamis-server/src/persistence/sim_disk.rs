@@ -8,6 +8,8 @@
 //!
 //! A test can make an operation fail. A failed write leaves any part of its bytes. A failed sync
 //! leaves the pages in the cache but marks them as written: no later sync writes them, as on Linux.
+//! A disk can have a capacity. A reservation that does not fit takes all space that is left, as on
+//! ext4, and a changed length frees the space behind the end of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -51,6 +53,8 @@ struct Inode {
     durable: Vec<u8>,
     /// Pages of the cache that are not on the disk.
     dirty: BTreeSet<usize>,
+    /// The file has disk space for this many bytes, or for its length if that is greater.
+    allocated: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -64,6 +68,10 @@ struct DiskState {
     dirs: BTreeSet<PathBuf>,
     /// Hard links fail.
     refuses_links: bool,
+    /// The file system cannot reserve space.
+    refuses_reservations: bool,
+    /// The bytes of all named files together; `None` without a limit.
+    capacity: Option<usize>,
     /// Counts operations that change the disk.
     operations: usize,
     /// The operation that fails, and its error.
@@ -117,6 +125,23 @@ impl DiskState {
         let result = self.step();
         let happens = result.is_ok() || self.operations.is_multiple_of(2);
         (result, happens && !self.has_ended())
+    }
+
+    /// Returns the disk space of all named files, in bytes.
+    fn used_bytes(&self) -> usize {
+        let named: BTreeSet<usize> = self.names.values().copied().collect();
+        named.into_iter().map(|inode| self.inodes[inode].used_bytes()).sum()
+    }
+
+    /// Gives a file disk space up to an offset. If there is too little, it gets all of it.
+    fn allocate(&mut self, inode: usize, end: usize) -> io::Result<()> {
+        let used = self.inodes[inode].used_bytes();
+        let left = self.capacity.map_or(usize::MAX, |all| all.saturating_sub(self.used_bytes()));
+        self.inodes[inode].allocated = end.min(used.saturating_add(left)).max(used);
+        if end > used.saturating_add(left) {
+            return Err(io::Error::from_raw_os_error(Fault::Full as i32));
+        }
+        Ok(())
     }
 
     fn inode(&self, path: &Path) -> io::Result<usize> {
@@ -194,6 +219,23 @@ impl SimDisk {
         self.0.lock().refuses_links = true;
     }
 
+    /// Makes reservations of disk space fail from now on.
+    pub fn refuse_reservations(&self) {
+        self.0.lock().refuses_reservations = true;
+    }
+
+    /// Leaves this much space on the disk, in bytes.
+    pub fn limit_space(&self, left: usize) {
+        let mut state = self.0.lock();
+        state.capacity = Some(state.used_bytes() + left);
+    }
+
+    /// Returns the space that is left on the disk, in bytes.
+    pub fn space_left(&self) -> usize {
+        let state = self.0.lock();
+        state.capacity.map_or(usize::MAX, |all| all.saturating_sub(state.used_bytes()))
+    }
+
     /// Tests whether the process has ended.
     pub fn has_ended(&self) -> bool {
         self.0.lock().has_ended()
@@ -224,6 +266,8 @@ impl SimDisk {
             fault: None,
             ends_at: None,
             unreadable_from: None,
+            refuses_reservations: false,
+            capacity: None,
             bytes_read: 0,
             ..self.0.lock().clone()
         };
@@ -235,6 +279,11 @@ impl SimDisk {
 }
 
 impl Inode {
+    /// Returns the disk space of the file, in bytes.
+    fn used_bytes(&self) -> usize {
+        self.allocated.max(self.cache.len())
+    }
+
     fn lose_power(&mut self, random: &mut Random) {
         let (short, long) = (self.durable.len(), self.cache.len());
         let len = if self.dirty.is_empty() {
@@ -365,10 +414,17 @@ impl DiskFile for SimFile {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.0.lock();
         let result = state.step();
+        if state.has_ended() {
+            return result;
+        }
+        let end = offset as usize + bytes.len();
+        let result = result.and_then(|()| state.allocate(self.inode, end));
         let written = match result {
             Ok(()) => bytes.len(),
-            Err(_) if state.has_ended() => 0,
-            Err(_) => bytes.len() * (state.operations % 5) / 4,
+            Err(_) => {
+                let fits = state.inodes[self.inode].used_bytes().saturating_sub(offset as usize);
+                fits.min(bytes.len() * (state.operations % 5) / 4)
+            }
         };
         state.inodes[self.inode].write(&bytes[..written], offset as usize);
         result
@@ -382,6 +438,7 @@ impl DiskFile for SimFile {
         let mut state = self.disk.0.lock();
         state.step()?;
         let inode = &mut state.inodes[self.inode];
+        inode.allocated = 0;
         if inode.cache.len() as u64 != len {
             inode.cache.resize(len as usize, 0);
             // The page at the end is written with the length.
@@ -390,8 +447,14 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
-    fn reserve(&self, _offset: u64, _len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mut state = self.disk.0.lock();
+        state.step()?;
+        if state.refuses_reservations {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let end = usize::try_from(offset.saturating_add(len)).unwrap_or(usize::MAX);
+        state.allocate(self.inode, end)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -14,9 +14,11 @@
 //! writes the bytes up to this position, and the next file job switches files. Bytes before the
 //! position are always in the old file and bytes after it in the new one.
 //!
-//! **Space.** A change that cannot be logged must not be applied. So the driver reserves disk space
-//! for its frame first ([`LogState::admit`]). A write into reserved space does not fail because the
-//! disk is full. Every file has space up to the same position as the one before it.
+//! **Space.** A change that cannot be logged must not be applied. So a caller first asks for disk
+//! space for its frame ([`LogState::admit`]), and keeps that space until the frame is appended. A
+//! write into reserved space does not fail because the disk is full. A new file gets space for all
+//! frames that are admitted but not written, and no more. A failed reservation may leave blocks
+//! behind the end of the file; a job then frees them ([`FileJob::Trim`]).
 //!
 //! **Groups.** The records of a transaction are kept apart until it ends, and then become one
 //! frame. So there is never a part of a frame between `written` and `end`.
@@ -25,6 +27,7 @@ pub(super) mod answers;
 
 use std::collections::BTreeSet;
 
+use crate::held_memory::{HeldMemory, Hold};
 use crate::persistence::frame;
 
 /// When the log is synced to the disk.
@@ -56,6 +59,14 @@ pub(super) struct LogState {
     /// The position up to which the current file has disk space. `u64::MAX` if the file system
     /// cannot reserve any.
     pub reserved: u64,
+    /// The bytes of all changes that are admitted and not appended yet.
+    admitted: HeldMemory,
+    /// Counts the jobs that changed the space of the current file or replaced that file.
+    pub space_version: u64,
+    /// Such a job runs.
+    is_space_changing: bool,
+    /// A failed reservation may have left blocks behind the end of the file.
+    has_leftover: bool,
     /// The position up to which the stream is durable.
     pub synced: u64,
     /// The records of the open group.
@@ -98,6 +109,8 @@ pub(super) enum Refusal {
     Failed(String),
     /// There is no disk space up to this position yet.
     Space(u64),
+    /// There is not enough disk space, and a job that changes the space runs.
+    Busy,
 }
 
 /// Work on the current file.
@@ -108,6 +121,8 @@ pub(super) enum FileJob {
     /// Continue in the file with this number, which begins at this position and has disk space up to
     /// `reserved`. The stream is durable up to `synced`.
     Switch { number: u64, position: u64, synced: u64, reserved: u64 },
+    /// Free the blocks behind the end of the file, except those between these two positions.
+    Trim { written: u64, reserved: u64 },
 }
 
 impl LogState {
@@ -121,19 +136,41 @@ impl LogState {
         self.synced >= position && !self.is_file_new
     }
 
-    /// Tests whether a change of at most `bytes` bytes can be logged. If not, returns the position up
-    /// to which disk space must be reserved first.
+    /// Admits a change of at most `bytes` bytes. Its disk space is kept until the caller drops the
+    /// result, which must be after the change was appended. The bytes of an open group are part of
+    /// the admission of its transaction.
     ///
     /// # Errors
     ///
-    /// Returns why no change can be logged now.
-    pub fn admit(&self, bytes: u64) -> Result<(), Refusal> {
+    /// Returns why the change cannot be logged now, or how much disk space must be reserved first.
+    pub fn admit(&self, bytes: u64) -> Result<Hold, Refusal> {
         if let Some(error) = self.failure() {
             return Err(Refusal::Failed(error.to_owned()));
         }
-        let group = self.group_bytes().unwrap_or(0) as u64 + OTHERS_BYTES;
-        let end = self.end.saturating_add(bytes).saturating_add(group);
-        if end <= self.reserved { Ok(()) } else { Err(Refusal::Space(end)) }
+        let end = self.admitted_end().saturating_add(bytes);
+        match end <= self.reserved {
+            true => Ok(self.admitted.hold(bytes)),
+            false if self.is_space_changing => Err(Refusal::Busy),
+            false => Err(Refusal::Space(end)),
+        }
+    }
+
+    /// Returns the position up to which admitted changes need disk space.
+    fn admitted_end(&self) -> u64 {
+        self.end.saturating_add(self.admitted.bytes())
+    }
+
+    /// Reports that the current file has disk space up to a position. The caller began to reserve it
+    /// at the given [`space_version`](Self::space_version).
+    pub fn reserved(&mut self, to: u64, space_version: u64) {
+        if self.space_version == space_version {
+            self.reserved = self.reserved.max(to);
+        }
+    }
+
+    /// Reports that disk space for the current file could not be reserved.
+    pub fn not_reserved(&mut self, space_version: u64) {
+        self.has_leftover |= self.space_version == space_version;
     }
 
     /// Appends the records that `encode` writes, as a frame or to the open group.
@@ -205,7 +242,17 @@ impl LogState {
             return None;
         }
         let job = match self.rotation {
+            _ if self.has_leftover => {
+                self.begin_space_job();
+                FileJob::Trim { written: self.written, reserved: self.reserved }
+            }
             Some((position, number)) if position == self.written => {
+                self.begin_space_job();
+                if self.reserved < u64::MAX {
+                    // The disk may be full, and the snapshot that begins with this file may be the
+                    // way to free space.
+                    self.reserved = self.reserved.min(self.admitted_end());
+                }
                 let (synced, reserved) = (self.synced, self.reserved);
                 FileJob::Switch { number, position, synced, reserved }
             }
@@ -220,11 +267,19 @@ impl LogState {
         Some(job)
     }
 
+    /// Begins a job that changes the disk space of the current file or replaces that file. While it
+    /// runs, only changes are admitted for which there is space already.
+    fn begin_space_job(&mut self) {
+        self.is_space_changing = true;
+        self.space_version += 1;
+        self.has_leftover = false;
+    }
+
     /// Tests whether [`next_file_job`](Self::next_file_job) would return a job.
     pub fn has_file_job(&self) -> bool {
         !self.is_writing
             && self.sync_error.is_none()
-            && (self.written < self.end || self.rotation.is_some())
+            && (self.written < self.end || self.rotation.is_some() || self.has_leftover)
     }
 
     /// Reports the end of a write.
@@ -248,10 +303,18 @@ impl LogState {
         }
     }
 
-    /// Reports that the file was switched. The new file has disk space up to `reserved`.
-    pub fn switched(&mut self, reserved: u64) {
-        self.reserved = self.reserved.min(reserved);
-        self.is_writing = false;
+    /// Reports that the blocks behind the end of the file were freed. `is_kept` means that the file
+    /// still has its reserved disk space.
+    pub fn trimmed(&mut self, is_kept: bool) {
+        (self.is_writing, self.is_space_changing) = (false, false);
+        if !is_kept {
+            self.reserved = self.written;
+        }
+    }
+
+    /// Reports that the file was switched.
+    pub fn switched(&mut self) {
+        (self.is_writing, self.is_space_changing) = (false, false);
         self.is_file_new = true;
         self.rotation = None;
     }
@@ -259,7 +322,7 @@ impl LogState {
     /// Reports that the file was not switched: the stream continues in the old one. If the new file
     /// `may_exist`, the log writes nothing more, since a start could find both files.
     pub fn not_switched(&mut self, error: String, may_exist: bool) {
-        self.is_writing = false;
+        (self.is_writing, self.is_space_changing) = (false, false);
         self.rotation = None;
         if may_exist {
             self.sync_error = Some(error.clone());
@@ -326,9 +389,6 @@ impl LogState {
     }
 }
 
-/// Disk space for the changes of other connections, which are admitted at the same time, in bytes.
-const OTHERS_BYTES: u64 = 64 << 10;
-
 /// A buffer up to this capacity is reused for the next frames.
 const KEEP_BYTES: usize = 1 << 20;
 
@@ -359,7 +419,7 @@ mod tests {
         let switch = FileJob::Switch { number: 1, position: between, synced: 100, reserved: 100 };
         assert_eq!(state.next_file_job(), Some(switch));
         assert_eq!(state.next_file_job(), None, "one at a time");
-        state.switched(100);
+        state.switched();
         assert_eq!(write(&mut state), (between, (state.end - between) as usize));
     }
 
@@ -375,7 +435,7 @@ mod tests {
         state.end_group();
         write(&mut state);
         assert!(matches!(state.next_file_job(), Some(FileJob::Switch { .. })));
-        state.switched(0);
+        state.switched();
         let (position, len) = write(&mut state);
         assert_eq!((position, len), (between, frame::HEADER_BYTES + 6));
     }
@@ -394,21 +454,75 @@ mod tests {
         assert_eq!(state.failure(), None);
     }
 
+    /// Returns the position up to which disk space is missing for a change.
+    fn missing(state: &LogState, bytes: u64) -> Option<u64> {
+        match state.admit(bytes) {
+            Ok(_) => None,
+            Err(Refusal::Space(to)) => Some(to),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_change_is_admitted_only_within_the_reserved_space() {
         let mut state = LogState::new(100, FsyncPolicy::EverySecond);
-        let Err(Refusal::Space(to)) = state.admit(1000) else { panic!("nothing is reserved") };
-        assert_eq!(to, 1100 + OTHERS_BYTES);
-        state.reserved = to;
-        assert_eq!(state.admit(1000), Ok(()));
-        assert_eq!(state.admit(1001), Err(Refusal::Space(to + 1)));
-        assert_eq!(state.admit(u64::MAX), Err(Refusal::Space(u64::MAX)));
-        state.switched(50);
-        assert!(matches!(state.admit(0), Err(Refusal::Space(_))), "the new file has less");
+        assert_eq!(missing(&state, 1000), Some(1100));
+        state.reserved(1100, 0);
+        assert_eq!(missing(&state, 1000), None);
+        assert_eq!(missing(&state, 1001), Some(1101));
+        assert_eq!(missing(&state, u64::MAX), Some(u64::MAX));
         state.reserved = u64::MAX;
-        assert_eq!(state.admit(u64::MAX), Ok(()));
+        assert_eq!(missing(&state, u64::MAX), None);
         state.gone = Some("gone".to_owned());
-        assert_eq!(state.admit(0), Err(Refusal::Failed("gone".to_owned())));
+        assert_eq!(state.admit(0).unwrap_err(), Refusal::Failed("gone".to_owned()));
+    }
+
+    #[test]
+    fn an_admitted_change_keeps_its_space_until_it_is_appended() {
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
+        state.reserved(100, 0);
+        let one = state.admit(60).unwrap();
+        assert_eq!(missing(&state, 41), Some(101));
+        let two = state.admit(40).unwrap();
+        assert_eq!(missing(&state, 1), Some(101));
+        drop(two);
+        state.append(|out| out.extend([0; 20]));
+        drop(one);
+        assert_eq!((state.end, missing(&state, 60), missing(&state, 61)), (40, None, Some(101)));
+    }
+
+    #[test]
+    fn a_new_file_needs_space_only_for_admitted_changes() {
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
+        state.reserved(1000, 0);
+        let admitted = state.admit(60).unwrap();
+        state.rotate(1).unwrap();
+        let switch = FileJob::Switch { number: 1, position: 0, synced: 0, reserved: 60 };
+        assert_eq!(state.next_file_job(), Some(switch));
+        assert_eq!(state.admit(1).unwrap_err(), Refusal::Busy, "the new file may be small");
+        state.reserved(1000, 0);
+        state.switched();
+        assert_eq!(missing(&state, 1), Some(61), "space of the old file");
+        drop(admitted);
+    }
+
+    #[test]
+    fn blocks_of_a_failed_reservation_are_freed() {
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
+        state.reserved(100, 0);
+        state.not_reserved(0);
+        let trim = FileJob::Trim { written: 0, reserved: 100 };
+        assert_eq!(state.next_file_job(), Some(trim));
+        state.reserved(1000, 0);
+        assert_eq!(missing(&state, 100), None);
+        assert_eq!(state.admit(101).unwrap_err(), Refusal::Busy);
+        state.not_reserved(0);
+        state.trimmed(true);
+        assert_eq!((state.next_file_job(), missing(&state, 101)), (None, Some(101)));
+        state.not_reserved(1);
+        assert!(state.next_file_job().is_some());
+        state.trimmed(false);
+        assert_eq!(missing(&state, 1), Some(1), "another program took the space");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Checks whether a command may run.
 
-use tamis_commands::{Argv, Command, Flag, InMulti, text};
+use tamis_commands::{Argv, Command, Flag, Handler, InMulti, WriteKeys, text};
 use tamis_resp::Reply;
 
+use crate::chunk_pacing::most_items;
 use crate::clock::now_millis;
 use crate::config::Config;
+use crate::held_memory::Hold;
 use crate::session::Session;
 use crate::subcommand::check_subcommand;
 use crate::users::{AclLogEntry, Denied};
@@ -12,20 +14,41 @@ use crate::users::{AclLogEntry, Denied};
 /// The memory of a new key beside its bytes and its value, with a margin.
 const KEY_BYTES: u64 = 256;
 
+/// An upper bound of the bytes that a word takes in the log beside its length.
+pub(crate) const WORD_BYTES: u64 = 32;
+
 /// Returns an upper bound of the bytes that a command writes to the log: its words, or the hashes
-/// of its items, with their lengths, and the parameters of the filter that it creates.
-pub(crate) fn logged_bytes(argv: Argv<'_>) -> u64 {
-    512 + argv.iter().map(|word| word.len() as u64 + 32).sum::<u64>()
+/// of its items, and the parameters of the filter that it creates, with their key.
+///
+/// The value that `RESTORE` logs is not counted: its size is known once the payload is decoded.
+pub(crate) fn logged_bytes(command: &Command, argv: Argv<'_>) -> u64 {
+    let argv = match command.handler {
+        Handler::WriteKeys(WriteKeys::Restore) => &argv[..2],
+        _ => argv,
+    };
+    let key_bytes = argv.get(1).map_or(0, |key| key.len() as u64);
+    // A long command is logged in chunks, each with the key.
+    let chunks = match command.first_item(argv) {
+        Some(first) => (argv.len() - first).div_ceil(most_items(command)) as u64,
+        None => 0,
+    };
+    let words = argv.iter().map(|word| word.len() as u64 + WORD_BYTES).sum::<u64>();
+    512 + words + (1 + chunks) * key_bytes
 }
 
 impl Session {
-    /// Returns an error reply if the command may not run now.
+    /// Returns the disk space for the change of a command, which the caller keeps until the change
+    /// is logged; `None` if there is no log or no change.
+    ///
+    /// # Errors
+    ///
+    /// An error reply if the command may not run now.
     pub fn check(
         &mut self,
         command: &'static Command,
         argv: Argv<'_>,
         config: &Config,
-    ) -> Result<(), Reply> {
+    ) -> Result<Option<Hold>, Reply> {
         self.refresh_user()?;
         if !command.takes(argv.len()) {
             return Err(text::wrong_arity(command.name));
@@ -42,8 +65,8 @@ impl Session {
         }
         check_subcommand(command, argv)?;
         // A queued command changes nothing yet.
-        let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(argv) };
-        self.check_change(command, bytes, config).map_err(Reply::error)?;
+        let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(command, argv) };
+        let admitted = self.check_change(command, bytes, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
             // An upper bound: a string takes as much memory as its argument, an item takes less,
             // and the key may be new.
@@ -55,7 +78,7 @@ impl Session {
         if self.transaction.is_some() && command.in_multi == InMulti::Refused {
             return Err(Reply::error(text::server::NOT_IN_MULTI));
         }
-        Ok(())
+        Ok(admitted)
     }
 
     /// Records a command or key that the user has no permission for, for `ACL LOG`.
@@ -84,20 +107,24 @@ impl Session {
         self.server.users.log.push(refused, self.server.config().max_refusals);
     }
 
-    /// Returns an error if a command may not change a value now. `bytes` is an upper bound of what
-    /// its change takes in the log.
+    /// Returns the disk space for the change of a command, which takes at most `bytes` bytes in the
+    /// log. The caller keeps it until the change is logged.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the command may not change a value now.
     pub fn check_change(
         &self,
         command: &Command,
         bytes: u64,
         config: &Config,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Hold>, String> {
         if command.has(Flag::DenyOom)
             && config.max_memory_bytes != 0
             && self.server.used_memory() > config.max_memory_bytes
         {
             return Err(text::server::MEMORY.to_owned());
         }
-        if command.may_change() { self.server.admit_change(bytes) } else { Ok(()) }
+        if command.may_change() { self.server.admit_change(bytes) } else { Ok(None) }
     }
 }

@@ -914,11 +914,27 @@ struct SmallDisk(tempfile::TempDir);
 impl SmallDisk {
     /// Mounts a file system. Returns `None` if this user has no permission to mount.
     fn mount(size: &str) -> Option<Self> {
+        Self::mount_with(&["-t", "tmpfs", "-o", &format!("size={size}"), "tamis-test"])
+    }
+
+    /// Mounts an ext4 file system. A reservation of space that fails there keeps its blocks.
+    fn mount_ext4(bytes: u64) -> Option<Self> {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(bytes).unwrap();
+        let path = image.path().to_str().unwrap();
+        let mut format = std::process::Command::new("mkfs.ext4");
+        let is_made = format.args(["-q", "-m", "0", path]).output();
+        is_made.ok().filter(|made| made.status.success())?;
+        // The mount keeps the image although its name is removed.
+        Self::mount_with(&["-o", "loop", path])
+    }
+
+    fn mount_with(args: &[&str]) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mut mount = std::process::Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tamis-test"]).arg(dir.path());
-        let is_mounted = mount.output().is_ok_and(|output| output.status.success());
-        is_mounted.then_some(Self(dir))
+        let is_mounted = mount.args(args).arg(dir.path()).output();
+        is_mounted.ok().filter(|mounted| mounted.status.success())?;
+        Some(Self(dir))
     }
 }
 
@@ -1008,6 +1024,71 @@ fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
     drop(server);
     let (_server, mut client) = start(&dir);
     assert_has(&mut client, &accepted);
+}
+
+#[test]
+fn a_pipeline_on_a_full_disk_is_refused_before_it_is_applied() {
+    let Some(disk) = SmallDisk::mount("3m") else {
+        println!("skipped: this user may not mount a small disk");
+        return;
+    };
+    let (server, mut client) = start(&disk.0.path().join("data"));
+    client.say(&["TM.RESERVE", "counting", "KIND", "counting", "ITEMS", "1000"]);
+    // One batch of 6 MB.
+    let items: Vec<String> = (0..600).map(|i| format!("{i}:{}", "x".repeat(10_000))).collect();
+    let pipeline: Vec<u8> = items
+        .iter()
+        .flat_map(|item| {
+            let head = "*3\r\n$6\r\nTM.ADD\r\n$8\r\ncounting\r\n";
+            format!("{head}${}\r\n{item}\r\n", item.len()).into_bytes()
+        })
+        .collect();
+    std::thread::scope(|threads| {
+        let mut stream = client.stream.try_clone().unwrap();
+        threads.spawn(move || std::io::Write::write_all(&mut stream, &pipeline).unwrap());
+        let mut refused = 0;
+        let mut accepted = Vec::new();
+        for item in &items {
+            match client.receive() {
+                Reply::Integer(_) => accepted.push(item),
+                Reply::Error(why) => {
+                    assert!(why.starts_with("MISCONF") && why.contains("No space"), "{why}");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(accepted.len() > 50 && refused > 200, "{} {refused}", accepted.len());
+        let mut count = |item: &String| client.say(&["TM.COUNT", "counting", item]);
+        for item in &items {
+            let expected = i64::from(accepted.contains(&item));
+            assert_eq!(count(item), Reply::Array(vec![Reply::Integer(expected)]), "{}", &item[..4]);
+        }
+    });
+    drop(server);
+}
+
+#[test]
+fn a_large_change_that_is_refused_takes_no_disk_space() {
+    let Some(disk) = SmallDisk::mount_ext4(32 << 20) else {
+        println!("skipped: this user may not mount a disk");
+        return;
+    };
+    let dir = disk.0.path().join("data");
+    let (_server, mut client) = start(&dir);
+    let large = "x".repeat(64 << 20);
+    for i in 0..3 {
+        let Reply::Error(why) = client.say(&["SET", "large", &large]) else { panic!("accepted") };
+        assert!(why.starts_with("MISCONF") && why.contains("No space"), "{why}");
+        // Other programs and snapshots have the space again.
+        let other = disk.0.path().join(format!("other {i}"));
+        let contents = vec![0; 8 << 20];
+        wait_until("space for another file", || std::fs::write(&other, &contents).is_ok());
+        std::fs::remove_file(&other).unwrap();
+        assert_eq!(client.say(&["INCR", "number"]), Reply::Integer(i + 1));
+    }
+    assert_eq!(client.say(&["EXISTS", "large"]), Reply::Integer(0));
+    assert_eq!(client.say(&["SAVE"]), Reply::ok());
 }
 
 #[test]

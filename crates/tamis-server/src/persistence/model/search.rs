@@ -27,8 +27,17 @@ fn explore(seed: u64) -> Result<(), String> {
             world.clients.push((Caller::Idle, ops));
         }
         world.saves = random.below(3);
+        world.admits_apart = random.one_in(2);
+        let is_small = random.one_in(3);
+        if is_small {
+            world.disk.limit_space(random.below(4000));
+        } else if random.one_in(3) {
+            world.disk.refuse_reservations();
+        }
         let start = world.disk.operations();
+        let mut has_fault = false;
         if random.one_in(3) {
+            has_fault = true;
             let fault = if random.one_in(2) { Fault::Io } else { Fault::Full };
             world.disk.fail_at(start + random.below(40), fault);
         }
@@ -41,6 +50,10 @@ fn explore(seed: u64) -> Result<(), String> {
                 break;
             }
             world.do_step(steps[random.below(steps.len())]);
+            if is_small && !has_fault && !world.disk.has_ended() {
+                let error = world.core.failure();
+                assert_eq!(error, None, "seed {seed}: no space for a change that was admitted");
+            }
         }
         let is_power_loss = random.one_in(2);
         world = world.crash(is_power_loss, &mut random)?;
