@@ -175,7 +175,7 @@ pub fn run(args: &Args) -> CommandResult {
     refuse_input_as_output(args.like.as_slice(), &args.output)?;
     check_filter_output(&args.output)?;
     let metadata = args.metadata.collect(&args.items_from)?;
-    let max_bytes = left_bytes(args.memory, &paths, args.items_from.records.form().input)?;
+    let max_bytes = left_bytes(args.memory, &paths, args.items_from.records.lines().input)?;
     let (filter, count) = match (&args.like, args.planned_items()) {
         (Some(like), _) => args.stream(&paths, args.empty_like(like, max_bytes)?, max_bytes)?,
         (None, Some(items)) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tamis::Answers;
 
+use crate::csv::OutputHeader;
 use crate::decode_options::DecodeArgs;
 use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
@@ -122,7 +123,8 @@ pub fn run(args: &Args) -> CommandResult {
     }
     opener.finish()?;
     let rule = args.key.rule();
-    rule.check(args.records.form().delimiter)?;
+    let form = args.records.form(&args.key);
+    rule.check(form)?;
     let queries = opened.iter_mut().map(|filter| Query::new(filter, &rule, args.copies));
     let mut check = Check {
         args,
@@ -134,8 +136,9 @@ pub fn run(args: &Args) -> CommandResult {
         keyless: 0,
         batch: ItemBatch::default(),
         encoding: None,
+        header: OutputHeader::default(),
     };
-    RecordReader::new(&files, args.records.form()).for_each(|block| check.block(block))?;
+    RecordReader::new(&files, form).for_each(|block| check.block(block))?;
     check.finish()
 }
 
@@ -218,11 +221,16 @@ struct Check<'a> {
     /// Items of a block, encoded for the last filter.
     batch: ItemBatch,
     encoding: Option<ItemEncoding>,
+    header: OutputHeader,
 }
 
 impl Check<'_> {
     /// Queries every filter with all records of a block, then prints the result.
     fn block(&mut self, block: &RecordBlock<'_>) -> Result<ControlFlow<(), usize>, Failure> {
+        if block.is_header {
+            self.header(block)?;
+            return Ok(ControlFlow::Continue(1));
+        }
         self.encoding = None;
         for query in &mut self.queries {
             let encoding = query.lookup.encoding();
@@ -256,7 +264,7 @@ impl Check<'_> {
             }
             if self.args.invert {
                 self.output.write(record)?;
-                self.output.write(&[block.delimiter])?;
+                self.output.write(&[block.delimiter()])?;
             }
             for query in found.take(if names { usize::MAX } else { 1 }) {
                 if names {
@@ -268,7 +276,7 @@ impl Check<'_> {
                     self.output.write(format!("{copies:>7} ").as_bytes())?;
                 }
                 self.output.write(record)?;
-                self.output.write(&[block.delimiter])?;
+                self.output.write(&[block.delimiter()])?;
             }
         }
         let records = item + self.batch.skipped.len();
@@ -280,6 +288,23 @@ impl Check<'_> {
         // A program that reads the output from a pipe gets the answers as soon as the items arrive.
         self.output.flush()?;
         Ok(ControlFlow::Continue(records))
+    }
+
+    /// Finds the column in the header of an input, and writes the header of the first input.
+    fn header(&mut self, block: &RecordBlock<'_>) -> Result<(), Failure> {
+        let header = block.header();
+        self.rule.set_header(header).map_err(|why| block.failure(0, &why))?;
+        if self.args.count || self.args.quiet {
+            return Ok(());
+        }
+        if self.header.is_first(header).map_err(|why| block.failure(0, &why))? {
+            if self.args.copies {
+                self.output.write(format!("{:>7} ", "").as_bytes())?;
+            }
+            self.output.write(header)?;
+            self.output.write(&[block.delimiter()])?;
+        }
+        Ok(())
     }
 
     fn finish(mut self) -> CommandResult {

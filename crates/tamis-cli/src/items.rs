@@ -29,7 +29,7 @@ pub struct ItemArgs {
 impl ItemArgs {
     /// Returns the reader of the items in `paths`.
     pub fn reader<'a>(&self, paths: &'a [PathBuf]) -> ItemReader<'a> {
-        ItemReader { paths, rule: self.key.rule(), form: self.records.form() }
+        ItemReader { paths, rule: self.key.rule(), form: self.records.form(&self.key) }
     }
 }
 
@@ -77,17 +77,22 @@ impl ItemReader<'_> {
     ///
     /// # Errors
     ///
-    /// An error of reading or of `each`; a message if no record has the key; for a record that is not an item of the filter, a message
-    /// with its file and line.
+    /// An error of reading or of `each`; a message if no record has the key; for a record that is
+    /// not an item of the filter, a message with its file and line.
     pub fn each_batch(
         &self,
         encoding: ItemEncoding,
         mut each: impl FnMut(&ItemBatch) -> Result<(), Failure>,
     ) -> Result<RecordCount, Failure> {
-        self.rule.check(self.form.delimiter)?;
+        self.rule.check(self.form)?;
+        let mut rule = self.rule.clone();
         let (mut batch, mut count) = (ItemBatch::default(), RecordCount::default());
         RecordReader::new(self.paths, self.form).for_each(|block| {
-            batch.read(block, &self.rule, encoding, "")?;
+            if block.is_header {
+                rule.set_header(block.header()).map_err(|why| block.failure(0, &why))?;
+                return Ok(ControlFlow::Continue(1));
+            }
+            batch.read(block, &rule, encoding, "")?;
             count.items += batch.len() as u64;
             count.skipped += batch.skipped.len() as u64;
             each(&batch)?;

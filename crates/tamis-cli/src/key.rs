@@ -1,27 +1,42 @@
-//! Extracts the item from a record: the whole record, a field, a JSON value, or a canonical URL.
+//! Extracts the item from a record: the whole record, a field, a column of CSV, a JSON value, or a
+//! canonical URL.
 
-use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use clap::ArgGroup;
 use memchr::memmem;
 use serde_json::Value;
 use url::Url;
 
+use crate::byte_size::ByteSize;
+use crate::csv::{CsvForm, Field, RowKey};
 use crate::exit::Failure;
 use crate::input::InputForm;
 use crate::packing::Unpack;
+use crate::records::RecordEnd;
 
 /// The options that choose the key, alike in every command.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Comparison")]
+#[command(group = ArgGroup::new("splitting").args(["field", "csv"]).multiple(true))]
 pub struct KeyArgs {
-    /// Split records at DELIM (such as ',' or '\t'); needs -k
-    #[arg(short, long, value_name = "DELIM", requires = "field", value_parser = delimiter)]
+    /// Split records at DELIM (such as ',' or '\t'); needs -k or --csv
+    #[arg(short, long, value_name = "DELIM", requires = "splitting", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
 
-    /// Compare only field N, counted from 1 (fields end at tabs unless -d is given)
-    #[arg(short = 'k', long, value_name = "N", conflicts_with = "json",
-        value_parser = crate::numbers::at_least_one)]
-    field: Option<NonZeroUsize>,
+    /// Compare only field N, counted from 1 (fields end at tabs unless -d is given; quotes have no
+    /// meaning). With --csv: the column N, a number or a name in the header
+    #[arg(short = 'k', long, value_name = "N", conflicts_with = "json", value_parser = crate::csv::field)]
+    field: Option<Field>,
+
+    /// Read rows of CSV (RFC 4180): fields may be in quotes and contain commas and newlines. The
+    /// first row of a file is its header, which is no item. -d sets another delimiter than ','
+    #[arg(long, conflicts_with_all = ["json", "null"])]
+    csv: bool,
+
+    /// With --csv: the files have no header
+    #[arg(long, requires = "csv")]
+    no_header: bool,
 
     /// Compare only the value at this pointer in records of JSON, such as /user/id
     #[arg(long, value_name = "POINTER", value_parser = pointer)]
@@ -63,7 +78,7 @@ pub fn pointer(text: &str) -> Result<String, String> {
 impl KeyArgs {
     /// Returns the rule that these options select.
     pub fn rule(&self) -> KeyRule {
-        KeyRule { url: self.url, ..self.rule_of(self.field, self.json.as_deref()) }
+        KeyRule { url: self.url, ..self.rule_of(self.field.as_ref(), self.json.as_deref()) }
     }
 
     /// Returns the rule that these options select, for a comparison of keys with each other: a
@@ -74,14 +89,16 @@ impl KeyArgs {
 
     /// Returns a rule for another part of the record than the key, such as the time. Records are
     /// split as for the key.
-    pub fn rule_of(&self, field: Option<NonZeroUsize>, json: Option<&str>) -> KeyRule {
+    pub fn rule_of(&self, field: Option<&Field>, json: Option<&str>) -> KeyRule {
+        let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         let part = match (json, field) {
             (Some(pointer), _) => KeyPart::Json(pointer.to_owned()),
-            (None, Some(number)) => {
-                let delimiter = self.delimiter.clone().map_or_else(|| b"\t".to_vec(), |d| d.0);
-                KeyPart::Field(Box::new(memmem::Finder::new(&delimiter).into_owned()), number.get())
+            (None, Some(Field::Number(number))) if !self.csv => {
+                let delimiter = memmem::Finder::new(delimiter.unwrap_or(b"\t")).into_owned();
+                KeyPart::Field(Box::new(delimiter), number.get())
             }
-            (None, None) => KeyPart::Whole,
+            (None, None) if !self.csv => KeyPart::Whole,
+            (None, column) => KeyPart::Row(RowKey::new(delimiter.unwrap_or(b","), column.cloned())),
         };
         KeyRule { part, url: false, is_typed: false, ignores_case: false, trims: false }
     }
@@ -102,6 +119,7 @@ pub struct KeyRule {
 enum KeyPart {
     Whole,
     Field(Box<memmem::Finder<'static>>, usize),
+    Row(RowKey),
     Json(String),
 }
 
@@ -118,14 +136,19 @@ impl KeyRule {
         Self { ignores_case, trims, ..self }
     }
 
-    /// Rejects a delimiter of fields that no record can hold. `record_end` is the byte that ends a
-    /// record.
+    /// Rejects a delimiter of fields that no record can hold, and the name of a column that no
+    /// header has. `form` is the form of the records.
     ///
     /// # Errors
     ///
     /// A message with the correction.
-    pub fn check(&self, record_end: u8) -> Result<(), Failure> {
+    pub fn check(&self, form: RecordForm) -> Result<(), Failure> {
+        let record_end = form.end.byte();
         match &self.part {
+            KeyPart::Row(row) if matches!(form.end, RecordEnd::Csv(_)) => {
+                row.check(form.end.has_header()).map_err(Failure::new)
+            }
+            KeyPart::Row(row) => Err(Failure::new(row.without_csv())),
             KeyPart::Field(delimiter, _) if delimiter.needle().contains(&record_end) => {
                 let (name, option) =
                     if record_end == 0 { ("NUL", "leave out -0") } else { ("a newline", "add -0") };
@@ -135,6 +158,19 @@ impl KeyRule {
                     delimiter.needle().escape_ascii()
                 )))
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds the column of CSV in the header of an input. The caller does so for each input that
+    /// has a header, before its records.
+    ///
+    /// # Errors
+    ///
+    /// A message with the columns if the header lacks the column.
+    pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
+        match &mut self.part {
+            KeyPart::Row(row) => row.set_header(header),
             _ => Ok(()),
         }
     }
@@ -173,7 +209,17 @@ impl KeyRule {
     fn part_of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let part = match &self.part {
             KeyPart::Whole => record,
-            KeyPart::Field(delimiter, number) => field(record, delimiter, *number)?,
+            KeyPart::Field(delimiter, number) => {
+                if record.first() == Some(&b'"') && delimiter.needle() == b"," {
+                    tip_of_quotes();
+                }
+                field(record, delimiter, *number)?
+            }
+            KeyPart::Row(row) if self.url => {
+                let mut of_row = Vec::new();
+                return canonical_url(row.of(record, &mut of_row)?, scratch);
+            }
+            KeyPart::Row(row) => return row.of(record, scratch),
             KeyPart::Json(pointer) => {
                 json(record, pointer, self.is_typed, scratch)?;
                 if !self.url {
@@ -195,11 +241,25 @@ impl KeyRule {
             KeyPart::Field(delimiter, number) => {
                 format!("field {number} by '{}'", delimiter.needle().escape_ascii())
             }
+            KeyPart::Row(row) => row.describe(),
             KeyPart::Json(pointer) => format!("json {pointer}"),
         };
         let part = if self.url { format!("url of {part}") } else { part };
         let part = if self.trims { format!("trimmed {part}") } else { part };
         if self.ignores_case { format!("lower case of {part}") } else { part }
+    }
+}
+
+/// Writes a note about quotes, once in a run.
+#[cold]
+fn tip_of_quotes() {
+    static IS_NOTED: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the flag publishes no other data.
+    if !IS_NOTED.swap(true, Ordering::Relaxed) {
+        note!(
+            "a line begins with a quote, which has no meaning to -k: if the input is CSV with fields \
+             in quotes, replace -d, by --csv"
+        );
     }
 }
 
@@ -266,6 +326,8 @@ fn normalize_escapes(url: &[u8], out: &mut Vec<u8>) {
 pub fn no_key(key: &str) -> Failure {
     let advice = if key.contains("json ") {
         "check the pointer; each line must be one JSON value: 'jq -c .' converts pretty-printed JSON"
+    } else if key.contains("column ") {
+        "check the column and the delimiter -d; rows with fewer fields have no key"
     } else if key.contains("field ") {
         "check the number of the field and the delimiter -d"
     } else {
@@ -292,20 +354,39 @@ pub struct RecordArgs {
 pub struct RecordForm {
     /// How the bytes are read.
     pub input: InputForm,
-    /// The byte that ends a record.
-    pub delimiter: u8,
+    /// Where records end.
+    pub end: RecordEnd,
+}
+
+impl RecordForm {
+    /// Returns the form for a command whose memory is limited.
+    #[must_use]
+    pub fn within(self, memory: Option<ByteSize>) -> Self {
+        match (self.end, memory) {
+            (RecordEnd::Csv(form), Some(memory)) => {
+                Self { end: RecordEnd::Csv(form.within(memory.bytes)), ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 impl RecordArgs {
-    /// Returns the form of the inputs.
-    pub fn form(self) -> RecordForm {
+    /// Returns the form of inputs whose records are lines, or end with NUL.
+    pub fn lines(self) -> RecordForm {
         let input = InputForm { unpack: self.unpack, is_text: !self.null };
-        RecordForm { input, delimiter: self.delimiter() }
+        RecordForm { input, end: RecordEnd::Byte(if self.null { 0 } else { b'\n' }) }
     }
 
-    /// Returns the byte that ends a record.
-    pub fn delimiter(self) -> u8 {
-        if self.null { 0 } else { b'\n' }
+    /// Returns the form of the inputs, which are CSV if `key` says so.
+    pub fn form(self, key: &KeyArgs) -> RecordForm {
+        let lines = self.lines();
+        if !key.csv {
+            return lines;
+        }
+        // `KeyRule::check` rejects a delimiter of several bytes.
+        let delimiter = key.delimiter.as_ref().map_or(b',', |delimiter| delimiter.0[0]);
+        RecordForm { end: RecordEnd::Csv(CsvForm::new(delimiter, !key.no_header)), ..lines }
     }
 }
 
@@ -330,6 +411,8 @@ pub fn rate(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
 
     fn key(args: &KeyArgs, record: &str) -> Option<String> {
@@ -340,7 +423,11 @@ mod tests {
 
     fn by_field(delimiter: &str, number: usize) -> KeyArgs {
         let delimiter = Some(super::delimiter(delimiter).unwrap());
-        KeyArgs { delimiter, field: NonZeroUsize::new(number), ..KeyArgs::default() }
+        KeyArgs {
+            delimiter,
+            field: Some(Field::Number(NonZeroUsize::new(number).unwrap())),
+            ..KeyArgs::default()
+        }
     }
 
     #[test]
@@ -411,11 +498,13 @@ mod tests {
 
     #[test]
     fn a_delimiter_that_ends_records_is_refused() {
-        assert!(by_field("\\n", 2).rule().check(b'\n').is_err());
-        assert!(by_field("a\n", 2).rule().check(b'\n').is_err());
-        assert!(by_field("\\n", 2).rule().check(0).is_ok());
-        assert!(by_field("\\0", 2).rule().check(0).is_err());
-        assert!(KeyArgs::default().rule().check(b'\n').is_ok());
+        let lines = RecordArgs::default().lines();
+        let with_nul = RecordArgs { null: true, ..RecordArgs::default() }.lines();
+        assert!(by_field("\\n", 2).rule().check(lines).is_err());
+        assert!(by_field("a\n", 2).rule().check(lines).is_err());
+        assert!(by_field("\\n", 2).rule().check(with_nul).is_ok());
+        assert!(by_field("\\0", 2).rule().check(with_nul).is_err());
+        assert!(KeyArgs::default().rule().check(lines).is_ok());
     }
 
     #[test]

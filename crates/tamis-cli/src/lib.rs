@@ -21,6 +21,7 @@ mod completions;
 #[cfg(feature = "guard")]
 mod content_tag;
 mod convert;
+pub mod csv;
 mod daemon;
 mod decode_options;
 mod dedup;

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::csv::count_lines;
 use crate::exit::Failure;
 use crate::input::{self, Input};
 use crate::key::RecordForm;
 use crate::progress::Progress;
-use crate::records::{BlockBuffer, BlockReader, records};
+use crate::records::{BlockBuffer, BlockReader, RecordEnd, records};
 
 /// A position in the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct RecordReader {
     // The blocks of the input at `position`, if that input is open.
     blocks: Option<BlockReader<Input>>,
     is_unpacked_ahead: bool,
+    // The last block is a header.
+    is_header: bool,
     // The bytes read from the inputs before `position`, before decompression.
     done_bytes: u64,
 }
@@ -39,6 +42,7 @@ impl RecordReader {
             position: InputPosition::default(),
             blocks: None,
             is_unpacked_ahead: false,
+            is_header: false,
             done_bytes: 0,
         }
     }
@@ -58,10 +62,14 @@ impl RecordReader {
     /// Reads the next records into `block`. All of them are records of one input. Returns false at
     /// the end of the inputs.
     ///
+    /// If the inputs have headers, the header of each input is a block of its own, before the
+    /// records of the input.
+    ///
     /// # Errors
     ///
     /// A message with the name of the input that cannot be read.
     pub fn next(&mut self, block: &mut BlockBuffer) -> Result<bool, Failure> {
+        self.is_header = false;
         loop {
             let Some(path) = self.paths.get(self.position.input) else { return Ok(false) };
             if self.blocks.is_none() {
@@ -69,8 +77,15 @@ impl RecordReader {
                 if self.is_unpacked_ahead {
                     input = input.unpacked_ahead();
                 }
-                skip(&mut input, self.position.at_bytes)?;
-                self.blocks = Some(BlockReader::new(input, self.form.delimiter));
+                let blocks = self.blocks.insert(BlockReader::new(input, self.form.end));
+                if self.form.end.has_header() && read_header(blocks, block)? {
+                    self.is_header = true;
+                    let header_bytes = block.len() as u64;
+                    skip(blocks, header_bytes, self.position.at_bytes)?;
+                    self.position.at_bytes = self.position.at_bytes.max(header_bytes);
+                    return Ok(true);
+                }
+                skip(blocks, 0, self.position.at_bytes)?;
             }
             let blocks = self.blocks.as_mut().expect("opened above");
             let is_there = blocks.read_block(block);
@@ -91,6 +106,17 @@ impl RecordReader {
         if let Some(blocks) = &mut self.blocks {
             blocks.take_back(block, len_bytes);
         }
+    }
+
+    /// Tests whether the last block is the header of its input.
+    pub fn is_header(&self) -> bool {
+        self.is_header
+    }
+
+    /// Returns the failure for the header in the last block.
+    pub fn header_failure(&self, why: &str) -> Failure {
+        let path = &self.paths[self.position.input];
+        Failure::new(format!("{}: line 1: {why}", input::name(path)))
     }
 
     /// Returns the position after the last block.
@@ -126,8 +152,16 @@ impl RecordReader {
             if self.position.input != of_input {
                 (of_input, records_before) = (self.position.input, 0);
             }
-            let (path, delimiter) = (&self.paths[of_input], self.form.delimiter);
-            let records = RecordBlock { bytes: &block, delimiter, path, records_before };
+            let (path, end) = (&self.paths[of_input], self.form.end);
+            let lines_before = match end {
+                RecordEnd::Byte(_) => records_before,
+                RecordEnd::Csv(_) => {
+                    let lines = self.blocks.as_ref().map_or(0, BlockReader::lines);
+                    lines - count_lines(&block)
+                }
+            };
+            let is_header = self.is_header;
+            let records = RecordBlock { bytes: &block, end, is_header, path, lines_before };
             let ControlFlow::Continue(len) = visit(&records)? else { break };
             records_before += len as u64;
             progress.at(self.consumed_bytes());
@@ -139,33 +173,62 @@ impl RecordReader {
 /// Consecutive records of one input.
 pub struct RecordBlock<'a> {
     bytes: &'a [u8],
-    /// The byte that ends a record.
-    pub delimiter: u8,
+    end: RecordEnd,
+    /// True if the block is the header of its input, and has no records.
+    pub is_header: bool,
     path: &'a Path,
-    // The number of records of the input before this block.
-    records_before: u64,
+    // The number of lines of the input before this block.
+    lines_before: u64,
 }
 
 impl<'a> RecordBlock<'a> {
     /// Iterates over the records, without their delimiters.
     #[inline]
     pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        records(self.bytes, self.delimiter)
+        records(self.bytes, self.end)
+    }
+
+    /// Returns the header, without its newline.
+    pub fn header(&self) -> &'a [u8] {
+        self.records().next().unwrap_or_default()
+    }
+
+    /// Returns the byte that ends a record.
+    pub fn delimiter(&self) -> u8 {
+        self.end.byte()
     }
 
     /// Returns the failure for the record at `index`. The message names its file and line.
     pub fn failure(&self, index: usize, why: &str) -> Failure {
-        let line = self.records_before + index as u64 + 1;
+        let lines = match self.end {
+            RecordEnd::Byte(_) => index as u64,
+            RecordEnd::Csv(_) => {
+                self.records().take(index).map(|record| count_lines(record) + 1).sum()
+            }
+        };
+        let line = self.lines_before + lines + 1;
         Failure::new(format!("{}: line {line}: {why}", input::name(self.path)))
     }
 }
 
-/// Skips the bytes that an earlier run has processed.
-fn skip(input: &mut Input, len_bytes: u64) -> Result<(), Failure> {
-    let mut rest = std::io::Read::take(&mut *input, len_bytes);
-    let skipped = std::io::copy(&mut rest, &mut std::io::sink());
-    match skipped.map_err(|error| input.failure(&error))? {
-        skipped if skipped == len_bytes => Ok(()),
+/// Reads the header into `block`. Returns false if the input is empty.
+fn read_header(blocks: &mut BlockReader<Input>, block: &mut BlockBuffer) -> Result<bool, Failure> {
+    let is_there = blocks.read_block(block);
+    if !is_there.map_err(|error| blocks.reader().failure(&error))? {
+        return Ok(false);
+    }
+    let RecordEnd::Csv(form) = blocks.end() else { return Ok(false) };
+    let end = form.ends(block).next().unwrap_or(block.len());
+    blocks.take_back(block, end);
+    Ok(true)
+}
+
+/// Skips the bytes that an earlier run has processed, of which `read_bytes` have been read.
+fn skip(blocks: &mut BlockReader<Input>, read_bytes: u64, len_bytes: u64) -> Result<(), Failure> {
+    let skipped = blocks.skip(len_bytes.saturating_sub(read_bytes));
+    let input = blocks.reader();
+    match skipped.map_err(|error| input.failure(&error))? + read_bytes {
+        skipped if skipped >= len_bytes => Ok(()),
         skipped => Err(Failure::new(format!(
             "{}: ends at byte {skipped}, but an earlier run has read {len_bytes}; give it the same \
              input, or --restart",
@@ -187,7 +250,7 @@ mod tests {
         std::fs::write(&paths[0], &many).unwrap();
         std::fs::write(&paths[1], many + "last").unwrap();
         let mut found = Vec::new();
-        let read = RecordReader::new(&paths, RecordArgs::default().form()).for_each(|block| {
+        let read = RecordReader::new(&paths, RecordArgs::default().lines()).for_each(|block| {
             if let Some(index) = block.records().position(|record| record == b"last") {
                 return Err(block.failure(index, "is here"));
             }

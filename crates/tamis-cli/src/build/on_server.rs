@@ -169,7 +169,7 @@ impl Args {
         let mut distinct = SecretSet::within(left_bytes(
             self.memory,
             paths,
-            self.items_from.records.form().input,
+            self.items_from.records.lines().input,
         )?)?;
         let mut answers = Answers::new();
         let reader = self.items_from.reader(paths);

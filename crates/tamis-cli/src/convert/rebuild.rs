@@ -310,6 +310,6 @@ impl Args {
     }
 
     fn reader<'a>(&self, paths: &'a [PathBuf]) -> ItemReader<'a> {
-        ItemReader { paths, rule: self.key.rule(), form: self.records.form() }
+        ItemReader { paths, rule: self.key.rule(), form: self.records.form(&self.key) }
     }
 }

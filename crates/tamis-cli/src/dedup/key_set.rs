@@ -343,15 +343,15 @@ mod tests {
         let mut rule = RecordRule {
             key,
             hasher,
-            form: RecordArgs::default().form(),
+            form: RecordArgs::default().lines(),
             keeps_keys: true,
             timer: None,
         };
         let (mut new, mut all) = (Answers::new(), Vec::new());
         let (mut blocks, mut batch) =
-            (BlockReader::new(bytes, b'\n'), RecordBatch::<u64>::default());
+            (BlockReader::new(bytes, rule.form.end), RecordBatch::<u64>::default());
         while blocks.read_block(&mut batch.block).unwrap() {
-            let end = batch.find_records(b'\n');
+            let end = batch.find_records(rule.form.end);
             blocks.take_back(&mut batch.block, end);
             batch.digest(&mut rule, &mut Vec::new());
             for part in batch.parts() {

@@ -40,7 +40,7 @@ use crate::dedup::window::WindowArgs;
 use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
-use crate::key::{KeyArgs, KeyRule, RecordArgs};
+use crate::key::{KeyArgs, KeyRule, RecordArgs, RecordForm};
 use crate::memory_limit::{OWN_BYTES, left_bytes};
 use crate::numbers::HumanCount;
 use crate::output::{Output, folder, is_stdout, refuse_endless};
@@ -50,9 +50,9 @@ use crate::unpack;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 // The time can also be a field, so `--delimiter` needs `--field` or `--time-field`.
-#[command(group = ArgGroup::new("fields").args(["field", "time_field"]).multiple(true))]
+#[command(group = ArgGroup::new("fields").args(["field", "time_field", "csv"]).multiple(true))]
 #[command(mut_arg("delimiter", |arg| {
-    let help = "Split records at DELIM (such as ',' or '\\t'); needs -k or --time-field";
+    let help = "Split records at DELIM (such as ',' or '\\t'); needs -k, --time-field or --csv";
     arg.requires(Resettable::<Id>::Reset).requires("fields").help(help)
 }))]
 pub struct Args {
@@ -176,7 +176,8 @@ Examples:
   tamis dedup urls.txt.gz > once.txt           first occurrences, in order
   tamis dedup -o list.txt list.txt             in place: replaced when all is done
   tamis dedup --repeated list.txt              which lines occur more than once
-  tamis dedup -d, -k2 people.csv               the first line for each value of column 2
+  tamis dedup --csv -k email people.csv        the first row for each email address
+  tamis dedup -k2 access.tsv                   the first line for each value of field 2
   tamis dedup --json /url --url pages.jsonl    the first page for each canonical URL
   tamis dedup --memory 2G --stats huge.zst     at most 2 GiB; reports the accuracy
   tamis dedup --state seen.db today.txt        lines that no earlier day had
@@ -198,7 +199,7 @@ const CHECKPOINT_BYTES: u64 = 256 << 20;
 pub fn run(args: &Args) -> CommandResult {
     let started = Instant::now();
     args.check()?;
-    args.key_rule().check(args.record.delimiter())?;
+    args.key_rule().check(args.form())?;
     let hasher = args.choose_hasher()?;
     // A missing input is an error with a state, because the state would record the run as finished.
     let inputs = match args.state {
@@ -206,10 +207,10 @@ pub fn run(args: &Args) -> CommandResult {
         None => input::present(&args.files, &[args.output.as_deref(), args.suspects.as_deref()])?,
     };
     refuse_endless(&inputs, args.output.as_deref())?;
-    left_bytes(args.memory, &inputs, args.record.form().input)?;
+    left_bytes(args.memory, &inputs, args.form().input)?;
     let found = args.open_state(hasher)?;
     args.hasher.get_or_init(|| found.as_ref().map_or(hasher, |found| found.state.hasher()));
-    let sample = InputSample::of(&inputs, args.record.form());
+    let sample = InputSample::of(&inputs, args.form());
     let mut stats = if args.count || args.unique {
         args.count_occurrences(&inputs)?
     } else if args.full {
@@ -338,11 +339,15 @@ impl Args {
         self.key.typed_rule().normalizing(self.ignore_case, self.trim)
     }
 
+    fn form(&self) -> RecordForm {
+        self.record.form(&self.key).within(self.memory)
+    }
+
     fn rule(&self) -> RecordRule {
         RecordRule {
             key: self.key_rule(),
             hasher: self.hasher(),
-            form: self.record.form(),
+            form: self.form(),
             keeps_keys: self.full || self.count || self.unique,
             timer: self.window.timer(&self.key),
         }
@@ -351,7 +356,7 @@ impl Args {
     /// Returns the description of the keys and records of this run. It must equal the description
     /// in the state.
     fn description(&self) -> String {
-        let ends = if self.record.delimiter() == 0 { "NUL" } else { "newline" };
+        let ends = if self.form().end.byte() == 0 { "NUL" } else { "newline" };
         format!("{}, records end with {ends}", self.key_rule().describe())
     }
 }

@@ -9,10 +9,11 @@ use tamis::{Answers, Hasher};
 use crate::dedup::batch_reader::BatchReader;
 use crate::dedup::digest::Width as _;
 use crate::dedup::key_set::{Keep, KeySet};
-use crate::dedup::record_batch::{RecordBatch, RecordRule};
+use crate::dedup::record_batch::{Header, RecordBatch, RecordRule};
 use crate::dedup::seen::Budget;
 use crate::dedup::spill::Spill;
 use crate::dedup::stats::RunStats;
+use crate::dedup::stream::write_header;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::Output;
@@ -50,10 +51,16 @@ impl CountingRun {
         let key = rule.key.describe();
         let mut stats = RunStats::default();
         let mut progress = Progress::new(input::total_len_bytes(paths));
-        let delimiter = rule.form.delimiter;
+        let delimiter = rule.form.end.byte();
         let mut reader = BatchReader::<u64>::new(paths, InputPosition::default(), rule, threads);
         let (mut batch, mut new) = (RecordBatch::default(), Answers::new());
         while reader.next(&mut batch)? {
+            if batch.header == Some(Header::Written) {
+                if with_counts {
+                    output.write(format!("{:>7} ", "").as_bytes())?;
+                }
+                write_header(&mut output, &batch.block)?;
+            }
             for part in batch.parts() {
                 let mut from = 0;
                 if let Held::Exact(set) = &mut held {

@@ -7,7 +7,7 @@ use crate::dedup::digest::Width;
 use crate::dedup::window::{OddTimes, SliceStart, Timer};
 use crate::key::{KeyRule, RecordForm};
 use crate::record_reader::InputPosition;
-use crate::records::BlockBuffer;
+use crate::records::{BlockBuffer, RecordEnd};
 
 /// The maximum number of records that are compared together. Their digests stay in the L1 cache.
 pub const BATCH: usize = 1024;
@@ -33,6 +33,18 @@ pub struct RecordRule {
     pub timer: Option<Timer>,
 }
 
+impl RecordRule {
+    /// Finds the columns of CSV in the header of an input.
+    ///
+    /// # Errors
+    ///
+    /// A message about a column that the header lacks.
+    pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
+        self.key.set_header(header)?;
+        self.timer.as_mut().map_or(Ok(()), |timer| timer.set_header(header))
+    }
+}
+
 /// Whole records and their digests. The buffers are reused for the next batch.
 #[derive(Default)]
 pub struct RecordBatch<D> {
@@ -46,6 +58,8 @@ pub struct RecordBatch<D> {
     // others follow in order.
     marks: Vec<SliceStart>,
     delimiter: u8,
+    /// If the block is a header of CSV, its use. The batch then has no records.
+    pub header: Option<Header>,
     /// The number of records without a key. They are compared as whole records.
     pub keyless: u64,
     /// The numbers of records without a time and of late records. Both are in the latest slice.
@@ -56,6 +70,15 @@ pub struct RecordBatch<D> {
     pub consumed_bytes: u64,
     /// If true, the source may block before the next bytes, so the caller should flush results now.
     pub may_wait: bool,
+}
+
+/// The use of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// It is the header of the output.
+    Written,
+    /// It names the columns of a later input.
+    Read,
 }
 
 /// Keys that are not whole records; empty if every record is its own key.
@@ -69,12 +92,18 @@ struct BatchKeys {
 impl<D: Width> RecordBatch<D> {
     /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the
     /// last one.
-    pub fn find_records(&mut self, delimiter: u8) -> usize {
-        self.delimiter = delimiter;
+    pub fn find_records(&mut self, end: RecordEnd) -> usize {
+        self.header = None;
+        self.delimiter = end.byte();
         self.bounds.clear();
         self.bounds.push(0);
-        let ends = memchr_iter(delimiter, &self.block).map(|at| at + 1);
-        self.bounds.extend(ends.take(MOST_RECORDS));
+        match end {
+            RecordEnd::Byte(byte) => {
+                let ends = memchr_iter(byte, &self.block).map(|at| at + 1);
+                self.bounds.extend(ends.take(MOST_RECORDS));
+            }
+            RecordEnd::Csv(form) => self.bounds.extend(form.ends(&self.block).take(MOST_RECORDS)),
+        }
         let end = self.bounds[self.bounds.len() - 1];
         if end < self.block.len() && self.bounds.len() <= MOST_RECORDS {
             // The last record of an input may lack its delimiter.
@@ -82,6 +111,16 @@ impl<D: Width> RecordBatch<D> {
             return self.block.len();
         }
         end
+    }
+
+    /// Makes the block a header, which has no records.
+    pub fn set_header(&mut self, header: Header) {
+        self.header = Some(header);
+        self.bounds.clear();
+        self.bounds.push(0);
+        self.digests.clear();
+        self.marks.clear();
+        (self.keyless, self.odd) = (0, OddTimes::default());
     }
 
     /// Computes the digests of the records, and assigns the records to slices.
@@ -92,7 +131,7 @@ impl<D: Width> RecordBatch<D> {
         self.keys.ends.clear();
         let records = self.bounds.windows(2).map(|bounds| {
             let record = &self.block[bounds[0]..bounds[1]];
-            record.strip_suffix(&[rule.form.delimiter]).unwrap_or(record)
+            record.strip_suffix(&[rule.form.end.byte()]).unwrap_or(record)
         });
         if let Some(timer) = &mut rule.timer {
             self.odd = timer.mark(records.clone(), &mut self.marks);
@@ -221,14 +260,14 @@ mod tests {
         let mut rule = RecordRule {
             key,
             hasher,
-            form: RecordArgs::default().form(),
+            form: RecordArgs::default().lines(),
             keeps_keys: false,
             timer: None,
         };
-        let mut blocks = BlockReader::new(bytes, b'\n');
+        let mut blocks = BlockReader::new(bytes, rule.form.end);
         let (mut batch, mut found) = (RecordBatch::<u64>::default(), Vec::new());
         while blocks.read_block(&mut batch.block).unwrap() {
-            let end = batch.find_records(b'\n');
+            let end = batch.find_records(rule.form.end);
             blocks.take_back(&mut batch.block, end);
             batch.digest(&mut rule, &mut Vec::new());
             for part in batch.parts() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::input::{Input, total_len_bytes};
 use crate::key::RecordForm;
-use crate::records::{BlockBuffer, BlockReader};
+use crate::records::{BlockBuffer, BlockReader, records as split};
 use crate::unpack::PACKED_BLOCK_BYTES;
 
 /// An estimate for all inputs from the first blocks of the first input.
@@ -23,12 +23,11 @@ impl InputSample {
     /// Reads the first blocks. Returns `None` if the size of the inputs is unknown.
     pub fn of(paths: &[PathBuf], form: RecordForm) -> Option<Self> {
         let total_bytes = total_len_bytes(paths)? as f64;
-        let mut blocks =
-            BlockReader::new(Input::open(paths.first()?, form.input).ok()?, form.delimiter);
+        let mut blocks = BlockReader::new(Input::open(paths.first()?, form.input).ok()?, form.end);
         let is_bound = !blocks.reader().is_packed();
         let (mut block, mut records, mut len_bytes) = (BlockBuffer::default(), 0, 0);
         while blocks.read_block(&mut block).ok()? {
-            records += memchr::memchr_iter(form.delimiter, &block).count();
+            records += split(&block, form.end).count();
             len_bytes += block.len() as u64;
             if is_bound || len_bytes >= PACKED_SAMPLE_BYTES {
                 break;
@@ -63,14 +62,15 @@ mod tests {
         (0..500_000_u64).for_each(|i| writeln!(text, "line {}", i * 7919).unwrap());
         std::fs::write(&path, &text).unwrap();
         let sample =
-            InputSample::of(std::slice::from_ref(&path), RecordArgs::default().form()).unwrap();
+            InputSample::of(std::slice::from_ref(&path), RecordArgs::default().lines()).unwrap();
         assert!(sample.is_bound && (4e5..6e5).contains(&sample.records), "{sample:?}");
         for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
             std::fs::write(&path, packed).unwrap();
             let sample =
-                InputSample::of(std::slice::from_ref(&path), RecordArgs::default().form()).unwrap();
+                InputSample::of(std::slice::from_ref(&path), RecordArgs::default().lines())
+                    .unwrap();
             assert!(!sample.is_bound && (4.5e5..1.2e6).contains(&sample.records), "{sample:?}");
         }
-        assert!(InputSample::of(&[PathBuf::from("-")], RecordArgs::default().form()).is_none());
+        assert!(InputSample::of(&[PathBuf::from("-")], RecordArgs::default().lines()).is_none());
     }
 }

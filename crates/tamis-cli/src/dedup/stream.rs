@@ -8,7 +8,7 @@ use tamis::Answers;
 use crate::dedup::batch_reader::BatchReader;
 use crate::dedup::digest::Width;
 use crate::dedup::key_set::KeySet;
-use crate::dedup::record_batch::{BatchPart, RecordBatch, RecordRule};
+use crate::dedup::record_batch::{BatchPart, Header, RecordBatch, RecordRule};
 use crate::dedup::seen::{Accuracy, Seen};
 use crate::dedup::state::{Checkpoint, StateFile};
 use crate::dedup::stats::{RunStats, shown};
@@ -162,6 +162,12 @@ impl<D: Width> DedupRun<D> {
         let total_bytes = work.progress.total_bytes().filter(|_| from == InputPosition::default());
         let distinct_before = self.deduplicator.distinct();
         while reader.next(&mut batch)? {
+            if batch.header == Some(Header::Written) {
+                // The suspects are the input of a second pass.
+                for output in std::iter::once(&mut self.output).chain(&mut self.suspects) {
+                    write_header(output, &batch.block)?;
+                }
+            }
             batch.parts().try_for_each(|part| self.write_part(&part, work))?;
             if batch.may_wait {
                 // If the input arrives in small pieces, as from `tail -f`, each result is written
@@ -323,6 +329,12 @@ impl<D: Width> Deduplicator<D> {
         accuracy.memory_bytes += more_bytes.unwrap_or(0);
         accuracy
     }
+}
+
+/// Writes a header of CSV.
+pub fn write_header(output: &mut Output, header: &[u8]) -> Result<(), Failure> {
+    output.write(header)?;
+    if header.ends_with(b"\n") { Ok(()) } else { output.write(b"\n") }
 }
 
 /// Returns the inverted words of `answers`. Bits beyond `len` stay zero.

@@ -5,6 +5,7 @@ mod build;
 mod check;
 #[path = "../../../../tests/exchanges/client.rs"]
 mod client;
+mod csv;
 mod decode_options;
 mod dedup;
 mod family;

@@ -1,7 +1,8 @@
 //! `--window`: drops a record only if it occurred a short time, or a few records, before.
 //!
 //! ```text
-//! reading ─▶ when: the time of a record ─▶ timer: its slice ═▶ batches of one slice ─▶ recent ─▶ writing
+//! reading ─▶ when: the time of a record ─▶ timer: its slice ═▶ batches of one slice ─▶ recent ─▶
+//! writing
 //!                                          (which never goes back)                     ring: exact
 //!                                                                                      filter: approximate
 //! ```
@@ -16,13 +17,12 @@ mod ring;
 mod timer;
 mod when;
 
-use std::num::NonZeroUsize;
-
 use tamis::Span;
 
 pub use crate::dedup::window::recent::{Recent, WindowStats};
 pub use crate::dedup::window::timer::{OddTimes, SliceStart, Timer};
 
+use crate::csv::Field;
 use crate::dedup::digest::Width;
 use crate::dedup::window::recent::WindowShape;
 use crate::dedup::window::timer::Times;
@@ -44,16 +44,16 @@ pub struct WindowArgs {
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<WindowSpan>,
 
-    /// Read the time of a line from field N, counted from 1 and split as for -k [default: the time
-    /// of arrival]
+    /// Read the time of a line from field N, counted from 1 and split as for -k, or from the column
+    /// N of --csv [default: the time of arrival]
     ///
     /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
-    /// nanoseconds; or a date such as 20261121100000, 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or
-    /// 2026-11-21 (UTC unless the date has an offset). Time never goes backwards: a line with an
-    /// earlier time, or without a time, gets the latest time before it.
+    /// nanoseconds; or a date such as 20261121100000, 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123
+    /// +02:00 or 2026-11-21 (UTC unless the date has an offset). Time never goes backwards: a line
+    /// with an earlier time, or without a time, gets the latest time before it.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
-        conflicts_with = "time_json", value_parser = crate::numbers::at_least_one)]
-    time_field: Option<NonZeroUsize>,
+        conflicts_with = "time_json", value_parser = crate::csv::field)]
+    time_field: Option<Field>,
 
     /// Read the time of a line, which is JSON, from the value at this pointer, such as /time
     #[arg(long, value_name = "POINTER", help_heading = HEADING, requires = "window",
@@ -141,9 +141,9 @@ impl WindowArgs {
         let by_record = self.time_field.is_some() || self.time_json.is_some();
         let times = match span {
             Span::Items(_) => Times::Count,
-            Span::Millis(_) if by_record => {
-                Times::Records(Box::new(key.rule_of(self.time_field, self.time_json.as_deref())))
-            }
+            Span::Millis(_) if by_record => Times::Records(Box::new(
+                key.rule_of(self.time_field.as_ref(), self.time_json.as_deref()),
+            )),
             Span::Millis(_) => Times::Arrival,
         };
         let (Span::Millis(len) | Span::Items(len)) = span;

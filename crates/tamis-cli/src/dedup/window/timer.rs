@@ -41,6 +41,18 @@ impl Timer {
         Self { times, slice_span, slices, latest: None, records: 0, scratch: Vec::new() }
     }
 
+    /// Finds the column of the time in the header of an input of CSV.
+    ///
+    /// # Errors
+    ///
+    /// A message if the header lacks the column.
+    pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
+        match &mut self.times {
+            Times::Records(rule) => rule.set_header(header),
+            Times::Arrival | Times::Count => Ok(()),
+        }
+    }
+
     /// Writes the starts of slices among the next records to `marks`. The first record always has a
     /// mark. Counts the late records and the records without a time. Slices never go back: a record
     /// with an earlier time is in the latest slice.
@@ -105,6 +117,7 @@ mod tests {
     use std::num::NonZeroUsize;
 
     use super::*;
+    use crate::csv::Field;
     use crate::key::KeyArgs;
 
     fn marks(timer: &mut Timer, records: &[&str]) -> (Vec<(usize, Option<u64>)>, u64) {
@@ -115,7 +128,7 @@ mod tests {
 
     #[test]
     fn records_are_marked_where_their_slice_changes() {
-        let rule = KeyArgs::default().rule_of(NonZeroUsize::new(1), None);
+        let rule = KeyArgs::default().rule_of(Some(&Field::Number(NonZeroUsize::MIN)), None);
         let mut timer = Timer::new(Times::Records(Box::new(rule)), 1000, 4);
         let unix = when::read(b"0").unwrap() / 1000;
         let (found, timeless) =
