@@ -28,6 +28,11 @@ impl Decoded {
         self.hold.bytes()
     }
 
+    /// Returns the length of the image that the log gets, in bytes.
+    pub fn image_bytes(&self) -> u64 {
+        self.value.image_bytes()
+    }
+
     /// Returns the value and stops counting its memory. The keyspace counts the memory of a value
     /// that is stored under a key.
     pub fn into_value(self) -> Value {
@@ -82,7 +87,7 @@ async fn decode_data(
 }
 
 /// Returns a function that decodes a payload within the memory that is left now.
-fn payload_decoder(
+pub(crate) fn payload_decoder(
     server: &SharedState,
     env: &Env<'_>,
 ) -> impl FnOnce(&[u8]) -> Result<Value, NotDecoded> + Send + 'static {

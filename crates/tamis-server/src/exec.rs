@@ -66,10 +66,13 @@ pub(crate) async fn exec(
     }
     let places = reserve_places(&server, &prepared).await;
     let decoded = match &allowed {
-        Some(_) => decode_each(&server, &prepared, env, MAX_DECODED_BYTES).await,
+        Some(_) => {
+            let has_log = server.durable.is_some();
+            let max_bytes = if has_log { MAX_IMAGE_BYTES } else { MAX_DECODED_BYTES };
+            decode_each(&server, &prepared, env, max_bytes).await
+        }
         None => Vec::new(),
     };
-    let mut decoded = decoded.into_iter().peekable();
     let is_meant = |leased: &[u8]| {
         prepared.iter().any(|(command, argv)| {
             command.may_change() && Call { command, argv, env: *env }.may_access(leased)
@@ -83,11 +86,24 @@ pub(crate) async fn exec(
     // While this task waited for the keys, the log may have failed, or the memory may have been
     // used up.
     let admitted = check_changes(session, &prepared)?;
-    let mut group = None;
+    let (mut group, mut images) = (None, None);
     if let Some(durable) = &server.durable {
-        // The whole transaction is written as one frame of the log.
+        // The whole transaction is written as one frame of the log. Until its end, the images of
+        // that frame are in memory.
+        let image_bytes_of = |(i, decoded): &(usize, Result<Decoded, NotDecoded>)| match (
+            prepared.commands[*i].0.handler,
+            decoded,
+        ) {
+            (Handler::WriteKeys(WriteKeys::Restore), Ok(decoded)) => decoded.image_bytes(),
+            _ => 0,
+        };
+        let restored = decoded.iter().map(image_bytes_of).fold(0, u64::saturating_add);
+        if restored > MAX_IMAGE_BYTES {
+            return Err(server::discarded(server::LARGE_MULTI));
+        }
+        let mut bytes = restored;
         if durable.is_saving() {
-            let bytes = prepared
+            bytes = prepared
                 .iter()
                 .map(|(command, argv)| match command.handler {
                     Handler::WriteKeys(handler) => {
@@ -95,13 +111,18 @@ pub(crate) async fn exec(
                     }
                     _ => 0,
                 })
-                .fold(0, u64::saturating_add);
+                .fold(restored, u64::saturating_add);
             if bytes > MAX_IMAGE_BYTES {
                 return Err(server::discarded(server::LARGE_WHILE_SAVING));
             }
         }
+        images = server.reserve_memory(bytes);
+        if images.is_none() {
+            return Err(server::discarded(server::MEMORY));
+        }
         group = Some(durable.log.begin_group());
     }
+    let mut decoded = decoded.into_iter().peekable();
     let mut began = Instant::now();
     let mut config = session.server.config();
     // All replies count as a single one, which `client-output-buffer-limit` allows to exceed the
@@ -147,8 +168,15 @@ pub(crate) async fn exec(
             (Handler::Answer(answer), _) => answer(argv, &env),
             (Handler::Server(handler), _) => run_server_command_at_once(session, handler, call),
             (Handler::ReadKeys(handler), _) => read_keys(session, handler, call, &alone),
-            (Handler::WriteKeys(WriteKeys::Restore), Some(decoded)) => {
-                restore_decoded(&server, call, &alone, decoded).unwrap_or_else(|refusal| refusal)
+            (Handler::WriteKeys(WriteKeys::Restore), decoded) => {
+                let is_counted = decoded.is_some();
+                let group_bytes = || server.durable.as_ref()?.log.group_bytes();
+                let before = group_bytes();
+                let restored = restore_decoded(&server, call, &alone, decoded);
+                if let (Some(images), false) = (&mut images, is_counted) {
+                    images.add((group_bytes().unwrap_or(0) - before.unwrap_or(0)) as u64);
+                }
+                restored.unwrap_or_else(|refusal| refusal)
             }
             (Handler::WriteKeys(handler), _) => write_keys(&server, handler, call, &alone),
         };
@@ -166,6 +194,7 @@ pub(crate) async fn exec(
     drop(replies);
     // Drop the group before the keys are unlocked.
     drop(group);
+    drop(images);
     drop(admitted);
     drop(alone);
     drop(prepared);

@@ -567,6 +567,40 @@ fn a_short_command_is_refused_and_not_disconnected_when_memory_is_full() {
 }
 
 #[test]
+fn the_images_of_a_transaction_count_before_anything_is_applied() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config {
+        port: 0,
+        threads: 2,
+        dir: dir.path().to_owned(),
+        max_memory_bytes: 24 << 20,
+        ..Config::default()
+    };
+    let server = Server::start(config).unwrap();
+    let mut client = Client::connect(server.addresses()[0]);
+    // Each value takes 3 MB in memory and again in the log, and 35 KB in the payload.
+    let mut restore = |count: usize| {
+        assert_eq!(client.say(&["MULTI"]), Reply::ok());
+        for i in 0..count {
+            let words = [b"RESTORE".to_vec(), format!("k{i}").into(), b"0".to_vec()];
+            let words = [&words[..], &[compressed(12_000)]].concat();
+            assert_eq!(client.say(&words), Reply::simple("QUEUED"));
+        }
+        let reply = client.say(&["EXEC"]);
+        let Reply::Integer(keys) = client.say(&["DBSIZE"]) else { panic!() };
+        client.say(&["FLUSHALL", "SYNC"]);
+        (reply, keys)
+    };
+    let (reply, keys) = restore(3);
+    assert_eq!((reply, keys), (Reply::Array(vec![Reply::ok(); 3]), 3));
+    // All values fit, and all images do not.
+    let (reply, keys) = restore(6);
+    let Reply::Error(why) = reply else { panic!("{reply:?}") };
+    assert!(why.starts_with("EXECABORT") && why.contains("OOM"), "{why}");
+    assert_eq!(keys, 0);
+}
+
+#[test]
 fn users_count_towards_maxmemory() {
     let (_server, mut client) = start(2 << 20);
     let before = used(&mut client);

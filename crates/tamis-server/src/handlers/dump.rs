@@ -7,8 +7,8 @@ use tamis_resp::Reply;
 
 use crate::call::Call;
 use crate::clock::now_millis;
-use crate::decoding::{Decoded, decode};
-use crate::handlers::write_log;
+use crate::decoding::{Decoded, decode, payload_decoder};
+use crate::handlers::write_log::{self, MAX_IMAGE_BYTES};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::not_decoded::NotDecoded;
 use crate::session::Session;
@@ -88,28 +88,43 @@ pub(super) async fn restore_in_background(
     let decoded = decoded.map_err(NotDecoded::into_reply)?;
     let alone = server.keyspace.exclusive_to_change(|leased| leased == call.argv[1]).await;
     session.check_change(call.command, 0, &server.config()).map_err(Reply::error)?;
-    restore_decoded(&server, call.at(now_millis()), &alone, Ok(decoded))
+    restore_decoded(&server, call.at(now_millis()), &alone, Some(Ok(decoded)))
 }
 
-/// Restores a value whose payload was decoded before the keys were locked.
+/// Restores a value. Decodes its payload if that was not done before the keys were locked.
 pub(crate) fn restore_decoded(
     server: &SharedState,
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
-    decoded: Result<Decoded, NotDecoded>,
+    decoded: Option<Result<Decoded, NotDecoded>>,
 ) -> Result<Reply, Reply> {
     let options = RestoreOptions::parse(call.argv)?;
     // Another command may have created the key in the meantime.
     if let Some(refusal) = options.refusal(call.argv, &call.env, keys) {
         return Err(refusal);
     }
-    let value = decoded.map_err(NotDecoded::into_reply)?.into_value();
-    if !server.has_memory_for(Some(&value)) {
-        return Err(Reply::error(server::MEMORY));
-    }
+    let is_counted = decoded.is_some();
+    let value = match decoded {
+        Some(decoded) => decoded.map(Decoded::into_value),
+        None => payload_decoder(server, &call.env)(call.argv[3]),
+    };
+    let value = value.map_err(NotDecoded::into_reply)?;
     // The log gets the image of the value, which may be longer than the value in memory: a reserved
     // filter without items has no bits in memory.
-    let _admitted = server.admit_change(value.image_bytes()).map_err(Reply::error)?;
+    let image_bytes = value.image_bytes();
+    let log = server.durable.as_ref().map(|durable| &durable.log);
+    let mut memory_bytes = value.heap_bytes();
+    if let Some(group_bytes) = log.and_then(|log| log.group_bytes()) {
+        if image_bytes.saturating_add(group_bytes as u64) > MAX_IMAGE_BYTES {
+            return Err(Reply::error(server::LARGE_MULTI));
+        }
+        // The image stays in memory until the transaction ends.
+        memory_bytes += if is_counted { 0 } else { image_bytes };
+    }
+    if memory_bytes > server.memory_left() {
+        return Err(Reply::error(server::MEMORY));
+    }
+    let _admitted = server.admit_change(image_bytes).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
     Ok(done.reply)
