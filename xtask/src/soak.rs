@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::args::Args;
 use crate::r#gen::random::Random;
@@ -31,9 +31,11 @@ pub fn run(words: &[&str]) -> Outcome {
     let steps = Steps::new(Duration::from_secs(minutes * 60 + 3 * 60 * 60));
     steps.check("set-up", setup::run)?;
     if is_whole {
-        // Without a seed, the property tests try new cases.
+        // With another seed, the property tests try new cases.
+        let cases = new_seed();
         let mut tests = cargo(&["test", "--release", "--quiet", "--workspace"]);
-        steps.run("tests with new seeds", &mut tests)?;
+        tests.env("PROPTEST_RNG_SEED", cases.to_string());
+        steps.run(&format!("tests with PROPTEST_RNG_SEED={cases}"), &mut tests)?;
         // Tests that take minutes are marked as ignored, so `cargo xtask test` skips them.
         let mut long = cargo(&["test", "--release", "--quiet", "--workspace", "--", "--ignored"]);
         // This is not a test: the pages call it instead of redis-cli.
@@ -53,6 +55,12 @@ pub fn run(words: &[&str]) -> Outcome {
     }
     steps.end();
     Ok(())
+}
+
+/// Returns a seed that no earlier run had.
+fn new_seed() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.expect("the clock is after 1970").as_micros() as u64
 }
 
 /// Runs a model test, which searches for a case in which the server loses promised data, with a new

@@ -78,7 +78,8 @@ impl Reserved {
         if !matches!(plan.kind(), Kind::SplitBlock | Kind::Classic) {
             return Err(ImageError::Value);
         }
-        let items = from.u64()?;
+        // Later inserts must not overflow the count of a crafted image.
+        let items = from.u64()?.min(i64::MAX as u64);
         if !from.is_new {
             from.expect_bytes(plan.bytes())?;
         }

@@ -93,8 +93,8 @@ impl RedisBloom {
             if let Some(field) = layer.flaw() {
                 return Err(impossible(field, at));
             }
-            let sum = sum_items.checked_add(layer.items).ok_or(impossible("items", at))?;
-            sum_items = sum;
+            // Inserts saturate the count too, so that a forged header stays readable.
+            sum_items = sum_items.saturating_add(layer.items);
             // Commands use signed positions.
             sum_bytes = sum_bytes
                 .checked_add(layer.bytes.next_multiple_of(8))

@@ -191,6 +191,32 @@ proptest! {
 }
 
 #[test]
+fn a_header_with_counts_at_their_limits_stays_readable() {
+    let options = RedisBloomOptions { capacity: 5, expansion: 2, ..Default::default() };
+    let header = filled(&options, &(0..12).collect::<Vec<_>>()).header();
+    let layers = RedisBloom::from_header(&header).unwrap().layers().len() as u64;
+    assert_eq!(layers, 2);
+    // The count of the first layer, and of all.
+    let layer_bytes = (header.len() - 20) / 2;
+    let first = 20 + 16;
+    let second = u64::from_le_bytes(header[first + layer_bytes..][..8].try_into().unwrap());
+    let mut accepted = 0;
+    for edge in [1 << 62, i64::MAX as u64 - 9, i64::MAX as u64, 1 << 63, u64::MAX - 9, u64::MAX] {
+        let mut crafted = header.clone();
+        crafted[first..first + 8].copy_from_slice(&edge.to_le_bytes());
+        crafted[..8].copy_from_slice(&edge.saturating_add(second).to_le_bytes());
+        let Ok(mut filter) = RedisBloom::from_header(&crafted) else { continue };
+        accepted += 1;
+        for item in 100..160_u32 {
+            if filter.insert(&item).is_ok() {
+                RedisBloom::from_header(&filter.header()).unwrap();
+            }
+        }
+    }
+    assert!(accepted > 0);
+}
+
+#[test]
 fn rates_equal_those_in_the_documentation() {
     let rate = |capacity: u64, items: u32| {
         let options = RedisBloomOptions { capacity, ..Default::default() };

@@ -198,6 +198,27 @@ pub(super) fn reloaded(filter: &RedisCuckoo) -> RedisCuckoo {
     copy
 }
 
+#[test]
+fn a_header_with_counts_at_their_limits_stays_readable() {
+    let header = RedisCuckoo::new(&RedisCuckooOptions { capacity: 64, ..Default::default() });
+    let header = header.unwrap().header();
+    // Items and removals.
+    for at in [0, 16] {
+        for edge in [i64::MAX as u64, 1 << 63, u64::MAX - 1, u64::MAX] {
+            let mut crafted = header;
+            crafted[at..at + 8].copy_from_slice(&edge.to_le_bytes());
+            let Ok(mut filter) = RedisCuckoo::from_header(&crafted) else { continue };
+            for item in 0..40_u32 {
+                filter.insert(&item).unwrap();
+                if item % 3 == 0 {
+                    assert!(filter.remove(&item));
+                }
+                RedisCuckoo::from_header(&filter.header()).unwrap();
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn answers_and_slots_are_those_of_the_naive_rules(

@@ -2,6 +2,7 @@
 //! program is linked separately.
 
 mod articles_experiment;
+mod crafted_words;
 mod debug;
 #[cfg(feature = "roaring")]
 mod integer_sets;

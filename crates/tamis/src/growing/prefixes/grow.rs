@@ -109,7 +109,9 @@ impl Table {
         // Words from other sources may contain any number of items.
         self.counts.items = self.counts.items.saturating_add(1);
         self.counts.entries += 1;
-        self.counts.covered += 1 << (64 - depth - page::QUOTIENT_BITS - (form.entry_bits - 1));
+        // Words from other sources may cover nearly all 2⁶⁴ hashes.
+        let covered = 1 << (64 - depth - page::QUOTIENT_BITS - (form.entry_bits - 1));
+        self.counts.covered = self.counts.covered.saturating_add(covered);
         Ok(true)
     }
 

@@ -38,6 +38,15 @@ fn check<P: Pages>(table: &Table<P>) {
 }
 
 #[test]
+fn the_covered_hashes_do_not_overflow() {
+    // Crafted words may cover all hashes but those of one entry.
+    let mut table = table(0.01);
+    table.counts.covered = u64::MAX;
+    assert!(table.insert(7).unwrap());
+    assert_eq!(table.counts.covered, u64::MAX);
+}
+
+#[test]
 fn nothing_is_lost_through_thousands_of_splits() {
     for rate in [0.3, 0.01, 1e-4, 1e-9] {
         let mut table = table(rate);
