@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::GuardedBody;
-use crate::cors::is_preflight;
+use crate::cors::method_after_preflight;
 use crate::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
 use crate::json::Json;
 use crate::learn::{LearnRule, Lessons};
@@ -131,7 +131,7 @@ where
         let route = &self.routes[index];
         #[cfg(feature = "proxy")]
         VerdictSlot::write(&parts.extensions, &route.name, decision.verdict);
-        if let Some(refusal) = route.refusal_of(&decision, &parts.headers) {
+        if let Some(refusal) = route.refusal_of(&decision, &parts) {
             return GuardFuture::answered(refusal.map(Either::Left));
         }
         let request = Request::from_parts(parts, GuardedBody::unread(body));
@@ -152,9 +152,7 @@ enum ByHead {
 type Matches = SmallVec<[(usize, Reading); 1]>;
 
 fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
-    if is_preflight(parts) {
-        return ByHead::Unguarded;
-    }
+    let has_body = method_after_preflight(parts).is_none();
     let first_match = |reading: Reading| {
         let mut matching = routes.iter().enumerate();
         matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
@@ -164,7 +162,7 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
     if others.is_empty() {
         let Some((index, path)) = usual else { return ByHead::Unguarded };
         let (route, reading) = (&routes[index], Reading::default());
-        return match route.needs_body() {
+        return match has_body && route.needs_body() {
             true => ByHead::NeedsBody(Matches::from_elem((index, reading), 1)),
             false => ByHead::Decided(index, route.decide(parts, reading, &path, None)),
         };
@@ -172,7 +170,7 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
     let usual = usual.map(|(index, _)| (index, Reading::default()));
     let others = others.into_iter().filter_map(|reading| Some((first_match(reading)?.0, reading)));
     let matches: Matches = usual.into_iter().chain(others).collect();
-    if matches.iter().any(|&(index, _)| routes[index].needs_body()) {
+    if has_body && matches.iter().any(|&(index, _)| routes[index].needs_body()) {
         return ByHead::NeedsBody(matches);
     }
     match decide_in_each(routes, parts, &matches, None) {
@@ -280,7 +278,7 @@ where
     let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
     #[cfg(feature = "proxy")]
     VerdictSlot::write(&parts.extensions, &routes[index].name, decision.verdict);
-    if let Some(refusal) = routes[index].refusal_of(&decision, &parts.headers) {
+    if let Some(refusal) = routes[index].refusal_of(&decision, &parts) {
         return Ok(refusal.map(Either::Left));
     }
     let answer = inner.call(Request::from_parts(parts, body)).await?;

@@ -140,6 +140,11 @@ impl IdPlace {
         }
     }
 
+    /// Tests whether the ids are in the path or the query, which a preflight has too.
+    pub(crate) fn is_in_target(&self) -> bool {
+        matches!(self, Self::Path(_) | Self::Query(_))
+    }
+
     /// Tests whether the ids are in a cookie.
     pub(crate) fn is_cookie(&self) -> bool {
         matches!(self, Self::Cookie(_))

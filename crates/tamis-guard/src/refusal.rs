@@ -1,11 +1,13 @@
 //! What a client gets instead of an answer of the program behind the guard.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::Full;
 
-use crate::cors::Cors;
+use crate::cors::{Cors, allow_request};
 use crate::verdict::RefuseReason;
 
 /// The answer to a request for an id that does not exist.
@@ -72,6 +74,25 @@ impl Refusal {
         }
         response.headers_mut().insert(REASON, HeaderValue::from_static(reason.name()));
         response
+    }
+
+    /// Returns the answer to a preflight of a request that is refused for a reason.
+    pub(crate) fn preflight_response(
+        &self,
+        reason: RefuseReason,
+        preflight: &HeaderMap,
+    ) -> Response<Full<Bytes>> {
+        let mut refusal = self.response(reason);
+        self.allow_origin(preflight, &mut refusal);
+        if !refusal.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+            return refusal;
+        }
+        let mut allowed = Response::new(Full::default());
+        *allowed.status_mut() = StatusCode::NO_CONTENT;
+        *allowed.headers_mut() = std::mem::take(refusal.headers_mut());
+        allowed.headers_mut().remove(CONTENT_TYPE);
+        allow_request(preflight, allowed.headers_mut());
+        allowed
     }
 
     /// Adds the headers for pages of other origins to an answer of the guard.

@@ -11,6 +11,7 @@ use percent_encoding::percent_decode;
 use smallvec::SmallVec;
 
 use crate::cache_control::CacheControl;
+use crate::cors::method_after_preflight;
 use crate::counters::RouteCounters;
 use crate::id_set::IdSet;
 use crate::json::Json;
@@ -102,9 +103,11 @@ impl Route {
 
     /// Returns the values of the path template, if the route is for this request.
     pub(crate) fn matches<'r>(&self, parts: &'r Parts, reading: Reading) -> Option<Values<'r>> {
+        let after_preflight = method_after_preflight(parts);
+        let method = after_preflight.as_ref().unwrap_or(&parts.method);
         let is_method = self.methods.is_empty()
-            || self.methods.contains(&parts.method)
-            || parts.method == Method::HEAD && self.methods.contains(&Method::GET);
+            || self.methods.contains(method)
+            || *method == Method::HEAD && self.methods.contains(&Method::GET);
         if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
     }
 
@@ -154,7 +157,13 @@ impl Route {
     ) -> Decision {
         let mut decision = Decision::default();
         let (mut has_known, mut refusal) = (false, None);
+        let is_preflight = method_after_preflight(parts).is_some();
         for id in &self.ids {
+            if is_preflight && !id.place.is_in_target() {
+                // The request that follows may have any id there.
+                has_known = true;
+                continue;
+            }
             let in_head = id.place.values_in_head(parts, &self.path, path);
             let in_body = body.map_or_else(Vec::new, |body| id.place.values_in_body(body));
             let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
@@ -181,7 +190,7 @@ impl Route {
         if !matches!(parts.method, Method::GET | Method::HEAD) || decision.values > 1 {
             decision.be_no_evidence();
         }
-        if decision.is_of_one_known_id() {
+        if decision.is_of_one_known_id() && !is_preflight {
             decision.request = RequestKey::of(parts);
             decision.cache_control = CacheControl::of(&parts.headers);
             decision.refuse_if_not_found();
@@ -224,18 +233,22 @@ impl Route {
         verdict
     }
 
-    /// Counts a decision about a request with these headers. Returns the answer of the guard, if the
-    /// request does not pass.
+    /// Counts a decision about a request. Returns the answer of the guard, if the request does not pass.
     pub(crate) fn refusal_of(
         &self,
         decision: &Decision,
-        headers: &HeaderMap,
+        parts: &Parts,
     ) -> Option<Response<Full<Bytes>>> {
         self.counters.count(decision.verdict);
         match decision.verdict {
+            Verdict::Refuse(reason)
+                if !self.is_shadow && method_after_preflight(parts).is_some() =>
+            {
+                Some(self.refusal.preflight_response(reason, &parts.headers))
+            }
             Verdict::Refuse(reason) if !self.is_shadow => {
                 let mut answer = self.refusal.response(reason);
-                self.refusal.allow_origin(headers, &mut answer);
+                self.refusal.allow_origin(&parts.headers, &mut answer);
                 Some(answer)
             }
             _ => None,
