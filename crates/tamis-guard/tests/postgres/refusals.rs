@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use tamis_guard::source::{PostgresOptions, Source, SourceStatus};
+use tamis_guard::source::{PollOptions, PostgresOptions, Source, SourceStatus};
 use tamis_guard::{IdType, SyncState};
 
 use crate::checker::{Dir, id_set, integers, options, wait, wait_synced, wait_until};
@@ -199,6 +199,38 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
     let ids = id_set(integers());
     wait_synced(&start(&ids, &url(two)));
     assert!(has(&ids, 5));
+}
+
+#[test]
+fn a_table_that_a_subscription_fills_is_refused() {
+    let (publisher, mut shop) = (shop(), shop());
+    shop.fill(1, 3);
+    let poll = Some(PollOptions::default());
+    let polled = PostgresOptions { poll, ..shop.options.clone() };
+    let sets = [shop.options.clone(), polled.clone()].map(|postgres| {
+        let ids = id_set(integers());
+        let source = start(&ids, &postgres);
+        wait_synced(&source);
+        (ids, source)
+    });
+    let url = publisher.options.url;
+    shop.session.run(&format!(
+        "CREATE SUBSCRIPTION s_{0} CONNECTION '{url}' PUBLICATION tamis_guard
+         WITH (create_slot = false, enabled = false, copy_data = false, slot_name = NONE)",
+        shop.name
+    ));
+    let expected = "connect to the server that publishes the table";
+    for (_, source) in &sets {
+        wait(source, "refused", |status| {
+            let error = status.last_error.as_deref().unwrap_or_default();
+            status.state == SyncState::Stale && error.contains(expected)
+        });
+    }
+    for postgres in [shop.options.clone(), polled] {
+        refusal(&postgres, integers(), expected);
+    }
+    shop.session.run(&format!("DROP SUBSCRIPTION s_{}", shop.name));
+    sets.iter().for_each(|(_, source)| _ = wait_synced(source));
 }
 
 #[test]

@@ -52,14 +52,15 @@ pub(super) fn server_state_sql() -> String {
         FROM pg_publication_rel r JOIN publication p ON p.oid = r.prpubid
         JOIN lineage ON lineage.oid = r.prrelid),
       (SELECT string_agg(concat_ws(':', s.oid, s.xmin), ' ' ORDER BY s.oid)
-        FROM pg_publication_namespace s JOIN publication p ON p.oid = s.pnpubid)
+        FROM pg_publication_namespace s JOIN publication p ON p.oid = s.pnpubid),
+      (SELECT count(*) FROM pg_subscription_rel r JOIN tree ON tree.oid = r.srrelid)
     ) COLLATE \"C\", 0),
     hashtextextended((SELECT string_agg(concat_ws(':', r.oid, r.version), ' ' ORDER BY r.oid)
       FROM relations r) COLLATE \"C\", 0)"
     )
 }
 
-/// What the table is, as a hash: the relation and its files, its column, unique indexes, publication,
+/// What the table is, as a hash: the relation and its files, its column, unique indexes, publication, subscriptions,
 /// partitions, and the tables of which it is a partition. After a change, the stream may have missed
 /// ids: rows that `SET UNLOGGED` and `SET LOGGED` enclose are in new files and not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

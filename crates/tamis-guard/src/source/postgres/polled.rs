@@ -166,7 +166,8 @@ fn schema_sql() -> String {
           string_agg(concat_ws(':', c.oid, c.relkind, c.relfilenode, a.attnum, a.atttypid,
             k.attnum, k.atttypid, i.inhparent), ' ' ORDER BY c.oid),
           (SELECT pg_get_viewdef(v.oid) FROM named JOIN pg_class v ON v.oid = named.oid
-            WHERE v.relkind = 'v'), {SERVER_IDENTITY}) COLLATE \"C\", 0)::text
+            WHERE v.relkind = 'v'),
+          (SELECT count(*) FROM pg_subscription_rel r JOIN tree t ON t.oid = r.srrelid), {SERVER_IDENTITY}) COLLATE \"C\", 0)::text
         FROM tree JOIN pg_class c ON c.oid = tree.oid
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
         LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $4 AND NOT k.attisdropped

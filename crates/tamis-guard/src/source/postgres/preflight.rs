@@ -3,6 +3,7 @@
 use tokio_postgres::Client;
 
 use crate::source::error::SourceError;
+use crate::source::postgres::definition::TREE;
 use crate::source::postgres::explain::explained;
 
 /// The oldest version that is supported: the first one with lists of columns in publications.
@@ -104,8 +105,27 @@ pub(super) async fn check_settings(
     Ok(Settings { page: size(2), segment: size(3) })
 }
 
-/// Finds the table that the configuration names.
+/// Finds the table that the configuration names. Refuses a table that a subscription fills.
 pub(super) async fn find_table(client: &Client, text: &str) -> Result<TableName, SourceError> {
+    let name = find_name(client, text).await?;
+    let TableName { schema, table, .. } = &name;
+    let sql = format!(
+        "{TREE} SELECT s.subname FROM tree JOIN pg_subscription_rel r ON r.srrelid = tree.oid
+         JOIN pg_subscription s ON s.oid = r.srsubid LIMIT 1"
+    );
+    let row = client.query_opt(&sql, &[schema, table]).await.map_err(|error| explained(&error))?;
+    match row {
+        None => Ok(name),
+        Some(row) => refuse(format!(
+            "the subscription {} writes rows of another server into {schema}.{table}, and the guard cannot know how far \
+             this server is behind; connect to the server that publishes the table, or drop the subscription if it has \
+             ended",
+            row.get::<_, &str>(0)
+        )),
+    }
+}
+
+async fn find_name(client: &Client, text: &str) -> Result<TableName, SourceError> {
     let Some((schema, table)) = parse_name(text) else {
         return refuse(format!("the table {text:?} is no name; write table or schema.table"));
     };
