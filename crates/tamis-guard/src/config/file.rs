@@ -209,6 +209,8 @@ pub(super) enum Source {
     },
     Mysql {
         url: SecretUrl,
+        /// The primary, if `url` is that of a replica.
+        primary: Option<SecretUrl>,
         ca: Option<PathBuf>,
         table: String,
         column: String,

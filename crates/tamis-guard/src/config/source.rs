@@ -89,6 +89,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         #[cfg(feature = "mysql")]
         file::Source::Mysql {
             url,
+            primary,
             ca,
             table,
             column,
@@ -100,6 +101,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             reread,
         } => {
             let mut options = crate::source::MysqlOptions::new(&url.0, table, column);
+            options.primary = primary.as_ref().map(|primary| primary.0.clone());
             options.ca = ca.as_ref().map(|ca| folder.join(ca));
             if *server_id == Some(0) {
                 return Err(invalid("server_id", "the smallest number is 1"));

@@ -31,12 +31,14 @@
 //! changes (`ON UPDATE CASCADE`) is refused, as is all else that `definition.rs` and `log_filter.rs` find.
 
 mod audit;
+mod cluster;
 mod column;
 mod connect;
 mod definition;
 mod explain;
 mod follower;
 mod full_read;
+mod log_end;
 mod log_filter;
 mod log_place;
 mod options;

@@ -1,33 +1,132 @@
-//! Replicas as sources: their lag counts.
+//! Replicas as sources: a set knows only what the replica has applied.
 
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use tamis_guard::SyncState;
-use tamis_guard::source::{MysqlOptions, PollOptions};
+use tamis_guard::source::{ChangeColumn, MysqlOptions, PollOptions};
+use tamis_testing::wait_until as wait_for_server;
 
-use crate::checker::{id_set, integers, knows, wait, wait_synced, wait_until};
+use crate::checker::{has, id_set, integers, knows, wait, wait_synced, wait_until};
 use crate::server::{Server, Session, Shop, start};
+use crate::tcp_proxy::TcpProxy;
 
-/// Starts a primary with a table of products, and a replica of it. Returns the options for the replica.
-fn replicated(primary: &Server) -> (Shop, Server, MysqlOptions) {
+/// Starts a primary with a table of products, and a replica that reaches it at `address`. Returns the options for the
+/// replica.
+fn replicated_at(primary: &Server, address: SocketAddr) -> (Shop, Server, MysqlOptions) {
     let replica = Server::start_with(&["--server-id=2", "--log-slave-updates=ON"]);
     let mut session = Session::open(&replica.url(""));
     session.run(&format!(
         "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='root', \
          MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4, MASTER_CONNECT_RETRY=1",
-        primary.address().port()
+        address.port()
     ));
     session.run("START SLAVE");
     let mut shop = primary.shop();
     shop.fill(1, 10);
-    let end = std::time::Instant::now() + Duration::from_secs(30);
     let count = format!("SELECT id FROM {}.products", shop.name);
-    while session.try_run(&count).is_err() || session.texts(&count).len() < 10 {
-        assert!(std::time::Instant::now() < end, "the replica does not follow");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let options = MysqlOptions { url: replica.url(&shop.name), ..shop.options.clone() };
+    wait_for_server("the replica has the rows", || {
+        session.try_run(&count).is_ok() && session.texts(&count).len() == 10
+    });
+    let url = replica.url(&shop.name);
+    let options = MysqlOptions { url, primary: Some(primary.url("")), ..shop.options.clone() };
     (shop, replica, options)
+}
+
+fn replicated(primary: &Server) -> (Shop, Server, MysqlOptions) {
+    replicated_at(primary, primary.address())
+}
+
+#[test]
+fn a_receiver_that_is_behind_makes_the_set_stale() {
+    let primary = Server::start();
+    let proxy = TcpProxy::start(primary.address());
+    let (mut shop, replica, options) = replicated_at(&primary, proxy.address);
+    let poll = Some(PollOptions::default());
+    let sets = [options.clone(), MysqlOptions { poll, ..options }].map(|options| {
+        let ids = id_set(integers());
+        let source = start(&ids, &options);
+        wait_synced(&source);
+        (ids, source)
+    });
+    // The replica waits for bytes, and says that it runs and is 0 seconds behind.
+    proxy.partition();
+    shop.session.run("INSERT INTO products VALUES ('new', 60)");
+    // Beyond the sync delay.
+    sleep(Duration::from_millis(1500));
+    let mut session = Session::open(&replica.url(""));
+    assert!(session.try_run("SELECT * FROM information_schema.TABLES LIMIT 1").is_ok());
+    for (ids, source) in &sets {
+        assert!(knows(ids, 60), "{:?}", source.status());
+        assert_eq!(source.status().state, SyncState::Stale);
+    }
+    proxy.heal();
+    for (ids, source) in &sets {
+        wait_synced(source);
+        wait_until(source, "the row", || has(ids, 60));
+    }
+}
+
+#[test]
+fn a_row_that_a_replica_gets_after_the_overlap_is_found_by_a_poll() {
+    let primary = Server::start();
+    let proxy = TcpProxy::start(primary.address());
+    let (mut shop, replica, options) = replicated_at(&primary, proxy.address);
+    shop.session.run(
+        "CREATE TABLE items (id BIGINT PRIMARY KEY, at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6), INDEX (at))",
+    );
+    shop.session.run("INSERT INTO items (id) VALUES (1)");
+    let mut session = Session::open(&options.url);
+    wait_for_server("the replica has the table", || {
+        session.try_run("SELECT * FROM items").is_ok()
+            && !session.texts("SELECT id FROM items").is_empty()
+    });
+    let overlap = Duration::from_secs(2);
+    let changes = Some(ChangeColumn { overlap, ..ChangeColumn::new("at") });
+    let poll = Some(PollOptions { changes, ..PollOptions::default() });
+    let ids = id_set(integers());
+    let source = start(&ids, &MysqlOptions { table: "items".to_owned(), poll, ..options });
+    wait_synced(&source);
+    let mut late = Session::open(&shop.options.url);
+    late.run("START TRANSACTION");
+    let taken = Instant::now();
+    late.run("INSERT INTO items (id) VALUES (2)");
+    shop.session.run("INSERT INTO items (id) VALUES (3)");
+    wait_until(&source, "the row with the larger value", || has(&ids, 3));
+    proxy.partition();
+    late.run("COMMIT");
+    assert!(taken.elapsed() < overlap, "the machine is too slow for this test");
+    // All samples of the change column within the overlap have the larger value.
+    sleep(overlap + Duration::from_millis(500));
+    proxy.heal();
+    shop.session.run("INSERT INTO items (id) VALUES (4)");
+    wait_until(&source, "the last row", || has(&ids, 4));
+    assert!(has(&ids, 2), "{:?}", source.status());
+    assert_eq!(source.status().generations, 1);
+    drop(replica);
+}
+
+#[test]
+fn a_replica_whose_primary_the_guard_cannot_ask_is_refused() {
+    let primary = Server::start();
+    let (_shop, replica, options) = replicated(&primary);
+    let second = Server::start_with(&["--server-id=3"]);
+    for (asked, expected) in [
+        (None, "primary = \"mysql://user:password@host:3306\""),
+        (Some(second.url("")), "has the server_id 3, and the primary of the replica has 1"),
+        (Some(replica.url("")), "has the server_id 2"),
+        (Some("mysql://root@127.0.0.1:1/".to_owned()), "the server in `primary`: "),
+    ] {
+        let poll = Some(PollOptions::default());
+        let options = MysqlOptions { primary: asked, ..options.clone() };
+        for options in [options.clone(), MysqlOptions { poll, ..options }] {
+            let source = start(&id_set(integers()), &options);
+            wait(&source, expected, |status| {
+                status.last_error.as_ref().is_some_and(|error| error.contains(expected))
+            });
+        }
+    }
 }
 
 #[test]

@@ -33,8 +33,13 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Connects to the server.
 pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
+    connect_at(&options.url, options).await
+}
+
+/// Connects to the server of a URL.
+pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn, SourceError> {
     // Only over the address in the URL: it may be that of a tunnel.
-    let opts = opts(&options.url)?;
+    let opts = opts(url)?;
     let tls = match &options.ca {
         Some(ca) => Some(with_ca(opts.ssl_opts().cloned().unwrap_or_default(), ca)?),
         None => opts.ssl_opts().cloned(),

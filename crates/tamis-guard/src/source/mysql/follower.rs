@@ -177,16 +177,14 @@ impl Follower {
                         self.snapshots.save(run, position, end);
                     }
                     if asked.is_none() {
-                        let now = Instant::now();
                         // Before the position: what a replica has applied is in its log.
-                        let lag = with_timeout(limit, server.lag()).await?;
+                        let known = with_timeout(limit, server.known_before()).await?;
                         let at = with_timeout(limit, server.position()).await?;
                         if !at.has_reached(&newest) {
                             return Err(self.begun_again(run));
                         }
                         newest.clone_from(&at);
-                        // A clock that is younger than the lag proves nothing.
-                        asked = now.checked_sub(lag).map(|moment| (moment, at));
+                        asked = known.map(|moment| (moment, at));
                         answered = Instant::now();
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));

@@ -18,6 +18,8 @@ pub struct MysqlOptions {
     /// The certificates of the CA that has signed that of the server, as PEM. The connections then use TLS. With `None`,
     /// public CAs are trusted.
     pub ca: Option<PathBuf>,
+    /// The URL of the primary, if the server of `url` is a replica. The source asks the primary for the end of its log.
+    pub primary: Option<String>,
     /// The table, in the database of the URL.
     pub table: String,
     /// The column with the ids. It is an integer, a text, or `BINARY(16)` for UUIDs.
@@ -40,6 +42,7 @@ impl MysqlOptions {
         Self {
             url: url.to_owned(),
             ca: None,
+            primary: None,
             table: table.to_owned(),
             column: column.to_owned(),
             server_id: None,

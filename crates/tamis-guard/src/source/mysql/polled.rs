@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Value};
@@ -152,8 +152,8 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
 }
 
 impl PolledDatabase for MysqlTable {
-    fn lag(&self) -> Result<Duration, SourceError> {
-        self.runtime.wait(async { self.server.lock().await.lag().await })
+    fn known_before(&self) -> Result<Option<Instant>, SourceError> {
+        self.runtime.wait(async { self.server.lock().await.known_before().await })
     }
 
     fn schema(&self) -> Result<String, SourceError> {
@@ -231,7 +231,7 @@ impl Server {
         column: Option<&str>,
     ) -> Result<Self, SourceError> {
         let mut server = Self::connect(options, id).await?;
-        server.lag().await?;
+        server.known_before().await?;
         if let Some(column) = column {
             let columns = server.columns().await?;
             let found = columns.iter().find(|it| it.name.eq_ignore_ascii_case(column));

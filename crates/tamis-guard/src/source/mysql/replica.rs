@@ -1,16 +1,21 @@
-//! How far a server is behind its primary.
+//! How fresh the rows of a server are.
 //!
-//! A replica shows ids only after it has applied them. So the set knows the ids that were committed on the primary
-//! before the question, less the lag of the replica. A replica whose replication has stopped knows nothing new: it is
-//! an error, and the set becomes stale.
+//! A replica shows a row only after it has received and applied it. It does not know what it has not received: its own
+//! count of seconds stays at zero while its receiver is slow or waits for a broken connection. So the guard asks the
+//! primary for the end of its log. When the replica has applied the log up to this end, it shows all rows that were
+//! committed before the question. A replica whose replication has stopped is an error, and the set becomes stale.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
 use crate::source::error::SourceError;
+use crate::source::mysql::cluster::catch_up;
+use crate::source::mysql::connect::connect_at;
 use crate::source::mysql::explain::{explained, user};
+use crate::source::mysql::log_end::log_end;
+use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 
 /// The statement of MariaDB, that of MySQL since 8.0.22, and that of MySQL before.
@@ -22,17 +27,30 @@ const STATEMENTS: [&str; 3] =
 pub(super) struct Replica {
     /// The statement that the server understands.
     statement: usize,
+    primary: Option<Primary>,
+}
+
+/// The primary of a replica.
+#[derive(Debug)]
+struct Primary {
+    connection: Conn,
+    server_id: u64,
+    /// A moment, and the end of the log after it.
+    asked: Option<(Instant, Position)>,
+    /// The replica shows all rows that were committed before.
+    known: Option<Instant>,
 }
 
 /// What the status says about one primary.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Status {
+    /// The number of the primary.
+    server_id: u64,
     receiver: String,
     applier: String,
-    /// `None` if the server does not know it.
-    seconds_behind: Option<u64>,
-    /// True if all that was received is applied.
-    is_applied: bool,
+    /// The places in the log of the primary up to which the replica has received and applied it.
+    received: Position,
+    applied: Position,
     error: String,
 }
 
@@ -44,15 +62,46 @@ enum Answer {
 }
 
 impl Replica {
-    /// Returns the lag of a server; zero for one that is no replica.
-    pub(super) async fn lag(
+    /// Returns a moment: the server shows all rows that were committed before it, also on the primary of a replica and
+    /// on other nodes of a cluster. `None` if no such moment is known yet.
+    pub(super) async fn known_before(
         &mut self,
         connection: &mut Conn,
         options: &MysqlOptions,
-    ) -> Result<Duration, SourceError> {
+    ) -> Result<Option<Instant>, SourceError> {
+        let now = Instant::now();
+        catch_up(connection, options).await?;
+        let Some(status) = self.status(connection, options).await? else {
+            self.primary = None;
+            return Ok(Some(now));
+        };
+        let mut primary = match self.primary.take() {
+            Some(primary) if primary.server_id == status.server_id => primary,
+            _ => Primary::connect(connection, options, &status).await?,
+        };
+        primary.note(&status);
+        if primary.asked.is_none() {
+            primary.ask(options).await?;
+            match self.status(connection, options).await? {
+                Some(status) if status.server_id == primary.server_id => primary.note(&status),
+                // The primary is another one now.
+                _ => return Ok(None),
+            }
+        }
+        let known = primary.known;
+        self.primary = Some(primary);
+        Ok(known)
+    }
+
+    /// Returns the status of a replica that runs; `None` for a server without a primary.
+    async fn status(
+        &mut self,
+        connection: &mut Conn,
+        options: &MysqlOptions,
+    ) -> Result<Option<Status>, SourceError> {
         let broken = |error: Error| explained(&error, options);
         match self.ask(connection).await.map_err(broken)? {
-            Answer::Statuses(statuses) => longest_lag(&statuses).map_err(SourceError::Connect),
+            Answer::Statuses(statuses) => only(statuses),
             Answer::Denied if may_be_replica(connection).await.map_err(broken)? => {
                 let user = user(options);
                 let grant = match self.statement {
@@ -64,7 +113,7 @@ impl Replica {
                      primary; run: GRANT {grant} ON *.* TO '{user}'@'%' (or connect to the primary)"
                 )))
             }
-            Answer::Denied => Ok(Duration::ZERO),
+            Answer::Denied => Ok(None),
         }
     }
 
@@ -79,7 +128,7 @@ impl Replica {
     async fn ask(&mut self, connection: &mut Conn) -> Result<Answer, Error> {
         loop {
             match connection.query::<Row, _>(STATEMENTS[self.statement]).await {
-                Ok(rows) => return Ok(Answer::Statuses(rows.iter().map(status).collect())),
+                Ok(rows) => return Ok(Answer::Statuses(rows.iter().filter_map(status).collect())),
                 Err(Error::Server(error)) if error.code == 1227 => return Ok(Answer::Denied),
                 Err(Error::Server(error))
                     if error.code == 1064 && self.statement + 1 < STATEMENTS.len() =>
@@ -90,6 +139,92 @@ impl Replica {
             }
         }
     }
+}
+
+impl Primary {
+    /// Connects to the primary of a replica by the settings.
+    async fn connect(
+        replica: &mut Conn,
+        options: &MysqlOptions,
+        status: &Status,
+    ) -> Result<Self, SourceError> {
+        let refuse = |message: &str| Err(SourceError::Preflight(message.to_owned()));
+        let Some(url) = &options.primary else {
+            return refuse(
+                "the server is a replica, and only its primary knows how far it is behind; write the address of the \
+                 primary into the source: primary = \"mysql://user:password@host:3306\" (or connect to the primary)",
+            );
+        };
+        let mut connection = connect_at(url, options).await.map_err(of_primary)?;
+        let broken = |error: Error| of_primary(explained(&error, options));
+        let server_id = server_id(&mut connection).await.map_err(broken)?;
+        if server_id != status.server_id {
+            let expected = status.server_id;
+            return refuse(&format!(
+                "the server in `primary` has the server_id {server_id}, and the primary of the replica has {expected}; \
+                 write the address of the primary"
+            ));
+        }
+        let own = self::server_id(replica).await.map_err(|error| explained(&error, options))?;
+        let mut upstream = Replica::default();
+        // Two servers may be the primaries of each other.
+        if upstream
+            .status(&mut connection, options)
+            .await
+            .map_err(of_primary)?
+            .is_some_and(|it| it.server_id != own)
+        {
+            return refuse(
+                "the server in `primary` is a replica itself; make the source a direct replica of the server that \
+                 writes, or connect to that server",
+            );
+        }
+        Ok(Self { connection, server_id, asked: None, known: None })
+    }
+
+    /// Asks for the end of the log.
+    async fn ask(&mut self, options: &MysqlOptions) -> Result<(), SourceError> {
+        let now = Instant::now();
+        catch_up(&mut self.connection, options).await.map_err(of_primary)?;
+        let end = log_end(&mut self.connection).await;
+        let end = end.map_err(|error| of_primary(explained(&error, options)))?;
+        let off = || of_primary(SourceError::Connect("it writes no binary log".to_owned()));
+        self.asked = Some((now, end.ok_or_else(off)?.position));
+        Ok(())
+    }
+
+    /// Takes what the replica has applied.
+    fn note(&mut self, status: &Status) {
+        if let Some((moment, _)) = self.asked.take_if(|(_, end)| status.has_applied(end)) {
+            self.known = Some(moment);
+        }
+    }
+}
+
+impl Status {
+    /// Tests whether the replica has applied the log of the primary up to a place.
+    fn has_applied(&self, end: &Position) -> bool {
+        // After a change of the primary, the replica may still apply the log of the old one, whose places are others.
+        self.received.has_reached(&self.applied) && self.applied.has_reached(end)
+    }
+}
+
+/// Returns an error that names the primary.
+fn of_primary(error: SourceError) -> SourceError {
+    match error {
+        SourceError::Connect(why) => {
+            SourceError::Connect(format!("the server in `primary`: {why}"))
+        }
+        SourceError::Preflight(why) => {
+            SourceError::Preflight(format!("the server in `primary`: {why}"))
+        }
+        other => other,
+    }
+}
+
+async fn server_id(connection: &mut Conn) -> Result<u64, Error> {
+    let id: Option<u64> = connection.query_first("SELECT @@global.server_id").await?;
+    Ok(id.unwrap_or_default())
 }
 
 /// Tests whether a server shows any sign of a primary, without the privilege to ask for it.
@@ -105,89 +240,104 @@ async fn may_be_replica(connection: &mut Conn) -> Result<bool, Error> {
     Ok(running.iter().chain(&signs).any(|it| is_set(&it.1)))
 }
 
-/// Reads a row of the status. MySQL 8.0.22 has renamed the columns.
-fn status(row: &Row) -> Status {
+/// Reads a row of the status. MySQL 8.0.22 has renamed the columns. `None` for a channel of a group of MySQL, which
+/// `cluster.rs` checks.
+fn status(row: &Row) -> Option<Status> {
     let text = |names: &[&str]| {
         let value = |name: &&str| row.get_opt::<Option<String>, _>(*name)?.ok()?;
         names.iter().find_map(value).unwrap_or_default()
     };
-    let received = (
-        text(&["Master_Log_File", "Source_Log_File"]),
-        text(&["Read_Master_Log_Pos", "Read_Source_Log_Pos"]),
-    );
-    let applied = (
-        text(&["Relay_Master_Log_File", "Relay_Source_Log_File"]),
-        text(&["Exec_Master_Log_Pos", "Exec_Source_Log_Pos"]),
-    );
+    let place = |file: &[&str], offset: &[&str]| Position {
+        file: text(file).into_bytes(),
+        offset: text(offset).parse().unwrap_or(0),
+    };
+    if text(&["Channel_Name"]).starts_with("group_replication_") {
+        return None;
+    }
     let errors = [text(&["Last_SQL_Error"]), text(&["Last_IO_Error"])];
-    Status {
+    Some(Status {
+        server_id: text(&["Master_Server_Id", "Source_Server_Id"]).parse().unwrap_or(0),
         receiver: text(&["Slave_IO_Running", "Replica_IO_Running"]),
         applier: text(&["Slave_SQL_Running", "Replica_SQL_Running"]),
-        seconds_behind: text(&["Seconds_Behind_Master", "Seconds_Behind_Source"]).parse().ok(),
-        is_applied: received == applied,
+        received: place(
+            &["Master_Log_File", "Source_Log_File"],
+            &["Read_Master_Log_Pos", "Read_Source_Log_Pos"],
+        ),
+        applied: place(
+            &["Relay_Master_Log_File", "Relay_Source_Log_File"],
+            &["Exec_Master_Log_Pos", "Exec_Source_Log_Pos"],
+        ),
         error: errors.into_iter().find(|error| !error.is_empty()).unwrap_or_default(),
-    }
+    })
 }
 
-/// Returns the longest lag behind a primary, or why it is not known.
-fn longest_lag(statuses: &[Status]) -> Result<Duration, String> {
-    let mut longest = Duration::ZERO;
-    for status in statuses {
-        let Status { receiver, applier, seconds_behind, is_applied, error } = status;
-        let Some(seconds) = seconds_behind.filter(|_| receiver == "Yes" && applier == "Yes") else {
-            let error = if error.is_empty() { String::new() } else { format!(": {error}") };
-            return Err(format!(
-                "the server is a replica whose replication has stopped (receiver: {receiver}, applier: \
-                 {applier}){error}; start it, connect to the primary, or run RESET SLAVE ALL if the server \
-                 has no primary any more"
-            ));
-        };
-        // The server counts whole seconds.
-        let lag = if *is_applied { 0 } else { seconds.saturating_add(1) };
-        longest = longest.max(Duration::from_secs(lag));
+/// Returns the status about the only primary; `None` without one. Refuses a replica that has stopped.
+fn only(mut statuses: Vec<Status>) -> Result<Option<Status>, SourceError> {
+    if statuses.len() > 1 {
+        let message = "the server is a replica of several primaries, and the guard can ask only one of them; connect to \
+            the primary that writes the table";
+        return Err(SourceError::Preflight(message.to_owned()));
     }
-    Ok(longest)
+    let Some(status) = statuses.pop() else { return Ok(None) };
+    let Status { receiver, applier, error, .. } = &status;
+    if receiver == "Yes" && applier == "Yes" {
+        return Ok(Some(status));
+    }
+    let error = if error.is_empty() { String::new() } else { format!(": {error}") };
+    Err(SourceError::Connect(format!(
+        "the server is a replica whose replication has stopped (receiver: {receiver}, applier: {applier}){error}; \
+         start it, connect to the primary, or run RESET SLAVE ALL if the server has no primary any more"
+    )))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn status(receiver: &str, applier: &str, behind: Option<u64>, is_applied: bool) -> Status {
+    fn at(file: &str, offset: u64) -> Position {
+        Position { file: file.as_bytes().to_vec(), offset }
+    }
+
+    fn status(receiver: &str, applier: &str) -> Status {
         Status {
+            server_id: 1,
             receiver: receiver.to_owned(),
             applier: applier.to_owned(),
-            seconds_behind: behind,
-            is_applied,
+            received: at("log.000003", 90),
+            applied: at("log.000003", 80),
             error: String::new(),
         }
     }
 
     #[test]
-    fn the_primary_that_is_farthest_ahead_decides() {
-        let running = |behind, is_applied| status("Yes", "Yes", Some(behind), is_applied);
-        for (statuses, seconds) in [
-            (vec![], 0),
-            (vec![running(0, true)], 0),
-            // Part of a second counts.
-            (vec![running(0, false)], 1),
-            (vec![running(0, true), running(7, false)], 8),
+    fn a_replica_has_applied_what_is_before_its_place() {
+        let running = status("Yes", "Yes");
+        for (end, is_applied) in [
+            (at("log.000003", 80), true),
+            (at("log.000002", 900), true),
+            (at("log.000003", 81), false),
+            (at("log.000004", 4), false),
         ] {
-            assert_eq!(longest_lag(&statuses), Ok(Duration::from_secs(seconds)), "{statuses:?}");
+            assert_eq!(running.has_applied(&end), is_applied, "{end:?}");
         }
+        // It applies the log of an old primary, and receives that of the new one.
+        let moved = Status { received: at("log.000001", 50), ..running.clone() };
+        assert!(!moved.has_applied(&at("log.000001", 40)));
+        // It has not begun.
+        let new = Status { applied: at("", 4), received: at("", 4), ..running };
+        assert!(!new.has_applied(&at("log.000001", 4)));
     }
 
     #[test]
-    fn a_replication_that_does_not_run_has_no_lag() {
-        for stopped in [
-            status("No", "Yes", Some(0), true),
-            status("Connecting", "Yes", Some(0), true),
-            status("Yes", "No", Some(0), true),
-            status("Yes", "Yes", None, true),
-        ] {
-            let running = status("Yes", "Yes", Some(0), true);
-            let error = longest_lag(&[running, stopped]).unwrap_err();
+    fn only_one_primary_and_a_replication_that_runs_are_accepted() {
+        assert_eq!(only(vec![]).unwrap(), None);
+        let running = status("Yes", "Yes");
+        assert_eq!(only(vec![running.clone()]).unwrap(), Some(running.clone()));
+        for stopped in [status("No", "Yes"), status("Connecting", "Yes"), status("Yes", "No")] {
+            let error = only(vec![stopped]).unwrap_err().to_string();
             assert!(error.contains("has stopped"), "{error}");
         }
+        let error = only(vec![running.clone(), running]).unwrap_err().to_string();
+        assert!(error.contains("several primaries"), "{error}");
     }
 }

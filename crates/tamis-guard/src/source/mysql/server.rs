@@ -1,7 +1,7 @@
 //! The connection for queries about the table and the end of the log. `table.rs` finds the table, and
 //! `preflight.rs` checks the settings.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
@@ -12,6 +12,7 @@ use crate::source::mysql::column::{Column, columns};
 use crate::source::mysql::connect::{connect, identity};
 use crate::source::mysql::definition::{unlogged_engine, unlogged_values};
 use crate::source::mysql::explain::explained;
+use crate::source::mysql::log_end::{LogEnd, log_end};
 use crate::source::mysql::log_filter::filtered;
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
@@ -46,8 +47,8 @@ impl Server {
             )));
         }
         server.check_definition().await?;
-        // Refuses a replica that has stopped.
-        server.lag().await?;
+        // Refuses a server that may be behind without knowing it.
+        server.known_before().await?;
         // Tests the privileges, too.
         server.position().await?;
         Ok(server)
@@ -119,9 +120,10 @@ impl Server {
         }
     }
 
-    /// Returns how far the server is behind its primary; zero for one without a primary.
-    pub(super) async fn lag(&mut self) -> Result<Duration, SourceError> {
-        self.replica.lag(&mut self.connection, &self.options).await
+    /// Returns a moment: the server shows all rows that were committed before it. `None` if a replica has not shown
+    /// any such moment yet.
+    pub(super) async fn known_before(&mut self) -> Result<Option<Instant>, SourceError> {
+        self.replica.known_before(&mut self.connection, &self.options).await
     }
 
     /// Returns the columns of the table.
@@ -141,25 +143,14 @@ impl Server {
 
     /// Returns the end of the log. All transactions that were committed before the call are in it.
     pub(super) async fn position(&mut self) -> Result<Position, SourceError> {
-        let mut row: Result<Option<Row>, Error> =
-            self.connection.query_first("SHOW MASTER STATUS").await;
-        // MySQL 8.4 has another name for it.
-        if let Err(Error::Server(error)) = &row
-            && error.code == 1064
-        {
-            row = self.connection.query_first("SHOW BINARY LOG STATUS").await;
+        let end = log_end(&mut self.connection).await;
+        let end = end.map_err(|error| explained(&error, &self.options))?;
+        let LogEnd { position, only, ignored } =
+            end.ok_or_else(|| SourceError::Preflight(NO_LOG.to_owned()))?;
+        match filtered(&self.table.database, &only, &ignored) {
+            Some(message) => Err(SourceError::Preflight(message)),
+            None => Ok(position),
         }
-        let row = row.map_err(|error| explained(&error, &self.options))?;
-        let off = || SourceError::Preflight(NO_LOG.to_owned());
-        let row = row.ok_or_else(off)?;
-        let file = row.get::<Vec<u8>, _>(0).ok_or_else(off)?;
-        let offset = row.get::<u64, _>(1).ok_or_else(off)?;
-        let names = |column| row.get_opt::<String, _>(column).and_then(Result::ok);
-        let [only, ignored] = [names(2), names(3)].map(Option::unwrap_or_default);
-        if let Some(message) = filtered(&self.table.database, &only, &ignored) {
-            return Err(SourceError::Preflight(message));
-        }
-        Ok(Position { file, offset })
     }
 
     /// Tests whether the server has executed an `XA COMMIT` since it was started.

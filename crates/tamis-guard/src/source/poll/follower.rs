@@ -24,7 +24,8 @@ pub(in crate::source) struct Follower {
     history: History,
     /// When the last poll began.
     polled: Instant,
-    /// All ids that were committed before are known after the last poll. `None` if a replica lags too far.
+    /// The last poll saw all rows that were committed before. `None` before the first poll, and until a replica has
+    /// shown such a moment.
     known: Option<Instant>,
     /// True if polls insert what they find.
     is_following: bool,
@@ -90,7 +91,7 @@ impl Follower {
         self.poll(run, database)?;
         let is_due = match self.read {
             // Rows without a bound would be lost.
-            None => self.history.bound(self.polled).is_some(),
+            None => self.bound().is_some(),
             Some(read) => {
                 let is_changed = self.version.is_none() || read.version != self.version;
                 let is_old = read.ends <= Instant::now() && is_changed;
@@ -154,7 +155,7 @@ impl Follower {
         let place = Place {
             database: database.lasting_identity()?,
             schema: self.schema.clone()?,
-            bound: self.history.bound(self.polled)?.clone(),
+            bound: self.bound()?.clone(),
             ends: self.read?.ends_at,
         };
         Some(place.encode())
@@ -173,7 +174,7 @@ impl Follower {
         run: &Run,
         database: &impl PolledDatabase,
     ) -> Result<(), SourceError> {
-        self.known = Instant::now().checked_sub(database.lag()?);
+        self.known = database.known_before()?;
         let version = database.version()?;
         let is_unchanged = |read: FullRead| version.is_some() && read.version == version;
         if !self.read.is_some_and(is_unchanged) || run.is_rebuild_due() {
@@ -186,6 +187,11 @@ impl Follower {
         Ok(())
     }
 
+    /// Returns the smallest value of rows that the last poll has not seen.
+    fn bound(&self) -> Option<&ColumnValue> {
+        self.history.bound(self.known)
+    }
+
     /// Reports up to when all ids are known.
     fn report_known(&self, run: &Run) {
         if let Some(known) = self.known {
@@ -196,11 +202,12 @@ impl Follower {
     /// Reads the rows that were committed since the last poll.
     fn poll(&mut self, run: &Run, database: &impl PolledDatabase) -> Result<(), SourceError> {
         let start = Instant::now();
-        let known = start.checked_sub(database.lag()?);
+        // A later poll sees what an earlier one saw.
+        let Some(known) = database.known_before()?.max(self.known) else { return Ok(()) };
         // Before the rows: a commit between both is found by the next poll.
         let version = database.version()?;
         if version.is_some() && self.version == version {
-            self.history.repeat(Instant::now(), start);
+            self.history.repeat(Instant::now(), known);
         } else {
             let (at, highest) = database.in_snapshot(|| {
                 let schema = database.schema()?;
@@ -212,16 +219,15 @@ impl Follower {
                 let highest = database.highest()?;
                 let at = Instant::now();
                 if self.is_following {
-                    let bound =
-                        self.history.bound(self.polled).cloned().unwrap_or(ColumnValue::Null);
+                    let bound = self.bound().cloned().unwrap_or(ColumnValue::Null);
                     read_changed(run, database, &smaller(bound, &highest))?;
                 }
                 Ok((at, highest))
             })?;
-            self.history.sample(at, highest, start);
+            self.history.sample(at, highest, known);
             self.version = version;
         }
-        (self.polled, self.known) = (start, known);
+        (self.polled, self.known) = (start, Some(known));
         if self.read.is_some() {
             self.report_known(run);
         }
@@ -268,6 +274,7 @@ impl Follower {
         self.version = None;
         self.history.clear();
         self.is_following = false;
+        self.known = None;
         self.read = None;
     }
 }

@@ -51,10 +51,12 @@ impl History {
         self.resumed = Some(bound);
     }
 
-    /// Returns the smallest value of rows that were committed after `poll`. `None` if the first
-    /// sample is too young.
-    pub(super) fn bound(&self, poll: Instant) -> Option<&ColumnValue> {
-        let is_old = |&&(at, _): &&(Instant, ColumnValue)| at + self.overlap <= poll;
+    /// Returns the smallest value of rows that were committed after `poll`, or after the last poll of an earlier
+    /// process. `None` if the first sample is too young.
+    pub(super) fn bound(&self, poll: Option<Instant>) -> Option<&ColumnValue> {
+        let is_old = |&&(at, _): &&(Instant, ColumnValue)| {
+            poll.is_some_and(|poll| at + self.overlap <= poll)
+        };
         let sample = self.samples.iter().take_while(is_old).last().map(|(_, value)| value);
         sample.or(self.resumed.as_ref())
     }
@@ -94,7 +96,7 @@ mod tests {
         let mut history = History::new(Duration::from_millis(100));
         for ms in (0..1000).step_by(10) {
             history.sample(at(ms), ColumnValue::Integer(ms as i64), at(ms));
-            let bound = history.bound(at(ms));
+            let bound = history.bound(Some(at(ms)));
             match ms {
                 0..100 => assert_eq!(bound, None),
                 _ => {
@@ -106,14 +108,14 @@ mod tests {
         assert!(history.samples.len() <= 33, "{}", history.samples.len());
         // Rows were deleted.
         history.sample(at(1000), ColumnValue::Integer(5), at(1000));
-        assert_eq!(history.bound(at(1000)), Some(&ColumnValue::Integer(5)));
+        assert_eq!(history.bound(Some(at(1000))), Some(&ColumnValue::Integer(5)));
         // A bound of an earlier process counts until there is a sample that is old enough.
         let mut history = History::new(Duration::from_millis(100));
         history.resume(ColumnValue::Integer(7));
         history.sample(at(10), ColumnValue::Integer(20), at(0));
-        assert_eq!(history.bound(at(50)), Some(&ColumnValue::Integer(7)));
-        assert_eq!(history.bound(at(110)), Some(&ColumnValue::Integer(20)));
+        assert_eq!(history.bound(Some(at(50))), Some(&ColumnValue::Integer(7)));
+        assert_eq!(history.bound(Some(at(110))), Some(&ColumnValue::Integer(20)));
         history.sample(at(20), ColumnValue::Integer(3), at(20));
-        assert_eq!(history.bound(at(50)), Some(&ColumnValue::Integer(3)));
+        assert_eq!(history.bound(Some(at(50))), Some(&ColumnValue::Integer(3)));
     }
 }

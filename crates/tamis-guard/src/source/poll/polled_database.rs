@@ -1,7 +1,7 @@
 //! What a poll asks a database.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use crate::generation::Generation;
 use crate::source::error::SourceError;
@@ -31,9 +31,10 @@ pub(in crate::source) trait PolledDatabase {
         Ok(None)
     }
 
-    /// Returns how old the rows are that the database shows: the lag of a replica.
-    fn lag(&self) -> Result<Duration, SourceError> {
-        Ok(Duration::ZERO)
+    /// Returns a moment: queries that follow show all rows that were committed before it. A replica shows them later.
+    /// `None` if no such moment is known.
+    fn known_before(&self) -> Result<Option<Instant>, SourceError> {
+        Ok(Some(Instant::now()))
     }
 
     /// Returns a text that differs after a change of the table's definition.

@@ -1,0 +1,157 @@
+//! Clusters in which other servers commit rows that this server shows later.
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error};
+
+use crate::source::error::SourceError;
+use crate::source::mysql::explain::{explained, user};
+use crate::source::mysql::options::MysqlOptions;
+
+const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_cluster_address', \
+    'group_replication_group_name', 'group_replication_single_primary_mode', 'innodb_read_only')";
+
+/// The state of this server in its group, and how many members the group has and does not reach.
+const MEMBER: &str = "SELECT MEMBER_STATE, MEMBER_ROLE, \
+    (SELECT COUNT(*) FROM performance_schema.replication_group_members), \
+    (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'UNREACHABLE') \
+    FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid";
+
+/// How a server shares its rows with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cluster {
+    Alone,
+    /// Each node commits, and the others apply the commit later.
+    Galera,
+    /// A group of MySQL in which one server commits.
+    Group,
+}
+
+/// Returns after the server shows all rows that any server of its cluster had committed before the call. Refuses a
+/// server of which this cannot be known.
+pub(super) async fn catch_up(
+    connection: &mut Conn,
+    options: &MysqlOptions,
+) -> Result<(), SourceError> {
+    let broken = |error: Error| explained(&error, options);
+    let settings: Vec<(String, String)> = connection.query(SETTINGS).await.map_err(broken)?;
+    match cluster(&settings).map_err(SourceError::Preflight)? {
+        Cluster::Alone => Ok(()),
+        // A node waits before a query until it has applied what the cluster had committed. A node that has lost the
+        // cluster refuses the query.
+        Cluster::Galera => {
+            connection.query_drop("SET SESSION wsrep_sync_wait = 1").await.map_err(broken)?;
+            let wait = "SELECT COUNT(*) FROM information_schema.ENGINES";
+            connection.query_drop(wait).await.map_err(broken)
+        }
+        Cluster::Group => {
+            let member = connection.query_first::<(String, String, u64, u64), _>(MEMBER).await;
+            match member {
+                Ok(Some((state, role, members, lost))) => {
+                    check_member(&state, &role, members, lost).map_err(SourceError::Preflight)
+                }
+                Ok(None) => Err(SourceError::Preflight(behind("has left its group"))),
+                // Access denied to the table. 1227: a privilege is missing.
+                Err(Error::Server(error)) if matches!(error.code, 1142 | 1143 | 1227) => {
+                    let user = user(options);
+                    Err(SourceError::Preflight(format!(
+                        "the server belongs to a group of MySQL, and the user {user} may not ask for its state; run: \
+                         GRANT SELECT ON performance_schema.replication_group_members TO '{user}'@'%'"
+                    )))
+                }
+                Err(error) => Err(broken(error)),
+            }
+        }
+    }
+}
+
+/// Returns the cluster of a server by its settings, or why the server is refused.
+fn cluster(settings: &[(String, String)]) -> Result<Cluster, String> {
+    let value = |name: &str| {
+        let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
+        setting.map(|it| &*it.1).unwrap_or_default()
+    };
+    let is_on = |name: &str| ["on", "1"].iter().any(|on| value(name).eq_ignore_ascii_case(on));
+    if is_on("innodb_read_only") {
+        return Err("innodb_read_only is ON: another server writes the tables of this one, as for the readers of Amazon \
+            Aurora, and the guard cannot know how far this one is behind; connect to the server that writes"
+            .to_owned());
+    }
+    if is_on("wsrep_on") && !value("wsrep_cluster_address").is_empty() {
+        return Ok(Cluster::Galera);
+    }
+    if value("group_replication_group_name").is_empty() {
+        return Ok(Cluster::Alone);
+    }
+    if !is_on("group_replication_single_primary_mode") {
+        return Err("the server belongs to a group of MySQL in which several servers write \
+            (group_replication_single_primary_mode is OFF), and the guard cannot know how far this one is behind; let \
+            one server write, and connect to it"
+            .to_owned());
+    }
+    Ok(Cluster::Group)
+}
+
+/// Refuses a member of a group that may show old rows.
+fn check_member(state: &str, role: &str, members: u64, lost: u64) -> Result<(), String> {
+    if state != "ONLINE" {
+        return Err(behind(&format!("is {state} in its group")));
+    }
+    if role != "PRIMARY" {
+        return Err(behind(&format!("is a {role} of its group")));
+    }
+    // The other part of the group may have another primary.
+    if 2 * lost >= members {
+        return Err(behind(&format!(
+            "does not reach {lost} of the {members} members of its group"
+        )));
+    }
+    Ok(())
+}
+
+fn behind(why: &str) -> String {
+    format!(
+        "the server {why}, and the guard cannot know how far it is behind; connect to the primary of the group, or \
+         remove group_replication_group_name from the configuration if the server has left the group for ever"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(settings: &[(&str, &str)]) -> Result<Cluster, String> {
+        let owned = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        cluster(&owned.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn servers_that_other_servers_write_are_found_by_the_settings() {
+        let group = ("group_replication_group_name", "3e11fa47-71ca-11e1-9e33-c80aa9429562");
+        let single = |value| ("group_replication_single_primary_mode", value);
+        assert_eq!(of(&[]), Ok(Cluster::Alone));
+        assert_eq!(of(&[("group_replication_group_name", ""), single("ON")]), Ok(Cluster::Alone));
+        assert_eq!(of(&[group, single("ON")]), Ok(Cluster::Group));
+        assert!(of(&[group, single("OFF")]).unwrap_err().contains("several servers write"));
+        let address = ("wsrep_cluster_address", "gcomm://a,b");
+        assert_eq!(of(&[("wsrep_on", "ON"), address]), Ok(Cluster::Galera));
+        assert_eq!(of(&[("wsrep_on", "OFF"), address]), Ok(Cluster::Alone));
+        assert_eq!(of(&[("wsrep_on", "ON"), ("wsrep_cluster_address", "")]), Ok(Cluster::Alone));
+        assert_eq!(of(&[("innodb_read_only", "OFF")]), Ok(Cluster::Alone));
+        assert!(of(&[("innodb_read_only", "ON")]).unwrap_err().contains("Aurora"));
+    }
+
+    #[test]
+    fn only_a_primary_that_reaches_most_of_its_group_is_fresh() {
+        assert_eq!(check_member("ONLINE", "PRIMARY", 3, 1), Ok(()));
+        for (state, role, members, lost, why) in [
+            ("ONLINE", "SECONDARY", 3, 0, "is a SECONDARY of its group"),
+            ("RECOVERING", "SECONDARY", 3, 0, "is RECOVERING"),
+            ("OFFLINE", "", 1, 0, "is OFFLINE"),
+            ("ONLINE", "PRIMARY", 3, 2, "does not reach 2 of the 3"),
+            ("ONLINE", "PRIMARY", 2, 1, "does not reach 1 of the 2"),
+        ] {
+            let error = check_member(state, role, members, lost).unwrap_err();
+            assert!(error.contains(why) && error.contains("connect to the primary"), "{error}");
+        }
+    }
+}
