@@ -19,7 +19,7 @@ use crate::items::{ItemArgs, ItemEncoding, RecordCount};
 use crate::key::rate;
 use crate::memory_limit::left_bytes;
 use crate::metadata::MetadataArgs;
-use crate::numbers::{HumanCount, Rate};
+use crate::numbers::{self, HumanCount, Rate};
 use crate::open_filter::{FilterContents, OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::output::{
@@ -332,9 +332,9 @@ impl Args {
     fn check_memory(&self, plan: &Plan, max_bytes: u64) -> Result<(), Failure> {
         match self.memory {
             Some(limit) if plan.bytes() > max_bytes => Err(Failure::new(format!(
-                "{} items at a rate of {} take {}, and --memory {limit} leaves {}: allow more \
+                "{} at a rate of {} take {}, and --memory {limit} leaves {}: allow more \
                  memory, a higher rate or fewer items",
-                HumanCount(plan.items()),
+                numbers::items(plan.items()),
                 Rate(plan.rate()),
                 ByteSize { bytes: plan.bytes() },
                 ByteSize { bytes: max_bytes },
@@ -380,11 +380,11 @@ impl Args {
         match (filter, self.memory) {
             (AnyFilter::Growing(growing), Some(limit)) if growing.heap_bytes() > max_bytes => {
                 Err(Failure::new(format!(
-                    "{}: with {} items the filter needs more than --memory {limit}; nothing was \
+                    "{}: with {} the filter needs more than --memory {limit}; nothing was \
                      written: allow more memory or a higher rate, or plan a filter of another kind \
                      with --items N",
                     output::name(&self.output),
-                    HumanCount(growing.len()),
+                    numbers::items(growing.len()),
                 )))
             }
             _ => Ok(()),

@@ -89,15 +89,21 @@ pub fn slices(text: &str) -> Result<u8, String> {
 #[derive(Clone, Copy, Debug)]
 pub struct HumanEstimate(pub f64);
 
+/// Returns the number with its noun: `1 item` or `2 items`.
+pub fn items(count: u64) -> String {
+    format!("{} item{}", HumanCount(count), if count == 1 { "" } else { "s" })
+}
+
+/// Returns an estimated number with its noun.
+pub fn about(count: f64) -> String {
+    let shown = HumanEstimate(count).to_string();
+    let noun = if shown == "1" { "item" } else { "items" };
+    format!("{shown} {noun}")
+}
+
 /// Returns a phrase with the number of items in a filter.
 pub fn holds(items: f64) -> String {
-    if items.is_finite() {
-        let shown = HumanEstimate(items).to_string();
-        let noun = if shown == "1" { "item" } else { "items" };
-        format!("holds about {shown} {noun}")
-    } else {
-        "is saturated".into()
-    }
+    if items.is_finite() { format!("holds about {}", about(items)) } else { "is saturated".into() }
 }
 
 impl fmt::Display for HumanEstimate {

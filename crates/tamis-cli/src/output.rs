@@ -93,6 +93,9 @@ impl Output {
             let file = OpenOptions::new().write(true).open(&path).map_err(failure)?;
             return Ok(Self::stream(name, Box::new(file)));
         }
+        if existing.is_some() {
+            check_writable(&path).map_err(failure)?;
+        }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".tamis-").suffix(".tmp");
         // A file that replaces another stays private to its owner until it gets the permissions of
@@ -325,6 +328,22 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
             ))
         }
         _ => Failure::io(name, error),
+    }
+}
+
+/// Rejects a file that the user may not write to. The user may still rename another file over it,
+/// but a program that writes in place, such as `sort -o`, would fail.
+fn check_writable(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).open(path) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use tamis::{DigestSet, Kind, Plan, PlanInput, expected_collisions};
 use crate::byte_size::ByteSize;
 use crate::exit::{CommandResult, Exit, Failure};
 use crate::key::rate;
-use crate::numbers::{HumanCount, Rate};
+use crate::numbers::{self, HumanCount, Rate};
 use crate::output::write_whole;
 use crate::table::align;
 
@@ -96,13 +96,13 @@ fn why(input: PlanInput, best: &Plan) -> String {
 fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     let mut text = match input {
         PlanInput::ItemsAndRate { items, rate } => {
-            format!("{} items at a rate of {}\n\n", HumanCount(items), Rate(rate))
+            format!("{} at a rate of {}\n\n", numbers::items(items), Rate(rate))
         }
         PlanInput::MemoryAndRate { max_bytes, rate } => {
             format!("a rate of {} in {}\n\n", Rate(rate), ByteSize { bytes: max_bytes })
         }
         PlanInput::ItemsAndMemory { items, max_bytes } => {
-            format!("{} items in {}\n\n", HumanCount(items), ByteSize { bytes: max_bytes })
+            format!("{} in {}\n\n", numbers::items(items), ByteSize { bytes: max_bytes })
         }
     };
     let header = ["kind", "items", "memory", "bits/item", "probes", "lines", "rate", ""];

@@ -44,7 +44,7 @@ impl OpenFilter {
         let info = self.contents().info();
         let (of_rate, excess) = self.rate_notes(&info);
         let warnings = if notes == Notes::All { info.warnings } else { Vec::new() };
-        (warnings.into_iter().chain(of_rate).collect(), excess)
+        (info.changes.into_iter().chain(warnings).chain(of_rate).collect(), excess)
     }
 
     /// Writes the notes about the filter at the present time to stderr.

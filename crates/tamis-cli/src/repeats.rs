@@ -6,7 +6,7 @@ use tamis::{Answers, AnyFilter, InsertError, Kind, NoRoom, TryInsert as _};
 
 use crate::exit::Failure;
 use crate::input;
-use crate::numbers::HumanCount;
+use crate::numbers::{self, HumanCount};
 use crate::secret_set::SecretSet;
 
 /// The rule for inserting repeated items.
@@ -144,8 +144,8 @@ pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failu
     let name = input::name(path);
     match error.reason {
         NoRoom::Full { items } => Failure::new(format!(
-            "{name}: full with {} items{}; nothing was written: {advice}",
-            HumanCount(items),
+            "{name}: full with {}{}; nothing was written: {advice}",
+            numbers::items(items),
             if kind.can_remove() { ", each copy counted" } else { "" },
         )),
         _ => Failure::new(format!("{name}: {error}; nothing was written")),

@@ -61,8 +61,9 @@ pub fn line<'a>(
     if error.kind() == ErrorKind::UnknownArgument {
         let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
         let argument = argument.unwrap_or_default();
-        let habit =
-            HABITS.iter().find(|(of, flag, _)| command.get_name() == *of && argument == *flag);
+        let habit = HABITS
+            .iter()
+            .find(|(of, flag, _)| of.contains(&command.get_name()) && argument == *flag);
         if let Some((_, flag, instead)) = habit {
             return format!(
                 "'{flag}' is no option of '{name}': use {instead}; see '{name} --help'"
@@ -79,14 +80,21 @@ pub fn line<'a>(
     format!("{}; see '{name} --help'", strip(&said.join("; ")))
 }
 
-/// Options of `uniq` and `sort`, and the options that do the same here: command, flag, option.
-const HABITS: [(&str, &str, &str); 5] = [
-    ("dedup", "-u", "--unique, the lines that occur once"),
-    ("dedup", "-D", "--repeated=all, all occurrences after the first"),
-    ("dedup", "-z", "-0, records that end with NUL"),
-    ("dedup", "-f", "-k N, the field to compare"),
-    ("dedup", "-n", "'tamis ints', which compares numbers"),
+/// Options of `uniq`, `sort` and programs for CSV, and the options that do the same here: commands,
+/// flag, option.
+const HABITS: [(&[&str], &str, &str); 8] = [
+    (&["dedup"], "-u", "--unique, the lines that occur once"),
+    (&["dedup"], "-D", "--repeated=all, all occurrences after the first"),
+    (RECORDS, "-z", "-0, records that end with NUL"),
+    (&["dedup"], "-f", "-k N, the field to compare"),
+    (&["dedup"], "-n", "'tamis ints', which compares numbers"),
+    (RECORDS, "--header", "--csv, which reads the first row of each file as its header"),
+    (RECORDS, "--headers", "--csv, which reads the first row of each file as its header"),
+    (RECORDS, "--no-headers", "--csv --no-header"),
 ];
+
+/// The commands that read records.
+const RECORDS: &[&str] = &["dedup", "build", "add", "remove", "check", "convert"];
 
 /// Returns the command named by the words, and its full name. Skips flags before a command: none of
 /// them takes a value.

@@ -52,6 +52,8 @@ pub struct FilterInfo {
     pub details: Vec<(&'static str, String)>,
     /// Warnings for the user, one per line.
     pub warnings: Vec<String>,
+    /// What the readers of the file must know since it was changed, one per line.
+    pub changes: Vec<String>,
 }
 
 /// How the number of items of a filter was determined.
@@ -64,6 +66,8 @@ pub enum ItemCount {
     Inserted,
     /// Counted. Never above the number of distinct items.
     Distinct,
+    /// Counted. The filter is an exact set.
+    Exact,
 }
 
 /// One of several parts of a filter.

@@ -133,7 +133,7 @@ impl StoredFilter for IntegerBitmap {
             bits,
             fill: count as f64 / bits as f64,
             items: count as f64,
-            items_are: ItemCount::Distinct,
+            items_are: ItemCount::Exact,
             details: min_and_max(self.set.min(), self.set.max()),
             ..FilterInfo::default()
         }

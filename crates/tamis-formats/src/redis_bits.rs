@@ -49,7 +49,8 @@ const MAX: u64 = u32::MAX as u64;
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are no bytes or more than Redis allows, or if the allocation fails.
+/// [`DecodeError`] if there are more bytes than Redis allows, or if the allocation fails. No bytes
+/// are an empty set: Redis reads a missing key as an empty string.
 ///
 /// # Examples
 ///
@@ -70,6 +71,8 @@ fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     if bytes.len() as u64 > max_bytes {
         return Err(DecodeError::too_long("bits", max_bytes));
     }
+    // An empty string and a zero byte have the same bits.
+    let bytes = if bytes.is_empty() { &[0] } else { bytes };
     bitmap_file::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
 }
 

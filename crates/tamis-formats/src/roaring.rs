@@ -61,7 +61,12 @@ pub struct Roaring {
     pub is_64: bool,
     /// Whether to write runs if they are smaller, as `runOptimize` does.
     pub has_runs: bool,
+    /// Whether a change made a bitmap of 64 bits from one of 32 bits.
+    pub is_widened: bool,
 }
+
+/// The note about [`Roaring::is_widened`].
+const WIDENED: &str = "is now a Roaring bitmap of 64 bits, and was one of 32 bits, which readers of 32-bit bitmaps need";
 
 impl PartialEq for Roaring {
     /// Compares only the values, not how they are written.
@@ -74,7 +79,29 @@ impl Roaring {
     /// Creates a bitmap that is written as small as possible.
     #[must_use]
     pub fn new(set: CompressedSet) -> Self {
-        Self { set, is_64: false, has_runs: true }
+        Self { set, is_64: false, has_runs: true, is_widened: false }
+    }
+
+    /// Returns the length of the bitmap in a file.
+    fn len_bytes(&self) -> u64 {
+        let mut plans = Vec::new();
+        let planned = each_container::<std::convert::Infallible>(&self.set, |key, lows| {
+            plans.push(ContainerPlan::of(key, lows, self.has_runs));
+            Ok(())
+        });
+        planned.unwrap_or_else(|never| match never {});
+        let maps = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16);
+        let (mut count, mut len) = (0, 0);
+        for map in maps {
+            count += 1;
+            let containers: u64 = map.iter().map(|plan| u64::from(plan.len_bytes())).sum();
+            len += header(map).len() as u64 + containers;
+        }
+        match self.is_wide() {
+            true => 8 + 4 * count + len,
+            false if plans.is_empty() => header(&[]).len() as u64,
+            false => len,
+        }
     }
 
     fn is_wide(&self) -> bool {
@@ -88,13 +115,17 @@ impl StoredFilter for Roaring {
     }
 
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
-        try_answer_each(keys, answers, |key| {
+        let was_wide = self.is_wide();
+        let inserted = try_answer_each(keys, answers, |key| {
             let value = value(key).ok_or_else(no_value)?;
             Ok(self.set.insert(value))
-        })
+        });
+        self.is_widened |= !was_wide && self.is_wide();
+        inserted
     }
 
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        self.is_widened |= !self.is_wide() && other.is_wide();
         self.set.or(&other.set);
         self.is_64 |= other.is_64;
         self.has_runs |= other.has_runs;
@@ -107,10 +138,11 @@ impl StoredFilter for Roaring {
         more.push(("width", format!("{width} bits")));
         FilterInfo {
             layout: "exact set of integers, a Roaring bitmap".into(),
-            bits: self.set.memory_bytes() * 8,
+            bits: self.len_bytes() * 8,
             items: self.set.len() as f64,
-            items_are: ItemCount::Distinct,
+            items_are: ItemCount::Exact,
             details: more,
+            changes: self.is_widened.then(|| WIDENED.to_owned()).into_iter().collect(),
             ..FilterInfo::default()
         }
     }
@@ -158,7 +190,7 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
         }
         set.insert_each(&values, &mut new);
     })?;
-    Ok(Roaring { set, is_64, has_runs })
+    Ok(Roaring { is_64, has_runs, ..Roaring::new(set) })
 }
 
 /// Each bitmap of 32 bits begins with a cookie. A bitmap of 64 bits has one for each range of 2³²

@@ -15,7 +15,7 @@ use crate::exit::{CommandResult, Exit, Failure};
 use crate::input;
 use crate::items::{ItemEncoding, RecordCount};
 use crate::memory_limit::left_bytes;
-use crate::numbers::HumanCount;
+use crate::numbers::{self, HumanCount};
 use crate::open_filter::{FilterContents, OpenFilter};
 use crate::rate_notes::Notes;
 use crate::redis_key::{StoredKind, StoredValue, discard, discard_at_interruption, failure};
@@ -297,9 +297,9 @@ impl Args {
         }
         let each = if plan.window_span().is_some() { "a slice" } else { "it" };
         let excess = format!(
-            "{}: over its rate: it holds {} items, and {each} was planned for {}",
+            "{}: over its rate: it holds {}, and {each} was planned for {}",
             url.name,
-            HumanCount(new),
+            numbers::items(new),
             HumanCount(plan.items()),
         );
         if plan.window_span().is_some() {

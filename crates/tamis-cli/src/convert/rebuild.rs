@@ -14,7 +14,7 @@ use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::items::{ItemBatch, ItemEncoding, ItemReader, RecordCount};
-use crate::numbers::{HumanCount, HumanEstimate, Rate};
+use crate::numbers::{self, HumanCount, Rate};
 use crate::open_filter::{FilterContents, OpenFilter};
 use crate::output::{self, refuse_input_as_output};
 use crate::rate_notes::Notes;
@@ -24,7 +24,7 @@ const RATE: f64 = 0.01;
 
 /// Returns how far the number of given items may be below the number that `info` states.
 fn slack(info: &FilterInfo) -> f64 {
-    if info.items_are == ItemCount::Distinct {
+    if matches!(info.items_are, ItemCount::Distinct | ItemCount::Exact) {
         return 0.0;
     }
     match info.probes {
@@ -100,11 +100,11 @@ impl Args {
         let lacking = self.count_lacking(from.contents(), &items, total, from_funnel)?;
         if lacking > 0 {
             self.refuse(&format!(
-                "{}: lacks {} of the {} items: the filter was made of other items, or with another \
+                "{}: lacks {} of the {}: the filter was made of other items, or with another \
                  --funnel or --charset",
                 from.name,
                 HumanCount(lacking),
-                HumanCount(total.items)
+                numbers::items(total.items)
             ))?;
         }
         // The formulas of many systems plan a filter that exceeds its rate. So the filter is planned
@@ -200,9 +200,9 @@ impl Args {
             return Ok(());
         }
         self.refuse(&format!(
-            "{}: holds about {} items, and --items has {}: the others would not be found in {}",
+            "{}: {}, and --items has {}: the others would not be found in {}",
             from.name,
-            HumanEstimate(info.items),
+            numbers::holds(info.items),
             HumanCount(distinct),
             output::name(&self.output)
         ))
@@ -271,8 +271,8 @@ impl Args {
         let lacking = self.count_lacking(&back, items, total, funnel)?;
         if lacking > 0 {
             return Err(failure(&format!(
-                "{} items were lost in the conversion, a bug of tamis; nothing was written",
-                HumanCount(lacking)
+                "{} lost in the conversion, a bug of tamis; nothing was written",
+                numbers::items(lacking)
             )));
         }
         Ok(back)

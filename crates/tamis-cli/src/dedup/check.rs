@@ -18,6 +18,7 @@ impl Args {
                  --state or --suspects",
             ));
         }
+        self.check_optional_values()?;
         // Clap ignores `requires` if the required option conflicts with another given option.
         let is_stateless = self.state.is_none();
         for (has_no_effect, option) in [
@@ -43,6 +44,26 @@ impl Args {
         let is_once = self.repeated == Some(Repeated::Once);
         self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;
         self.check_files()
+    }
+
+    /// Rejects a missing file with the name of a value. The value of an option that works without one
+    /// follows after `=`.
+    fn check_optional_values(&self) -> Result<(), Failure> {
+        let options = [
+            ("--repeated", self.repeated.is_some(), ["once", "all"]),
+            ("--stats", self.stats.is_some(), ["text", "json"]),
+        ];
+        for (option, is_given, values) in options {
+            let is_value = |value: &&str| self.files.iter().any(|file| file == Path::new(value));
+            let found =
+                values.into_iter().find(|value| is_value(value) && !Path::new(value).exists());
+            if let Some(value) = found.filter(|_| is_given) {
+                return Err(Failure::new(format!(
+                    "{value}: no such file; if it is the value of {option}, write {option}={value}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Rejects a file that has two uses, if one use would destroy the other.

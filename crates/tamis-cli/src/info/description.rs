@@ -1,9 +1,9 @@
 //! The description of a filter, as text and as JSON.
 
 use serde_json::Value;
-use tamis_formats::FilterInfo;
+use tamis_formats::{FilterInfo, ItemCount};
 
-use crate::numbers::HumanEstimate;
+use crate::numbers::{HumanCount, HumanEstimate};
 use crate::table::align;
 
 /// What `tamis info` reports about a filter.
@@ -34,6 +34,8 @@ impl Description {
 pub fn items_text(info: &FilterInfo) -> String {
     if info.items.is_nan() {
         "unknown: the bits do not determine it".into()
+    } else if info.items_are == ItemCount::Exact {
+        HumanCount(info.items as u64).to_string()
     } else if info.items.is_finite() {
         format!("about {}", HumanEstimate(info.items))
     } else {

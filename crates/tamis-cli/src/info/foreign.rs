@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tamis_formats::{FilterInfo, Items};
+use tamis_formats::{FilterInfo, ItemCount, Items};
 
 use crate::byte_size::ByteSize;
 use crate::info::description::{Description, items_text};
@@ -27,14 +27,22 @@ pub fn describe(filter: &OpenFilter) -> Description {
 
 fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
     let probes = info.probes.map_or_else(String::new, |probes| format!(", {probes} probes"));
-    let size = ByteSize { bytes: bytes(filter, info) };
+    let bytes = bytes(filter, info);
+    let is_exact = info.items_are == ItemCount::Exact;
+    let size = if is_exact {
+        format!("{} bytes", HumanCount(bytes))
+    } else {
+        format!("{} ({} bits{probes})", ByteSize { bytes }, HumanCount(info.bits))
+    };
     let mut rows = vec![
         ("format", format!("{}: {}", filter.format.name, filter.format.summary)),
-        ("size", format!("{size} ({} bits{probes})", HumanCount(info.bits))),
+        ("size", size),
         ("rule", info.layout.clone()),
         ("items", items_text(info)),
-        ("fill", format!("{:.1} %", info.fill * 100.0)),
     ];
+    if !is_exact {
+        rows.push(("fill", format!("{:.1} %", info.fill * 100.0)));
+    }
     if let Some(column) = &filter.column {
         rows.push(("an item is", column.item.clone()));
     } else if filter.funnel.is_none() && filter.format.items == Items::Unspecified {

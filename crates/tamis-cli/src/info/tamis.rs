@@ -7,7 +7,7 @@ use tamis_formats::{FilterInfo, TamisFile};
 use crate::byte_size::ByteSize;
 use crate::clock::clock_lead;
 use crate::info::description::{Description, items_text};
-use crate::numbers::{HumanCount, HumanEstimate, Rate};
+use crate::numbers::{self, HumanCount, Rate};
 use crate::repeats::RepeatPolicy;
 use crate::table::plain;
 use crate::window_span::WindowSpan;
@@ -54,9 +54,9 @@ fn overflow(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
         "saturated: every lookup answers yes; build a larger filter".into()
     } else {
         format!(
-            "it holds about {:.2} times its capacity; build one for {} items",
+            "it holds about {:.2} times its capacity; build one for {}",
             info.items / plan.items() as f64,
-            HumanEstimate(info.items)
+            numbers::about(info.items)
         )
     }
 }
@@ -72,21 +72,21 @@ fn headroom(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
         Some(0) if info.is_over_rate => format!("none: {}", overflow(file, info)),
         Some(0) => "none".into(),
         Some(items) => {
-            format!("about {} items within the planned rate", HumanEstimate(items as f64))
+            format!("about {} within the planned rate", numbers::about(items as f64))
         }
     }
 }
 
 fn capacity(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
-    let items = HumanCount(file.filter.plan().items());
+    let items = numbers::items(file.filter.plan().items());
     match &file.filter {
         AnyFilter::Growing(filter) if info.refuses => {
-            format!("{} items: it has used all bits of the hash", HumanCount(filter.len()))
+            format!("{}: it has used all bits of the hash", numbers::items(filter.len()))
         }
         AnyFilter::Growing(_) => "any number of items".into(),
-        AnyFilter::Window(_) => format!("{items} items in a window"),
-        AnyFilter::Cuckoo(_) => format!("{items} items, each copy counted"),
-        _ => format!("{items} items"),
+        AnyFilter::Window(_) => format!("{items} in a window"),
+        AnyFilter::Cuckoo(_) => format!("{items}, each copy counted"),
+        _ => items,
     }
 }
 

@@ -10,7 +10,7 @@ use tamis_redis::{
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::merge::Args;
-use crate::numbers::HumanCount;
+use crate::numbers::{self, HumanCount};
 use crate::output;
 use crate::redis_key::{
     StoredKind, StoredValue, discard_at_interruption, failure, native_excess, patience,
@@ -147,10 +147,10 @@ impl Args {
             return Ok(());
         }
         Err(Failure::new(format!(
-            "{}: over its rate: the filters hold {} items, and each was planned for {}; nothing \
+            "{}: over its rate: the filters hold {}, and each was planned for {}; nothing \
              was merged: accept it with --force",
             output::name(&self.output),
-            HumanCount(items),
+            numbers::items(items),
             HumanCount(plan.items())
         )))
     }

@@ -8,7 +8,7 @@ use crate::attributes;
 use crate::exit::Failure;
 use crate::output::place::{folder, is_stdout, resolved, stdout_file};
 use crate::output::position::OutputPosition;
-use crate::output::{Output, Sink, not_created, note_other_names};
+use crate::output::{Output, Sink, check_writable, not_created, note_other_names};
 use crate::standard;
 
 impl Output {
@@ -32,6 +32,8 @@ impl Output {
             }
             Some(path) => {
                 let target = resolved(path);
+                check_writable(&target)
+                    .map_err(|error| Failure::io(path.display().to_string(), &error))?;
                 let is_new = matches!(target.metadata(),
                     Err(error) if error.kind() == io::ErrorKind::NotFound);
                 if !is_new && !target.is_file() {

@@ -2,7 +2,7 @@
 
 use tamis::{Kind, Plan};
 
-use crate::numbers::{HumanCount, Rate};
+use crate::numbers::{self, Rate};
 use crate::svg::{Axis, Chart, ChartLayer, Side};
 
 /// Upper end of the curves in bits per item. The axis is longer if the plan has more bits per item.
@@ -42,7 +42,7 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
     });
     let decades = (-lowest.log10()).ceil().clamp(3.0, 12.0) as i32;
     Chart {
-        title: format!("{} items: rate by memory", HumanCount(best.items())),
+        title: format!("{}: rate by memory", numbers::items(best.items())),
         x: Axis::linear("bits an item", most, most / 8.0, |at| at.to_string()),
         y: Axis::rate(decades),
         layers,

@@ -11,7 +11,7 @@ use tamis_redis::{
 use crate::decode_options::{DecodeArgs, funnel, missing};
 use crate::exit::Failure;
 use crate::items::{ItemBatch, ItemEncoding};
-use crate::numbers::{HumanCount, Rate};
+use crate::numbers::{self, HumanCount, Rate};
 use crate::redis_key::value::{StoredKind, StoredValue, failure, open_failure};
 use crate::redis_url::{RedisUrl, text_key};
 use crate::unused_options::{FileKind, FilterLocation};
@@ -301,8 +301,8 @@ pub fn native_excess(info: &RedisFilterInfo) -> Option<String> {
     let is_over = info.rate > info.rate_planned && info.items > info.items_planned;
     is_over.then(|| {
         format!(
-            "over its rate: it holds {} items and was planned for {}; its rate is {}, not {}",
-            HumanCount(info.items),
+            "over its rate: it holds {} and was planned for {}; its rate is {}, not {}",
+            numbers::items(info.items),
             HumanCount(info.items_planned),
             Rate(info.rate),
             Rate(info.rate_planned)

@@ -135,3 +135,41 @@ fn a_filter_that_refuses_adds_says_so() {
     let list: Value = serde_json::from_str(&folder.run("info --json a.tamis").stdout).unwrap();
     assert_eq!((&list[0]["full"], &list[0]["headroom_items"]), (&true.into(), &0.into()));
 }
+
+#[test]
+fn an_exact_set_is_described_exactly() {
+    let folder = Folder::new();
+    folder.write("values", crate::program::lines((0..133_579).map(|i| i * i)));
+    // The empty bitmap of 32 bits.
+    folder.write("a.roaring", [0x3a, 0x30, 0, 0, 0, 0, 0, 0]);
+    folder.write("few", crate::program::lines([1, 5, 70_000]));
+    assert_eq!(folder.run("add a.roaring few").stderr, "");
+    let info = folder.ok("info a.roaring");
+    let bytes = folder.read("a.roaring").len();
+    assert!(info.contains(&format!("size      {bytes} bytes\n")), "{info}");
+    assert!(info.contains("items     3\n") && !info.contains("fill"), "{info}");
+    let ended = folder.run("add a.roaring values");
+    assert_eq!(ended.status, 0);
+    assert!(
+        ended.stderr.starts_with("tamis: a.roaring: is now a Roaring bitmap of 64 bits"),
+        "{ended:?}"
+    );
+    assert_eq!(folder.run("add a.roaring values").stderr, "", "it has 64 bits already");
+    let info = folder.ok("info a.roaring");
+    assert!(info.contains("items     133,581\n"), "{info}");
+    // Merging widens a bitmap too.
+    folder.write("b.roaring", [0x3a, 0x30, 0, 0, 0, 0, 0, 0]);
+    let ended = folder.run("merge b.roaring a.roaring -o c.roaring");
+    assert!(ended.stderr.contains("c.roaring: is now a Roaring bitmap of 64 bits"), "{ended:?}");
+}
+
+#[test]
+fn an_empty_file_is_an_empty_string_of_redis() {
+    let folder = Folder::new();
+    folder.write("empty", "");
+    folder.write("values", "9\n");
+    assert!(folder.ok("info --format redis-bits empty").contains("items     0\n"));
+    folder.ok("info --format redis-bitmap --items-planned 10 --rate-planned 0.1 empty");
+    folder.ok("add --format redis-bits empty values");
+    assert_eq!(folder.read("empty"), [0, 0b0100_0000]);
+}

@@ -13,6 +13,7 @@ mod family;
 mod guard;
 mod guard_demo;
 mod guard_snapshots;
+mod habits;
 #[path = "../../../../tests/exchanges/http.rs"]
 mod http;
 mod info;

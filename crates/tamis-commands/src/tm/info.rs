@@ -43,7 +43,7 @@ pub fn info_reply(info: &FilterInfo, items_per_second: Option<f64>) -> Reply {
     let bits_per_item = (items > 0.0).then(|| info.bytes as f64 * 8.0 / items);
     let items_are = match info.items_are {
         ItemCount::Estimated => "estimated",
-        ItemCount::Inserted | ItemCount::Distinct => "counted",
+        ItemCount::Inserted | ItemCount::Distinct | ItemCount::Exact => "counted",
     };
     let mut fields = vec![
         ("kind", Reply::bulk(info.kind)),

@@ -21,7 +21,7 @@ impl ContainerPlan {
         Self { key, count, runs, is_run: has_runs && 2 + 4 * runs < otherwise }
     }
 
-    fn len_bytes(&self) -> u32 {
+    pub(super) fn len_bytes(&self) -> u32 {
         match self.count {
             _ if self.is_run => 2 + 4 * self.runs,
             ..=MAX_LIST => 2 * self.count,

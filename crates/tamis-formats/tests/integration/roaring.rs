@@ -26,13 +26,15 @@ fn bitmaps_have_the_bytes_of_croaring() {
             .collect();
         assert_eq!(set.len(), number(&case["count"]) as u64, "{name}");
         let has_runs = case["run_optimize"].as_bool().unwrap();
-        let roaring = Roaring { set, is_64: number(&case["width"]) == 64, has_runs };
+        let roaring =
+            Roaring { is_64: number(&case["width"]) == 64, has_runs, ..Roaring::new(set) };
         let bytes = encode("roaring", &Contents::new(roaring.clone())).unwrap();
         assert_eq!(bytes.len() as i128, number(&case["len"]), "{name}");
         assert_eq!(to_hex(&Sha256::digest(&bytes)), text(&case["sha256"]), "{name}");
         if let Some(expected) = case.get("base64") {
             assert!(bytes == base64(expected), "{name}");
         }
+        assert_eq!(Contents::new(roaring.clone()).info().bits, bytes.len() as u64 * 8, "{name}");
         let read = decode(&bytes).unwrap();
         assert_eq!((read.set, read.is_64), (roaring.set, roaring.is_64), "{name}");
     }

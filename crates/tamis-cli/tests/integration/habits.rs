@@ -1,0 +1,103 @@
+//! Texts for habits of other programs and for common mistakes.
+
+use tamis_testing::CommandExt as _;
+
+use crate::program::Folder;
+
+#[test]
+fn habits_and_mistakes_get_a_text_that_helps() {
+    let folder = Folder::new();
+    folder.write("f", "B\na\na\n");
+    for (line, words) in [
+        ("dedup -u f", "'-u' is no option of 'tamis dedup': use --unique"),
+        ("dedup -D f", "use --repeated=all"),
+        ("dedup -z f", "use -0, records that end with NUL"),
+        ("dedup -f1 f", "use -k N"),
+        ("dedup -n f", "use 'tamis ints'"),
+        ("dedup --header f", "use --csv, which reads the first row of each file as its header"),
+        ("build --header -o out f", "use --csv"),
+        ("check --headers out f", "use --csv"),
+        ("dedup --no-headers f", "use --csv --no-header"),
+        ("dedup -d \\n -k2 f", "a newline ends a record, so no record has two fields: add -0"),
+        ("dedup --window 1h --slices 0 f", "'0' is not a number of slices: write 1 to 255"),
+        ("build --window 1h --slices 0 --items 9 -o out f", "'0' is not a number of slices"),
+        (
+            "dedup --repeated once f",
+            "once: no such file; if it is the value of --repeated, write --repeated=once",
+        ),
+        ("dedup --repeated all f", "write --repeated=all"),
+        ("dedup --stats json f", "write --stats=json"),
+        ("dedup -q f", "unexpected argument '-q' found; see 'tamis dedup --help'"),
+        ("dedup --zebra f", "unexpected argument '--zebra' found; see 'tamis dedup --help'"),
+    ] {
+        folder.refused(line, words);
+        assert!(!folder.run(line).stderr.contains("-- -"), "{line}: no advice to name a file");
+    }
+    // Options that `uniq` and `sort` have in the same meaning.
+    for line in ["dedup -i", "dedup --ignore-case"] {
+        assert_eq!(folder.feed(line, "a\nA\n").stdout, "a\n", "{line}");
+    }
+    // An empty word is no file.
+    let empty = std::process::Command::new(env!("CARGO_BIN_EXE_tamis")).args(["dedup", ""]).run();
+    let stderr = String::from_utf8(empty.stderr).unwrap();
+    assert!(stderr.starts_with("tamis: '' is an empty word, not a file or a value"), "{stderr}");
+}
+
+#[test]
+fn one_item_is_not_called_items() {
+    let folder = Folder::new();
+    folder.write("one", "a\n");
+    folder.ok("build --items 1 -o one.tamis one");
+    folder.ok("build --kind cuckoo --items 1 -o one.cuckoo one");
+    for line in [
+        "info one.tamis",
+        "info one.cuckoo",
+        "plan --items 1 --rate 1%",
+        "plan --items 1 --memory 64",
+    ] {
+        let text = folder.run(line).stdout;
+        assert!(!text.contains(" 1 items") && !text.starts_with("1 items"), "{line}: {text}");
+    }
+}
+
+/// As `sort -o` does.
+#[cfg(unix)]
+#[test]
+fn a_read_only_output_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    let folder = Folder::new();
+    let set_mode = |name: &str, mode| {
+        std::fs::set_permissions(folder.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(".", 0o777);
+    folder.write("f", "a\na\n");
+    set_mode("f", 0o444);
+    folder.write("g", "a\na\n");
+    for args in [
+        "dedup -o f f",
+        "dedup -o f g",
+        "dedup --state s -o f g",
+        "build -o f g",
+        "ints sort -o f g",
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
+        command.args(args.split(' ')).current_dir(folder.path("."));
+        if rustix::process::geteuid().is_root() {
+            // Root may write to any file.
+            command.uid(65_534).gid(65_534);
+            let can_run = command.args(["--help"]).output().is_ok_and(|help| help.status.success());
+            if !can_run {
+                eprintln!("another user cannot run the program: not tested");
+                return;
+            }
+            command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
+            command.args(args.split(' ')).current_dir(folder.path(".")).uid(65_534).gid(65_534);
+        }
+        let output = command.run();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args}: {stderr}");
+        assert!(stderr.starts_with("tamis: f: permission denied"), "{args}: {stderr}");
+        assert_eq!(folder.read("f"), b"a\na\n", "{args}");
+    }
+}
