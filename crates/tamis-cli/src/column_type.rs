@@ -4,12 +4,16 @@ use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 use tamis_formats::{Charset, Funnel};
 
+use crate::column_text::{ColumnText, DecimalStorage};
+
 /// The type of a column and the items in it.
 #[derive(Clone, Debug)]
 pub struct ColumnType {
     physical: Type,
     /// True if the bytes are text in UTF-8.
     is_text: bool,
+    /// The texts that are items.
+    pub text: ColumnText,
     /// The funnel of the items, unless the user gives another one.
     pub funnel: Funnel,
     /// A description of an item for this funnel.
@@ -21,6 +25,7 @@ impl ColumnType {
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         let physical = column.physical_type();
         let means = column.converted_type();
+        let text = text(column);
         let (funnel, number) = match (physical, means) {
             (Type::BOOLEAN, _) => return None,
             (Type::INT32, ConvertedType::UINT_32) => (Funnel::UnsignedInt, "from 0 on, of 32 bits"),
@@ -29,37 +34,36 @@ impl ColumnType {
             (Type::INT64, _) => (Funnel::Long, "of 64 bits"),
             (Type::FLOAT, _) => (Funnel::Float, "as IEEE 754 in 32 bits"),
             (Type::DOUBLE, _) => (Funnel::Double, "as IEEE 754 in 64 bits"),
-            (Type::BYTE_ARRAY, ConvertedType::DECIMAL) => (Funnel::Hex, ""),
-            (Type::BYTE_ARRAY, _) => (Funnel::Bytes, ""),
-            (Type::FIXED_LEN_BYTE_ARRAY | Type::INT96, _) => (Funnel::Hex, ""),
+            (Type::BYTE_ARRAY, _) if text == ColumnText::Bytes => (Funnel::Bytes, ""),
+            (Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY | Type::INT96, _) => (Funnel::Hex, ""),
         };
         let is_text = physical == Type::BYTE_ARRAY
             && matches!(means, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON);
-        let item = match physical {
-            Type::BYTE_ARRAY => match means {
-                ConvertedType::DECIMAL => {
-                    format!("{UNSCALED}, as the hexadecimal digits of its bytes, the highest first")
-                }
-                _ if is_text => "text in UTF-8".into(),
-                _ => "the bytes as they are".into(),
-            },
-            Type::INT96 => "12 bytes as hexadecimal digits".into(),
-            Type::FIXED_LEN_BYTE_ARRAY => {
-                let bytes = column.type_length();
-                if means == ConvertedType::DECIMAL {
-                    format!(
-                        "{UNSCALED}, as the hexadecimal digits of {bytes} bytes, the highest first"
-                    )
-                } else {
-                    format!("{bytes} bytes as hexadecimal digits")
-                }
+        let item = match text {
+            ColumnText::Bytes if is_text => "text in UTF-8".into(),
+            ColumnText::Bytes => "the bytes as they are".into(),
+            ColumnText::Plain if physical == Type::FIXED_LEN_BYTE_ARRAY => {
+                format!("{} bytes as hexadecimal digits", column.type_length())
             }
-            _ => match meaning(column) {
-                Some(meaning) => format!("{meaning}, a decimal number {number}"),
-                None => format!("a decimal number {number}"),
-            },
+            ColumnText::Plain => format!("a decimal number {number}"),
+            ColumnText::Uuid => "a UUID, with hyphens or without".into(),
+            ColumnText::Date => "a date such as 2026-11-21, or the days since 1970-01-01".into(),
+            ColumnText::Time { per_second } => {
+                format!("a time such as 10:00:59.5, or the {} since midnight", units(per_second))
+            }
+            ColumnText::Timestamp { per_second } => format!(
+                "a time such as 2026-11-21 10:00:59.5, or the {} since 1970-01-01",
+                units(per_second)
+            ),
+            ColumnText::Int96 => {
+                "a time such as 2026-11-21 10:00:59.5, or 12 bytes as hexadecimal digits".into()
+            }
+            ColumnText::Decimal { scale: 0, .. } => "a whole number".into(),
+            ColumnText::Decimal { scale, .. } => {
+                format!("a decimal number with {scale} digits behind the point")
+            }
         };
-        Some(Self { physical, is_text, funnel, item })
+        Some(Self { physical, is_text, text, funnel, item })
     }
 
     /// Tests whether items of this funnel can be in the column. With any other funnel, the filter
@@ -77,27 +81,53 @@ impl ColumnType {
     }
 }
 
-/// A description of an item of type `DECIMAL`.
-const UNSCALED: &str = "a decimal number without its point";
-
-/// Returns the unit of the numbers in a column, if the schema states one.
-fn meaning(column: &ColumnDescriptor) -> Option<&'static str> {
-    Some(match column.converted_type() {
-        ConvertedType::DATE => "days since 1970-01-01",
-        ConvertedType::TIME_MILLIS => "milliseconds since midnight",
-        ConvertedType::TIME_MICROS => "microseconds since midnight",
-        ConvertedType::TIMESTAMP_MILLIS => "milliseconds since 1970-01-01",
-        ConvertedType::TIMESTAMP_MICROS => "microseconds since 1970-01-01",
-        ConvertedType::DECIMAL => "all digits without the point",
-        // These types have no converted type.
-        _ => match column.logical_type_ref()? {
-            LogicalType::Time(time) if time.unit == TimeUnit::NANOS => "nanoseconds since midnight",
-            LogicalType::Timestamp(time) if time.unit == TimeUnit::NANOS => {
-                "nanoseconds since 1970-01-01"
+/// Returns the texts in which programs print the values of a column.
+fn text(column: &ColumnDescriptor) -> ColumnText {
+    let physical = column.physical_type();
+    let per_second = |unit: &TimeUnit| match unit {
+        TimeUnit::MILLIS => 1000,
+        TimeUnit::MICROS => 1_000_000,
+        TimeUnit::NANOS => 1_000_000_000,
+    };
+    let decimal = |storage| ColumnText::Decimal {
+        // The schema has no negative scale.
+        scale: u32::try_from(column.type_scale()).unwrap_or(0),
+        storage,
+    };
+    let is_decimal = column.converted_type() == ConvertedType::DECIMAL
+        || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_)));
+    match physical {
+        Type::INT32 | Type::INT64 if is_decimal => decimal(DecimalStorage::Integer),
+        Type::BYTE_ARRAY if is_decimal => decimal(DecimalStorage::Fewest),
+        Type::FIXED_LEN_BYTE_ARRAY if is_decimal => {
+            decimal(DecimalStorage::Fixed(u32::try_from(column.type_length()).unwrap_or(0)))
+        }
+        Type::BYTE_ARRAY => ColumnText::Bytes,
+        Type::INT96 => ColumnText::Int96,
+        _ => match (column.logical_type_ref(), column.converted_type()) {
+            (Some(LogicalType::Uuid), _) => ColumnText::Uuid,
+            (Some(LogicalType::Time(time)), _) => {
+                ColumnText::Time { per_second: per_second(&time.unit) }
             }
-            _ => return None,
+            (Some(LogicalType::Timestamp(time)), _) => {
+                ColumnText::Timestamp { per_second: per_second(&time.unit) }
+            }
+            (_, ConvertedType::DATE) => ColumnText::Date,
+            (_, ConvertedType::TIME_MILLIS) => ColumnText::Time { per_second: 1000 },
+            (_, ConvertedType::TIME_MICROS) => ColumnText::Time { per_second: 1_000_000 },
+            (_, ConvertedType::TIMESTAMP_MILLIS) => ColumnText::Timestamp { per_second: 1000 },
+            (_, ConvertedType::TIMESTAMP_MICROS) => ColumnText::Timestamp { per_second: 1_000_000 },
+            _ => ColumnText::Plain,
         },
-    })
+    }
+}
+
+fn units(per_second: i64) -> &'static str {
+    match per_second {
+        1000 => "milliseconds",
+        1_000_000 => "microseconds",
+        _ => "nanoseconds",
+    }
 }
 
 #[cfg(test)]
@@ -125,23 +155,33 @@ mod tests {
                 Funnel::Unsigned,
                 "a decimal number from 0 on, of 64 bits",
             ),
-            ("int32 a (DATE)", Funnel::Int, "days since 1970-01-01, a decimal number of 32 bits"),
+            (
+                "int32 a (DATE)",
+                Funnel::Int,
+                "a date such as 2026-11-21, or the days since 1970-01-01",
+            ),
             (
                 "int64 a (TIMESTAMP(NANOS, true))",
                 Funnel::Long,
-                "nanoseconds since 1970-01-01, a decimal number of 64 bits",
+                "a time such as 2026-11-21 10:00:59.5, or the nanoseconds since 1970-01-01",
             ),
             ("double a", Funnel::Double, "a decimal number as IEEE 754 in 64 bits"),
             ("binary a (UTF8)", Funnel::Bytes, "text in UTF-8"),
             ("binary a", Funnel::Bytes, "the bytes as they are"),
-            ("fixed_len_byte_array(16) a (UUID)", Funnel::Hex, "16 bytes as hexadecimal digits"),
-            ("int96 a", Funnel::Hex, "12 bytes as hexadecimal digits"),
+            ("fixed_len_byte_array(16) a (UUID)", Funnel::Hex, "a UUID, with hyphens or without"),
+            ("fixed_len_byte_array(3) a", Funnel::Hex, "3 bytes as hexadecimal digits"),
+            (
+                "int96 a",
+                Funnel::Hex,
+                "a time such as 2026-11-21 10:00:59.5, or 12 bytes as hexadecimal digits",
+            ),
         ] {
             let of_column = of(column).unwrap();
             assert_eq!((of_column.funnel, &of_column.item[..]), (funnel, item), "{column}");
         }
         let decimal = of("fixed_len_byte_array(9) a (DECIMAL(20, 2))").unwrap();
         assert_eq!(decimal.funnel, Funnel::Hex);
+        assert_eq!(decimal.item, "a decimal number with 2 digits behind the point");
         assert!(of("boolean a").is_none());
     }
 

@@ -3,10 +3,12 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tamis::Hasher;
-use tamis_formats::{Funnel, ItemError};
+use tamis_formats::Funnel;
 
+use crate::column_text::ColumnText;
 use crate::exit::Failure;
 use crate::key::{KeyArgs, KeyRule, RecordArgs, RecordForm, no_key};
 use crate::record_reader::{RecordBlock, RecordReader};
@@ -60,6 +62,37 @@ pub enum ItemEncoding {
     Hash(Hasher),
     /// As the bytes that another system hashes.
     Key(Funnel),
+    /// As the bytes of a value of a Parquet column, from the text that its writer prints.
+    Column(ColumnText, Funnel),
+}
+
+impl ItemEncoding {
+    /// Returns the bytes of an item that another system hashes.
+    fn key<'a>(self, item: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], String> {
+        match self {
+            ItemEncoding::Hash(_) => Ok(item),
+            ItemEncoding::Key(funnel) => funnel.key(item, scratch).map_err(|it| it.to_string()),
+            ItemEncoding::Column(text, funnel) => {
+                if text == ColumnText::Bytes && item.ends_with(b"\r") {
+                    note_return();
+                }
+                text.key(funnel, item, scratch)
+            }
+        }
+    }
+}
+
+/// Writes a note about lines of Windows, once in a run.
+#[cold]
+fn note_return() {
+    static IS_NOTED: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the flag publishes no other data.
+    if !IS_NOTED.swap(true, Ordering::Relaxed) {
+        note!(
+            "a line ends with a carriage return, which is part of the text: remove it if the column \
+             has none, for example by tr -d '\\r'"
+        );
+    }
 }
 
 /// The inputs of a command, and the rule that extracts items from them.
@@ -147,10 +180,10 @@ impl ItemBatch {
             };
             match encoding {
                 ItemEncoding::Hash(hasher) => self.hashes.push(hasher.hash(item)),
-                ItemEncoding::Key(funnel) => {
-                    let key = funnel.key(item, &mut of_item);
+                ItemEncoding::Key(_) | ItemEncoding::Column(..) => {
+                    let key = encoding.key(item, &mut of_item);
                     let key = key.map_err(|error| {
-                        block.failure(index, &format!("{}{hint}", wrong_item(item, error)))
+                        block.failure(index, &format!("{}{hint}", wrong_item(item, &error)))
                     })?;
                     self.key_bytes.extend_from_slice(key);
                     self.key_ends.push(self.key_bytes.len());
@@ -170,7 +203,7 @@ impl ItemBatch {
         &self.hashes
     }
 
-    /// Returns the items as keys. Empty unless the encoding is [`ItemEncoding::Key`].
+    /// Returns the items as keys. Empty if the encoding is [`ItemEncoding::Hash`].
     pub fn keys(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(&0).chain(&self.key_ends);
         starts.zip(&self.key_ends).map(|(&start, &end)| &self.key_bytes[start..end]).collect()
@@ -179,7 +212,7 @@ impl ItemBatch {
 
 /// Returns a message with the item that was read. It escapes control characters, such as the `\r`
 /// that Windows writes before each line end.
-fn wrong_item(item: &[u8], error: ItemError) -> String {
+fn wrong_item(item: &[u8], error: &str) -> String {
     const SHOWN: usize = 40;
     let text = String::from_utf8_lossy(item);
     let shown: String = text.chars().take(SHOWN).collect();

@@ -16,6 +16,7 @@ mod change_lock;
 mod check;
 mod check_data;
 mod clock;
+mod column_text;
 mod column_type;
 mod completions;
 #[cfg(feature = "guard")]
@@ -71,6 +72,7 @@ mod standard;
 mod svg;
 mod table;
 mod temporary;
+mod thrift;
 #[cfg(feature = "guard")]
 mod token_file;
 mod unpack;

@@ -2,7 +2,7 @@
 //! hashes, and a filter on a Redis server there.
 
 use tamis::{Answers, AnyFilter, BitView, Filter as _};
-use tamis_formats::{Contents, Funnel, TamisFile};
+use tamis_formats::{Contents, TamisFile};
 
 use crate::clock::now_millis;
 use crate::exit::Failure;
@@ -16,8 +16,8 @@ use crate::redis_key::RedisTarget;
 pub enum Lookup<'a> {
     /// A Tamis filter, used in place. It is queried by hashes.
     Hashes(Box<TamisFile<BitView<'a>>>),
-    /// A filter of another system. It is queried by the bytes that the funnel returns.
-    Keys(&'a Contents, Funnel),
+    /// A filter of another system. It is queried by the bytes of the encoding.
+    Keys(&'a Contents, ItemEncoding),
     /// A filter on a Redis server.
     Redis(&'a mut RedisTarget),
 }
@@ -34,7 +34,7 @@ impl<'a> Lookup<'a> {
                 expect_same_items(&file.metadata, rule, &filter.name)?;
                 Ok(Lookup::Hashes(Box::new(file)))
             }
-            None => Ok(Lookup::Keys(filter.contents(), filter.funnel()?)),
+            None => Ok(Lookup::Keys(filter.contents(), filter.key_encoding()?)),
         }
     }
 
@@ -42,7 +42,7 @@ impl<'a> Lookup<'a> {
     pub fn encoding(&self) -> ItemEncoding {
         match self {
             Lookup::Hashes(file) => ItemEncoding::Hash(file.filter.hasher()),
-            Lookup::Keys(_, funnel) => ItemEncoding::Key(*funnel),
+            Lookup::Keys(_, encoding) => *encoding,
             Lookup::Redis(target) => target.encoding(),
         }
     }

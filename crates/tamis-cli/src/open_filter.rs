@@ -237,6 +237,18 @@ impl OpenFilter {
                 expect_same_items(&file.metadata, rule, &self.name)?;
                 Ok(ItemEncoding::Hash(file.filter.hasher()))
             }
+            None => self.key_encoding(),
+        }
+    }
+
+    /// Returns how a filter of another system takes items.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`funnel`](Self::funnel).
+    pub fn key_encoding(&self) -> Result<ItemEncoding, Failure> {
+        match &self.column {
+            Some(column) => Ok(ItemEncoding::Column(column.text, column.funnel)),
             None => self.funnel().map(ItemEncoding::Key),
         }
     }

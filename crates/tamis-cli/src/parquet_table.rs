@@ -4,13 +4,15 @@
 use std::path::Path;
 
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{FooterTail, ParquetMetaDataReader};
+use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader};
+use parquet::schema::types::ColumnPath;
 use tamis_formats::{Contents, DecodeOptions, Format, Funnel, parquet as format};
 
 use crate::column_type::ColumnType;
 use crate::exit::Failure;
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter};
+use crate::thrift;
 
 /// The magic bytes at the start and the end of a table.
 const MAGIC: &[u8] = b"PAR1";
@@ -41,17 +43,18 @@ pub fn filters(
     let footer = footer(bytes).map_err(|error| failure(&error))?;
     let metadata =
         ParquetMetaDataReader::decode_metadata(footer).map_err(|error| failure(&error))?;
+    let column = column.map(|column| full_name(&metadata, column));
     let (mut filters, mut filter_bytes) = (Vec::new(), 0);
     let (mut columns, mut with_filters) = (Vec::new(), Vec::new());
     let mut contradicted = None;
     for (group, row_group) in metadata.row_groups().iter().enumerate() {
         for chunk in row_group.columns() {
-            let of_chunk = chunk.column_path().string();
+            let of_chunk = column_name(chunk.column_path());
             if group == 0 {
                 columns.push(of_chunk.clone());
             }
             let of_group = format!("{name}[{group}].{of_chunk}");
-            let is_asked = column.is_none_or(|column| column == of_chunk);
+            let is_asked = column.as_deref().is_none_or(|column| column == of_chunk);
             match chunk.bloom_filter_offset() {
                 None if is_asked && row_group.num_rows() > 0 => {
                     filters.push((of_chunk, Err(NoFilter { name: of_group })));
@@ -64,7 +67,10 @@ pub fn filters(
                     if !is_asked {
                         continue;
                     }
-                    let (contents, len_bytes) = read(&of_group, bytes, at, options)?;
+                    let (contents, len_bytes) = match read(&of_group, bytes, at, options) {
+                        Err(_) if is_encrypted(footer) => return Err(failure(&ENCRYPTED)),
+                        read => read?,
+                    };
                     // Each filter has its own bytes. A damaged footer may refer to one filter
                     // several times.
                     filter_bytes += len_bytes;
@@ -105,7 +111,7 @@ pub fn filters(
              and write items as hexadecimal bytes"
         )));
     }
-    match column {
+    match column.as_deref() {
         _ if !filters.is_empty() => Ok(filters),
         Some(column) if !columns.iter().any(|it| it == column) => {
             Err(failure(&format!("has no column {column}; its columns: {}", columns.join(", "))))
@@ -114,7 +120,43 @@ pub fn filters(
             "its column {column} has no Bloom filter; columns that have one: {}",
             with_filters.join(", ")
         ))),
+        _ if is_encrypted(footer) => Err(failure(&ENCRYPTED)),
         _ => Err(failure(&"none of its columns has a Bloom filter: write it with one")),
+    }
+}
+
+/// The message about an encrypted table whose footer is plain.
+const ENCRYPTED: &str =
+    "some of its columns are encrypted, and their filters too: decrypt the table first";
+
+/// Tests whether columns of a table are encrypted. The footer then names the algorithm.
+fn is_encrypted(footer: &[u8]) -> bool {
+    const ENCRYPTION_ALGORITHM: i64 = 8;
+    thrift::has_field(footer, ENCRYPTION_ALGORITHM) == Some(true)
+}
+
+/// Returns the path of a column, with a point between a struct and its member. A name that contains a
+/// point or a quote is in quotes, as in SQL: `"a.b"` is a column, and `a.b` the member `b` of `a`.
+fn column_name(path: &ColumnPath) -> String {
+    let part = |part: &String| {
+        if part.contains(['.', '"']) {
+            format!("\"{}\"", part.replace('"', "\"\""))
+        } else {
+            part.clone()
+        }
+    };
+    path.parts().iter().map(part).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the name of the column that the user means. A name with a point needs no quotes if only one
+/// column has it.
+fn full_name(metadata: &ParquetMetaData, asked: &str) -> String {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    let is_full = columns.iter().any(|column| column_name(column.path()) == asked);
+    let mut found = columns.iter().filter(|column| column.path().string() == asked);
+    match (is_full, found.next(), found.next()) {
+        (false, Some(column), None) => column_name(column.path()),
+        _ => asked.to_owned(),
     }
 }
 

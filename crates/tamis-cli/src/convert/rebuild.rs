@@ -77,8 +77,16 @@ impl Args {
     ) -> CommandResult {
         let name = output::name(&self.output);
         let items = self.checked_items()?;
-        let from_funnel = from.funnel()?;
+        let from_encoding = from.key_encoding()?;
         let to_funnel = self.funnel_of(to, from.funnel)?;
+        // An inherited funnel is that of the column, with its texts.
+        let is_inherited = self.to_funnel.is_none() && to.items == Items::Unspecified;
+        let to_encoding = match from_encoding {
+            ItemEncoding::Column(text, funnel) if is_inherited && funnel == to_funnel => {
+                ItemEncoding::Column(text, funnel)
+            }
+            _ => ItemEncoding::Key(to_funnel),
+        };
         let (distinct, total) = self.count(&items)?;
         total.warn();
         let info = from.contents().info();
@@ -97,7 +105,7 @@ impl Args {
             })
         };
         let mut contents = create(&options)?;
-        let lacking = self.count_lacking(from.contents(), &items, total, from_funnel)?;
+        let lacking = self.count_lacking(from.contents(), &items, total, from_encoding)?;
         if lacking > 0 {
             self.refuse(&format!(
                 "{}: lacks {} of the {}: the filter was made of other items, or with another \
@@ -115,7 +123,7 @@ impl Args {
         let (mut answers, mut first) = (Answers::new(), None::<OpenFilter>);
         let (mut plan, mut least) = (options.clone(), f64::INFINITY);
         let rebuilt = loop {
-            self.each_again(&items, total, to_funnel, |batch| {
+            self.each_again(&items, total, to_encoding, |batch| {
                 contents
                     .insert_each(&batch.keys(), &mut answers)
                     .map_err(|error| Failure::new(format!("{name}: {error}; nothing was written")))
@@ -127,7 +135,7 @@ impl Args {
                 funnel: Some(to_funnel),
                 ..OpenFilter::new(&self.output, FilterContents::Decoded(contents))
             };
-            let decoded = self.verify(&built, &items, total, to_funnel)?;
+            let decoded = self.verify(&built, &items, total, to_encoding)?;
             let info = decoded.info();
             // A plan for a lower rate must keep the wanted rate without the help of chance.
             let is_kept = match &first {
@@ -260,7 +268,7 @@ impl Args {
         file: &OpenFilter,
         items: &[PathBuf],
         total: RecordCount,
-        funnel: Funnel,
+        encoding: ItemEncoding,
     ) -> Result<Contents, Failure> {
         let (name, format, options) = (&file.name, file.format, &file.options);
         let mut bytes = Vec::new();
@@ -268,7 +276,7 @@ impl Args {
         let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
         let back = (format.decode)(&bytes, options).map_err(|error| failure(&error))?;
         drop(bytes);
-        let lacking = self.count_lacking(&back, items, total, funnel)?;
+        let lacking = self.count_lacking(&back, items, total, encoding)?;
         if lacking > 0 {
             return Err(failure(&format!(
                 "{} lost in the conversion, a bug of tamis; nothing was written",
@@ -284,10 +292,10 @@ impl Args {
         filter: &Contents,
         items: &[PathBuf],
         total: RecordCount,
-        funnel: Funnel,
+        encoding: ItemEncoding,
     ) -> Result<u64, Failure> {
         let (mut answers, mut lacking) = (Answers::new(), 0);
-        self.each_again(items, total, funnel, |batch| {
+        self.each_again(items, total, encoding, |batch| {
             filter.contains_each(&batch.keys(), &mut answers);
             lacking += (batch.len() - answers.count_ones()) as u64;
             Ok(())
@@ -300,10 +308,10 @@ impl Args {
         &self,
         items: &[PathBuf],
         total: RecordCount,
-        funnel: Funnel,
+        encoding: ItemEncoding,
         each: impl FnMut(&ItemBatch) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if self.reader(items).each_batch(ItemEncoding::Key(funnel), each)? == total {
+        if self.reader(items).each_batch(encoding, each)? == total {
             return Ok(());
         }
         Err(Failure::new("--items: the items changed while they were read; nothing was written"))

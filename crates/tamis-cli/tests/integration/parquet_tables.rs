@@ -101,7 +101,11 @@ fn a_funnel_that_contradicts_the_column_is_refused() {
 fn an_error_about_a_wrong_item_says_what_an_item_is() {
     let folder = folder();
     for (column, item, words) in [
-        ("day", "2024-01-01", "an item of the column is days since 1970-01-01"),
+        (
+            "day",
+            "2024-01-1",
+            "an item of the column is a date such as 2026-11-21, or the days since 1970-01-01",
+        ),
         ("u32", "-1", "from 0 on, of 32 bits"),
         ("u32", "4294967296", "from 0 on, of 32 bits"),
         ("u64", "-1", "from 0 on, of 64 bits"),
@@ -121,10 +125,71 @@ fn filters_of_a_table_are_shown_as_a_table() {
     assert!(lines[1].trim_start().starts_with("row group  column  items about"), "{text}");
     assert!(lines[7].trim_start().starts_with("1  i64 "), "{text}");
     assert!(lines[7].ends_with("  a decimal number of 64 bits"), "{text}");
-    assert!(lines[10].contains("days since 1970-01-01, "), "{text}");
+    assert!(lines[10].contains("the days since 1970-01-01"), "{text}");
     let text = folder.ok("info t.parquet --column u32");
     assert_eq!(text.lines().count(), 2 + 2, "{text}");
     let list: serde_json::Value =
         serde_json::from_str(&folder.ok("info --json t.parquet")).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn items_are_the_texts_that_their_writer_prints() {
+    let folder = Folder::new();
+    folder.copy_golden("parquet/types.parquet", "t.parquet");
+    let texts: serde_json::Value =
+        serde_json::from_slice(&folder.copy_golden("parquet/types.json", "types.json")).unwrap();
+    for (column, values) in texts.as_object().unwrap() {
+        let values: Vec<&str> =
+            values.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+        folder.write("items.txt", values.join("\n"));
+        let name = match &column[..] {
+            "a{b}" => "a.b",
+            "a.b" => "\"a.b\"",
+            other => other,
+        };
+        let check = format!("check -c t.parquet --column {name}");
+        assert_eq!(folder.ok(&format!("{check} items.txt")), "50\n", "{column}");
+        if !column.starts_with('a') {
+            // Lines of Windows.
+            folder.write("items.txt", values.join("\r\n") + "\r\n");
+            assert_eq!(folder.ok(&format!("{check} items.txt")), "50\n", "{column}");
+            let out = format!(
+                "convert t.parquet --column {name} --items items.txt {column}.filter --to parquet --force"
+            );
+            let ended = folder.run(&out);
+            assert_ne!(ended.status, 2, "{column}: {}", ended.stderr);
+        }
+    }
+    for (column, item, words) in [
+        ("day", "2024-02-30", "an item of the column is a date such as 2026-11-21"),
+        (
+            "ms",
+            "2024-01-01 12:00:00.1234",
+            "a time such as 2026-11-21 10:00:59.5, or the milliseconds",
+        ),
+        ("ns", "yesterday", "or the nanoseconds since 1970-01-01"),
+        ("time", "25:00:00", "a time such as 10:00:59.5"),
+        ("dec", "12", "has no point: write all 2 digits behind the point"),
+        ("dec", "1.234", "has more than 2 digits behind the point"),
+        ("big", "x", "a decimal number with 4 digits behind the point"),
+        ("uuid", "1234", "not a UUID"),
+    ] {
+        folder.write("wrong.txt", format!("{item}\n"));
+        let line = format!("check t.parquet --column {column} wrong.txt");
+        folder.refused(&line, words);
+    }
+    folder.refused("check t.parquet wrong.txt", "\"a.b\", a.b");
+    let ended = folder.feed("check t.parquet --column \"a.b\"", "dot1\r\n");
+    assert!(
+        ended.status == 1 && ended.stderr.contains("a carriage return, which is part of the text"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn an_encrypted_table_is_named() {
+    let folder = Folder::new();
+    folder.copy_golden("parquet/encrypted.parquet", "t.parquet");
+    folder.refused("info t.parquet", "some of its columns are encrypted");
 }

@@ -1,0 +1,383 @@
+//! The texts in which programs print the values of a Parquet column, and their bytes.
+//!
+//! A filter holds the bytes of a value in plain encoding. A writer prints a `DATE` as `2026-11-21`,
+//! and stores the number of days since 1970.
+
+use tamis_formats::Funnel;
+
+/// The kind of text of a column, beside the plain numbers and bytes of its [`Funnel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnText {
+    /// Text or bytes: a carriage return at the end belongs to it.
+    Bytes,
+    /// A number or hexadecimal digits, for the funnel of the column.
+    Plain,
+    /// 16 bytes, printed in five groups of hexadecimal digits.
+    Uuid,
+    /// Days since 1970-01-01.
+    Date,
+    /// The time of day in units, of which a second has `per_second`.
+    Time {
+        /// The number of units in a second.
+        per_second: i64,
+    },
+    /// The time since 1970-01-01 in units.
+    Timestamp {
+        /// The number of units in a second.
+        per_second: i64,
+    },
+    /// Nanoseconds of the day and the Julian day, as Impala and Spark wrote them.
+    Int96,
+    /// A decimal number with `scale` digits behind the point.
+    Decimal {
+        /// The number of digits behind the point.
+        scale: u32,
+        /// How the number is stored.
+        storage: DecimalStorage,
+    },
+}
+
+/// How a decimal number is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecimalStorage {
+    /// As an integer, by the funnel of the column.
+    Integer,
+    /// As this number of bytes, the highest first.
+    Fixed(u32),
+    /// As the fewest bytes, the highest first.
+    Fewest,
+}
+
+impl ColumnText {
+    /// Returns the bytes of `item`, a text as the column's writer prints it. `funnel` is the funnel
+    /// of the column. Returns a message if the item is no value of the column.
+    pub fn key<'a>(
+        self,
+        funnel: Funnel,
+        item: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], String> {
+        // No number ends with a carriage return, and lines of Windows do.
+        let item = match self {
+            ColumnText::Bytes => item,
+            _ => item.strip_suffix(b"\r").unwrap_or(item),
+        };
+        let text = std::str::from_utf8(item).unwrap_or_default();
+        let integer = match self {
+            ColumnText::Bytes | ColumnText::Plain => None,
+            ColumnText::Uuid => match uuid(text) {
+                Some(digits) => return by(funnel, digits.as_bytes(), scratch),
+                None if text.len() == 32 => None,
+                None => return Err("not a UUID".into()),
+            },
+            ColumnText::Int96 => match timestamp(text, NANOS) {
+                Some(nanos) => {
+                    scratch.clear();
+                    let (day, nanos) =
+                        (nanos.div_euclid(DAY * NANOS), nanos.rem_euclid(DAY * NANOS));
+                    let julian = u32::try_from(day + JULIAN_1970).map_err(|_| OUT_OF_RANGE)?;
+                    scratch.extend(nanos.to_le_bytes());
+                    scratch.extend(julian.to_le_bytes());
+                    return Ok(scratch);
+                }
+                None => None,
+            },
+            ColumnText::Date => date(text),
+            ColumnText::Time { per_second } => time_of_day(text, per_second),
+            ColumnText::Timestamp { per_second } => timestamp(text, per_second),
+            ColumnText::Decimal { scale, storage } => {
+                let digits = unscaled(text, scale)?;
+                if storage == DecimalStorage::Integer {
+                    return by(funnel, digits.as_bytes(), scratch);
+                }
+                scratch.clear();
+                twos_complement(&digits, storage, scratch)?;
+                return Ok(scratch);
+            }
+        };
+        match integer {
+            Some(integer) => by(funnel, integer.to_string().as_bytes(), scratch),
+            // The number itself is accepted too; the funnel rejects any other text.
+            None => funnel.key(item, scratch).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+const OUT_OF_RANGE: &str = "out of the range of the column";
+
+/// Returns the bytes of `digits`, which the result does not borrow.
+fn by<'a>(funnel: Funnel, digits: &[u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], String> {
+    let mut own = Vec::new();
+    let key = funnel.key(digits, &mut own).map_err(|error| error.to_string())?;
+    scratch.clear();
+    scratch.extend_from_slice(key);
+    Ok(scratch)
+}
+
+const DAY: i64 = 86_400;
+const NANOS: i64 = 1_000_000_000;
+/// The Julian day of 1970-01-01.
+const JULIAN_1970: i64 = 2_440_588;
+
+/// Returns the digits of a UUID without its hyphens.
+fn uuid(text: &str) -> Option<String> {
+    let groups: Vec<&str> = text.split('-').collect();
+    let lens: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    (lens == [8, 4, 4, 4, 12]).then(|| groups.concat())
+}
+
+/// Reads `2026-11-21` as days since 1970-01-01.
+fn date(text: &str) -> Option<i64> {
+    let (year, rest) = text.split_once('-')?;
+    let (month, day) = rest.split_once('-')?;
+    let is_form = (4..=6).contains(&year.len()) && month.len() == 2 && day.len() == 2;
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    if !is_form || !(1..=12).contains(&month) || day < 1 || day > days_of(year, month) {
+        return None;
+    }
+    // The year begins with March, so that the leap day is the last one.
+    let year = if month < 3 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Reads `10:00:59.123` in units since midnight. Digits that the unit cannot hold must be zeros.
+fn time_of_day(text: &str, per_second: i64) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let parts: Vec<&str> = whole.split(':').collect();
+    if !(2..=3).contains(&parts.len()) || parts.iter().any(|part| part.len() != 2) {
+        return None;
+    }
+    let (hour, minute) = (number(parts[0])?, number(parts[1])?);
+    let second = parts.get(2).map_or(Some(0), |second| number(second))?;
+    if hour > 23 || minute > 59 || second > 59 || whole.len() < text.len() && fraction.is_empty() {
+        return None;
+    }
+    let nanos = if fraction.is_empty() { 0 } else { number(&format!("{fraction:0<9}"))? };
+    let per_unit = NANOS / per_second;
+    if fraction.len() > 9 || nanos % per_unit != 0 {
+        return None;
+    }
+    Some(((hour * 60 + minute) * 60 + second) * per_second + nanos / per_unit)
+}
+
+/// Reads a date, or a date and a time of day with an offset or without one, in units since
+/// 1970-01-01 in UTC.
+fn timestamp(text: &str, per_second: i64) -> Option<i64> {
+    let (day, time) = match text.find(['T', ' ']) {
+        Some(at) => (date(&text[..at])?, &text[at + 1..]),
+        None => return date(text)?.checked_mul(DAY)?.checked_mul(per_second),
+    };
+    let (time, offset) = match time.find(['Z', '+', '-']) {
+        Some(at) => (&time[..at], offset(&time[at..])?),
+        None => (time, 0),
+    };
+    let of_day = time_of_day(time.trim_end(), per_second)? - offset * per_second;
+    day.checked_mul(DAY)?.checked_mul(per_second)?.checked_add(of_day)
+}
+
+/// Reads `Z`, `+02:00`, `+0200` or `+02` in seconds.
+fn offset(text: &str) -> Option<i64> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let (sign, digits) = text.split_at(1);
+    let digits = digits.replacen(':', "", 1);
+    let (hours, minutes) = match digits.len() {
+        2 => (number(&digits)?, 0),
+        4 => (number(&digits[..2])?, number(&digits[2..])?),
+        _ => return None,
+    };
+    let seconds = (hours * 60 + minutes) * 60;
+    Some(if sign == "-" { -seconds } else { seconds })
+}
+
+/// Reads decimal digits without a sign.
+fn number(text: &str) -> Option<i64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Returns the digits of a decimal number, without its point, for a column with `scale` digits
+/// behind the point.
+fn unscaled(text: &str, scale: u32) -> Result<String, String> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number =
+        !whole.is_empty() && (whole.bytes().chain(fraction.bytes())).all(|it| it.is_ascii_digit());
+    let scale = scale as usize;
+    if !is_number || digits.len() > MOST_DIGITS {
+        return Err("not a decimal number".into());
+    }
+    if scale > 0 && !digits.contains('.') {
+        // A number without its point may be meant as `12.00` or as `0.12`.
+        return Err(format!("has no point: write all {scale} digits behind the point"));
+    }
+    let fraction = if fraction.len() > scale {
+        fraction
+            .strip_suffix(&"0".repeat(fraction.len() - scale))
+            .ok_or_else(|| format!("has more than {scale} digits behind the point"))?
+    } else {
+        fraction
+    };
+    let all = format!("{whole}{fraction:0<scale$}");
+    let significant = all.trim_start_matches('0');
+    Ok(if significant.is_empty() { "0".into() } else { format!("{sign}{significant}") })
+}
+
+/// The most digits of a decimal number. Parquet has no limit; the widest type of Arrow has 76
+/// digits.
+const MOST_DIGITS: usize = 100;
+
+/// Appends an integer as two's complement, the highest byte first.
+fn twos_complement(digits: &str, storage: DecimalStorage, out: &mut Vec<u8>) -> Result<(), String> {
+    let is_negative = digits.starts_with('-');
+    // The lowest byte first.
+    let mut bytes = vec![0_u8];
+    for digit in digits.trim_start_matches('-').bytes() {
+        let mut carry = u32::from(digit - b'0');
+        for byte in &mut bytes {
+            carry += u32::from(*byte) * 10;
+            *byte = carry as u8;
+            carry >>= 8;
+        }
+        if carry > 0 {
+            bytes.push(carry as u8);
+        }
+    }
+    if bytes.last().is_some_and(|&highest| highest >= 0x80) {
+        // The highest bit is the sign.
+        bytes.push(0);
+    }
+    if is_negative {
+        let mut carry = true;
+        for byte in &mut bytes {
+            let (sum, next) = (!*byte).overflowing_add(u8::from(carry));
+            (*byte, carry) = (sum, next);
+        }
+        // -128 is one byte, and 128 are two.
+        while matches!(bytes[..], [.., low, 0xff] if low >= 0x80) {
+            bytes.pop();
+        }
+    }
+    if let DecimalStorage::Fixed(len) = storage {
+        let len = len as usize;
+        if bytes.len() > len {
+            return Err(OUT_OF_RANGE.into());
+        }
+        bytes.resize(len, if is_negative { 0xff } else { 0 });
+    }
+    out.extend(bytes.iter().rev());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: ColumnText, funnel: Funnel, item: &str) -> Result<Vec<u8>, String> {
+        text.key(funnel, item.as_bytes(), &mut Vec::new()).map(<[u8]>::to_vec)
+    }
+
+    fn long(text: ColumnText, item: &str) -> Option<i64> {
+        let bytes = key(text, Funnel::Long, item).ok()?;
+        Some(i64::from_le_bytes(bytes.try_into().unwrap()))
+    }
+
+    #[test]
+    fn dates_and_times_are_units_since_1970() {
+        for (item, days) in [
+            ("1970-01-01", Some(0)),
+            ("1969-12-31", Some(-1)),
+            ("2000-02-29", Some(11_016)),
+            ("0001-01-01", Some(-719_162)),
+            ("20000\r", Some(20_000)),
+            ("-7", Some(-7)),
+            ("2023-02-29", None),
+            ("2023-1-1", None),
+            ("", None),
+        ] {
+            assert_eq!(long(ColumnText::Date, item), days, "{item}");
+        }
+        let micros = ColumnText::Timestamp { per_second: 1_000_000 };
+        for (item, expected) in [
+            ("1970-01-01", Some(0)),
+            ("1970-01-01 00:00:01", Some(1_000_000)),
+            ("1970-01-01T00:00:01.5Z", Some(1_500_000)),
+            ("1970-01-01 02:00:00.000001+02:00", Some(1)),
+            ("1969-12-31T23:59:59.999999-0000", Some(-1)),
+            ("1970-01-01 00:00:00.0000001", None),
+            ("1970-01-01 24:00:00", None),
+            ("1970-01-01 1:00", None),
+            ("300000-01-01", None),
+        ] {
+            assert_eq!(long(micros, item), expected, "{item}");
+        }
+        assert_eq!(long(ColumnText::Time { per_second: 1000 }, "10:00:59.123"), Some(36_059_123));
+        assert_eq!(long(ColumnText::Time { per_second: 1000 }, "10:00:59."), None);
+        let int96 = key(ColumnText::Int96, Funnel::Hex, "1970-01-01 00:00:00.000000001").unwrap();
+        assert_eq!(int96, [1, 0, 0, 0, 0, 0, 0, 0, 0x8c, 0x3d, 0x25, 0]);
+    }
+
+    #[test]
+    fn decimal_numbers_are_integers_without_their_point() {
+        let integer = ColumnText::Decimal { scale: 2, storage: DecimalStorage::Integer };
+        for (item, expected) in [
+            ("12.34", Some(1234)),
+            ("-0.05\r", Some(-5)),
+            ("+7.5", Some(750)),
+            ("1.2300", Some(123)),
+            ("-0.00", Some(0)),
+            ("007.00", Some(700)),
+            ("1.234", None),
+            ("12", None),
+            ("1e3", None),
+            (".5", None),
+            ("", None),
+        ] {
+            assert_eq!(long(integer, item), expected, "{item}");
+        }
+        assert!(key(integer, Funnel::Long, "12").unwrap_err().contains("has no point"));
+        let of =
+            |storage, item: &str| key(ColumnText::Decimal { scale: 0, storage }, Funnel::Hex, item);
+        for number in
+            [0, 1, -1, 127, 128, -128, -129, 255, 256, -32_768, 32_768, i64::MIN, i64::MAX]
+        {
+            let expected = number.to_be_bytes();
+            assert_eq!(of(DecimalStorage::Fixed(8), &number.to_string()).unwrap(), expected);
+            // A byte that only repeats the sign is left out.
+            let skip = (0..7).take_while(|&i| {
+                let sign = if expected[i + 1] >= 0x80 { 0xff } else { 0 };
+                expected[i] == sign
+            });
+            let fewest = &expected[skip.count()..];
+            assert_eq!(
+                of(DecimalStorage::Fewest, &number.to_string()).unwrap(),
+                fewest,
+                "{number}"
+            );
+        }
+        assert_eq!(of(DecimalStorage::Fixed(1), "128").unwrap_err(), OUT_OF_RANGE);
+        assert_eq!(of(DecimalStorage::Fixed(2), "-128").unwrap(), [0xff, 0x80]);
+    }
+
+    #[test]
+    fn a_uuid_may_have_hyphens() {
+        let with = "00000001-2345-6789-abcd-EF0123456789";
+        let bytes = key(ColumnText::Uuid, Funnel::Hex, with).unwrap();
+        assert_eq!(key(ColumnText::Uuid, Funnel::Hex, &with.replace('-', "")).unwrap(), bytes);
+        assert!(key(ColumnText::Uuid, Funnel::Hex, "0000-00012345").is_err());
+        assert_eq!(key(ColumnText::Bytes, Funnel::Bytes, "a\r").unwrap(), b"a\r");
+    }
+}
