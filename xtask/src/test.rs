@@ -1,11 +1,13 @@
 //! `cargo xtask test`: all of CI. The README tells contributors to run it.
 //!
 //! After the build, two lanes of steps run at the same time: the steps that mostly wait for servers,
-//! databases and browsers, and the steps that compute.
+//! databases and browsers, and the steps of the compiler. Then both lanes share the test programs that
+//! are left.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::clients::{self, Server};
@@ -31,11 +33,29 @@ pub fn run() -> Outcome {
             Ok(())
         },
     )?;
-    let (waiting, computing) =
+    let (on_servers, mut others) =
         programs.into_iter().partition::<Vec<_>, _>(TestProgram::needs_servers);
-    steps.lanes(|| waits(&steps, &waiting), || computes(&steps, &computing))?;
+    // The long programs run first, so that both lanes end at about the same time.
+    others.sort_by_key(|program| program.is("integration"));
+    let others = Mutex::new(others);
+    steps.lanes(
+        || {
+            waits(&steps, &on_servers)?;
+            run_all(&steps, &others)
+        },
+        || {
+            compiles(&steps)?;
+            run_all(&steps, &others)
+        },
+    )?;
     steps.end();
     Ok(())
+}
+
+/// Runs test programs, the last one first, until none is left.
+fn run_all(steps: &Steps, programs: &Mutex<Vec<TestProgram>>) -> Outcome {
+    let next = || programs.lock().expect("no lane panics").pop();
+    std::iter::from_fn(next).try_for_each(|program| program.run(steps, &[]))
 }
 
 /// Runs the steps that mostly wait. They never call cargo, which would wait for its lock.
@@ -47,13 +67,10 @@ fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     console::test(steps)
 }
 
-/// Runs the steps that compute.
-fn computes(steps: &Steps, programs: &[TestProgram]) -> Outcome {
+/// Runs the steps that call cargo, which lets only one command at a time use a folder.
+fn compiles(steps: &Steps) -> Outcome {
     lower_priority();
     lints(steps)?;
-    for program in programs {
-        program.run(steps, &[])?;
-    }
     steps.run("doc tests", cargo(&["test", "--doc", "--quiet"]).args(SELECTION))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
     some.args(["--features", "serde,uuid,roaring"]);

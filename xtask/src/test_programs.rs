@@ -53,7 +53,9 @@ pub struct TestProgram {
 pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
     let mut programs = Vec::new();
     for targets in targets() {
-        let mut build = cargo(&["test", "--no-run", "--quiet"]);
+        // Not `cargo test --no-run`, which does not make the module. Another call without test
+        // targets would make it, but with fewer features, and compile most packages again.
+        let mut build = cargo(&["build", "--quiet"]);
         build.args(["--message-format", "json-render-diagnostics"]).args(SELECTION).args(targets);
         let mut errors = String::new();
         let ended = steps.finish(&mut build, |line| {
@@ -66,8 +68,6 @@ pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
         });
         ended.map_err(|why| format!("{why}\n{errors}"))?;
     }
-    // The libraries are built already. This call only puts the module where a server can load it.
-    steps.finish_quietly(cargo(&["build", "--lib", "--quiet"]).args(SELECTION))?;
     Ok(programs)
 }
 
