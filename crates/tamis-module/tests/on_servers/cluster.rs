@@ -19,7 +19,8 @@ struct Cluster {
 
 impl Cluster {
     fn start(host: Host, arguments: &[&str]) -> Self {
-        let mut words = vec!["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+        // A node that answers late on a busy machine is not taken for a dead one.
+        let mut words = vec!["--cluster-enabled", "yes", "--cluster-node-timeout", "20000"];
         words.extend(arguments);
         let nodes: Vec<TestServer> = (0..3).map(|_| TestServer::start(host, &words)).collect();
         let mut create = Command::new("redis-cli");

@@ -22,8 +22,9 @@ impl Cluster {
                 Server::with(&[
                     "--cluster-enabled",
                     "yes",
+                    // A node that answers late on a busy machine is not taken for a dead one.
                     "--cluster-node-timeout",
-                    "2000",
+                    "20000",
                     "--cluster-require-full-coverage",
                     "no",
                 ])
