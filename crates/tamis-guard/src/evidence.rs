@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use crate::fold::Fold;
 use crate::generation::Generation;
 
 /// The fewest and the most ids that prove a set. A set of fewer than 200 ids needs half of them.
@@ -123,7 +124,7 @@ impl Evidence {
         if self.is_open() {
             let mut record = self.record.lock();
             if record.found.len() < MAX_FOUND {
-                record.found.insert(id.into());
+                record.found.insert(generation.fold().key(id).into());
             }
             self.decide(&mut record, generation);
         }
@@ -132,8 +133,11 @@ impl Evidence {
     /// Records that the service answered another id with 2xx.
     pub(crate) fn missed(&self, id: &[u8]) {
         let mut record = self.record.lock();
-        let is_known = record.unexplained.iter().any(|(other, _)| **other == *id)
-            || record.missing.iter().any(|other| **other == *id);
+        let Record { unexplained, missing, .. } = &*record;
+        // Several spellings of one id count once: the service may compare them without case.
+        let key = Fold::Uca.key(id);
+        let mut missed = unexplained.iter().map(|(id, _)| id).chain(missing);
+        let is_known = missed.any(|other| Fold::Uca.key(other) == key);
         if !self.is_trusted && !is_known && record.unexplained.len() < MAX_MISSED {
             record.unexplained.push((id.into(), Instant::now()));
         }
@@ -286,6 +290,21 @@ mod tests {
         generation.insert(&id(2), None).unwrap();
         settle(&evidence, 2 * RECENT, &generation);
         assert_eq!(evidence.finding(), Finding::Proven);
+    }
+
+    #[test]
+    fn spellings_of_one_id_count_once() {
+        let generation = Generation::new(10, 0.001).unwrap();
+        let evidence = started(&generation);
+        for spelling in ["Café", "café", "CAFE", "cafe ", "CAFÉ"] {
+            evidence.missed(spelling.as_bytes());
+        }
+        evidence.missed(b"tea");
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!((evidence.finding(), evidence.reason()), (Finding::Proven, None));
+        evidence.missed(b"Cocoa");
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!(evidence.finding(), Finding::Refuted);
     }
 
     #[test]

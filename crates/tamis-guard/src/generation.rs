@@ -2,7 +2,7 @@
 //! the changes after it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use tamis::{AnyFilter, Hasher, Insert as _, PlanError};
 
 use crate::base::Base;
+use crate::fold::Fold;
 use crate::part::Part;
 use crate::tombstones::Tombstones;
 
@@ -31,6 +32,10 @@ pub struct Generation {
     tombstones: Tombstones,
     /// The largest integer id.
     highest: AtomicI64,
+    /// Which texts are one id.
+    fold: Fold,
+    /// How many deletions had no effect, because another id may have the same key.
+    ignored: AtomicU64,
 }
 
 impl Generation {
@@ -61,6 +66,8 @@ impl Generation {
             growing: Mutex::new(()),
             tombstones: Tombstones::default(),
             highest: AtomicI64::new(i64::MIN),
+            fold: Fold::Exact,
+            ignored: AtomicU64::new(0),
         })
     }
 
@@ -89,6 +96,7 @@ impl Generation {
         parts: Vec<Arc<Part>>,
         tombstones: Tombstones,
         highest: i64,
+        fold: Fold,
     ) -> Self {
         Self {
             hasher: parts[0].filter.hasher(),
@@ -98,7 +106,19 @@ impl Generation {
             growing: Mutex::new(()),
             tombstones,
             highest: AtomicI64::new(highest),
+            fold,
+            ignored: AtomicU64::new(0),
         }
+    }
+
+    /// Sets which texts are one id. The generation must be empty.
+    pub(crate) fn with_fold(self, fold: Fold) -> Self {
+        Self { fold, ..self }
+    }
+
+    /// Returns which texts are one id.
+    pub(crate) fn fold(&self) -> Fold {
+        self.fold
     }
 
     /// Returns the filter of a file or of a server.
@@ -123,6 +143,7 @@ impl Generation {
     /// Tests whether an id may exist. False is certain.
     #[must_use]
     pub fn contains(&self, id: &[u8]) -> bool {
+        let id = &*self.fold.key(id);
         let hash = self.hasher.hash(id);
         let is_in_filter = self.parts.load().iter().any(|part| part.filter.contains_hash(hash));
         (is_in_filter || self.base_contains(id)) && !self.tombstones.contains(id)
@@ -140,7 +161,7 @@ impl Generation {
     pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         let added = self.load(id, value);
         // After the filter has the id, so that no lookup finds it in neither.
-        self.tombstones.remove(id);
+        self.tombstones.remove(&self.fold.key(id));
         added
     }
 
@@ -166,6 +187,7 @@ impl Generation {
                 self.highest.fetch_max(value, Ordering::Relaxed);
             }
         }
+        let id = &*self.fold.key(id);
         (!self.base_contains(id)).then(|| self.hasher.hash(id))
     }
 
@@ -211,9 +233,13 @@ impl Generation {
         Ok(())
     }
 
-    /// Records that an id was deleted.
+    /// Records that an id was deleted. If other ids may have its key, it passes until all ids are read again.
     pub fn delete(&self, id: &[u8]) {
-        self.tombstones.insert(id);
+        if self.fold.is_precise() {
+            self.tombstones.insert(&self.fold.key(id));
+        } else {
+            self.ignored.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Returns the number of ids, without the deleted ones.
@@ -228,7 +254,7 @@ impl Generation {
     /// Returns the number of deleted ids that the filter still contains.
     #[must_use]
     pub fn deleted(&self) -> u64 {
-        self.tombstones.len() as u64
+        self.tombstones.len() as u64 + self.ignored.load(Ordering::Relaxed)
     }
 
     /// Returns the largest integer id; `None` if there is none.

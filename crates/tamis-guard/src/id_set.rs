@@ -1,5 +1,6 @@
 //! The ids of one source: which exist, which are allowed or denied, and what is decided about each.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,6 +167,11 @@ impl IdSet {
         self.current.load_full()
     }
 
+    /// Returns the key of an id: several texts may be one id of the source.
+    fn key<'i>(&self, id: &'i [u8]) -> Cow<'i, [u8]> {
+        self.current.load().fold().key(id)
+    }
+
     /// Starts a new generation for about `items` ids. From now on it gets all changes. The source
     /// [loads](Generation::load) all ids that existed when this call began, and then calls
     /// [`publish_generation`](Self::publish_generation).
@@ -231,7 +237,7 @@ impl IdSet {
         };
         // A generation that was published between the two lines above has the id from neither.
         self.current.load().insert(id, value)?;
-        self.negative.remove(id);
+        self.negative.remove(&self.key(id));
         current.and(building)
     }
 
@@ -243,7 +249,7 @@ impl IdSet {
     ///
     /// As [`insert`](Self::insert).
     pub fn insert_recent(&self, id: &[u8]) -> Result<(), PlanError> {
-        self.recent.insert(id.into(), ());
+        self.recent.insert(self.key(id).into(), ());
         // Release: a reader that sees it also sees the entry.
         self.has_recent.store(true, Ordering::Release);
         self.log.record(ChangeKind::InsertRecent, id, || self.apply_insert(id))
@@ -309,7 +315,9 @@ impl IdSet {
         if generation.contains(id) {
             return Verdict::Pass(PassReason::Known);
         }
-        if self.has_recent.load(Ordering::Acquire) && self.recent.contains_key(id) {
+        if self.has_recent.load(Ordering::Acquire)
+            && self.recent.contains_key(&*generation.fold().key(id))
+        {
             return Verdict::Pass(PassReason::Recent);
         }
         if self.is_next(id, &generation) {
@@ -321,8 +329,11 @@ impl IdSet {
     /// Tests whether an id in its canonical text passes because it is known. The lists, the state
     /// and the policies do not count.
     pub(crate) fn knows(&self, id: &[u8]) -> bool {
-        let is_in_filter = self.generation().contains(id);
-        if is_in_filter { !self.negative.contains_any(id) } else { self.recent.contains_key(id) }
+        let (generation, key) = (self.generation(), self.key(id));
+        match generation.contains(id) {
+            true => !self.negative.contains_any(&key),
+            false => self.recent.contains_key(&*key),
+        }
     }
 
     fn decide_unknown(&self, state: SyncState) -> Verdict {
@@ -358,20 +369,20 @@ impl IdSet {
     /// the id is inserted meanwhile, `not_found` ignores the 404.
     #[must_use]
     pub fn passed(&self, id: &[u8]) -> Passed {
-        self.negative.passed(id)
+        self.negative.passed(&self.key(id))
     }
 
     /// Records that the service answered a request with 404, although its id passed. The same
     /// request is refused for a while, unless the id was created meanwhile, or less than
     /// [`IdSetOptions::recent_for`] ago: the service may read from a replica that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
-        self.negative.insert(id, passed, request);
+        self.negative.insert(&self.key(id), passed, request);
     }
 
     /// Tests whether the service answered the same request with 404 a short time ago.
     #[must_use]
     pub fn is_not_found(&self, id: &[u8], request: RequestKey) -> bool {
-        self.negative.contains(id, request)
+        self.negative.contains(&self.key(id), request)
     }
 }
 

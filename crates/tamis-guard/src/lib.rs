@@ -27,6 +27,7 @@ mod escaped;
 mod evidence;
 #[cfg(feature = "proxy")]
 mod fleet;
+mod fold;
 mod generation;
 #[cfg(feature = "config")]
 mod guard;

@@ -37,6 +37,7 @@
 //! | 8 | highest integer id (i64); the smallest i64 if there is none |
 //! | 4 | number of parts, at least 1 |
 //! | 1 | 1 if a filter of a file comes before the parts, otherwise 0 |
+//! | 1 | which texts are one id: 0 all that are equal, 1 without spaces at the end, 2 without case, 3 to 5 by a collation |
 //! | | each filter: number of ids (u64), length (u64), a Tamis file |
 //! | 8 | number of deleted ids |
 //! | | each deleted id: a text |
@@ -66,6 +67,7 @@ pub use head::{Snapshot, SnapshotHead};
 pub use store::{SnapshotOptions, SnapshotStore};
 
 use crate::base::BaseFilter;
+use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::part::Part;
 use crate::tombstones::Tombstones;
@@ -116,7 +118,7 @@ impl Generation {
         out.u64(self.rate_of_parts().to_bits())?;
         out.u64(self.highest().unwrap_or(i64::MIN) as u64)?;
         out.u32(parts.len() as u32)?;
-        out.bytes(&[u8::from(base.is_some())])?;
+        out.bytes(&[u8::from(base.is_some()), self.fold().number()])?;
         if let Some(base) = base {
             write_filter(&mut out, base.clone(), 0)?;
         }
@@ -199,9 +201,11 @@ fn read_generation(fields: &mut FieldReader<impl Read>) -> Result<Generation, Sn
     if !(1..=MAX_PARTS).contains(&count) {
         return Err(SnapshotError::Invalid("number of parts"));
     }
-    let base = match fields.array()? {
-        [0] => None,
-        [1] => Some(read_filter(fields)?.0),
+    let [has_base, fold] = fields.array()?;
+    let fold = Fold::of_number(fold).ok_or(SnapshotError::Invalid("collation"))?;
+    let base = match has_base {
+        0 => None,
+        1 => Some(read_filter(fields)?.0),
         _ => return Err(SnapshotError::Invalid("filter of a file")),
     };
     if matches!(base, Some(AnyFilter::Window(_))) {
@@ -221,7 +225,7 @@ fn read_generation(fields: &mut FieldReader<impl Read>) -> Result<Generation, Sn
     // One at a time, so that a wrong number takes no memory.
     let deleted = (0..count).map(|_| fields.text().map(Box::from));
     let deleted: Tombstones = deleted.collect::<Result<_, _>>()?;
-    Ok(Generation::restore(rate, base, parts, deleted, highest))
+    Ok(Generation::restore(rate, base, parts, deleted, highest, fold))
 }
 
 fn read_filter(fields: &mut FieldReader<impl Read>) -> Result<(AnyFilter, u64), SnapshotError> {

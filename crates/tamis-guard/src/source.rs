@@ -43,7 +43,7 @@ mod status;
 mod stop_flag;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
@@ -171,6 +171,7 @@ impl Source {
             options,
             is_stopped: Arc::default(),
             asked: AtomicU64::new(0),
+            fold: AtomicU8::new(0),
             progress: Mutex::default(),
             wake: Condvar::new(),
             snapshots: Arc::default(),

@@ -214,6 +214,7 @@ pub(super) enum Source {
         ca: Option<PathBuf>,
         table: String,
         column: String,
+        exact: Option<bool>,
         server_id: Option<u32>,
         follow: Option<Follow>,
         /// The column whose values never decrease.
@@ -227,6 +228,7 @@ pub(super) enum Source {
         ca: Option<PathBuf>,
         table: String,
         column: String,
+        exact: Option<bool>,
         publication: Option<String>,
         /// The name of a permanent replication slot.
         slot: Option<String>,

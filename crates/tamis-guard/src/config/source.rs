@@ -93,6 +93,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             ca,
             table,
             column,
+            exact,
             server_id,
             follow,
             changed,
@@ -106,6 +107,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             if *server_id == Some(0) {
                 return Err(invalid("server_id", "the smallest number is 1"));
             }
+            options.exact = exact.unwrap_or(false);
             options.server_id = *server_id;
             options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
             if options.poll.is_some() && server_id.is_some() {
@@ -119,6 +121,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             ca,
             table,
             column,
+            exact,
             publication,
             slot,
             follow,
@@ -129,6 +132,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         } => {
             let mut options = crate::source::PostgresOptions::new(&url.0, table, column);
             options.ca = ca.as_ref().map(|ca| folder.join(ca));
+            options.exact = exact.unwrap_or(false);
             set_to(&mut options.publication, publication.clone());
             if slot.as_ref().is_some_and(|slot| !is_slot_name(slot)) {
                 let message = "write a name that begins with tamis_guard and has at most 63 lower-case \

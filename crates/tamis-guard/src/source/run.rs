@@ -2,11 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::id_set::IdSet;
 use crate::snapshot::Snapshot;
@@ -76,6 +77,8 @@ pub(super) struct Run {
     pub(super) asked: AtomicU64,
     pub(super) progress: Mutex<Progress>,
     pub(super) wake: Condvar,
+    /// Which texts are one id of the source.
+    pub(super) fold: AtomicU8,
     /// What the thread that writes snapshots reports.
     pub(super) snapshots: Arc<SnapshotRecord>,
 }
@@ -223,7 +226,19 @@ impl Run {
     pub(super) fn start_generation(&self, expected: u64) -> Result<Arc<Generation>, SourceError> {
         let known = self.ids.generation().items().max(expected);
         let items = self.ids.options().items.max(known.saturating_add(known / 8));
-        Ok(self.start_generation_from(Generation::new(items, self.ids.options().rate)?))
+        let generation = Generation::new(items, self.ids.options().rate)?.with_fold(self.fold());
+        Ok(self.start_generation_from(generation))
+    }
+
+    /// Sets which texts are one id, for the rows and the generations that follow.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(super) fn set_fold(&self, fold: Fold) {
+        // Relaxed: the thread that reads the source is the only one that uses it.
+        self.fold.store(fold.number(), Ordering::Relaxed);
+    }
+
+    fn fold(&self) -> Fold {
+        Fold::of_number(self.fold.load(Ordering::Relaxed)).expect("set_fold has stored it")
     }
 
     /// Starts a generation that has ids already.
@@ -264,10 +279,15 @@ impl Run {
         SystemTime::now().checked_sub(age)
     }
 
-    /// Returns the canonical text of an id in a row.
+    /// Returns the key of an id in a row.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
-        canonical_row(&self.ids.options().id, text)
+        use std::borrow::Cow;
+
+        Some(match canonical_row(&self.ids.options().id, text)? {
+            Cow::Borrowed(id) => self.fold().key(id),
+            Cow::Owned(id) => Cow::Owned(self.fold().key(&id).into_owned()),
+        })
     }
 
     /// Inserts the id of a row that the log of a database has. Counts a row whose id is none of the type.

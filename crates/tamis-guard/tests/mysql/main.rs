@@ -10,9 +10,13 @@ mod chaos;
 #[path = "../support/checker.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod checker;
+mod collations;
 mod connections;
 mod database;
 mod faults;
+#[path = "../../src/fold.rs"]
+#[allow(dead_code, reason = "the library uses the rest")]
+mod fold;
 mod lost_rows;
 #[path = "../support/polling.rs"]
 mod polling;

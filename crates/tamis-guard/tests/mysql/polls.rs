@@ -214,7 +214,9 @@ fn a_large_table_of_any_type_is_read_completely_over_several_connections() {
             _ => IdType::Integer { min: -100_000, max: u64::MAX.into(), form: Default::default() },
         };
         let ids = id_set(id);
-        let mysql = MysqlOptions { table: name.to_owned(), ..shop.options.clone() };
+        // The guard does not know the order of Lithuanian.
+        let exact = name == "words";
+        let mysql = MysqlOptions { table: name.to_owned(), exact, ..shop.options.clone() };
         let slow = SourceOptions { stale_after: Duration::from_secs(10), ..options() };
         let source = Source::mysql(std::sync::Arc::clone(&ids), mysql, slow);
         let status = wait_synced(&source);

@@ -8,9 +8,13 @@ mod changes;
 mod chaos;
 #[path = "../support/checker.rs"]
 mod checker;
+mod collations;
 mod database;
 mod definitions;
 mod faults;
+#[path = "../../src/fold.rs"]
+#[allow(dead_code, reason = "the library uses the rest")]
+mod fold;
 #[path = "../support/polling.rs"]
 mod polling;
 mod polls;

@@ -171,6 +171,7 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
     refusal(&of("parent", "id"), integers(), "ALTER TABLE public.child NO INHERIT public.parent");
     refusal(&of("products", "no"), integers(), "has no column no; it has: name, id");
     refusal(&of("kinds", "t"), text(), "different texts are equal");
+    refusal(&of("kinds", "t"), text(), "exact = true");
     for (column, id) in [
         ("n", integers()),
         ("f", integers()),

@@ -148,7 +148,8 @@ fn texts_and_uuids_are_read_alike_from_rows_and_the_stream() {
             wait_until(source, id, || has(set, id));
         }
     }
-    assert!(!has(&sets[0], "x") && !has(&sets[1], "ab      "));
+    // Spaces at the end count in the first table, and not in the second.
+    assert!(!has(&sets[0], "x") && has(&sets[1], "ab      ") && !has(&sets[1], " ab"));
     shop.session.run("DELETE FROM codes WHERE id = 'ab'; DELETE FROM uuids");
     wait_until(&sources[1], "deleted", || !has(&sets[1], "ab"));
     wait_until(&sources[2], "deleted", || !has(&sets[2], uuid("a")));

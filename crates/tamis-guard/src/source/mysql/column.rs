@@ -17,6 +17,8 @@ pub(super) struct Column {
     pub(super) column_type: String,
     /// The character set; empty for numbers.
     pub(super) charset: String,
+    /// The collation, such as `utf8mb4_general_ci`; empty for numbers.
+    pub(super) collation: String,
 }
 
 /// Returns the columns of a table.
@@ -26,12 +28,17 @@ pub(super) async fn columns(
     table: &str,
 ) -> Result<Vec<Column>, Error> {
     let sql = "SELECT COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), \
-        COALESCE(CHARACTER_SET_NAME, '') FROM information_schema.COLUMNS \
+        COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') FROM information_schema.COLUMNS \
         WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-    let rows: Vec<(String, String, String, String)> =
+    let rows: Vec<(String, String, String, String, String)> =
         connection.exec(sql, (database, table)).await?;
-    let column =
-        |(name, data_type, column_type, charset)| Column { name, data_type, column_type, charset };
+    let column = |(name, data_type, column_type, charset, collation)| Column {
+        name,
+        data_type,
+        column_type,
+        charset,
+        collation,
+    };
     Ok(rows.into_iter().map(column).collect())
 }
 

@@ -203,6 +203,7 @@ impl Follower {
                     check_identity(&server.identity, &again.identity)?;
                     server = again;
                     self.shape.clone_from(&server.table.shape);
+                    run.set_fold(server.table.fold);
                 }
             } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
                 (end, self.is_reading) = (None, false);
@@ -234,6 +235,7 @@ impl Follower {
             *self.known.lock() = None;
         }
         self.shape.clone_from(&server.table.shape);
+        run.set_fold(server.table.fold);
         self.load_snapshot(run, server);
         let known = self.known.lock().clone().filter(|known| known.server == server.identity);
         match known {

@@ -24,6 +24,9 @@ pub struct MysqlOptions {
     pub table: String,
     /// The column with the ids. It is an integer, a text, or `BINARY(16)` for UUIDs.
     pub column: String,
+    /// True if requests write each text id exactly as the table has it. Otherwise all texts pass that are equal to an id
+    /// under the collation of the column.
+    pub exact: bool,
     /// The number by which the server knows the source, unique among its replicas. `None` for a
     /// random one.
     pub server_id: Option<u32>,
@@ -45,6 +48,7 @@ impl MysqlOptions {
             primary: None,
             table: table.to_owned(),
             column: column.to_owned(),
+            exact: false,
             server_id: None,
             poll: None,
             snapshot: None,
@@ -64,7 +68,8 @@ impl MysqlOptions {
     pub(super) fn identity(&self) -> String {
         let opts = Opts::from_url(&self.url).ok();
         let database = opts.as_ref().and_then(Opts::db_name).unwrap_or_default();
-        format!("mysql {database:?} {:?} {:?}", self.table, self.column)
+        let exact = if self.exact { " exact" } else { "" };
+        format!("mysql {database:?} {:?} {:?}{exact}", self.table, self.column)
     }
 }
 

@@ -9,6 +9,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Value};
 use tokio::sync::Mutex;
 
+use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::ColumnKind;
@@ -152,6 +153,10 @@ fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
 }
 
 impl PolledDatabase for MysqlTable {
+    fn fold(&self) -> Result<Fold, SourceError> {
+        Ok(self.table.fold)
+    }
+
     fn known_before(&self) -> Result<Option<Instant>, SourceError> {
         self.runtime.wait(async { self.server.lock().await.known_before().await })
     }

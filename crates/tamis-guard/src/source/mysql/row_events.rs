@@ -298,6 +298,7 @@ fn decimal_bytes(digits: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fold::Fold;
     use crate::source::mysql::column::ColumnKind;
 
     /// A table with the columns `n INT, squeezed VARCHAR(300) COMPRESSED, id BIGINT UNSIGNED`.
@@ -312,6 +313,7 @@ mod tests {
             columns: 3,
             id: 2,
             kind: ColumnKind::Unsigned(64),
+            fold: Fold::Exact,
             is_trimmed: false,
             shape: String::new(),
         }

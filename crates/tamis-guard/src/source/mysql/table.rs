@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Value};
 
+use crate::fold::Fold;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::{Column, ColumnKind, columns};
@@ -29,6 +30,8 @@ pub(super) struct Table {
     /// The place of the id among them, from 0.
     pub(super) id: usize,
     pub(super) kind: ColumnKind,
+    /// Which texts are one id.
+    pub(super) fold: Fold,
     /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
     pub(super) is_trimmed: bool,
     /// What the meaning of a row in the log depends on: the names and types of all columns, and
@@ -86,12 +89,21 @@ pub(super) async fn find_table(
         let names = names.join(", ");
         return refuse(format!("the table {name} has no column {column}; it has: {names}"));
     };
-    let Column { name: column_name, data_type, column_type, charset } = &columns[place];
+    let Column { name: column_name, data_type, column_type, charset, collation } = &columns[place];
     let kind = ColumnKind::of(data_type, column_type, charset);
     let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
         return refuse(format!(
             "the column {column} is {column_type} {charset}, which holds no ids of the configured type; \
              integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
+        ));
+    };
+    let is_text = kind == ColumnKind::Text && matches!(id, IdType::Text { .. }) && !options.exact;
+    let fold = if is_text { Fold::of_collation(collation) } else { Some(Fold::Exact) };
+    let Some(fold) = fold else {
+        return refuse(format!(
+            "the column {column} has the collation {collation}, and the guard does not know which texts are equal under \
+             it; if requests write each id exactly as the table has it, set exact = true in the source; or give the \
+             column another collation, such as {charset}_bin, {charset}_general_ci or {charset}_unicode_520_ci"
         ));
     };
     // The log also has deletions of old rows, whose ids may still exist.
@@ -108,6 +120,7 @@ pub(super) async fn find_table(
         columns: columns.len(),
         id: place,
         kind,
+        fold,
         is_trimmed: kind == ColumnKind::Uuid && data_type == "binary",
         shape: format!("{columns:?} {is_unique}"),
     })

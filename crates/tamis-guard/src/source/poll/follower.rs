@@ -141,6 +141,12 @@ impl Follower {
             refuse("the schema of the database has changed");
             return Ok(());
         }
+        let fold = database.fold()?;
+        if snapshot.generation.fold() != fold {
+            refuse("its ids have the keys of another collation");
+            return Ok(());
+        }
+        run.set_fold(fold);
         self.history.resume(place.bound);
         self.schema = Some(place.schema);
         self.is_following = true;
@@ -244,6 +250,7 @@ impl Follower {
         let read = FullRead::new(self.reread, version);
         let schema = self.schema.clone();
         self.is_following = true;
+        run.set_fold(database.fold()?);
         let generation = run.start_generation(database.rows()?)?;
         database.read_all(run, &generation, &mut || {
             if run.is_stopped() {

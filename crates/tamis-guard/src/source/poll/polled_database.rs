@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::poll::column_value::ColumnValue;
@@ -36,6 +37,9 @@ pub(in crate::source) trait PolledDatabase {
     fn known_before(&self) -> Result<Option<Instant>, SourceError> {
         Ok(Some(Instant::now()))
     }
+
+    /// Returns which texts are one id.
+    fn fold(&self) -> Result<Fold, SourceError>;
 
     /// Returns a text that differs after a change of the table's definition.
     fn schema(&self) -> Result<String, SourceError>;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::fold::Fold;
 use crate::id::IdType;
 
 /// How a column stores ids.
@@ -14,6 +15,8 @@ pub(super) enum ColumnKind {
     Text,
     /// `char(n)`. Spaces at the end of a value do not count.
     Padded,
+    /// `citext`. Case does not count.
+    Case,
 }
 
 impl ColumnKind {
@@ -25,6 +28,7 @@ impl ColumnKind {
             "uuid" => Self::Uuid,
             "text" | "varchar" => Self::Text,
             "bpchar" => Self::Padded,
+            "citext" => Self::Case,
             _ => return None,
         })
     }
@@ -35,6 +39,15 @@ impl ColumnKind {
             IdType::Integer { .. } => self == Self::Integer,
             IdType::Uuid => self != Self::Integer,
             IdType::Text { .. } => self != Self::Uuid,
+        }
+    }
+
+    /// Returns which texts are one id.
+    pub(super) fn fold(self) -> Fold {
+        match self {
+            Self::Integer | Self::Uuid | Self::Text => Fold::Exact,
+            Self::Padded => Fold::Padded,
+            Self::Case => Fold::Case,
         }
     }
 
@@ -118,7 +131,7 @@ mod tests {
 
     #[test]
     fn types_that_cannot_hold_ids_are_refused() {
-        for name in ["numeric", "float8", "json", "citext", "bytea", "timestamptz", "name"] {
+        for name in ["numeric", "float8", "json", "bytea", "timestamptz", "name"] {
             assert_eq!(ColumnKind::of(name), None, "{name}");
         }
         assert_eq!(ColumnKind::of("int2"), Some(ColumnKind::Integer));

@@ -93,6 +93,7 @@ impl<'r> Follower<'r> {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let id = &run.ids.options().id;
         let server = with_timeout(limit, Server::open(address, options, id, limit)).await?;
+        run.set_fold(server.table.ids.fold);
         resume.compare(run, server.definition);
         let connection = Connection { run, server: &server, address, unfinished, options };
         let begin = match options.permanent() {

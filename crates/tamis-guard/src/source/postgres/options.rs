@@ -20,6 +20,9 @@ pub struct PostgresOptions {
     pub table: String,
     /// The column with the ids. It is an integer, a text, or a `uuid`.
     pub column: String,
+    /// True if requests write each text id exactly as the table has it, although different texts may be equal in the
+    /// column: `citext`, or a collation that is not deterministic.
+    pub exact: bool,
     /// The publication that has the table. It does not matter if the table is polled.
     pub publication: String,
     /// How the table or view is polled, for a server without logical replication. `None` follows the
@@ -42,6 +45,7 @@ impl PostgresOptions {
             ca: None,
             table: table.to_owned(),
             column: column.to_owned(),
+            exact: false,
             publication: "tamis_guard".to_owned(),
             poll: None,
             slot: None,

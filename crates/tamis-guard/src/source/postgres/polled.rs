@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
@@ -114,7 +115,7 @@ impl PolledTable for PostgresTable {
         let array = match column.kind {
             ColumnKind::Integer => "$1::text[]::int8[]",
             ColumnKind::Uuid => "$1::text[]::uuid[]",
-            ColumnKind::Text => "$1::text[]",
+            ColumnKind::Text | ColumnKind::Case => "$1::text[]",
             ColumnKind::Padded => "$1::text[]::bpchar[]",
         };
         Ok(Self {
@@ -247,12 +248,16 @@ fn as_column(kind: ColumnKind, text: &str) -> Option<String> {
             let id = IdType::Uuid.canonical(text.trim().as_bytes()).ok()?;
             String::from_utf8(id.into_owned()).ok()
         }
-        ColumnKind::Text => Some(text.to_owned()),
+        ColumnKind::Text | ColumnKind::Case => Some(text.to_owned()),
         ColumnKind::Padded => Some(text.trim_end_matches(' ').to_owned()),
     }
 }
 
 impl PolledDatabase for PostgresTable {
+    fn fold(&self) -> Result<Fold, SourceError> {
+        Ok(self.column.fold)
+    }
+
     fn schema(&self) -> Result<String, SourceError> {
         let TableName { schema, table, .. } = &self.name;
         let [column, changed] = &self.columns;

@@ -226,7 +226,8 @@ impl Resume {
 fn identity(options: &PostgresOptions) -> String {
     // Without a valid URL, the source reads nothing.
     let database = Address::new(options).map(|address| address.database).unwrap_or_default();
-    format!("postgres {database:?} {:?} {:?}", options.table, options.column)
+    let exact = if options.exact { " exact" } else { "" };
+    format!("postgres {database:?} {:?} {:?}{exact}", options.table, options.column)
 }
 
 /// The place, while no other thread reads it.

@@ -2,6 +2,7 @@
 
 use tokio_postgres::{Client, Row};
 
+use crate::fold::Fold;
 use crate::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::postgres::column::ColumnKind;
@@ -16,6 +17,8 @@ pub(super) struct IdColumn {
     pub(super) table: String,
     pub(super) column: String,
     pub(super) kind: ColumnKind,
+    /// Which texts are one id.
+    pub(super) fold: Fold,
     /// The number of the relation. The stream uses it.
     pub(super) relation: u32,
 }
@@ -173,6 +176,7 @@ struct Check<'c> {
 struct Column {
     type_number: u32,
     kind: ColumnKind,
+    fold: Fold,
     is_generated: bool,
 }
 
@@ -214,6 +218,7 @@ impl Check<'_> {
             table: self.quoted.table.clone(),
             column: self.quoted.column.clone(),
             kind: column.kind,
+            fold: column.fold,
             relation: self.name.relation,
         }
     }
@@ -240,16 +245,19 @@ impl Check<'_> {
         let Some(kind) = ColumnKind::of(&base).filter(|kind| kind.fits(id)) else {
             return refuse(format!(
                 "the column {column} is {full}, which holds no ids of the configured type; \
-                 integers, text, varchar, char and uuid are possible"
+                 integers, text, varchar, char, citext and uuid are possible"
             ));
         };
-        if !is_exact {
+        if !is_exact && !self.options.exact {
             return refuse(format!(
-                "the column {column} has a collation for which different texts are equal; \
-                 the guard compares bytes; use a deterministic collation, such as \"C\""
+                "the column {column} has a collation for which different texts are equal; if requests write each id \
+                 exactly as the table has it, set exact = true in the source; or use a deterministic collation, such as \
+                 \"C\""
             ));
         }
-        Ok(Column { type_number, kind, is_generated })
+        let is_text = matches!(id, IdType::Text { .. });
+        let fold = if is_text && !self.options.exact { kind.fold() } else { Fold::Exact };
+        Ok(Column { type_number, kind, fold, is_generated })
     }
 
     /// Finds the column of the settings.

@@ -9,6 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params};
 
+use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::id::IdType;
 use crate::source::error::SourceError;
@@ -32,6 +33,8 @@ pub(super) struct Database {
     path: PathBuf,
     identity: Identity,
     is_uuid: bool,
+    /// Tests whether case, and whether spaces at the end, count in texts of the column. `None` for ids that are no texts.
+    collation: Option<String>,
     /// The number of ids that one transaction reads.
     chunk: u32,
     /// The first ids, and those above an id, in their order.
@@ -74,6 +77,12 @@ impl Database {
             path: options.path.clone(),
             identity,
             is_uuid: *id_type == IdType::Uuid,
+            // The column of the first part decides the collation of all parts.
+            collation: matches!(id_type, IdType::Text { .. }).then(|| {
+                format!(
+                    "SELECT c = 'a', c = 'A ' FROM (SELECT {id} AS c FROM {from} WHERE 0 UNION ALL SELECT 'A')"
+                )
+            }),
             chunk,
             first_ids: format!("{all_ids} {order}"),
             next_ids: format!("{all_ids} AND {id} COLLATE BINARY > ?1 {order}"),
@@ -151,6 +160,16 @@ impl Database {
 }
 
 impl PolledDatabase for Database {
+    fn fold(&self) -> Result<Fold, SourceError> {
+        let Some(sql) = &self.collation else { return Ok(Fold::Exact) };
+        let row = self.connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+        Ok(match row? {
+            (true, _) => Fold::Case,
+            (false, true) => Fold::Padded,
+            (false, false) => Fold::Exact,
+        })
+    }
+
     fn version(&self) -> Result<Option<i64>, SourceError> {
         self.number("PRAGMA data_version").map(Some)
     }

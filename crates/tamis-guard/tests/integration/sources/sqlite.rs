@@ -57,6 +57,49 @@ impl Shop {
     }
 }
 
+#[test]
+fn texts_pass_that_the_database_finds() {
+    let shop = Shop::new("wal");
+    for (collation, spellings, is_precise) in [
+        ("BINARY", &["Abc"][..], true),
+        ("RTRIM", &["Abc", "Abc  "], true),
+        ("NOCASE", &["Abc", "abc", "ABC"], false),
+    ] {
+        shop.run(&format!(
+            "DROP TABLE IF EXISTS words; DELETE FROM deleted;
+            CREATE TABLE words (id TEXT COLLATE {collation} PRIMARY KEY, at INTEGER);
+            INSERT INTO words VALUES ('Abc', 1), ('gone', 1)"
+        ));
+        for column in [None, Some("at")] {
+            let sqlite = SqliteOptions {
+                from: "words".to_owned(),
+                deletions: column.map(|_| "SELECT id FROM deleted".to_owned()),
+                ..shop.options(column, 10)
+            };
+            let ids = id_set(IdType::Text { max_bytes: 100 });
+            let source = start(&ids, sqlite);
+            wait_synced(&source);
+            for spelling in spellings {
+                let count = "SELECT COUNT(*) FROM words WHERE id = ?1";
+                let count: u32 =
+                    shop.connection.query_row(count, [spelling], |row| row.get(0)).unwrap();
+                assert!(count == 1 && knows(&ids, spelling), "{collation} {spelling}");
+            }
+            assert!(!knows(&ids, "abd") && !knows(&ids, " Abc"), "{collation}");
+            assert_eq!(knows(&ids, "aBC"), !is_precise, "{collation}");
+            if column.is_some() {
+                shop.run(
+                    "DELETE FROM words WHERE id = 'gone'; INSERT INTO words VALUES ('new', 2);
+                    INSERT INTO deleted VALUES ('gone')",
+                );
+                wait_until(&source, "the new row", || {
+                    knows(&ids, "new") && knows(&ids, "gone") != is_precise
+                });
+            }
+        }
+    }
+}
+
 pub fn connect(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.busy_timeout(Duration::from_secs(10)).unwrap();
