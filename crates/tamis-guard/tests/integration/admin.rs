@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use tamis_guard::{Config, Guard, GuardHandle, GuardSet, SyncState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::proxy::support::{in_time, read_all, wait_until};
 
 const CONFIG: &str = r#"
 proxy = { listen = "127.0.0.1:0", upstream = "http://UPSTREAM" }
@@ -73,13 +74,9 @@ async fn start() -> Running {
     let (proxy, admin) = (guard.addresses()[0], guard.admin_address().unwrap());
     let handle = guard.handle();
     tokio::spawn(guard.run(std::future::pending()));
-    let end = Instant::now() + Duration::from_secs(30);
     let is_synced =
         |set: &GuardSet| set.ids.generation().items() == 2 && set.ids.state() == SyncState::Synced;
-    while !is_synced(&handle.sets()[1]) {
-        assert!(Instant::now() < end, "{:?}", handle.sets());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the set is synced", async || is_synced(&handle.sets()[1])).await;
     assert_eq!(handle.sets()[1].name, "products");
     Running { proxy, admin, handle, _folder: folder }
 }
@@ -91,8 +88,7 @@ async fn ask(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
     let request =
         format!("{head}\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let answer = read_all(&mut stream).await;
     let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
     (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
@@ -114,16 +110,13 @@ async fn health_and_readiness_are_told() {
     assert!(body.contains("\"products\":\"synced\""), "{body}");
     let ids = running.handle.sets()[1].ids.clone();
     // The source sets the state again at its next read.
-    let end = Instant::now() + Duration::from_secs(30);
-    loop {
+    wait_until("the guard is not ready", async || {
         ids.set_state(tamis_guard::SyncState::Stale);
         let (status, body) = get(running.admin, "/readyz").await;
-        if status == 503 {
-            assert!(body.contains("\"products\":\"stale\""), "{body}");
-            break;
-        }
-        assert!(Instant::now() < end, "{body}");
-    }
+        assert!(status == 200 || body.contains("\"products\":\"stale\""), "{body}");
+        status == 503
+    })
+    .await;
     assert_eq!(get(running.admin, "/nothing").await.0, 404);
     assert_eq!(get(running.admin, "/console/../Cargo.toml").await.0, 404);
     assert_eq!(ask(running.admin, "DELETE /ids/products HTTP/1.1", "").await.0, 404);
@@ -136,9 +129,7 @@ async fn the_console_is_one_page_whose_headers_restrict_the_browser() {
         let mut stream = TcpStream::connect(running.admin).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{more}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
+        read_all(&mut stream).await
     };
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
@@ -204,7 +195,7 @@ async fn programs_with_the_token_push_ids() {
         content-length: 99999999\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = vec![0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
+    in_time("the answer", stream.read_exact(&mut answer)).await.unwrap();
     assert_eq!(answer, b"HTTP/1.1 413");
 }
 
@@ -215,11 +206,7 @@ async fn the_operator_rebuilds_a_set() {
     assert_eq!(post(running.admin, "/rebuild/nothing", "operator", "").await.0, 404);
     assert_eq!(post(running.admin, "/rebuild/products", "operator", "").await.0, 202);
     let generations = || running.handle.sets()[1].status.as_ref().unwrap().generations;
-    let end = Instant::now() + Duration::from_secs(30);
-    while generations() < 2 {
-        assert!(Instant::now() < end, "{:?}", running.handle.sets());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    wait_until("the set is built again", async || generations() == 2).await;
 }
 
 #[tokio::test]

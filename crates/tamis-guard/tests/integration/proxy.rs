@@ -10,6 +10,6 @@ mod messages;
 mod secure;
 mod shutdown;
 mod streams;
-mod support;
+pub mod support;
 mod traces;
 mod tunnels;

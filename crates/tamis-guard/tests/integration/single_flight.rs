@@ -11,12 +11,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::proxy::support::{in_time, wait_until};
 use guarded::Guarded;
 
 async fn statuses(tasks: Vec<JoinHandle<StatusCode>>) -> Vec<u16> {
     let mut statuses = Vec::new();
     for task in tasks {
-        statuses.push(task.await.unwrap().as_u16());
+        statuses.push(in_time("an answer", task).await.unwrap().as_u16());
     }
     statuses
 }
@@ -37,15 +38,9 @@ async fn a_thousand_requests_at_once_for_a_false_positive_cost_one() {
         });
         let tasks: Vec<_> = (0..1000).map(|_| guarded.get(7)).collect();
         // Some requests arrive before the answer, others while it is given, and others after it.
-        let wait = async {
-            while guarded.single().waited() < 300 {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(30 * SECOND, wait).await.expect("requests wait");
+        wait_until("requests wait", async || guarded.single().waited() >= 300).await;
         opened.add_permits(1);
-        let statuses = timeout(30 * SECOND, statuses(tasks)).await.expect("all are answered");
-        assert_eq!(statuses, [404; 1000]);
+        assert_eq!(statuses(tasks).await, [404; 1000]);
         assert_eq!(guarded.reached(), 1);
         assert_eq!(guarded.refused(RefuseReason::Negative), 999);
         assert_eq!(guarded.single().gave_up(), 0);
@@ -85,7 +80,7 @@ async fn an_error_of_the_service_releases_the_requests_and_proves_nothing() {
         });
         let first = guarded.get(7);
         let others = guarded.get_many(7, 50).await;
-        assert_eq!(first.await.unwrap(), status);
+        assert_eq!(in_time("the first answer", first).await.unwrap(), status);
         guarded.get_many(7, 3).await;
         // The first one, those that waited for it, and one of the new ones.
         assert_eq!(guarded.reached(), 1 + 50 + 1, "{status}");
@@ -132,7 +127,7 @@ async fn the_next_request_has_the_turn_if_the_first_one_is_cancelled_or_panics()
         tokio::task::yield_now().await;
     }
     assert_eq!(guarded.reached(), 3);
-    assert!(tasks.remove(0).await.unwrap_err().is_panic());
+    assert!(in_time("an answer", tasks.remove(0)).await.unwrap_err().is_panic());
     assert_eq!(statuses(tasks).await, [404; 7]);
     assert_eq!(guarded.reached(), 3);
     guarded.assert_empty();
@@ -154,7 +149,7 @@ async fn a_request_waits_for_a_limited_time() {
     // Their answers have proven the id.
     assert_eq!(guarded.get(7).await.unwrap(), 200);
     assert_eq!(start.elapsed(), 7 * SECOND);
-    assert_eq!(first.await.unwrap(), 200);
+    assert_eq!(in_time("the first answer", first).await.unwrap(), 200);
     assert_eq!(start.elapsed(), 60 * SECOND);
     guarded.assert_empty();
 }

@@ -1,13 +1,18 @@
 //! Users with every authentication plugin, and two guards with one number.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
 use tamis_guard::source::MysqlOptions;
+use tamis_testing::{accept, join};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::checker::{id_set, integers, wait, wait_synced};
+use crate::checker::{Dir, id_set, integers, wait, wait_synced};
 use crate::server::{Server, start};
 
 /// Where `cargo xtask test` puts the plugins of Debian's package `mariadb-server`, which is not installed.
@@ -84,13 +89,13 @@ const PUBLIC_KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
     -----END PUBLIC KEY-----\n";
 
 /// Sends a message with the number that the protocol wants.
-fn send(stream: &mut TcpStream, number: u8, message: &[u8]) -> io::Result<()> {
+fn send(stream: &mut impl Write, number: u8, message: &[u8]) -> io::Result<()> {
     let length = (message.len() as u32).to_le_bytes();
     stream.write_all(&[&length[..3], &[number], message].concat())
 }
 
 /// Returns a message of the client.
-fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+fn receive(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
     let length = u32::from_le_bytes([header[0], header[1], header[2], 0]);
@@ -99,27 +104,56 @@ fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// Logs a client in as MySQL does with `caching_sha2_password`, and answers its first query with an error. Without
-/// `is_cached` the server asks for the password, which the client encrypts with the key of the server.
-fn log_in(stream: &mut TcpStream, is_cached: bool) -> io::Result<()> {
-    const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
+/// How the scripted server gets the proof of the password.
+#[derive(Clone)]
+enum Login {
+    /// It knows the hash.
+    Cached,
+    /// The client encrypts the password with the key of the server.
+    Key,
+    /// The client sends the password over TLS.
+    Tls(Arc<ServerConfig>),
+}
+
+/// Logs a client in as MySQL does with `caching_sha2_password`, and answers its first query with an error.
+fn log_in(mut stream: TcpStream, login: &Login) -> io::Result<()> {
+    let has_tls = matches!(login, Login::Tls(_));
     let greeting = [
-        b"\x0a8.4.0\0\x01\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15".as_slice(),
+        b"\x0a8.4.0\0\x01\0\0\0abcdefgh\0\xff".as_slice(),
+        if has_tls { b"\xff" } else { b"\xf7" },
+        b"\x2d\x02\0\xff\x81\x15",
         &[0; 10],
         b"ijklmnopqrst\0caching_sha2_password\0",
     ];
-    send(stream, 0, &greeting.concat())?;
+    send(&mut stream, 0, &greeting.concat())?;
+    let Login::Tls(config) = login else { return prove(&mut stream, login, 2) };
+    assert_eq!(receive(&mut stream)?.len(), 32, "the client asks for TLS");
+    let tls = ServerConnection::new(Arc::clone(config)).unwrap();
+    prove(&mut StreamOwned::new(tls, stream), login, 3)
+}
+
+/// Goes on from the response of the client. `number` is that of the next message.
+fn prove(stream: &mut (impl Read + Write), login: &Login, number: u8) -> io::Result<()> {
+    const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
     let response = receive(stream)?;
     assert!(!response.windows(6).any(|bytes| bytes == b"geheim"), "the password is not sent");
-    if is_cached {
-        send(stream, 2, &[1, 3])?;
-        send(stream, 3, &OK)?;
-    } else {
-        send(stream, 2, &[1, 4])?;
-        assert_eq!(receive(stream)?, [2], "the client asks for the key");
-        send(stream, 4, &[b"\x01".as_slice(), PUBLIC_KEY.as_bytes()].concat())?;
-        assert_eq!(receive(stream)?.len(), 256, "an encrypted password");
-        send(stream, 6, &OK)?;
+    match login {
+        Login::Cached => {
+            send(stream, number, &[1, 3])?;
+            send(stream, number + 1, &OK)?;
+        }
+        Login::Key => {
+            send(stream, number, &[1, 4])?;
+            assert_eq!(receive(stream)?, [2], "the client asks for the key");
+            send(stream, number + 2, &[b"\x01".as_slice(), PUBLIC_KEY.as_bytes()].concat())?;
+            assert_eq!(receive(stream)?.len(), 256, "an encrypted password");
+            send(stream, number + 4, &OK)?;
+        }
+        Login::Tls(_) => {
+            send(stream, number, &[1, 4])?;
+            assert_eq!(receive(stream)?, b"geheim\0");
+            send(stream, number + 2, &OK)?;
+        }
     }
     receive(stream)?;
     send(stream, 1, b"\xff\x51\x04#HY000the script ends")
@@ -127,16 +161,31 @@ fn log_in(stream: &mut TcpStream, is_cached: bool) -> io::Result<()> {
 
 #[test]
 fn a_user_of_mysql_logs_in_with_caching_sha2_password() {
-    for is_cached in [true, false] {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let dir = Dir::new();
+    std::fs::write(dir.path("ca.pem"), made.cert.pem()).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    for (login, ca) in [
+        (Login::Cached, None),
+        (Login::Key, None),
+        (Login::Tls(Arc::new(config)), Some(dir.path("ca.pem"))),
+    ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let server = thread::spawn(move || log_in(&mut listener.accept().unwrap().0, is_cached));
+        let server = thread::spawn(move || log_in(accept("the source", &listener), &login));
         let url = format!("mysql://guard:geheim@{address}/shop");
-        let source = start(&id_set(integers()), &MysqlOptions::new(&url, "products", "id"));
+        let mysql = MysqlOptions { ca, ..MysqlOptions::new(&url, "products", "id") };
+        let source = start(&id_set(integers()), &mysql);
         wait(&source, "logged in", |status| {
             status.last_error.as_ref().is_some_and(|error| error.contains("the script ends"))
         });
         drop(source);
-        server.join().unwrap().unwrap();
+        join("the scripted server", server).unwrap();
     }
 }

@@ -96,11 +96,7 @@ fn a_source_ends_at_once_while_its_read_waits_for_the_server() {
     let mut other = Session::open(&shop.options.url);
     let sleeps = "SELECT INFO FROM information_schema.PROCESSLIST \
         WHERE STATE = 'User sleep' AND INFO LIKE '%WHERE TRUE'";
-    let end = Instant::now() + Duration::from_secs(30);
-    while other.texts(sleeps).is_empty() {
-        assert!(Instant::now() < end, "the read does not begin");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(&source, "the read begins", || !other.texts(sleeps).is_empty());
     let begun = Instant::now();
     drop(source);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
@@ -119,11 +115,7 @@ fn a_read_whose_connections_hang_does_not_keep_new_ids_away() {
     let before = proxy.connections();
     source.rebuild();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, 4);
-    let end = Instant::now() + Duration::from_secs(30);
-    while proxy.connections() < before + threads {
-        assert!(Instant::now() < end, "the read does not begin");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until(&source, "the read begins", || proxy.connections() >= before + threads);
     proxy.freeze();
     wait(&source, "stale", |status| status.state == SyncState::Stale);
     wait_synced(&source);

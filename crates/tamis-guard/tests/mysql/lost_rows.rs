@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tamis_guard::source::MysqlOptions;
 use tamis_guard::{IdType, SyncState};
+use tamis_testing::join;
 
 use crate::checker::{has, id_set, integers, knows, wait, wait_synced, wait_until};
 use crate::server::{Server, Session, start, text};
@@ -244,7 +245,7 @@ fn a_transaction_that_is_in_the_log_before_it_is_visible_is_not_lost() {
     let ids = id_set(integers());
     let source = start(&ids, &shop.options);
     wait_synced(&source);
-    late.join().unwrap();
+    join("the session that waits for a replica", late);
     shop.session.run("INSERT INTO products VALUES ('last', 9002)");
     wait_until(&source, "a later row", || knows(&ids, 9002));
     assert!(knows(&ids, 9001), "in the log before the read");
@@ -254,7 +255,7 @@ fn a_transaction_that_is_in_the_log_before_it_is_visible_is_not_lost() {
     wait_until(&source, "logged", || knows(&ids, 9003));
     source.rebuild();
     wait(&source, "read again", |status| status.generations == 2);
-    late.join().unwrap();
+    join("the session that waits for a replica", late);
     shop.session.run("INSERT INTO products VALUES ('last', 9004)");
     wait_until(&source, "a later row", || knows(&ids, 9004));
     assert!(knows(&ids, 9003), "in the log before the rebuild");

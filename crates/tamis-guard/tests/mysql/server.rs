@@ -2,22 +2,21 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Opts};
 use tamis_guard::source::{MysqlOptions, Source};
 use tamis_guard::{IdSet, IdType};
-use tamis_testing::free_port;
+use tamis_testing::{CommandExt as _, Process, free_port, wait_until};
 
-use crate::checker::{Dir, options};
+use crate::checker::{Dir, limited, options};
 
 /// A server that ends with the test.
 pub struct Server {
-    child: Option<Child>,
+    process: Option<Process>,
     dir: Dir,
     port: u16,
     settings: Vec<String>,
@@ -30,10 +29,10 @@ impl Server {
 
     pub fn start_with(settings: &[&str]) -> Self {
         let dir = Dir::new();
-        let copied = Command::new("cp").arg("-r").arg(empty_data()).arg(dir.path("data")).status();
-        assert!(copied.unwrap().success());
+        let copied = Command::new("cp").arg("-r").arg(empty_data()).arg(dir.path("data")).run();
+        assert!(copied.status.success(), "{copied:?}");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { child: None, dir, port: free_port(), settings };
+        let mut server = Self { process: None, dir, port: free_port(), settings };
         server.run();
         server
     }
@@ -45,7 +44,7 @@ impl Server {
         // these may be those of another one, which then crashes.
         std::fs::create_dir_all(self.dir.path("tmp")).unwrap();
         // The server ends with its standard input, so also with the process of the tests.
-        let child = Command::new("sh")
+        let process = Command::new("sh")
             .args(["-c", "\"$@\" & trap '' HUP INT TERM; cat; kill -9 $!; wait", "sh"])
             .arg(mariadbd())
             .arg("--no-defaults")
@@ -63,21 +62,19 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn();
-        self.child = Some(child.expect("mariadbd is installed"));
-        let end = Instant::now() + Duration::from_secs(60);
-        while block_on(Conn::new(Opts::from_url(&self.url("")).unwrap())).is_err() {
-            let log = std::fs::read_to_string(self.dir.path("error.log")).unwrap_or_default();
-            assert!(Instant::now() < end, "the server does not answer: {log}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            .start();
+        self.process = Some(process);
+        let log = self.dir.path("error.log");
+        let what = std::fmt::from_fn(|f| {
+            write!(f, "the server answers: {}", std::fs::read_to_string(&log).unwrap_or_default())
+        });
+        wait_until(what, || block_on(Conn::new(Opts::from_url(&self.url("")).unwrap())).is_ok());
     }
 
     /// Kills the process, as a crash would.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.stdin.take());
-            _ = child.wait();
+        if let Some(mut process) = self.process.take() {
+            process.wait();
         }
     }
 
@@ -133,8 +130,7 @@ fn empty_data() -> PathBuf {
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg(format!("--datadir={}", dir.path("data").display()))
             .arg(format!("--user={}", user()))
-            .output()
-            .expect("mariadb-install-db is installed");
+            .run();
         assert!(installed.status.success(), "{installed:?}");
         dir
     });
@@ -183,7 +179,7 @@ pub struct Session {
 impl Session {
     pub fn open(url: &str) -> Self {
         let runtime = runtime();
-        let connection = runtime.block_on(Conn::new(Opts::from_url(url).unwrap())).unwrap();
+        let connection = limited(&runtime, Conn::new(Opts::from_url(url).unwrap())).unwrap();
         Self { connection, runtime }
     }
 
@@ -193,7 +189,7 @@ impl Session {
 
     /// Returns the first column of a query as bytes.
     pub fn texts(&mut self, sql: &str) -> Vec<Vec<u8>> {
-        self.runtime.block_on(self.connection.query(sql)).unwrap()
+        limited(&self.runtime, self.connection.query(sql)).unwrap()
     }
 
     /// Deletes all files of the binary log but the last. The server keeps a file for a while that is
@@ -201,26 +197,21 @@ impl Session {
     pub fn purge_logs(&mut self) {
         let sql = "SELECT CAST(ID AS CHAR) FROM information_schema.PROCESSLIST
             WHERE COMMAND LIKE 'Binlog Dump%'";
-        let end = Instant::now() + Duration::from_secs(30);
-        loop {
+        wait_until("the logs are deleted", || {
             for id in self.texts(sql) {
                 // It may have ended meanwhile.
                 _ = self.try_run(&format!("KILL {}", String::from_utf8(id).unwrap()));
             }
             let rows = self.connection.query::<mysql_async::Row, _>("SHOW BINARY LOGS");
-            let logs = self.runtime.block_on(rows).unwrap();
-            if logs.len() < 2 {
-                return;
-            }
-            assert!(Instant::now() < end, "the logs are not deleted");
+            let logs = limited(&self.runtime, rows).unwrap();
             let last: String = logs.last().unwrap().get(0).unwrap();
             self.run(&format!("PURGE BINARY LOGS TO '{last}'"));
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            logs.len() < 2
+        });
     }
 
     pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {
-        self.runtime.block_on(self.connection.query_drop(sql))
+        limited(&self.runtime, self.connection.query_drop(sql))
     }
 }
 
@@ -238,7 +229,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    runtime().block_on(future)
+    limited(&runtime(), future)
 }
 
 fn mariadbd() -> PathBuf {
@@ -248,6 +239,6 @@ fn mariadbd() -> PathBuf {
 }
 
 fn user() -> String {
-    let output = Command::new("id").arg("-un").output().unwrap().stdout;
+    let output = Command::new("id").arg("-un").run().stdout;
     String::from_utf8(output).unwrap().trim().to_owned()
 }

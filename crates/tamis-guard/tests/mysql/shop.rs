@@ -1,9 +1,8 @@
 //! The example `shop`, in front of a real database.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::checker::{wait_synced, wait_until};
 use crate::server::{Server, Session};
@@ -11,8 +10,7 @@ use crate::shop_example::start;
 
 /// Sends a request, and returns the status and the body.
 fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut stream = tamis_testing::connect(address);
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\

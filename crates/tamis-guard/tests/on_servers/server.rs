@@ -1,25 +1,26 @@
 //! A Redis server in a folder of its own.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 
 use tamis_redis::{Patience, SingleNode};
+use tamis_testing::{CommandExt as _, Process, try_connect, wait_until};
 
 use crate::checker::Dir;
 use crate::client::Client;
 
 /// A server that ends with the test.
 pub struct Server {
-    child: Option<Child>,
+    process: Option<Process>,
     dir: Dir,
     port: u16,
 }
 
 impl Server {
     pub fn start() -> Self {
-        let mut server = Self { child: None, dir: Dir::new(), port: tamis_testing::free_port() };
+        let port = tamis_testing::free_port();
+        let mut server = Self { process: None, dir: Dir::new(), port };
         server.run();
         server
     }
@@ -27,7 +28,7 @@ impl Server {
     /// Starts the process with the files that it has, and waits until it answers.
     pub fn run(&mut self) {
         // The server ends with its standard input, so also with the process of the tests.
-        let child = Command::new("sh")
+        let process = Command::new("sh")
             .args(["-c", "\"$@\" & cat; kill -9 $!; wait", "sh", "redis-server"])
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--appendonly", "yes", "--appendfsync", "always", "--dir"])
@@ -35,18 +36,14 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn();
-        self.child = Some(child.expect("redis-server is installed"));
-        let end = Instant::now() + Duration::from_secs(30);
-        while !self.is_ready() {
-            assert!(Instant::now() < end, "the server does not answer");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            .start();
+        self.process = Some(process);
+        wait_until("the server answers", || self.is_ready());
     }
 
     /// Tests whether the server has loaded its files.
     fn is_ready(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect(self.address()) else { return false };
+        let Ok(mut stream) = try_connect(self.address()) else { return false };
         let mut reply = [0; 7];
         stream.write_all(b"PING\r\n").is_ok()
             && stream.read_exact(&mut reply).is_ok()
@@ -55,9 +52,8 @@ impl Server {
 
     /// Kills the process, as a crash would.
     pub fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.stdin.take());
-            _ = child.wait();
+        if let Some(mut process) = self.process.take() {
+            process.wait();
         }
     }
 

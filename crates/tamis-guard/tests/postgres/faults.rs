@@ -174,15 +174,9 @@ fn a_source_that_waits_for_an_answer_can_be_stopped() {
 
 /// Waits until a query returns a value.
 pub fn wait_until_value(session: &mut Session, sql: &str, expected: &str) {
-    let end = std::time::Instant::now() + Duration::from_secs(30);
-    loop {
-        let value = session.value(sql);
-        if value == expected {
-            return;
-        }
-        assert!(std::time::Instant::now() < end, "{sql}: {value}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    tamis_testing::wait_until(format_args!("{sql} gives {expected}"), || {
+        session.value(sql) == expected
+    });
 }
 
 #[test]

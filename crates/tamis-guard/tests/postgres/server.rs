@@ -2,23 +2,23 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tamis_guard::source::{PostgresOptions, Source, SourceOptions};
 use tamis_guard::{IdSet, IdType};
-use tamis_testing::free_port;
+use tamis_testing::{CommandExt as _, Process, free_port, wait_until};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 #[allow(unused_imports, reason = "not every test that includes this uses it")]
 pub use crate::checker::has;
-use crate::checker::{Dir, options};
+use crate::checker::{Dir, limited, options};
 
 /// A server that ends with the test.
 pub struct Server {
-    child: Option<Child>,
+    process: Option<Process>,
     dir: Dir,
     port: u16,
     settings: Vec<String>,
@@ -33,23 +33,22 @@ impl Server {
         let dir = Dir::new();
         give_away(&dir.path(""));
         let data = dir.path("data");
-        let copied = Command::new("cp").arg("-a").arg(empty_data()).arg(data).status();
-        assert!(copied.unwrap().success());
+        let copied = Command::new("cp").arg("-a").arg(empty_data()).arg(data).run();
+        assert!(copied.status.success(), "{copied:?}");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { child: None, dir, port: free_port(), settings };
+        let mut server = Self { process: None, dir, port: free_port(), settings };
         server.run();
         server
     }
 
     /// Starts the process and waits until it answers.
     pub fn run(&mut self) {
-        let end = Instant::now() + Duration::from_secs(60);
-        while !self.try_run() {
-            // The processes of a killed server need a moment to end.
-            let log = std::fs::read_to_string(self.dir.path("log")).unwrap_or_default();
-            assert!(Instant::now() < end, "the server does not answer: {log}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let log = self.dir.path("log");
+        let what = std::fmt::from_fn(|f| {
+            write!(f, "the server answers: {}", std::fs::read_to_string(&log).unwrap_or_default())
+        });
+        // The processes of a killed server need a moment to end.
+        wait_until(what, || self.try_run());
     }
 
     fn try_run(&mut self) -> bool {
@@ -61,7 +60,7 @@ impl Server {
             "\"$@\" & trap '' HUP INT TERM; cat; kill -QUIT $! 2>/dev/null; wait",
             "sh",
         ]);
-        let child = command
+        let process = command
             .args(as_user(&bin("postgres")))
             .args(["-D", &self.dir.path("data").display().to_string()])
             .args(["-p", &self.port.to_string()])
@@ -72,8 +71,8 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log)
-            .spawn();
-        self.child = Some(child.unwrap());
+            .start();
+        self.process = Some(process);
         let end = Instant::now() + Duration::from_secs(10);
         while Instant::now() < end {
             if Session::try_open(&self.url("postgres")).is_ok() {
@@ -100,11 +99,10 @@ impl Server {
             .args(as_user(&bin("pg_basebackup")))
             .args(["-D", &data.display().to_string(), "-R", "-c", "fast", "--no-sync", "-d", &url])
             .current_dir("/")
-            .output();
-        let made = made.unwrap();
+            .run();
         assert!(made.status.success(), "{made:?}");
         let mut server =
-            Self { child: None, dir, port: free_port(), settings: self.settings.clone() };
+            Self { process: None, dir, port: free_port(), settings: self.settings.clone() };
         server.run();
         server
     }
@@ -112,19 +110,16 @@ impl Server {
     /// Kills the process, as a crash would.
     pub fn kill(&mut self) {
         let process = self.postmaster().to_string();
-        assert!(Command::new("kill").args(["-9", &process]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-9", &process]).run().status.success());
         self.end();
     }
 
     /// Shuts the server down, as its operator would, and waits until its processes have ended.
     pub fn shut_down(&mut self) {
         let process = self.postmaster().to_string();
-        assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());
-        let end = Instant::now() + Duration::from_secs(60);
-        while self.dir.path("data/postmaster.pid").exists() {
-            assert!(Instant::now() < end, "the server does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        assert!(Command::new("kill").args(["-INT", &process]).run().status.success());
+        let file = self.dir.path("data/postmaster.pid");
+        wait_until("the server ends", || !file.exists());
         self.end();
     }
 
@@ -149,9 +144,8 @@ impl Server {
 
     /// Ends the process at once.
     fn end(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.stdin.take());
-            _ = child.wait();
+        if let Some(mut process) = self.process.take() {
+            process.wait();
         }
     }
 
@@ -183,7 +177,7 @@ impl Drop for Server {
         // A server that was killed has not removed this file and its shared memory.
         let file = std::fs::read_to_string(self.dir.path("data/postmaster.pid"));
         if let Some(memory) = file.ok().as_deref().and_then(shared_memory) {
-            _ = Command::new("ipcrm").args(["-m", memory]).status();
+            _ = Command::new("ipcrm").args(["-m", memory]).run();
         }
     }
 }
@@ -208,8 +202,7 @@ fn empty_data() -> PathBuf {
             .args(["-D", &dir.path("data").display().to_string()])
             .args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-A", "trust"])
             .current_dir("/")
-            .output()
-            .expect("PostgreSQL is installed");
+            .run();
         assert!(made.status.success(), "{made:?}");
         // All users but one need a password.
         let rules = "host all postgres 127.0.0.1/32 trust\n\
@@ -247,7 +240,7 @@ fn is_root() -> bool {
 }
 
 fn id(words: &[&str]) -> Option<u32> {
-    let Output { status, stdout, .. } = Command::new("id").args(words).output().unwrap();
+    let Output { status, stdout, .. } = Command::new("id").args(words).run();
     let text = String::from_utf8(stdout).unwrap();
     status.success().then(|| text.trim().parse().unwrap())
 }
@@ -322,7 +315,7 @@ impl Session {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let config: tokio_postgres::Config = url.parse().unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], config.get_ports()[0]));
-        let client = runtime.block_on(async {
+        let client = limited(&runtime, async {
             let stream = tokio::net::TcpStream::connect(address).await;
             let stream = stream.map_err(|error| error.to_string())?;
             let connected = config.connect_raw(stream, NoTls).await;
@@ -338,12 +331,12 @@ impl Session {
     }
 
     pub fn try_run(&mut self, sql: &str) -> Result<(), tokio_postgres::Error> {
-        self.runtime.block_on(self.client.batch_execute(sql))
+        limited(&self.runtime, self.client.batch_execute(sql))
     }
 
     /// Returns the first value of the first row.
     pub fn value(&mut self, sql: &str) -> String {
-        let messages = self.runtime.block_on(self.client.simple_query(sql)).unwrap();
+        let messages = limited(&self.runtime, self.client.simple_query(sql)).unwrap();
         let value = messages.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tamis_guard::source::{Source, SourceOptions, SourceStatus};
 use tamis_guard::{IdSet, IdSetOptions, IdType, IntegerForm, SyncState};
+use tamis_testing::{DEADLINE, SetOnDrop};
 use tempfile::TempDir;
 
 pub const INTERVAL: Duration = Duration::from_millis(10);
@@ -51,16 +52,20 @@ pub fn wait(source: &Source, what: &str, is_done: impl Fn(&SourceStatus) -> bool
     source.status()
 }
 
-pub fn wait_until(source: &Source, what: &str, is_done: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !is_done() {
-        assert!(Instant::now() < end, "{what}: {:?}", source.status());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+pub fn wait_until(source: &Source, what: &str, is_done: impl FnMut() -> bool) {
+    let what = std::fmt::from_fn(|f| write!(f, "{what}: {:?}", source.status()));
+    tamis_testing::wait_until(what, is_done);
 }
 
 pub fn wait_synced(source: &Source) -> SourceStatus {
     wait(source, "synced", |status| status.state == SyncState::Synced)
+}
+
+/// Waits for the reply of a database.
+#[allow(dead_code, reason = "not every test that includes this calls it")]
+pub fn limited<T>(runtime: &tokio::runtime::Runtime, reply: impl Future<Output = T>) -> T {
+    let limited = runtime.block_on(async { tokio::time::timeout(DEADLINE, reply).await });
+    limited.expect("the database answers")
 }
 
 /// A directory of a test. The process is in its name, so that a later run can remove it.
@@ -133,13 +138,10 @@ pub fn check(source: &Source, ids: &IdSet, committed: &Committed, write: impl Fn
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        // The checker ends also after a panic of the writer.
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(write));
-        is_done.store(true, Ordering::Relaxed);
+        let end = SetOnDrop(&is_done);
+        write();
+        drop(end);
         checker.join().unwrap();
-        if let Err(panic) = result {
-            std::panic::resume_unwind(panic);
-        }
     });
     let synced = synced.into_inner() + check_once(source, ids, committed);
     assert!(synced > 0, "the set was synced: {:?}", source.status());

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use tamis_guard::{Delta, FeedPosition, Generation, Knowledge, Snapshot};
+use tamis_testing::{connect, read_to_end};
 
 use super::instances::{Leader, TOKEN, any_port, write_list};
 use crate::checker::{Dir, wait_synced};
@@ -23,11 +24,9 @@ impl Answer {
 }
 
 fn send(address: SocketAddr, request: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut stream = connect(address);
     stream.write_all(request.as_bytes()).unwrap();
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap();
+    let mut bytes = read_to_end(&mut stream);
     let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap();
     let body = bytes.split_off(end + 4);
     let head = String::from_utf8(bytes).unwrap();
@@ -123,7 +122,7 @@ fn strangers_and_strange_requests_are_refused() {
     assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")));
     // Heads are bounded.
     let huge = format!("x: {}\r\n", "y".repeat(1 << 20));
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect(address);
     // The server may close the connection before it has read all.
     _ = stream
         .write_all(format!("GET /filters/products HTTP/1.1\r\nhost: a\r\n{huge}\r\n").as_bytes());
@@ -142,7 +141,7 @@ fn clients_that_read_nothing_do_not_hinder_others() {
     );
     let _slow: Vec<TcpStream> = (0..100)
         .map(|_| {
-            let mut stream = TcpStream::connect(leader.address()).unwrap();
+            let mut stream = connect(leader.address());
             stream.write_all(request.repeat(50).as_bytes()).unwrap();
             stream
         })

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tamis_guard::source::{FileFormat, FileOptions, LeaderOptions, Source, SourceOptions};
 use tamis_guard::{BearerToken, HttpServer, IdSet, Publication, PublicationOptions};
@@ -32,14 +32,9 @@ impl Server {
             .unwrap();
         let publication = Arc::new(publication);
         // The connections of a server that was killed may still end.
-        let end = Instant::now() + Duration::from_secs(30);
-        let server = loop {
-            match runtime.block_on(HttpServer::bind(address)) {
-                Ok(server) => break server,
-                Err(error) => assert!(Instant::now() < end, "{address}: {error}"),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let server = tamis_testing::wait_for(format_args!("{address} is free"), || {
+            runtime.block_on(HttpServer::bind(address)).ok()
+        });
         let address = server.address();
         runtime.spawn(server.run(move |request| {
             let publication = Arc::clone(&publication);

@@ -74,13 +74,12 @@ async fn end(stream: &mut TcpStream) -> End {
     let mut head = Vec::new();
     loop {
         let mut start = [0; 9];
-        let read = timeout(Duration::from_secs(20), stream.read_exact(&mut start)).await;
-        if read.expect("too slow").is_err() {
+        if in_time("a frame", stream.read_exact(&mut start)).await.is_err() {
             return End::Closed;
         }
         let len = u32::from_be_bytes([0, start[0], start[1], start[2]]) as usize;
         let mut payload = vec![0; len];
-        if stream.read_exact(&mut payload).await.is_err() {
+        if in_time("a payload", stream.read_exact(&mut payload)).await.is_err() {
             return End::Closed;
         }
         match (start[3], start[4]) {

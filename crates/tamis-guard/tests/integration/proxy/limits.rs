@@ -148,7 +148,7 @@ async fn an_unused_connection_to_the_upstream_is_closed() {
     let mut client = proxy.connect().await;
     client.write_all(GET).await.unwrap();
     read_message(&mut client).await.unwrap();
-    closed.recv().await.unwrap();
+    in_time("the end of the connection", closed.recv()).await.unwrap();
     assert!(begin.elapsed() >= SHORT, "{:?}", begin.elapsed());
     // The client's connection is still open, and the next request gets a new one.
     client.write_all(GET).await.unwrap();

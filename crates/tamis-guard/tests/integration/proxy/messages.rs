@@ -122,7 +122,7 @@ async fn connections_stay_open_on_both_sides() {
     for _ in 0..3 {
         assert!(read_message(&mut client).await.unwrap().contains("GET /x "));
     }
-    assert!(counted.recv().await.is_some());
+    assert!(in_time("the count", counted.recv()).await.is_some());
     assert!(counted.try_recv().is_err(), "the proxy opened a second connection");
 }
 
@@ -240,6 +240,9 @@ async fn announced_trailers_pass_in_both_directions() {
         )
         .await;
     // A trailer must not change the length of the message.
-    assert_eq!(got.recv().await.unwrap(), "2\r\nhi\r\n0\r\nx-sum: 2\r\n\r\n");
+    assert_eq!(
+        in_time("the request", got.recv()).await.unwrap(),
+        "2\r\nhi\r\n0\r\nx-sum: 2\r\n\r\n"
+    );
     assert!(answer.ends_with("2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n"), "{answer}");
 }

@@ -48,7 +48,7 @@ async fn connect(
     config.alpn_protocols = vec![protocol.to_vec()];
     let stream = tokio::net::TcpStream::connect(address).await?;
     let name = "localhost".try_into().unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    in_time("the handshake", TlsConnector::from(Arc::new(config)).connect(name, stream)).await
 }
 
 /// Starts an upstream with TLS that returns the requests it gets.
@@ -168,7 +168,8 @@ type Sender = http2::SendRequest<http_body_util::combinators::BoxBody<Bytes, std
 
 async fn http2(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Sender {
     let io = TokioIo::new(stream);
-    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    let handshake = http2::handshake(TokioExecutor::new(), io);
+    let (sender, connection) = in_time("the handshake", handshake).await.unwrap();
     tokio::spawn(connection);
     sender
 }
@@ -178,7 +179,8 @@ fn empty() -> http_body_util::combinators::BoxBody<Bytes, std::io::Error> {
 }
 
 async fn text(answer: Response<Incoming>) -> String {
-    String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().into()).unwrap()
+    let body = in_time("the body", answer.into_body().collect()).await.unwrap();
+    String::from_utf8(body.to_bytes().into()).unwrap()
 }
 
 #[tokio::test]
@@ -201,11 +203,11 @@ async fn http_2_clients_are_served_with_and_without_tls() {
                 .header("cookie", "b=2")
                 .body(empty());
             let answer = sender.send_request(request.unwrap());
-            async move { (i, text(answer.await.unwrap()).await) }
+            async move { (i, text(in_time("an answer", answer).await.unwrap()).await) }
         });
         let requests: Vec<_> = requests.map(tokio::spawn).collect();
         for request in requests {
-            let (i, got) = request.await.unwrap();
+            let (i, got) = in_time("an answer", request).await.unwrap();
             let start = format!("GET /a/../%2F?{i} HTTP/1.1\r\n");
             assert!(got.starts_with(&start), "{got}");
             assert_eq!(got.matches("\r\nhost: shop.example\r\n").count(), 1, "{got}");
@@ -224,13 +226,15 @@ async fn an_http_2_body_of_unknown_length_is_sent_in_chunks() {
         let frames = ["one", "two"].map(|part| Ok(Frame::data(Bytes::from(part))));
         let body = StreamBody::new(Frames(Vec::from(frames).into_iter()));
         let request = Request::builder().method(method).uri("http://a/").body(body.boxed());
-        let got = text(sender.send_request(request.unwrap()).await.unwrap()).await;
+        let answer = in_time("an answer", sender.send_request(request.unwrap())).await.unwrap();
+        let got = text(answer).await;
         assert!(got.contains("\r\ntransfer-encoding: chunked\r\n"), "{got}");
         assert!(got.contains("one") && got.ends_with("two\r\n0\r\n\r\n"), "{got}");
     }
     // A host that contradicts the target is refused.
     let request = Request::get("http://a/").header("host", "b").body(empty()).unwrap();
-    assert_eq!(sender.send_request(request).await.unwrap().status(), 400);
+    let answer = in_time("an answer", sender.send_request(request)).await.unwrap();
+    assert_eq!(answer.status(), 400);
 }
 
 #[tokio::test]
@@ -242,8 +246,8 @@ async fn an_http_2_client_sees_that_a_body_is_broken() {
         let proxy = start(answering(answer).await).await;
         let mut sender = http2(proxy.connect().await).await;
         let request = Request::get("http://a/").body(empty()).unwrap();
-        let answer = sender.send_request(request).await.unwrap();
-        assert!(answer.into_body().collect().await.is_err());
+        let answer = in_time("an answer", sender.send_request(request)).await.unwrap();
+        assert!(in_time("the body", answer.into_body().collect()).await.is_err());
     }
 }
 

@@ -40,17 +40,15 @@ async fn a_shutdown_finishes_requests_and_closes_idle_connections() {
     let (mut idle, mut client) = (proxy.connect().await, proxy.connect().await);
     client.write_all(GET).await.unwrap();
     read_until(&mut client, "half").await.unwrap();
-    let gate = gates.recv().await.unwrap();
+    let gate = in_time("the request", gates.recv()).await.unwrap();
     let stopped = proxy.stop();
     assert_closed(&mut idle).await;
     // The address is free while the last request runs.
-    while TcpStream::connect(address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    wait_until("the address is free", async || TcpStream::connect(address).await.is_err()).await;
     assert!(!stopped.is_finished());
     gate.send(()).unwrap();
     assert_eq!(read_all(&mut client).await, "rest");
-    assert_eq!(stopped.await.unwrap(), 0);
+    assert_eq!(in_time("the shutdown", stopped).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -62,8 +60,8 @@ async fn a_shutdown_cuts_requests_at_its_limit() {
     let mut client = proxy.connect().await;
     client.write_all(GET).await.unwrap();
     read_until(&mut client, "half").await.unwrap();
-    let _gate = gates.recv().await.unwrap();
-    assert_eq!(proxy.stop().await.unwrap(), 1);
+    let _gate = in_time("the request", gates.recv()).await.unwrap();
+    assert_eq!(in_time("the shutdown", proxy.stop()).await.unwrap(), 1);
     assert_closed(&mut client).await;
 }
 
@@ -76,14 +74,16 @@ async fn a_shutdown_cuts_http_2_requests_at_its_limit() {
     let io = hyper_util::rt::TokioIo::new(proxy.connect().await);
     let executor = hyper_util::rt::TokioExecutor::new();
     let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+        in_time("the handshake", hyper::client::conn::http2::handshake(executor, io))
+            .await
+            .unwrap();
     tokio::spawn(connection);
     let body = http_body_util::Full::<bytes::Bytes>::default();
     let request = http::Request::get("http://a/").body(body).unwrap();
-    let answer = sender.send_request(request).await.unwrap();
-    let _gate = gates.recv().await.unwrap();
-    assert_eq!(proxy.stop().await.unwrap(), 1);
-    let body = http_body_util::BodyExt::collect(answer.into_body()).await;
+    let answer = in_time("the answer", sender.send_request(request)).await.unwrap();
+    let _gate = in_time("the request", gates.recv()).await.unwrap();
+    assert_eq!(in_time("the shutdown", proxy.stop()).await.unwrap(), 1);
+    let body = in_time("the body", http_body_util::BodyExt::collect(answer.into_body())).await;
     assert!(body.is_err(), "the body looks complete");
 }
 
@@ -102,6 +102,6 @@ async fn a_shutdown_does_not_wait_for_a_handshake() {
     let mut client = proxy.connect().await;
     // The first bytes of a handshake.
     client.write_all(b"\x16\x03\x01").await.unwrap();
-    assert!(proxy.stop().await.unwrap() <= 1);
+    assert!(in_time("the shutdown", proxy.stop()).await.unwrap() <= 1);
     assert_closed(&mut client).await;
 }

@@ -33,7 +33,7 @@ async fn write_until_it_stalls(stream: &mut (impl AsyncWrite + Unpin), mut sent:
 async fn read_body(stream: &mut (impl AsyncRead + Unpin)) {
     let (mut got, mut buffer) = (0, vec![0; 1 << 20]);
     while got < BODY {
-        let read = stream.read(&mut buffer).await.unwrap();
+        let read = in_time("the body", stream.read(&mut buffer)).await.unwrap();
         assert!(read > 0, "the body ends at {got}");
         assert!(buffer[..read].iter().enumerate().all(|(i, &it)| it == byte(got + i)), "{got}");
         got += read;
@@ -61,7 +61,7 @@ async fn a_request_of_100_mb_is_streamed() {
     client.write_all(head.as_bytes()).await.unwrap();
     let sent = write_until_it_stalls(&mut client, 0).await;
     assert!(sent < BUFFERS, "the proxy took {sent} bytes that the upstream does not read");
-    gates.recv().await.unwrap().send(()).unwrap();
+    in_time("the request", gates.recv()).await.unwrap().send(()).unwrap();
     assert_eq!(write_until_it_stalls(&mut client, sent).await, BODY);
     assert!(read_message(&mut client).await.unwrap().ends_with("done"));
 }
@@ -84,7 +84,7 @@ async fn an_answer_of_100_mb_is_streamed() {
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    let sent = stalled.recv().await.unwrap();
+    let sent = in_time("a stalled answer", stalled.recv()).await.unwrap();
     assert!(sent < BUFFERS, "the proxy took {sent} bytes that the client does not read");
     read_head(&mut client).await.unwrap();
     read_body(&mut client).await;
@@ -134,9 +134,9 @@ async fn a_client_that_leaves_ends_the_request_of_the_upstream() {
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    start_of.recv().await.unwrap();
+    in_time("the request", start_of.recv()).await.unwrap();
     drop(client);
-    assert_eq!(end.recv().await.unwrap(), "");
+    assert_eq!(in_time("the end of the request", end.recv()).await.unwrap(), "");
 }
 
 #[tokio::test]

@@ -5,14 +5,35 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tamis_guard::{GuardLayer, Proxy, ProxyHandle, ProxyOptions};
+use tamis_testing::DEADLINE;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// No step of a test takes longer.
-const LIMIT: Duration = Duration::from_secs(20);
+/// Waits for a future.
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`].
+pub async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
+    timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
+/// Waits until a condition holds.
+///
+/// # Panics
+///
+/// Panics with `what` after [`DEADLINE`].
+pub async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    in_time(what, async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
 
 /// A proxy that runs until the test ends.
 pub struct Running {
@@ -107,7 +128,7 @@ pub async fn read_message(stream: &mut (impl AsyncRead + Unpin)) -> Option<Strin
     if let Some(length) = lower.split("\r\ncontent-length: ").nth(1) {
         let length: usize = length.split('\r').next().unwrap().parse().unwrap();
         let mut body = vec![0; length];
-        timeout(LIMIT, stream.read_exact(&mut body)).await.unwrap().ok()?;
+        in_time("a body", stream.read_exact(&mut body)).await.ok()?;
         message.push_str(std::str::from_utf8(&body).unwrap());
     } else if lower.contains("\r\ntransfer-encoding: chunked\r\n") {
         // No test has a body that contains this.
@@ -123,7 +144,7 @@ pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> 
 pub async fn read_until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.ends_with(end.as_bytes()) {
-        bytes.push(timeout(LIMIT, stream.read_u8()).await.expect("too slow").ok()?);
+        bytes.push(in_time("bytes", stream.read_u8()).await.ok()?);
     }
     Some(String::from_utf8(bytes).unwrap())
 }
@@ -131,7 +152,7 @@ pub async fn read_until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> Opt
 /// Reads until the peer closes the connection or breaks it.
 pub async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut bytes = Vec::new();
-    _ = timeout(LIMIT, stream.read_to_end(&mut bytes)).await.expect("too slow");
+    _ = in_time("the end of a stream", stream.read_to_end(&mut bytes)).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

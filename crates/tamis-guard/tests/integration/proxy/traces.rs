@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tamis_guard::{
     GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, ProxyOptions, Route, RouteId, SyncState,
@@ -71,16 +71,14 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 impl Lines {
     /// Waits for the line of a path.
     async fn of(&self, path: &str) -> String {
-        let end = Instant::now() + Duration::from_secs(30);
-        loop {
-            let lines = self.0.lock().unwrap().clone();
-            if let Some(line) = lines.iter().find(|line| line.contains(&format!("path={path:?} ")))
-            {
-                return line.clone();
-            }
-            assert!(Instant::now() < end, "no line has {path}: {lines:?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let mut found = None;
+        wait_until(&format!("a line has {path}"), async || {
+            let is_of_path = |line: &&String| line.contains(&format!("path={path:?} "));
+            found = self.0.lock().unwrap().iter().find(is_of_path).cloned();
+            found.is_some()
+        })
+        .await;
+        found.expect("wait_until has seen it")
     }
 }
 

@@ -45,11 +45,11 @@ async fn a_tunnel_moves_bytes_in_both_directions_until_both_ends_close() {
     }
     assert!(!head.contains("content-length") && !head.contains("transfer-encoding"), "{head}");
     let mut bytes = [0; 10];
-    client.read_exact(&mut bytes).await.unwrap();
+    in_time("bytes", client.read_exact(&mut bytes)).await.unwrap();
     assert_eq!(&bytes, b"hellofirst");
     for _ in 0..100 {
         client.write_all(b"0123456789").await.unwrap();
-        client.read_exact(&mut bytes).await.unwrap();
+        in_time("bytes", client.read_exact(&mut bytes)).await.unwrap();
         assert_eq!(&bytes, b"0123456789");
     }
     // The other direction stays open.
@@ -119,6 +119,6 @@ async fn a_shutdown_cuts_tunnels_at_its_limit() {
     let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\n";
     client.write_all(request).await.unwrap();
     read_until(&mut client, "hello").await.unwrap();
-    assert_eq!(proxy.stop().await.unwrap(), 1);
+    assert_eq!(in_time("the shutdown", proxy.stop()).await.unwrap(), 1);
     assert_closed(&mut client).await;
 }

@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use tamis_resp::{Protocol, Reply};
 
@@ -13,9 +12,7 @@ pub struct Client {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        Self { stream, input: Vec::new() }
+        Self { stream: tamis_testing::connect(address), input: Vec::new() }
     }
 
     /// Runs a command, whose words have spaces between them.

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use tamis_guard::source::{RedisOptions, Source};
+use tamis_testing::accept;
 
 use crate::checker::{id_set, integers, options, wait};
 
@@ -94,7 +95,7 @@ fn a_source_whose_server_is_silent_stops_at_once() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}/seen", silent.local_addr().unwrap());
     let source = Source::redis(id_set(integers()), RedisOptions::new(&url), options());
-    let _connection = silent.accept().unwrap();
+    let _connection = accept("the source", &silent);
     let start = std::time::Instant::now();
     source.stop();
     assert!(start.elapsed() < std::time::Duration::from_secs(10));
