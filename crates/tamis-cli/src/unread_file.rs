@@ -38,11 +38,6 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
         ("a filter of Python's abloom", REBUILD)
     } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
         ("a filter of npm's bloom-filters, as JSON", REBUILD)
-    } else if is_json_with(bytes, &["\"m\"", "\"k\"", "\"b\""]) {
-        (
-            "a filter of Go's bits-and-blooms, as JSON",
-            "write the filter by WriteTo instead of MarshalJSON",
-        )
     } else {
         return None;
     };
@@ -117,7 +112,6 @@ mod tests {
             (b"....\x57\xfb\x80\x8b\x24\x75\x47\xdb", "LevelDB"),
             (b"....\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", "RocksDB"),
             (br#"{"type":"BloomFilter","_size":96,"_seed":1}"#, "bloom-filters"),
-            (b"{\"m\":100,\"k\":3,\"b\":\"AAA\"}\n", "bits-and-blooms"),
             (b"\xac\xed\0\x05sr\0\x03a.B", "the class a.B"),
         ] {
             let (what, _) = unread_file(bytes).unwrap();

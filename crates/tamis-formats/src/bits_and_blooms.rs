@@ -1,6 +1,8 @@
 //! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`), as `WriteTo` writes it. Layout:
 //! `docs/formats/bits-and-blooms.md`.
 
+pub mod json;
+
 use std::io::Write;
 
 use tamis::Modulus;
@@ -33,13 +35,16 @@ pub(crate) const FORMAT: Format = Format {
     versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
-    create: |options| {
-        let (items, rate) = options.plan()?;
-        CreateError::check_plan("bits-and-blooms", items, rate)?;
-        let (bits, probes) = plan(items, rate);
-        create(bits, probes).map(Contents::new)
-    },
+    create: planned,
 };
+
+/// Creates an empty filter as `NewWithEstimates` does.
+fn planned(options: &DecodeOptions) -> Result<Contents, CreateError> {
+    let (items, rate) = options.plan()?;
+    CreateError::check_plan("bits-and-blooms", items, rate)?;
+    let (bits, probes) = plan(items, rate);
+    create(bits, probes).map(Contents::new)
+}
 
 /// The rule of bits-and-blooms. The hash of an item and the hash of the item with one more byte
 /// give four numbers, which are added in turn.

@@ -41,6 +41,7 @@ pub static FORMATS: &[Format] = &[
     rbloom::FORMAT,
     stream_lib::FORMAT,
     bits_and_blooms::FORMAT,
+    bits_and_blooms::json::FORMAT,
     dcso::FORMAT,
     roaring::FORMAT,
 ];

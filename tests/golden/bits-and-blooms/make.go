@@ -18,6 +18,7 @@ type filter struct {
 	Probes uint    `json:"probes"`
 	Added  int     `json:"added"`
 	File   string  `json:"write_to_hex"`
+	JSON   string  `json:"marshal_json"`
 	Tests  string  `json:"tests_0_99"`
 }
 
@@ -40,6 +41,10 @@ func record(f *bloom.BloomFilter, items uint, rate float64, added int) filter {
 	if _, err := f.WriteTo(&file); err != nil {
 		panic(err)
 	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err)
+	}
 	tests := ""
 	for i := 0; i < 100; i++ {
 		if f.Test(item(i)) {
@@ -48,7 +53,7 @@ func record(f *bloom.BloomFilter, items uint, rate float64, added int) filter {
 			tests += "0"
 		}
 	}
-	return filter{items, rate, f.Cap(), f.K(), added, hex.EncodeToString(file.Bytes()), tests}
+	return filter{items, rate, f.Cap(), f.K(), added, hex.EncodeToString(file.Bytes()), string(text), tests}
 }
 
 func main() {

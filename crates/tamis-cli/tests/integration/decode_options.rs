@@ -357,6 +357,7 @@ fn filters_of_hadoop_rocksdb_leveldb_and_bitcoin_are_built_from_items() {
         ("orc", "--to-funnel orc-bytes".to_owned()),
         ("stream-lib", String::new()),
         ("bits-and-blooms", String::new()),
+        ("bits-and-blooms-json", String::new()),
         ("bip158", format!("--to-funnel bytes --block-hash {hash}")),
     ] {
         folder.ok(&format!("convert items.tamis out --to {to} {ITEMS} {options}"));

@@ -29,6 +29,7 @@ pub fn golden() -> Vec<Golden> {
         orc(),
         stream_lib(),
         bits_and_blooms(),
+        bits_and_blooms_json(),
         dcso(),
         lsm(),
         pybloom_live(),
@@ -389,6 +390,18 @@ fn bits_and_blooms() -> Vec<Golden> {
             format: "bits-and-blooms",
             name: case["bits"].to_string(),
             bytes: hex(&case["write_to_hex"]),
+            options: DecodeOptions::default(),
+        })
+        .collect()
+}
+
+fn bits_and_blooms_json() -> Vec<Golden> {
+    list(&json("bits-and-blooms/bits-and-blooms.json")["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "bits-and-blooms-json",
+            name: case["bits"].to_string(),
+            bytes: text(&case["marshal_json"]).into(),
             options: DecodeOptions::default(),
         })
         .collect()

@@ -2,7 +2,7 @@
 //! bytes.
 
 use crate::golden_data::{hex, json, list, number, real, text};
-use tamis_formats::bits_and_blooms::{create, decode, plan};
+use tamis_formats::bits_and_blooms::{create, decode, json as as_json, plan};
 use tamis_formats::{Contents, DecodeOptions, Format};
 
 fn item(i: usize) -> Vec<u8> {
@@ -56,4 +56,41 @@ fn broken_files_are_refused_by_field_and_place() {
         decode(&good[..good.len() - 1]).is_err() && decode(&[&good[..], &[0]].concat()).is_err()
     );
     assert!(create(100, 1 << 20).is_err());
+}
+
+#[test]
+fn json_is_that_of_marshal_json() {
+    let format = Format::named("bits-and-blooms-json").unwrap();
+    for case in list(&json("bits-and-blooms/bits-and-blooms.json")["filters"]) {
+        let filter = decode(&hex(&case["write_to_hex"])).unwrap();
+        let marshalled = text(&case["marshal_json"]);
+        assert_eq!(as_json::decode(marshalled.as_bytes()).unwrap(), filter, "{case}");
+        let mut bytes = Vec::new();
+        (format.encode)(&Contents::new(filter), &DecodeOptions::default(), &mut bytes).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), marshalled);
+    }
+}
+
+#[test]
+fn broken_json_is_refused_by_its_member() {
+    let good = r#"{"m":64,"k":3,"b":"AAAAAAAAAEB-XU_n-v__3w=="}"#;
+    let spaced = format!(" {} \n", good.replace(',', " ,\n\"other\": [1, {}],"));
+    assert_eq!(as_json::decode(spaced.as_bytes()), as_json::decode(good.as_bytes()));
+    for (from, to, expected) in [
+        ("{", "[", "is not the JSON of a filter"),
+        ("\"m\":64,", "", "missing field `m`"),
+        (":64", ":0", "the m at byte 0 is 0"),
+        (":64", ":65", "the length of the bit set in b at byte 0 is 64, expected m"),
+        (":64", ":-1", "is not the JSON of a filter"),
+        (":3", ":0", "the k at byte 0 is 0"),
+        (":3", ":99999", "the k at byte 0 is 99999"),
+        ("==", "", "base64 for URLs, with padding"),
+        ("-XU_", "+XU/", "base64 for URLs, with padding"),
+        ("-XU_n-v__3w==", "", "base64"),
+        ("3w==", "3wAA", "bytes follow the end at byte 16"),
+        ("}", "}x", "is not the JSON of a filter"),
+    ] {
+        let error = as_json::decode(good.replacen(from, to, 1).as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{from} {to}: {error}");
+    }
 }
