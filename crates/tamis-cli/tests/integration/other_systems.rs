@@ -159,8 +159,8 @@ fn a_known_file_that_is_not_read_is_named() {
     folder.refused("info t.orc", "t.orc: a whole ORC file, which tamis does not read");
     folder.write("t.bloom", b"ABLM\x02\0\0\0");
     folder.refused("info t.bloom", "abloom");
-    folder.write("t.json", b"{\"m\":100,\"k\":3,\"b\":\"AAA\"}\n");
-    folder.refused("info t.json", "write the filter by WriteTo instead");
+    folder.write("t.json", b"{\"type\":\"BloomFilter\",\"_size\":96,\"_seed\":1}\n");
+    folder.refused("info t.json", "npm's bloom-filters");
 }
 
 #[test]
