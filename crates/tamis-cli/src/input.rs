@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use clap::ValueEnum as _;
+
 use crate::exit::{self, Failure};
 use crate::messages;
 use crate::output::is_replaced;
@@ -33,10 +35,20 @@ impl InputForm {
     /// The form of files whose own format begins with magic bytes.
     pub const FILTER: Self = Self { unpack: Some(Unpack::Auto), is_text: false };
 
+    /// Returns how the inputs are decompressed without an option.
+    fn usual(self) -> Unpack {
+        if self.is_text { Unpack::Auto } else { Unpack::No }
+    }
+
     /// Returns the compression of an input that begins with `head`.
     pub fn packing(self, head: &[u8]) -> Packing {
-        let usual = if self.is_text { Unpack::Auto } else { Unpack::No };
-        self.unpack.unwrap_or(usual).packing(head)
+        self.unpack.unwrap_or(self.usual()).packing(head)
+    }
+
+    /// Describes how the inputs are decompressed, if it is not the usual way.
+    pub fn describe(self) -> Option<String> {
+        let unusual = self.unpack.filter(|unpack| *unpack != self.usual())?;
+        Some(format!("--unpack {}", unusual.to_possible_value()?.get_name()))
     }
 
     /// Rejects binary data that begin and are named like compressed data. Without such a name,

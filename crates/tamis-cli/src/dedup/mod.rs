@@ -357,7 +357,9 @@ impl Args {
     /// in the state.
     fn description(&self) -> String {
         let ends = if self.form().end.byte() == 0 { "NUL" } else { "newline" };
-        format!("{}, records end with {ends}", self.key_rule().describe())
+        let unpack = self.form().input.describe();
+        let unpack = unpack.map_or_else(String::new, |option| format!(", {option}"));
+        format!("{}, records end with {ends}{unpack}", self.key_rule().describe())
     }
 }
 

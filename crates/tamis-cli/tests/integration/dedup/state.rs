@@ -120,11 +120,19 @@ fn a_state_of_another_kind_is_refused_and_untouched() {
         (&["-k2", "-0"], "newline"),
         (&["-k2", "--seed=7"], "seed"),
         (&["-k2", "--hash-bits=128"], "64-bit"),
+        (&["-k2", "--unpack=no"], "asks for 'field 2"),
+        (&["-k2", "--unpack=gzip"], "--unpack gzip'"),
         (&[], "remembers"),
     ] {
         with_state(&state, options, b"1\tb\n").fails_with(text);
         assert_eq!(fs::read(&state).unwrap(), before);
     }
+    with_state(&state, &["-k2", "--unpack=auto"], b"1\ta\n").quietly();
+    let plain = folder.path().join("plain");
+    for _ in 0..2 {
+        with_state(&plain, &["--unpack=no"], b"a\n").quietly();
+    }
+    with_state(&plain, &[], b"a\n").fails_with("--unpack no'");
     fs::write(&state, "some text\n").unwrap();
     with_state(&state, &[], b"a\n").fails_with("is not a state file");
     assert_eq!(fs::read(&state).unwrap(), b"some text\n");
