@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tamis_server::{DataReport, DurabilityError, check_data, repair_data};
+use tamis_server::{DataReport, DurabilityError, HashKey, check_data, repair_data};
 
 use crate::byte_size::ByteSize;
 use crate::exit::{CommandResult, Exit, Failure};
@@ -32,12 +32,22 @@ pub struct Args {
     /// inside DIR
     #[arg(long)]
     repair: bool,
+
+    /// Option hash-key of the server: 'random', 'none' or 32 hexadecimal digits. The file with the
+    /// key is read only with 'random', the default
+    #[arg(long, value_name = "KEY", env = "TAMIS_HASH_KEY", hide_env_values = true,
+        value_parser = hash_key, default_value = "random", hide_default_value = true)]
+    hash_key: HashKey,
+}
+
+fn hash_key(text: &str) -> Result<HashKey, &'static str> {
+    HashKey::parse(text).ok_or("is not 'random', 'none' or 32 hexadecimal digits")
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
-    let checked = if args.repair { repair_data(&args.dir) } else { check_data(&args.dir) };
-    match checked {
+    let run = if args.repair { repair_data } else { check_data };
+    match run(&args.dir, args.hash_key) {
         Ok(report) => Ok(print(args, &report)),
         Err(error @ (DurabilityError::Damaged { .. } | DurabilityError::Missing { .. })) => {
             println!("{error}");

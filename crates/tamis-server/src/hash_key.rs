@@ -39,11 +39,29 @@ impl fmt::Debug for HashKey {
 
 impl HashKey {
     /// Parses the value of the option; `None` if it is invalid.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
             "random" => Some(HashKey::Random),
             "none" => Some(HashKey::None),
             digits => hex::decode(digits.as_bytes()).map(HashKey::Fixed),
+        }
+    }
+
+    /// Tests whether a server with this option can start with the key of a folder. Only a random key
+    /// is read from there. The file has a key or does not exist.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub(crate) fn can_use(self, dir: &Path) -> io::Result<bool> {
+        if self != HashKey::Random {
+            return Ok(true);
+        }
+        match fs::read(path(dir)) {
+            Ok(text) => Ok(parse(&text).is_some()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
         }
     }
 
@@ -109,19 +127,6 @@ pub(crate) const FILE_NAME: &str = "hash-key";
 /// Returns the path of the file with the key of a folder.
 pub(crate) fn path(dir: &Path) -> PathBuf {
     dir.join(FILE_NAME)
-}
-
-/// Tests whether a server can start with the key of a folder: the file has a key or does not exist.
-///
-/// # Errors
-///
-/// If the file cannot be read.
-pub(crate) fn is_usable(dir: &Path) -> io::Result<bool> {
-    match fs::read(path(dir)) {
-        Ok(text) => Ok(parse(&text).is_some()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
-    }
 }
 
 /// What is wrong with a damaged file.

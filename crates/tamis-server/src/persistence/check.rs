@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::hash_key;
+use crate::hash_key::{self, HashKey};
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
@@ -27,8 +27,8 @@ pub struct DataReport {
     pub aside: Option<PathBuf>,
 }
 
-/// Reads the files of a server in the same way as a start, and changes nothing. Takes as much
-/// memory as the data.
+/// Reads the files of a server in the same way as a start with this option `hash-key`, and changes
+/// nothing. Takes as much memory as the data.
 ///
 /// # Errors
 ///
@@ -40,18 +40,19 @@ pub struct DataReport {
 /// let dir = tempfile::tempdir().unwrap();
 /// let config = tamis_server::Config { port: 0, dir: dir.path().to_owned(), ..Default::default() };
 /// drop(tamis_server::Server::start(config).unwrap());
-/// assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 0);
+/// let report = tamis_server::check_data(dir.path(), tamis_server::HashKey::Random).unwrap();
+/// assert_eq!(report.keys, 0);
 /// ```
-pub fn check_data(dir: &Path) -> Result<DataReport, DurabilityError> {
+pub fn check_data(dir: &Path, hash_key: HashKey) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
-    check_hash_key(dir)?;
+    check_hash_key(dir, hash_key)?;
     check(&OsDisk(dir.to_owned()))
 }
 
-/// Checks the key of new filters, which a start reads after the data.
-pub(super) fn check_hash_key(dir: &Path) -> Result<(), DurabilityError> {
+/// Checks the key of new filters. A start reads it after the data, if the option requires it.
+pub(super) fn check_hash_key(dir: &Path, option: HashKey) -> Result<(), DurabilityError> {
     let path = hash_key::path(dir);
-    match hash_key::is_usable(dir).map_err(DurabilityError::io(&path))? {
+    match option.can_use(dir).map_err(DurabilityError::io(&path))? {
         true => Ok(()),
         false => Err(DurabilityError::damaged(&path, 0, hash_key::NO_KEY)),
     }

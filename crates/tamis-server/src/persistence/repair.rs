@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use tamis_commands::Value;
 
-use crate::hash_key;
+use crate::hash_key::{self, HashKey};
 use crate::keyspace::Keyspace;
 use crate::persistence::check::{DataReport, check, check_hash_key, lock_existing};
 use crate::persistence::disk::{Disk, OsDisk, copy_bytes};
@@ -30,8 +30,9 @@ use crate::persistence::snapshot;
 use crate::persistence::snapshot::writer::SnapshotWriter;
 
 /// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
-/// folder inside `dir`. Does nothing if a server would start with the files. Moves a damaged hash
-/// key there too: the next start draws another one.
+/// folder inside `dir`. Does nothing if a server with this option `hash-key` would start with the
+/// files. Moves a damaged hash key there too, if the option requires it: the next start draws
+/// another one.
 ///
 /// Damaged changes are skipped, and the changes after them are kept: a filter then misses items,
 /// and a key that a lost change removed may exist again. The old files are never lost: if the
@@ -40,10 +41,10 @@ use crate::persistence::snapshot::writer::SnapshotWriter;
 /// # Errors
 ///
 /// [`DurabilityError`] if the files cannot be read or written. The old files are not changed then.
-pub fn repair_data(dir: &Path) -> Result<DataReport, DurabilityError> {
+pub fn repair_data(dir: &Path, hash_key: HashKey) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
     let disk = OsDisk(dir.to_owned());
-    let is_key_damaged = match check_hash_key(dir) {
+    let is_key_damaged = match check_hash_key(dir, hash_key) {
         Err(DurabilityError::Damaged { .. }) => true,
         checked => checked.map(|()| false)?,
     };

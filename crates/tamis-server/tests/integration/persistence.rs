@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
-use tamis_server::{Config, FsyncPolicy, Server};
+use tamis_server::{Config, FsyncPolicy, HashKey, Server};
 use tamis_testing::{SetOnDrop, join, try_connect, wait_for, wait_until};
 
 fn words(text: &str) -> Vec<&str> {
@@ -379,7 +379,8 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
         std::fs::write(path, &other).unwrap();
         let refused = Server::start(config(dir.path())).unwrap_err().to_string();
         assert!(refused.contains("not a file of this version"), "{refused}");
-        let refused = tamis_server::repair_data(dir.path()).unwrap_err().to_string();
+        let refused =
+            tamis_server::repair_data(dir.path(), HashKey::Random).unwrap_err().to_string();
         assert!(refused.contains("not a file of this version"), "{refused}");
         std::fs::write(path, &whole).unwrap();
     }
@@ -403,7 +404,7 @@ fn a_folder_whose_lock_file_is_deleted_has_one_server() {
     std::fs::remove_file(dir.path().join("lock")).unwrap();
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
     assert!(refused.contains("another server"), "{refused}");
-    let refused = tamis_server::check_data(dir.path()).unwrap_err().to_string();
+    let refused = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err().to_string();
     assert!(refused.contains("another server"), "{refused}");
     drop(server);
     drop(start(dir.path()));
@@ -418,15 +419,21 @@ fn a_damaged_hash_key_is_found_by_a_check_and_set_aside_by_a_repair() {
     let path = dir.path().join("hash-key");
     std::fs::write(&path, "0011").unwrap();
     let started = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path()).unwrap_err();
+    let checked = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err();
     assert!(matches!(checked, tamis_server::DurabilityError::Damaged { .. }), "{checked}");
     for refused in [started, checked.to_string()] {
         assert!(refused.contains("hash-key") && refused.contains("32 hexadecimal"), "{refused}");
     }
-    let report = tamis_server::repair_data(dir.path()).unwrap();
+    // With another option, a start does not read the file, and a check and a repair agree with it.
+    for hash_key in [HashKey::None, HashKey::Fixed([7; 16])] {
+        drop(Server::start(Config { hash_key, ..config(dir.path()) }).unwrap());
+        assert_eq!(tamis_server::check_data(dir.path(), hash_key).unwrap().keys, 1);
+        assert_eq!(tamis_server::repair_data(dir.path(), hash_key).unwrap().aside, None);
+    }
+    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
     assert_eq!((report.keys, report.lost.len()), (1, 1), "{report:?}");
     assert_eq!(std::fs::read_to_string(report.aside.unwrap().join("hash-key")).unwrap(), "0011");
-    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 1);
+    assert_eq!(tamis_server::check_data(dir.path(), HashKey::Random).unwrap().keys, 1);
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
 }

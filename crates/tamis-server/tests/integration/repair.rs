@@ -6,7 +6,7 @@ use crate::data_folder::{
     HEADER_BYTES, LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start,
 };
 use tamis_resp::Reply;
-use tamis_server::Server;
+use tamis_server::{HashKey, Server};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[test]
@@ -21,18 +21,18 @@ fn a_repair_keeps_valid_data_and_reports_the_losses() {
     }
     client.say(&["SET", "late", "1"]);
     drop(server);
-    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, 3);
-    let sound = tamis_server::repair_data(dir.path()).unwrap();
+    assert_eq!(tamis_server::check_data(dir.path(), HashKey::Random).unwrap().keys, 3);
+    let sound = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
     assert!(sound.lost.is_empty() && sound.aside.is_none(), "nothing to repair");
     let log = only_log(dir.path());
     let mut bytes = std::fs::read(&log).unwrap();
     bytes[LOG_HEADER_BYTES + 200] ^= 1;
     std::fs::write(&log, &bytes).unwrap();
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path()).unwrap_err().to_string();
+    let checked = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err().to_string();
     assert_eq!(checked, refused);
     assert_eq!(std::fs::read(&log).unwrap(), bytes, "a check changes nothing");
-    let report = tamis_server::repair_data(dir.path()).unwrap();
+    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
     assert_eq!((report.keys, report.lost.len()), (3, 1), "{report:?}");
     assert!(report.lost[0].contains("log-1.tamis: bytes"), "{report:?}");
     let aside = report.aside.unwrap();
@@ -52,11 +52,11 @@ fn a_repair_keeps_valid_data_and_reports_the_losses() {
     bytes[at] ^= 1;
     std::fs::write(&snapshot, &bytes).unwrap();
     std::fs::remove_file(only_log(dir.path())).unwrap();
-    let report = tamis_server::repair_data(dir.path()).unwrap();
+    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
     assert_eq!((report.keys, report.lost.len()), (2, 2), "{report:?}");
     let (server, _) = start(dir.path());
     drop(server);
-    assert!(tamis_server::check_data(&dir.path().join("none")).is_err());
+    assert!(tamis_server::check_data(&dir.path().join("none"), HashKey::Random).is_err());
 }
 
 /// Returns a folder with a snapshot and later changes, its log, its snapshot, and its number of
@@ -94,7 +94,7 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(path, &flipped).unwrap();
-            let checked = tamis_server::check_data(dir.path());
+            let checked = tamis_server::check_data(dir.path(), HashKey::Random);
             // One of the two `synced` fields is enough.
             if bit >= HEADER_BYTES * 8 {
                 assert_eq!(checked.unwrap().keys, keys, "bit {bit}");
@@ -105,9 +105,12 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
             assert!(refused.contains("tamis check-data --repair"), "bit {bit}: {refused}");
             if bit % 8 == bit / 8 % 8 {
                 let copy = copy_with(dir.path(), path, &flipped);
-                let report = tamis_server::repair_data(copy.path()).unwrap();
+                let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
                 assert_eq!((report.keys, report.lost.len()), (keys, 1), "bit {bit}: {report:?}");
-                assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys);
+                assert_eq!(
+                    tamis_server::check_data(copy.path(), HashKey::Random).unwrap().keys,
+                    keys
+                );
             }
         }
         std::fs::write(path, &whole).unwrap();
@@ -118,7 +121,7 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
         let mut bytes = whole.clone();
         bytes[damaged].fill(0x55);
         let copy = copy_with(dir.path(), &log, &bytes);
-        let report = tamis_server::repair_data(copy.path()).unwrap();
+        let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
         assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
     }
 }
@@ -135,20 +138,23 @@ fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
         let copy = copy_with(dir.path(), &snapshot, &flipped);
-        let report = tamis_server::repair_data(copy.path()).unwrap();
+        let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
         let lost = usize::from(at < end);
         assert_eq!((report.keys, report.lost.len()), (keys - lost, 1), "{at}: {report:?}");
         assert!(report.lost[0].contains("snapshot-1.tamis: bytes "), "{report:?}");
         named += usize::from(report.lost[0].contains("of key \"early:"));
         repairs += 1;
-        assert_eq!(tamis_server::check_data(copy.path()).unwrap().keys, keys - lost);
+        assert_eq!(
+            tamis_server::check_data(copy.path(), HashKey::Random).unwrap().keys,
+            keys - lost
+        );
     }
     assert!(named > repairs / 2, "only {named} of {repairs} reports name the key");
     // Damages several keys so that none of their lengths can be read.
     let mut bytes = whole.clone();
     bytes[100..250].fill(0xff);
     let copy = copy_with(dir.path(), &snapshot, &bytes);
-    let report = tamis_server::repair_data(copy.path()).unwrap();
+    let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
     assert!(report.keys < keys - 1 && report.keys > keys - 6, "{report:?}");
     assert!(report.lost.last().unwrap().contains(" of 20 keys in all"), "{report:?}");
 }
@@ -162,11 +168,11 @@ fn files_that_are_missing_are_named_by_a_repair() {
     std::fs::write(copy.path().join("manifest"), "log 3 secret 0000000000000063\n").unwrap();
     let refused = Server::start(config(copy.path())).unwrap_err().to_string();
     assert!(refused.contains("log-2.tamis: a log between others is missing"), "{refused}");
-    let report = tamis_server::repair_data(copy.path()).unwrap();
+    let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
     assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
     assert!(report.lost[0].ends_with("log-2.tamis: the file is missing"), "{report:?}");
     std::fs::remove_file(&snapshot).unwrap();
-    let report = tamis_server::repair_data(dir.path()).unwrap();
+    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
     assert_eq!((report.keys, report.lost.len()), (20, 1), "{report:?}");
     assert!(report.lost[0].ends_with("snapshot-1.tamis: the file is missing"), "{report:?}");
 }
@@ -187,7 +193,8 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
         let file = copy.path().join(path.file_name().unwrap());
         let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
         file.set_len(huge + 2 * tail).unwrap();
-        let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
+        let refused =
+            tamis_server::check_data(copy.path(), HashKey::Random).unwrap_err().to_string();
         assert_eq!(refused.lines().count(), 1, "{refused}");
         refused
     };
@@ -207,7 +214,8 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
             assert!(refused.contains("the length of a key exceeds the maximum"), "{refused}");
         } else {
             let copy = copy_with(dir.path(), &snapshot, &bytes);
-            let refused = tamis_server::check_data(copy.path()).unwrap_err().to_string();
+            let refused =
+                tamis_server::check_data(copy.path(), HashKey::Random).unwrap_err().to_string();
             assert!(refused.contains("longer than"), "{refused}");
         }
     }
@@ -227,7 +235,7 @@ fn a_damaged_header_is_refused_even_if_the_manifest_is_removed() {
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
     assert!(refused.contains("log-0.tamis: damaged at byte 0: its header is invalid"), "{refused}");
     assert_eq!(std::fs::read(&log).unwrap(), bytes, "left as it is");
-    let report = tamis_server::repair_data(dir.path()).unwrap();
+    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
     assert_eq!((report.keys, report.lost.len()), (1, 1), "{report:?}");
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "number"]), Reply::bulk("1"));
@@ -241,8 +249,8 @@ fn files_with_numbers_that_no_server_reaches_are_named() {
         std::fs::copy(&log, dir.path().join(name)).unwrap();
     }
     let started = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path()).unwrap_err();
-    let repaired = tamis_server::repair_data(dir.path()).unwrap_err().to_string();
+    let checked = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err();
+    let repaired = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap_err().to_string();
     assert!(matches!(checked, tamis_server::DurabilityError::Io { .. }), "{checked:?}");
     for refused in [started, checked.to_string(), repaired] {
         assert!(high.iter().all(|name| refused.contains(name)), "{refused}");
@@ -254,12 +262,12 @@ fn files_with_numbers_that_no_server_reaches_are_named() {
     for name in high {
         std::fs::remove_file(dir.path().join(name)).unwrap();
     }
-    assert_eq!(tamis_server::check_data(dir.path()).unwrap().keys, keys);
+    assert_eq!(tamis_server::check_data(dir.path(), HashKey::Random).unwrap().keys, keys);
     // A file with the highest valid number leaves no number for the new files of a repair.
     let last = "snapshot-2147483647.tamis";
     std::fs::write(dir.path().join(last), "damaged").unwrap();
-    assert!(tamis_server::check_data(dir.path()).is_err());
-    let refused = tamis_server::repair_data(dir.path()).unwrap_err().to_string();
+    assert!(tamis_server::check_data(dir.path(), HashKey::Random).is_err());
+    let refused = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap_err().to_string();
     assert!(refused.contains("2147483647") && !refused.contains("--repair"), "{refused}");
     assert!(!dir.path().join("damaged-1").exists());
 }
