@@ -32,6 +32,20 @@ impl<'a> Walk<'a> {
                 opcode::RESIZE_DATABASE => {
                     self.skip("sizes of a database", |from| skip_lengths(from, 2))?;
                 }
+                opcode::IMPORT_OR_METADATA => match self.flavor {
+                    Flavor::Valkey => self.skip("import of slots", |from| {
+                        from.skip_bytes()?;
+                        let ranges = from.length()?;
+                        (0..ranges).try_for_each(|_| skip_lengths(from, 2))
+                    })?,
+                    Flavor::Redis => self.skip("modules' data of a key", |from| {
+                        let modules = from.length()?;
+                        (0..modules).try_for_each(|_| {
+                            from.take(4)?;
+                            from.skip_values()
+                        })
+                    })?,
+                },
                 opcode::SLOT_INFO => self.skip("sizes of a slot", |from| skip_lengths(from, 3))?,
                 opcode::AUX => self.skip("auxiliary field", |from| skip_strings(from, 2))?,
                 opcode::FUNCTION => self.skip("function", RdbReader::skip_bytes)?,

@@ -71,6 +71,23 @@ fn a_newer_version_is_named_if_a_type_is_unknown() {
     }
 }
 
+#[test]
+fn imports_of_slots_and_data_of_modules_before_a_key_are_skipped() {
+    let end = [b"\0\x03key\x01x\xff".as_slice(), &[0; 8]].concat();
+    // A name, and two ranges of slots.
+    let import = b"\xf3\x04name\x02\x00\x05\x0a\x50\x00".as_slice();
+    // One module: its class, a number, a string and the end of its values.
+    let metadata = b"\xf3\x01clas\x02\x07\x05\x02ab\x00".as_slice();
+    for (start, skipped) in [("VALKEY080", import), ("REDIS0013", metadata)] {
+        let bytes = [start.as_bytes(), skipped, &end].concat();
+        assert_eq!(keys(&bytes).len(), 1, "{start}");
+        for cut in 1..skipped.len() {
+            let bytes = [start.as_bytes(), &skipped[..cut], b"\xff", &[0; 8]].concat();
+            assert!(Rdb::new(&bytes).unwrap().entries().any(|entry| entry.is_err()), "{cut}");
+        }
+    }
+}
+
 /// The snapshot without a checksum, as a server with `rdbchecksum no` writes it.
 fn unchecked(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = bytes.len() - 8;
