@@ -1,5 +1,7 @@
 //! The filter under a generation: that of a file, or a copy from a server. It is never changed.
 
+use std::sync::OnceLock;
+
 use tamis::AnyFilter;
 
 /// A filter whose ids a generation has from the start.
@@ -8,6 +10,8 @@ pub(crate) struct Base {
     pub(crate) filter: BaseFilter,
     /// The estimated number of ids.
     pub(crate) items: u64,
+    /// The estimated rate, once it was asked for.
+    rate_now: OnceLock<f64>,
 }
 
 #[derive(Debug)]
@@ -42,12 +46,17 @@ impl Base {
         Self {
             items: filter.estimate_items().round() as u64,
             filter: BaseFilter::Tamis(Box::new(filter)),
+            rate_now: OnceLock::new(),
         }
     }
 
     #[cfg(feature = "redis")]
     pub(crate) fn foreign(filter: Box<dyn ForeignFilter>) -> Self {
-        Self { items: filter.items(), filter: BaseFilter::Foreign(filter) }
+        Self {
+            items: filter.items(),
+            filter: BaseFilter::Foreign(filter),
+            rate_now: OnceLock::new(),
+        }
     }
 
     pub(crate) fn contains(&self, id: &[u8]) -> bool {
@@ -74,11 +83,12 @@ impl Base {
         }
     }
 
+    /// Estimates the false positive rate. The first call may read all bits.
     pub(crate) fn estimate_rate(&self) -> f64 {
-        match &self.filter {
+        *self.rate_now.get_or_init(|| match &self.filter {
             BaseFilter::Tamis(filter) => filter.estimate_rate(),
             #[cfg(feature = "redis")]
             BaseFilter::Foreign(filter) => filter.estimate_rate(),
-        }
+        })
     }
 }

@@ -276,10 +276,11 @@ impl Generation {
         self.base.as_ref().map_or(0.0, Base::rate) + self.rate
     }
 
-    /// Estimates the present false positive rate from the bits. Reads all bits.
+    /// Estimates the present false positive rate from the bits. Reads the bits again only after the
+    /// number of ids has grown by a hundredth.
     #[must_use]
     pub fn estimate_rate(&self) -> f64 {
-        let parts: f64 = self.parts.load().iter().map(|part| part.filter.estimate_rate()).sum();
+        let parts: f64 = self.parts.load().iter().map(|part| part.estimate_rate()).sum();
         self.base.as_ref().map_or(0.0, Base::estimate_rate) + parts
     }
 }
