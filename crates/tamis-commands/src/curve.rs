@@ -1,7 +1,7 @@
 //! The expected rate of a filter as it fills.
 
 use tamis::{AnyFilter, Plan};
-use tamis_formats::redisbloom_rate;
+use tamis_formats::{redisbloom_rate, redisbloom_rates};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo, RedisLayer};
 
 use crate::filter_info::expected_fill;
@@ -41,8 +41,8 @@ impl Value {
                 points
             }
             Value::RedisBloom(filter) => {
-                let full: Vec<f64> =
-                    filter.layers().map(|it| layer_rate(filter, it, it.capacity)).collect();
+                let fill = |it: &RedisLayer| expected_fill(it.capacity, it.probes, it.bits);
+                let full = redisbloom_rates(filter, &filter.layers().map(fill).collect::<Vec<_>>());
                 curve(filter.capacity(), points, |items| redis_bloom_rate(filter, &full, items))
             }
             Value::RedisCuckoo(filter) => {

@@ -17,9 +17,9 @@ use crate::hash::leveldb::{hash, step};
 use crate::hash::murmur3::Tail;
 use crate::item_collector::ItemCollector;
 use crate::parameter::Parameter;
-use crate::rates::EstimatedRate;
 use crate::rates::measure::measure;
-use crate::rates::progression::{Progression, Sums};
+use crate::rates::progression::{Filled, Progression, Sums, rates_of};
+use crate::rates::{EstimatedRate, chance};
 use crate::stored_filter::StoredFilter;
 use tamis::{Answers, Modulus};
 
@@ -233,7 +233,7 @@ impl StoredFilter for FilterBlock {
     }
 
     fn info(&self) -> FilterInfo {
-        let (mut bits, mut ones, mut items, mut rates) = (0, 0, 0.0, Vec::new());
+        let (mut bits, mut ones, mut items, mut filled) = (0, 0, 0.0, Vec::new());
         let (mut empty, mut reserved) = (0, 0);
         let mut probes = Vec::new();
         for bytes in self.iter() {
@@ -252,11 +252,13 @@ impl StoredFilter for FilterBlock {
             let fill = set as f64 / m;
             let of_filter = -(-fill).ln_1p() * m / k_real;
             items += of_filter;
-            rates.push(computed_rate(data.len() as u64 * 8, k, fill, of_filter));
+            filled.extend(filled_of(data.len() as u64 * 8, k, fill, of_filter));
             probes.push(k);
         }
         probes.dedup();
-        let EstimatedRate { rate, std_error } = self.estimate_rate(&rates, reserved > 0);
+        let (computed, sampling_error) = computed_rates(&filled);
+        let EstimatedRate { rate, std_error } = self.estimate_rate(&computed, reserved > 0);
+        let std_error = std_error.hypot(sampling_error);
         let mut warnings = Vec::new();
         if reserved > 0 {
             warnings.push(format!(
@@ -285,15 +287,22 @@ impl StoredFilter for FilterBlock {
     }
 }
 
-/// Computes the rate of one filter of `bits` bits and `items` items.
-fn computed_rate(bits: u64, probes: u8, fill: f64, items: f64) -> EstimatedRate {
-    let probes = u32::from(probes);
-    let independent = EstimatedRate::independent(fill, bits, probes);
-    let Some(modulus) = Modulus::new(bits) else { return independent };
-    let rule = Progression { bits: modulus, probes, sums: Sums::Wrapped(32) };
-    // One hash of 32 bits gives all probes.
-    let rate = rule.rate(fill, items) + items / 2_f64.powi(32);
-    EstimatedRate { rate: rate.min(1.0), ..independent }
+/// Computes the rates of filters, and the standard deviation of their sum, divided by the sum.
+fn computed_rates(filters: &[Filled]) -> (Vec<EstimatedRate>, f64) {
+    let (rates, error) = rates_of(filters, |_, filter| filter.rate());
+    let of_filter = |(Filled { rule, fill, items }, rate): (&Filled, f64)| EstimatedRate {
+        // One hash of 32 bits gives all probes.
+        rate: (rate + items / 2_f64.powi(32)).min(1.0),
+        std_error: chance(*fill, rule.bits.bits(), rule.probes),
+    };
+    (filters.iter().zip(rates).map(of_filter).collect(), error)
+}
+
+/// Returns one filter of `bits` bits and `items` items.
+fn filled_of(bits: u64, probes: u8, fill: f64, items: f64) -> Option<Filled> {
+    let bits = Modulus::new(bits)?;
+    let rule = Progression { bits, probes: probes.into(), sums: Sums::Wrapped(32) };
+    Some(Filled { rule, fill, items })
 }
 
 /// Splits a filter into its bits and its number of probes. Returns `None` if the filter is empty.

@@ -131,7 +131,7 @@ pub use rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 pub use reader::ByteReader;
 pub use redis_bitmaps::RedisBitmaps;
 pub use redis_payload::{PayloadError, RedisValue};
-pub use redisbloom::{is_load_command, redisbloom_rate, server_image};
+pub use redisbloom::{is_load_command, redisbloom_rate, redisbloom_rates, server_image};
 pub use rule::Rule;
 pub use stored_filter::StoredFilter;
 pub use tamis_file::TamisFile;

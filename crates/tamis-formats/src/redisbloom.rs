@@ -23,7 +23,7 @@ mod cuckoo;
 mod insert;
 mod payload;
 
-pub use bloom::redisbloom_rate;
+pub use bloom::{redisbloom_rate, redisbloom_rates};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -171,7 +171,8 @@ impl Args {
         let Some(excess) = excess.filter(|_| !self.force) else { return Ok(()) };
         Err(Failure::new(format!(
             "{}: {excess}; no {} filter that was tried for these items has a rate below {}; nothing \
-             was written: give that rate with --to-rate, or accept it with --force",
+             was written: give that rate with --to-rate, plan it for more items with --to-items, or \
+             accept it with --force",
             filter.name,
             filter.format.name,
             Rate(least)

@@ -5,7 +5,7 @@
 //! reports often: they compute fill and rate from the item counts. The planned rate also differs.
 //! A file reports the sum over its present layers; a key reports the limit for any number of them.
 
-use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rate};
+use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rates};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::settings::Settings;
@@ -14,12 +14,10 @@ use crate::utilization::{SAMPLE_BYTES, accepted_by_redis_cuckoo};
 pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterInfo {
     let (first, last) = (filter.layers().next(), filter.layers().next_back());
     let (first, last) = first.zip(last).expect("a filter has a layer");
-    let mut all_no = 1.0;
     let (mut ones, mut bits) = (0.0, 0.0);
     let mut layers = Vec::with_capacity(filter.layers().len());
     for layer in filter.layers() {
         let fill = expected_fill(layer.items, layer.probes, layer.bits);
-        all_no *= 1.0 - redisbloom_rate(filter, layer, fill);
         ones += fill * layer.bits as f64;
         bits += layer.bits as f64;
         layers.push(LayerInfo { items: layer.items, capacity: Some(layer.capacity), fill });
@@ -27,7 +25,9 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterInfo {
     let is_endless = filter.is_scaling();
     // The first layer of a scaling filter has half the total rate, the next one a quarter.
     let rate_planned = if is_endless { first.rate * 2.0 } else { first.rate };
-    let rate_now = 1.0 - all_no;
+    let fills: Vec<f64> = layers.iter().map(|layer| layer.fill).collect();
+    let rates = redisbloom_rates(filter, &fills);
+    let rate_now = 1.0 - rates.iter().map(|rate| 1.0 - rate).product::<f64>();
     FilterInfo {
         layout: format!("RedisBloom's, {} layers, {bits} bits", filter.layers().len()),
         items: filter.len() as f64,

@@ -63,6 +63,77 @@ const MAX_PROBES: u32 = 48;
 /// The samples of starts and steps for each of the two effects.
 const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 32 };
 
+/// The excess of a rate takes up to some milliseconds. It is computed for at most this number of the
+/// filters of one file.
+pub(crate) const MOST_COMPUTED: usize = 64;
+
+/// A filter whose rate is computed.
+pub(crate) struct Filled {
+    pub(crate) rule: Progression,
+    /// The share of the bits that is set.
+    pub(crate) fill: f64,
+    /// The number of items.
+    pub(crate) items: f64,
+}
+
+impl Filled {
+    /// Computes the rate.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rule.rate(self.fill, self.items)
+    }
+
+    /// Tests whether the rate differs from the rate of independent probes, or is measured.
+    fn is_costly(&self) -> bool {
+        self.rule.bits.bits() <= MEASURED_BITS || self.rule.has_excess(self.fill, self.items)
+    }
+}
+
+/// Computes the rates of the filters of one file in bounded time. Returns the rates, and the standard
+/// deviation of their sum, divided by the sum.
+///
+/// `rate_of` computes or measures the rate of the filter with an index. Of more than
+/// [`MOST_COMPUTED`] filters, it does so for those with the highest rates, and for evenly spaced ones
+/// of the others. The rest has the same excess over the rate of independent probes as its neighbour,
+/// in proportion to the number of bits.
+pub(crate) fn rates_of(
+    filters: &[Filled],
+    mut rate_of: impl FnMut(usize, &Filled) -> f64,
+) -> (Vec<f64>, f64) {
+    const HIGHEST: usize = MOST_COMPUTED * 3 / 4;
+    let mut rates: Vec<f64> =
+        filters.iter().map(|it| it.fill.powf(it.rule.probes.into())).collect();
+    let mut costly: Vec<usize> = (0..filters.len()).filter(|&i| filters[i].is_costly()).collect();
+    costly.sort_by(|&one, &other| rates[other].total_cmp(&rates[one]));
+    let step = match costly.len() {
+        ..=MOST_COMPUTED => 1,
+        many => (many - HIGHEST).div_ceil(MOST_COMPUTED - HIGHEST),
+    };
+    let (mut scaled, mut samples, mut sum_of_parts) = (0.0, Vec::new(), 0.0);
+    for (place, &i) in costly.iter().enumerate() {
+        let m = filters[i].rule.bits.bits() as f64;
+        let behind = place.checked_sub(HIGHEST);
+        if behind.is_none_or(|behind| behind.is_multiple_of(step)) {
+            let rate = rate_of(i, &filters[i]);
+            scaled = (rate - rates[i]) * m;
+            rates[i] = rate;
+        } else {
+            rates[i] = (rates[i] + scaled / m).clamp(0.0, 1.0);
+        }
+        if behind.is_some() && step > 1 {
+            sum_of_parts += 1.0 / m;
+            samples.push(scaled);
+        }
+    }
+    let (n, sum) = (samples.len() as f64, rates.iter().sum::<f64>());
+    if samples.is_empty() || sum == 0.0 {
+        return (rates, 0.0);
+    }
+    let mean = samples.iter().sum::<f64>() / n;
+    let variance = samples.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n;
+    // Not divided by the number of samples: a few sizes have a far higher excess than the others.
+    (rates, variance.sqrt() * sum_of_parts / sum)
+}
+
 /// A position of an item relative to its first hash. The flag is true if the sum is negative: the
 /// position is then counted from the other end.
 type Offset = (bool, u64);
@@ -90,16 +161,21 @@ impl Progression {
     /// Computes by how much the rate exceeds the rate of independent probes. Returns 0 if the difference
     /// is below five per mille.
     pub(crate) fn excess(&self, fill: f64, items: f64) -> f64 {
+        match self.has_excess(fill, items) {
+            true => self.repeated(fill) + self.aligned(fill, items),
+            false => 0.0,
+        }
+    }
+
+    /// Tests whether the rate may differ from the rate of independent probes by five per mille.
+    fn has_excess(&self, fill: f64, items: f64) -> bool {
         if !(fill > 0.0 && fill < 1.0) || self.probes < 2 {
-            return 0.0;
+            return false;
         }
         let m = self.bits.bits() as f64;
         // An upper bound of both effects.
         let most = fill / (1.0 - fill).powi(2) + 12.0 * items / m / (1.0 - fill);
-        if most / m < 0.005 * fill.powf(self.probes.into()) {
-            return 0.0;
-        }
-        self.repeated(fill) + self.aligned(fill, items)
+        most / m >= 0.005 * fill.powf(self.probes.into())
     }
 
     /// Returns by how much repeated probes raise the rate.
@@ -125,7 +201,10 @@ impl Progression {
                 }
             }
         }
-        sum / f64::from(SAMPLES) / m as f64
+        // If the positions move at each wrap, more probes repeat only if the step is nearer to a
+        // fraction of the range.
+        let nearer = if wrap == 0 { 1.0 } else { f64::from(k) / f64::from(self.probes) };
+        sum / f64::from(SAMPLES) / m as f64 * nearer
     }
 
     /// Returns by how much items with the same step, or with the opposite one, raise the rate.
@@ -242,5 +321,53 @@ impl Progression {
             Sums::Flipped(width) | Sums::Absolute(width) => width - 1,
         };
         Some(width).filter(|&width| width <= 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A half full filter of this number of words.
+    fn half_full(words: u64) -> Filled {
+        let bits = Modulus::new(words * 64).unwrap();
+        let rule = Progression { bits, probes: 7, sums: Sums::Wrapped(64) };
+        Filled { rule, fill: 0.5, items: words as f64 * 64.0 * 0.1 }
+    }
+
+    #[test]
+    fn very_many_probes_seldom_repeat() {
+        for (words, probes) in [(41, 100), (101, 200)] {
+            let bits = Modulus::new(words * 64).unwrap();
+            let rule = Progression { bits, probes, sums: Sums::Wrapped(64) };
+            let mut random = crate::rates::measure::SplitMix::new(7);
+            let bits: Vec<u64> = (0..words).map(|_| random.next()).collect();
+            let tested = 20_000_000;
+            let found = (0..tested).filter(|_| rule.test(&bits, random.next(), random.next()).0);
+            let measured = found.count() as f64 / f64::from(tested);
+            let ratio = rule.rate(0.5, 1e-9) / measured;
+            assert!((0.8..1.6).contains(&ratio), "{words} {probes}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn the_rates_of_few_filters_are_computed() {
+        let few: Vec<Filled> = (1..=MOST_COMPUTED as u64).map(|i| half_full(10 * i)).collect();
+        let (rates, error) = rates_of(&few, |_, filter| filter.rate());
+        assert_eq!(rates, few.iter().map(Filled::rate).collect::<Vec<_>>());
+        assert_eq!(error, 0.0);
+        assert_eq!(rates_of(&[], |_, _| panic!()), (vec![], 0.0));
+    }
+
+    #[test]
+    fn the_rates_of_many_filters_are_estimated_with_their_error() {
+        let mut random = crate::rates::measure::SplitMix::new(1);
+        let many: Vec<Filled> = (0..5_000).map(|_| half_full(8 + random.next() % 24)).collect();
+        let (rates, error) = rates_of(&many, |_, filter| filter.rate());
+        let of_sizes: f64 = (8..32).map(|words| half_full(words).rate()).sum();
+        let (sum, expected) = (rates.iter().sum::<f64>(), of_sizes * 5_000.0 / 24.0);
+        assert!(error > 0.0 && error < 1.0, "{error}");
+        let difference = (sum / expected - 1.0).abs();
+        assert!(difference < 3.0 * error + 0.01, "{sum} {expected} {error}");
     }
 }

@@ -6,8 +6,8 @@ use tamis_redisbloom::{RedisBloom, RedisLayer};
 use crate::bit_words::words_of;
 use crate::change_error::ChangeError;
 use crate::filter_info::{FilterInfo, ItemCount};
-use crate::rates::EstimatedRate;
-use crate::rates::progression::{MEASURED_BITS, Progression, Sums};
+use crate::rates::progression::{Filled, MEASURED_BITS, Progression, Sums, rates_of};
+use crate::rates::{EstimatedRate, chance};
 use crate::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
 use crate::stored_filter::StoredFilter;
 
@@ -25,7 +25,8 @@ impl StoredFilter for RedisBloom {
     }
 
     fn info(&self) -> FilterInfo {
-        let (mut bits, mut ones, mut planned, mut rates) = (0, 0, 0.0, Vec::new());
+        let (mut bits, mut ones, mut planned) = (0, 0, 0.0);
+        let (mut fills, mut first_words) = (Vec::new(), Vec::new());
         let (mut more, mut position) = (Vec::new(), 1);
         for layer in self.layers() {
             let (mut left, mut ones_of_layer, mut words) = (layer.bytes, 0, Vec::new());
@@ -37,8 +38,8 @@ impl StoredFilter for RedisBloom {
             }
             let used = used_bits(layer);
             let fill = (ones_of_layer as f64 / used as f64).min(1.0);
-            let rule = progression(self, used, layer.probes);
-            rates.extend(rule.map(|rule| rule.estimate_rate(&words, fill)));
+            fills.push(fill);
+            first_words.push(words);
             (bits, ones, planned) = (bits + used, ones + ones_of_layer, planned + layer.rate);
             let (items, capacity, probes, rate) =
                 (layer.items, layer.capacity, layer.probes, layer.rate);
@@ -51,7 +52,18 @@ impl StoredFilter for RedisBloom {
         }
         let newest = *self.layers().next_back().expect("a filter has a layer");
         more.push(("expansion", self.expansion().map_or("none".into(), |times| times.to_string())));
-        let EstimatedRate { rate, std_error } = EstimatedRate::of_any(&rates);
+        let layers = filled(self, &fills);
+        let mut std_errors: Vec<f64> =
+            layers.iter().map(|it| chance(it.fill, it.rule.bits.bits(), it.rule.probes)).collect();
+        let (computed, sampling_error) = rates_of(&layers, |i, layer| {
+            let estimate = layer.rule.estimate_rate(&first_words[i], layer.fill);
+            std_errors[i] = estimate.std_error;
+            estimate.rate
+        });
+        let rates = computed.into_iter().zip(std_errors);
+        let rates = rates.map(|(rate, std_error)| EstimatedRate { rate, std_error });
+        let EstimatedRate { rate, std_error } = EstimatedRate::of_any(&rates.collect::<Vec<_>>());
+        let std_error = std_error.hypot(sampling_error);
         let mut warnings = Vec::new();
         if newest.items > newest.capacity {
             let (items, capacity) = (newest.items, newest.capacity);
@@ -116,8 +128,43 @@ impl StoredFilter for RedisBloom {
 #[must_use]
 pub fn redisbloom_rate(filter: &RedisBloom, layer: &RedisLayer, fill: f64) -> f64 {
     let used = used_bits(layer);
-    let items = -(-fill).ln_1p() * used as f64 / f64::from(layer.probes);
+    let items = items_at(fill, used, layer.probes);
     progression(filter, used, layer.probes).map_or(1.0, |rule| rule.rate(fill, items))
+}
+
+/// Computes the rates of all layers of a RedisBloom filter. `fills` are the shares of their bits that
+/// are set. Of a filter with more than 64 layers, the rates are estimated from some layers. Takes up
+/// to some hundred milliseconds.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::{redisbloom_rate, redisbloom_rates};
+/// use tamis_redisbloom::{RedisBloom, RedisBloomOptions};
+///
+/// let filter = RedisBloom::new(&RedisBloomOptions::default())?;
+/// let layer = filter.layers().next().unwrap();
+/// assert_eq!(redisbloom_rates(&filter, &[0.3]), [redisbloom_rate(&filter, layer, 0.3)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn redisbloom_rates(filter: &RedisBloom, fills: &[f64]) -> Vec<f64> {
+    rates_of(&filled(filter, fills), |_, layer| layer.rate()).0
+}
+
+fn filled(filter: &RedisBloom, fills: &[f64]) -> Vec<Filled> {
+    let of_layer = |(layer, &fill): (&RedisLayer, &f64)| {
+        let used = used_bits(layer);
+        // A layer has at least one bit.
+        let rule = progression(filter, used.max(1), layer.probes)?;
+        Some(Filled { rule, fill, items: items_at(fill, used, layer.probes) })
+    };
+    filter.layers().zip(fills).filter_map(of_layer).collect()
+}
+
+/// Returns the number of items that set this share of the bits.
+fn items_at(fill: f64, bits: u64, probes: u32) -> f64 {
+    -(-fill).ln_1p() * bits as f64 / f64::from(probes)
 }
 
 /// Returns the number of bits in use. Very old filters round it to a power of two.

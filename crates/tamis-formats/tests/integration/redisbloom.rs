@@ -247,3 +247,21 @@ fn a_filter_grows_to_64_times_its_size_and_no_further() {
     let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
     assert!(error.contains("next part would take"), "{error}");
 }
+
+#[test]
+fn a_filter_with_very_many_layers_states_its_rate() {
+    // `EXPANSION 1` adds equal layers. The probes of many of them repeat, because they are small.
+    let options = RedisBloomOptions { capacity: 16, rate: 0.05, expansion: 1, is_scaling: true };
+    let mut filter = RedisBloom::new(&options).unwrap();
+    for item in 0..9_000_u32 {
+        filter.insert(&item).unwrap();
+    }
+    assert!(filter.layers().len() > 500);
+    let absent: Vec<u32> = (10_000..40_000).collect();
+    let mut answers = Answers::new();
+    filter.contains_each(&absent, &mut answers);
+    let measured = answers.count_ones() as f64 / absent.len() as f64;
+    let info = Contents::new(filter).info();
+    let (ratio, error) = (info.rate_now / measured, info.rate_std_error);
+    assert!(error < 1.0 && (ratio - 1.0).abs() < 3.0 * error, "{ratio} {error} {measured}");
+}
