@@ -27,7 +27,7 @@ use crate::roaring::encoding::{ContainerPlan, each_container, header};
 pub(crate) const FORMAT: Format = Format {
     name: "roaring",
     extensions: &["roaring", "roaring64"],
-    summary: "a Roaring bitmap of 32 or 64 bits, in the portable format",
+    summary: "a Roaring bitmap of 32 or 64 bits, in the portable format or Java's legacy one",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
@@ -39,7 +39,8 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// The values of [`DecodeOptions::version`].
-const VERSIONS: &str = "32 or 64, the bits of a value";
+const VERSIONS: &str =
+    "32 or 64, the bits of a value, or java, the legacy form of Roaring64NavigableMap";
 
 /// An exact set of integers, and how to write it.
 ///
@@ -57,12 +58,26 @@ const VERSIONS: &str = "32 or 64, the bits of a value";
 pub struct Roaring {
     /// The values.
     pub set: CompressedSet,
-    /// Whether to write 64-bit values even if all values fit into 32 bits.
-    pub is_64: bool,
+    /// How to write the values.
+    pub form: RoaringForm,
     /// Whether to write runs if they are smaller, as `runOptimize` does.
     pub has_runs: bool,
     /// Whether a change made a bitmap of 64 bits from one of 32 bits.
     pub is_widened: bool,
+}
+
+/// How the values of a Roaring bitmap are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoaringForm {
+    /// In the portable format, with 32 bits if all values fit, else with 64.
+    Bits32,
+    /// In the portable format with 64 bits.
+    Bits64,
+    /// In the legacy form of Java's `Roaring64NavigableMap`, with 64 bits.
+    Java {
+        /// Whether the Java program takes values from 2⁶³ on as negative numbers. They come first.
+        is_signed: bool,
+    },
 }
 
 /// The note about [`Roaring::is_widened`].
@@ -79,7 +94,7 @@ impl Roaring {
     /// Creates a bitmap that is written as small as possible.
     #[must_use]
     pub fn new(set: CompressedSet) -> Self {
-        Self { set, is_64: false, has_runs: true, is_widened: false }
+        Self { set, form: RoaringForm::Bits32, has_runs: true, is_widened: false }
     }
 
     /// Returns the length of the bitmap in a file.
@@ -97,15 +112,22 @@ impl Roaring {
             let containers: u64 = map.iter().map(|plan| u64::from(plan.len_bytes())).sum();
             len += header(map).len() as u64 + containers;
         }
-        match self.is_wide() {
-            true => 8 + 4 * count + len,
-            false if plans.is_empty() => header(&[]).len() as u64,
-            false => len,
+        match self.written_form() {
+            RoaringForm::Bits64 => 8 + 4 * count + len,
+            RoaringForm::Java { .. } => 5 + 4 * count + len,
+            RoaringForm::Bits32 if plans.is_empty() => header(&[]).len() as u64,
+            RoaringForm::Bits32 => len,
         }
     }
 
     fn is_wide(&self) -> bool {
-        self.is_64 || self.set.max().is_some_and(|max| max > u32::MAX.into())
+        self.written_form() != RoaringForm::Bits32
+    }
+
+    /// Returns the form in which the values are written.
+    fn written_form(&self) -> RoaringForm {
+        let is_large = self.set.max().is_some_and(|max| max > u32::MAX.into());
+        if is_large && self.form == RoaringForm::Bits32 { RoaringForm::Bits64 } else { self.form }
     }
 }
 
@@ -127,7 +149,9 @@ impl StoredFilter for Roaring {
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         self.is_widened |= !self.is_wide() && other.is_wide();
         self.set.or(&other.set);
-        self.is_64 |= other.is_64;
+        if self.form == RoaringForm::Bits32 && other.form != RoaringForm::Bits32 {
+            self.form = RoaringForm::Bits64;
+        }
         self.has_runs |= other.has_runs;
         Ok(true)
     }
@@ -135,7 +159,11 @@ impl StoredFilter for Roaring {
     fn info(&self) -> FilterInfo {
         let width = if self.is_wide() { 64 } else { 32 };
         let mut more = min_and_max(self.set.min(), self.set.max());
-        more.push(("width", format!("{width} bits")));
+        let form = match self.form {
+            RoaringForm::Java { .. } => ", in Java's legacy form",
+            _ => "",
+        };
+        more.push(("width", format!("{width} bits{form}")));
         FilterInfo {
             layout: "exact set of integers, a Roaring bitmap".into(),
             bits: self.len_bytes() * 8,
@@ -162,7 +190,7 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     let (mut values, mut new) = (Vec::new(), Answers::new());
     // A first pass checks the whole file before any value is inserted. So a file that is damaged at
     // its end builds nothing.
-    let (is_64, has_runs) = walk(bytes, &mut |_, _| {})?;
+    let (form, has_runs) = walk(bytes, &mut |_, _| {})?;
     walk(bytes, &mut |base, container| {
         values.clear();
         match container {
@@ -190,14 +218,15 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
         }
         set.insert_each(&values, &mut new);
     })?;
-    Ok(Roaring { is_64, has_runs, ..Roaring::new(set) })
+    Ok(Roaring { form, has_runs, ..Roaring::new(set) })
 }
 
 /// Each bitmap of 32 bits begins with a cookie. A bitmap of 64 bits has one for each range of 2³²
 /// values, so only the empty one, eight zeros, has none.
 fn sniff(bytes: &[u8]) -> Sniff {
     match walk(bytes, &mut |_, _| {}) {
-        Ok(_) => Sniff::yes(bytes != [0; 8]),
+        // The empty bitmap of Java is five bytes: a flag and four zeros.
+        Ok(_) => Sniff::yes(bytes != [0; 8] && bytes.len() > 5),
         Err(_) => Sniff::No,
     }
 }
@@ -205,16 +234,17 @@ fn sniff(bytes: &[u8]) -> Sniff {
 /// Reads a bitmap and checks that it has the width in the options.
 fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, DecodeError> {
     let error = |kind| DecodeError::new("width", 0, kind);
-    let is_64 = match options.version.as_deref() {
-        None => return decode(bytes),
-        Some("32") => false,
-        Some("64") => true,
-        Some(_) => return Err(error(DecodeErrorKind::WrongOption { expected: VERSIONS })),
-    };
+    let wanted = options.version.as_deref();
+    if !matches!(wanted, None | Some("32" | "64" | "java")) {
+        return Err(error(DecodeErrorKind::WrongOption { expected: VERSIONS }));
+    }
     let bitmap = decode(bytes)?;
-    if bitmap.is_64 != is_64 {
-        let expected =
-            if bitmap.is_64 { "64 bits, as in the file" } else { "32 bits, as in the file" };
+    let (found, expected) = match bitmap.form {
+        RoaringForm::Bits32 => ("32", "32 bits, as in the file"),
+        RoaringForm::Bits64 => ("64", "64 bits, as in the file"),
+        RoaringForm::Java { .. } => ("java", "java, as in the file"),
+    };
+    if wanted.is_some_and(|wanted| wanted != found) {
         return Err(error(DecodeErrorKind::WrongOption { expected }));
     }
     Ok(bitmap)
@@ -239,12 +269,14 @@ fn encode(
         plans.push(ContainerPlan::of(key, lows, roaring.has_runs));
         Ok(())
     })?;
-    let maps: Vec<&[ContainerPlan]> = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
-    let mut heads = maps.iter();
-    let is_wide = match options.version.as_deref() {
-        None => roaring.is_wide(),
-        Some("64") => true,
-        Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => false,
+    let form = match options.version.as_deref() {
+        None => roaring.written_form(),
+        Some("64") => RoaringForm::Bits64,
+        Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => {
+            RoaringForm::Bits32
+        }
+        Some("java") if matches!(roaring.form, RoaringForm::Java { .. }) => roaring.form,
+        Some("java") => RoaringForm::Java { is_signed: false },
         Some("32") => {
             return Err(EncodeError::refused(
                 "a Roaring bitmap of 32 bits stores values up to at most 4,294,967,295: write one \
@@ -257,17 +289,36 @@ fn encode(
             )));
         }
     };
-    if is_wide {
-        out.write_all(&(maps.len() as u64).to_le_bytes())?;
-    } else if maps.is_empty() {
-        out.write_all(&header(&[]))?;
+    // A signed form begins with the values from 2⁶³ on.
+    let is_negative = |key: u64| key >> 47 == 1;
+    let passes: &[bool] = match form {
+        RoaringForm::Java { is_signed: true } => {
+            let first = plans.partition_point(|plan| !is_negative(plan.key));
+            plans.rotate_left(first);
+            &[true, false]
+        }
+        _ => &[],
+    };
+    let maps: Vec<&[ContainerPlan]> = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16).collect();
+    let mut heads = maps.iter();
+    match form {
+        RoaringForm::Bits64 => out.write_all(&(maps.len() as u64).to_le_bytes())?,
+        RoaringForm::Java { is_signed } => {
+            out.write_all(&[u8::from(is_signed)])?;
+            out.write_all(&(maps.len() as u32).to_be_bytes())?;
+        }
+        RoaringForm::Bits32 if maps.is_empty() => out.write_all(&header(&[]))?,
+        RoaringForm::Bits32 => {}
     }
     let (mut bytes, mut next, mut left) = (Vec::new(), plans.iter(), 0);
-    each_container(&roaring.set, |key, lows| {
+    let mut write = |key: u64, lows: &[u16]| {
         if left == 0 {
             let map = heads.next().expect("the first pass saw the same values");
-            if is_wide {
-                out.write_all(&((key >> 16) as u32).to_le_bytes())?;
+            let high = (key >> 16) as u32;
+            match form {
+                RoaringForm::Bits32 => {}
+                RoaringForm::Bits64 => out.write_all(&high.to_le_bytes())?,
+                RoaringForm::Java { .. } => out.write_all(&high.to_be_bytes())?,
             }
             out.write_all(&header(map))?;
             left = map.len();
@@ -276,6 +327,14 @@ fn encode(
         bytes.clear();
         next.next().expect("the first pass saw the same values").write(lows, &mut bytes);
         out.write_all(&bytes)
-    })?;
+    };
+    if passes.is_empty() {
+        each_container(&roaring.set, &mut write)?;
+    }
+    for &pass in passes {
+        each_container(&roaring.set, |key, lows| {
+            if is_negative(key) == pass { write(key, lows) } else { Ok(()) }
+        })?;
+    }
     Ok(())
 }

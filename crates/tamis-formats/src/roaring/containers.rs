@@ -2,6 +2,7 @@
 
 use crate::decode_error::DecodeError;
 use crate::reader::ByteReader;
+use crate::roaring::RoaringForm;
 
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
@@ -28,20 +29,46 @@ pub(super) fn ends(&[a, b, c, d]: &[u8; 4]) -> (u16, u16) {
     (first, first.checked_add(u16::from_le_bytes([c, d])).unwrap_or(0))
 }
 
-/// Visits all containers in order, each with the first value of its range. Returns `(is_64,
-/// has_runs)`.
+/// Returns the form of a file by its first bytes.
+fn form_of(bytes: &[u8]) -> RoaringForm {
+    let is_cookie = |at: usize| {
+        let cookie = bytes.get(at..).and_then(<[u8]>::first_chunk);
+        let cookie = cookie.map_or(0, |&cookie| u32::from_le_bytes(cookie));
+        cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS
+    };
+    // The first cookie is behind a flag, a number and a high half, or behind a longer number.
+    let is_java = is_cookie(9) && !is_cookie(12) || bytes.get(1..) == Some(&[0; 4]);
+    match bytes.first() {
+        _ if is_cookie(0) => RoaringForm::Bits32,
+        Some(&flag @ 0..=1) if is_java => RoaringForm::Java { is_signed: flag == 1 },
+        _ => RoaringForm::Bits64,
+    }
+}
+
+/// Visits all containers, each with the first value of its range. They are in order, except in a Java
+/// form with signed values. Returns the form, and whether there can be runs.
 pub(super) fn walk<'a>(
     bytes: &'a [u8],
     visit: &mut dyn FnMut(u64, Container<'a>),
-) -> Result<(bool, bool), DecodeError> {
-    let cookie = bytes.first_chunk().map_or(0, |&cookie| u32::from_le_bytes(cookie));
-    let is_32 = cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS;
+) -> Result<(RoaringForm, bool), DecodeError> {
     let mut reader = ByteReader::new(bytes);
-    if is_32 {
-        let has_runs = walk_32(&mut reader, 0, visit)?;
-        return reader.end("containers").map(|()| (false, has_runs));
-    }
-    let maps = reader.u64("number of bitmaps")?;
+    let form = form_of(bytes);
+    // Signed halves are in the order of signed numbers.
+    let order = |high: u32| match form {
+        RoaringForm::Java { is_signed: true } => high ^ 1 << 31,
+        _ => high,
+    };
+    let maps = match form {
+        RoaringForm::Bits32 => {
+            let has_runs = walk_32(&mut reader, 0, visit)?;
+            return reader.end("containers").map(|()| (form, has_runs));
+        }
+        RoaringForm::Bits64 => reader.u64("number of bitmaps")?,
+        RoaringForm::Java { .. } => {
+            reader.u8("sign flag")?;
+            reader.array("number of bitmaps").map(u32::from_be_bytes)?.into()
+        }
+    };
     if maps > 1 << 32 {
         return Err(DecodeError::invalid(
             "cookie",
@@ -52,14 +79,17 @@ pub(super) fn walk<'a>(
     let (mut before, mut has_runs) = (None, false);
     for _ in 0..maps {
         let at = reader.at();
-        let high = reader.u32("high half")?;
-        if before.is_some_and(|before| before >= high) {
+        let high = match form {
+            RoaringForm::Java { .. } => reader.array("high half").map(u32::from_be_bytes)?,
+            _ => reader.u32("high half")?,
+        };
+        if before.is_some_and(|before| before >= order(high)) {
             return Err(DecodeError::invalid("high half", at, "above the previous one"));
         }
-        before = Some(high);
+        before = Some(order(high));
         has_runs |= walk_32(&mut reader, u64::from(high) << 32, visit)?;
     }
-    reader.end("containers").map(|()| (true, has_runs))
+    reader.end("containers").map(|()| (form, has_runs))
 }
 
 /// Visits the containers of a 32-bit bitmap. Returns whether it can have runs.

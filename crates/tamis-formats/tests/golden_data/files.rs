@@ -157,6 +157,12 @@ fn roaring() -> Vec<Golden> {
             bytes: base64(&case["base64"]),
             options: DecodeOptions::default(),
         })
+        .chain(list(&json("roaring/java.json")).iter().map(|case| Golden {
+            format: "roaring",
+            name: format!("java {}", case["name"]),
+            bytes: hex(&case["hex"]),
+            options: DecodeOptions::default(),
+        }))
         .collect()
 }
 

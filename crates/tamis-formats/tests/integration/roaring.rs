@@ -1,9 +1,9 @@
 //! Roaring bitmaps of CRoaring decode and re-encode to equal bytes.
 
-use crate::golden_data::{base64, json, list, number, text, to_hex};
+use crate::golden_data::{base64, hex, json, list, number, text, to_hex};
 use sha2::{Digest as _, Sha256};
 use tamis::{Answers, CompressedSet};
-use tamis_formats::roaring::{Roaring, decode};
+use tamis_formats::roaring::{Roaring, RoaringForm, decode};
 use tamis_formats::{Contents, DecodeOptions, Format, java_bitmap};
 
 fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
@@ -26,8 +26,9 @@ fn bitmaps_have_the_bytes_of_croaring() {
             .collect();
         assert_eq!(set.len(), number(&case["count"]) as u64, "{name}");
         let has_runs = case["run_optimize"].as_bool().unwrap();
-        let roaring =
-            Roaring { is_64: number(&case["width"]) == 64, has_runs, ..Roaring::new(set) };
+        let is_64 = number(&case["width"]) == 64;
+        let form = if is_64 { RoaringForm::Bits64 } else { RoaringForm::Bits32 };
+        let roaring = Roaring { form, has_runs, ..Roaring::new(set) };
         let bytes = encode("roaring", &Contents::new(roaring.clone())).unwrap();
         assert_eq!(bytes.len() as i128, number(&case["len"]), "{name}");
         assert_eq!(to_hex(&Sha256::digest(&bytes)), text(&case["sha256"]), "{name}");
@@ -36,8 +37,56 @@ fn bitmaps_have_the_bytes_of_croaring() {
         }
         assert_eq!(Contents::new(roaring.clone()).info().bits, bytes.len() as u64 * 8, "{name}");
         let read = decode(&bytes).unwrap();
-        assert_eq!((read.set, read.is_64), (roaring.set, roaring.is_64), "{name}");
+        assert_eq!((read.set, read.form), (roaring.set, roaring.form), "{name}");
     }
+}
+
+#[test]
+fn bitmaps_are_those_of_java_s_legacy_form() {
+    let format = Format::named("roaring").unwrap();
+    let java = DecodeOptions { version: Some("java".into()), ..DecodeOptions::default() };
+    for case in list(&json("roaring/java.json")) {
+        let name = text(&case["name"]);
+        let values = list(&case["values"]).iter().map(|value| text(value).parse().unwrap());
+        let set: CompressedSet = values.collect();
+        let bytes = hex(&case["hex"]);
+        let read = decode(&bytes).unwrap();
+        assert_eq!(
+            (&read.set, read.form),
+            (&set, RoaringForm::Java { is_signed: false }),
+            "{name}"
+        );
+        let has_runs = case["run_optimize"].as_bool().unwrap();
+        let contents = Contents::new(Roaring { has_runs, ..Roaring::new(set.clone()) });
+        let mut written = Vec::new();
+        (format.encode)(&contents, &java, &mut written).unwrap();
+        assert_eq!(written, bytes, "{name}");
+        assert_eq!(encode("roaring", &Contents::new(read)).unwrap(), bytes, "{name}: kept");
+        assert_eq!((format.decode)(&bytes, &java).unwrap(), contents);
+        assert_eq!(Format::of(&bytes).len(), usize::from(name != "empty"), "{name}");
+        // A Java program with signed values stores those from 2⁶³ on first.
+        let signed =
+            Roaring { form: RoaringForm::Java { is_signed: true }, has_runs, ..Roaring::new(set) };
+        let contents = Contents::new(signed.clone());
+        let signed_bytes = encode("roaring", &contents).unwrap();
+        assert_eq!(signed_bytes[0], 1);
+        assert_eq!(contents.info().bits, signed_bytes.len() as u64 * 8);
+        let again = decode(&signed_bytes).unwrap();
+        assert_eq!((again.set, again.form), (signed.set, signed.form), "{name}");
+        for len in 0..bytes.len() {
+            assert!(decode(&bytes[..len]).is_err() || len == 5, "{name}: {len}");
+        }
+    }
+    let narrow =
+        encode("roaring", &Contents::new(Roaring::new([1].into_iter().collect()))).unwrap();
+    let error = (format.decode)(&narrow, &java).unwrap_err().to_string();
+    assert!(error.contains("expected 32 bits, as in the file"), "{error}");
+    // The order of the halves is that of the flag.
+    let all = json("roaring/java.json");
+    let large = list(&all).last().unwrap();
+    let mut swapped = hex(&large["hex"]);
+    swapped[0] = 1;
+    assert!(decode(&swapped).unwrap_err().to_string().contains("above the previous one"));
 }
 
 #[test]
@@ -53,7 +102,7 @@ fn values_are_tested_inserted_and_merged() {
     let info = one.info();
     assert_eq!((info.items, info.rate_now), (5.0, 0.0), "those before the failing one are in");
     let written = encode("roaring", &one).unwrap();
-    assert!(decode(&written).unwrap().is_64, "values of 32 bits no longer");
+    assert_eq!(decode(&written).unwrap().form, RoaringForm::Bits64, "values of 32 bits no longer");
 }
 
 #[test]
