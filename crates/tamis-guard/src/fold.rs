@@ -7,14 +7,14 @@
 //! # Weights
 //!
 //! A collation gives each character a sequence of weights, and compares the weights of texts. The tables in `fold/` have
-//! the characters whose weights are those of other characters: `C0: 41` would say that À weighs as A, and `DF: 53+53`
-//! that ß weighs as two S. A character that is not in the table has a weight of its own. So the key of a text, the
-//! replacements of its characters, is a function of its weights, and equal weights give equal keys.
+//! the characters whose weights are those of other characters: `41: C0 E0` would say that À and à weigh as A, and
+//! `53+53: DF` that ß weighs as two S. A character that is not in the table has a weight of its own. So the key of a text,
+//! the replacements of its characters, is a function of its weights, and equal weights give equal keys.
 //!
-//! Three cases are coarser than the weights, and their keys are not precise. In the collations of `uca.txt`, some pairs of characters have weights that
-//! are not those of the single characters (contractions), and the versions differ in a few characters; the table leaves
-//! such characters out. A key has no spaces at its end, also for collations that compare them (`NO PAD`).
-//! Collations that distinguish accents or case (`_as_cs`) have the keys of those that do not.
+//! Three cases are coarser than the weights, and their keys are not precise. In the collations of `uca.txt`, some pairs of
+//! characters have weights that are not those of the single characters (contractions), and the versions differ in a few
+//! characters; the table leaves such characters out. A key has no spaces at its end, also for collations that compare
+//! them (`NO PAD`). Collations that distinguish accents or case (`_as_cs`) have the keys of those that do not.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

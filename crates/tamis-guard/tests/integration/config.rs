@@ -1,8 +1,8 @@
 //! Configurations: what they mean, and what the messages about wrong ones say.
 
-use std::time::Duration;
-
 use tamis_guard::{Config, Guard, GuardSet, SyncState};
+
+use crate::proxy::support::{in_time, wait_until};
 
 const GOOD: &str = r#"
 [proxy]
@@ -165,14 +165,10 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     let guard = Guard::start(config(GOOD).unwrap()).await.unwrap();
     let handle = guard.handle();
     let synced = async || {
-        let end = std::time::Instant::now() + Duration::from_secs(30);
         let is_synced = |set: &GuardSet| {
             set.ids.generation().items() == 2 && set.ids.state() == SyncState::Synced
         };
-        while !handle.sets().iter().all(is_synced) {
-            assert!(std::time::Instant::now() < end, "{:?}", handle.sets());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        wait_until("all sets are synced", async || handle.sets().iter().all(is_synced)).await;
     };
     synced().await;
     let before = handle.sets()[0].ids.clone();
@@ -191,7 +187,7 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     assert!(!std::sync::Arc::ptr_eq(&before, &handle.sets()[0].ids));
     synced().await;
     assert!(handle.rebuild("products") && !handle.rebuild("users"));
-    assert_eq!(guard.run(std::future::ready(())).await, 0);
+    assert_eq!(in_time("the shutdown", guard.run(std::future::ready(()))).await, 0);
 }
 
 #[cfg(feature = "postgres")]
@@ -252,5 +248,9 @@ fn a_poll_needs_a_change_column_and_a_log_has_none() {
         let deletions = "follow = \"poll\", changed = \"at\", deletions = \"SELECT 1\"";
         Config::parse(&with(deletions), "a").unwrap();
         Config::parse(&with(of_log), "a").unwrap();
+        Config::parse(&with("exact = true"), "a").unwrap();
+        let primary = with(&format!("primary = \"{kind}://a:${{GUARD_NO_SUCH}}@b\""));
+        let expected = if kind == "mysql" { "GUARD_NO_SUCH" } else { "unknown field `primary`" };
+        assert!(message(&primary).contains(expected), "{}", message(&primary));
     }
 }

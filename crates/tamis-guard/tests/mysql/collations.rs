@@ -99,6 +99,31 @@ fn all_characters_that_a_collation_takes_for_one_have_one_key() {
     }
 }
 
+#[test]
+fn letters_of_ascii_that_a_collation_takes_for_one_have_one_key() {
+    let mut session = Session::open(&shop().options.url);
+    for (collation, count) in [("ascii_general_ci", 128 + 52), ("ascii_bin", 128)] {
+        let fold = Fold::of_collation(collation).unwrap();
+        // The texts end with a letter, because spaces at the end do not count.
+        let text = |table: &str| {
+            format!("CONVERT(CHAR({table}.seq, 120) USING ascii) COLLATE {collation}")
+        };
+        let equal = session.texts(&format!(
+            "SELECT CONCAT(a.seq, ' ', b.seq) FROM seq_0_to_127 a, seq_0_to_127 b WHERE {} = {}",
+            text("a"),
+            text("b")
+        ));
+        assert_eq!(equal.len(), count, "{collation}");
+        for pair in equal {
+            let pair = String::from_utf8(pair).unwrap();
+            let (one, other) = pair.split_once(' ').unwrap();
+            let [one, other] = [one, other].map(|it| char::from(it.parse::<u8>().unwrap()));
+            let keys = [one, other].map(|it| key(fold, &format!("{it}x")));
+            assert_eq!(keys[0], keys[1], "{collation} {one:?} {other:?}");
+        }
+    }
+}
+
 /// Creates a table with text ids under a collation, and returns options that follow it.
 fn texts(shop: &mut Shop, name: &str, collation: &str, ids: &[&str]) -> MysqlOptions {
     shop.session.run(&format!(

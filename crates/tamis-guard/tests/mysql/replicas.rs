@@ -129,6 +129,49 @@ fn a_replica_whose_primary_the_guard_cannot_ask_is_refused() {
     }
 }
 
+/// Lets a server follow the log of another one from a new file on.
+fn follow(session: &mut Session, server: &Server) {
+    let mut primary = Session::open(&server.url(""));
+    primary.run("FLUSH BINARY LOGS");
+    let file = primary.logs().pop().unwrap();
+    session.run(&format!(
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='root', \
+         MASTER_LOG_FILE='{file}', MASTER_LOG_POS=4, MASTER_CONNECT_RETRY=1",
+        server.address().port()
+    ));
+    session.run("START SLAVE");
+}
+
+#[test]
+fn two_servers_may_be_replicas_of_each_other_and_a_third_one_is_refused() {
+    let first = Server::start_with(&["--log-slave-updates=ON"]);
+    let (mut shop, second, options) = replicated(&first);
+    follow(&mut Session::open(&first.url("")), &second);
+    for (server, other, id) in [(&first, &second, 60), (&second, &first, 61)] {
+        let ids = id_set(integers());
+        let url = server.url(&shop.name);
+        let primary = Some(other.url(""));
+        let source = start(&ids, &MysqlOptions { url, primary, ..options.clone() });
+        wait_synced(&source);
+        shop.session.run(&format!("INSERT INTO products VALUES ('new', {id})"));
+        wait_until(&source, "the row", || has(&ids, id));
+        wait_synced(&source);
+    }
+    let third = Server::start_with(&["--server-id=3", "--log-slave-updates=ON"]);
+    let mut session = Session::open(&third.url(""));
+    session.run(&format!("CREATE DATABASE {}", shop.name));
+    session.run(&format!(
+        "CREATE TABLE {}.products (name VARCHAR(50), id BIGINT PRIMARY KEY)",
+        shop.name
+    ));
+    follow(&mut session, &second);
+    let (url, primary) = (third.url(&shop.name), Some(second.url("")));
+    let source = start(&id_set(integers()), &MysqlOptions { url, primary, ..options });
+    wait(&source, "refused", |status| {
+        status.last_error.as_ref().is_some_and(|error| error.contains("is a replica itself"))
+    });
+}
+
 #[test]
 fn a_replica_that_has_stopped_makes_the_set_stale() {
     let primary = Server::start();

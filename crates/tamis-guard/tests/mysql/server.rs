@@ -202,12 +202,17 @@ impl Session {
                 // It may have ended meanwhile.
                 _ = self.try_run(&format!("KILL {}", String::from_utf8(id).unwrap()));
             }
-            let rows = self.connection.query::<mysql_async::Row, _>("SHOW BINARY LOGS");
-            let logs = limited(&self.runtime, rows).unwrap();
-            let last: String = logs.last().unwrap().get(0).unwrap();
-            self.run(&format!("PURGE BINARY LOGS TO '{last}'"));
+            let logs = self.logs();
+            self.run(&format!("PURGE BINARY LOGS TO '{}'", logs[logs.len() - 1]));
             logs.len() < 2
         });
+    }
+
+    /// Returns the files of the binary log.
+    pub fn logs(&mut self) -> Vec<String> {
+        let rows = self.connection.query::<mysql_async::Row, _>("SHOW BINARY LOGS");
+        let rows = limited(&self.runtime, rows).unwrap();
+        rows.iter().map(|row| row.get(0).unwrap()).collect()
     }
 
     pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {
