@@ -268,3 +268,18 @@ fn ten_million_ids() {
     println!("{bytes} bytes: written in {saved:?}, read in {:?}", start.elapsed());
     assert!(loaded.contains(b"9999999"));
 }
+
+#[test]
+fn the_seeds_of_the_fuzzer_are_snapshots() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/guard_snapshot");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        // The fuzzer replaces the checksum, too.
+        let (body, _) = bytes.split_last_chunk::<8>().unwrap();
+        let sealed = [body, &xxhash_rust::xxh3::xxh3_64(body).to_le_bytes()].concat();
+        Generation::read_snapshot(&sealed[..], 1 << 20).unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 4);
+}
