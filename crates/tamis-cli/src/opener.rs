@@ -258,9 +258,10 @@ impl Recognised {
             is_guess,
             ..OpenFilter::new(&path, FilterContents::Decoded(contents))
         };
-        // Snapshots and commands may hold other keys besides this filter.
+        // Snapshots, commands and tables may hold other data besides this filter.
         let may_be_part = is_dump
             || Rdb::is_one(&bytes)
+            || tamis_formats::is_sorted_table(&bytes)
             || bytes.starts_with(b"*")
             || filter.options.key.is_some();
         if is_url(&filter.path)

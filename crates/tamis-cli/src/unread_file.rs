@@ -27,13 +27,6 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
             "a whole ORC file",
             "tamis reads the decompressed stream BLOOM_FILTER_UTF8 of a column (--format orc)",
         )
-    } else if ends(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb") {
-        (
-            "a whole table of LevelDB (.ldb or .sst)",
-            "tamis reads the filter block in it (--format leveldb)",
-        )
-    } else if ends(b"\xf7\xcf\xf4\x85\xb7\x41\xe2\x88") {
-        ("a whole table of RocksDB (.sst)", "tamis reads the filter block in it (--format rocksdb)")
     } else if starts(b"ABLM") {
         ("a filter of Python's abloom", REBUILD)
     } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
@@ -109,8 +102,6 @@ mod tests {
             (b"ABLM\x02\0\0\0", "abloom"),
             (b"PARE....PARE", "encrypted footer"),
             (b"ORC.......ORC\x17", "a whole ORC file"),
-            (b"....\x57\xfb\x80\x8b\x24\x75\x47\xdb", "LevelDB"),
-            (b"....\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", "RocksDB"),
             (br#"{"type":"BloomFilter","_size":96,"_seed":1}"#, "bloom-filters"),
             (b"\xac\xed\0\x05sr\0\x03a.B", "the class a.B"),
         ] {

@@ -20,20 +20,27 @@ use crate::parameter::Parameter;
 use crate::rates::measure::measure;
 use crate::rates::progression::{Filled, Progression, Sums, rates_of};
 use crate::rates::{EstimatedRate, chance};
+use crate::sorted_table::TableKind;
 use crate::stored_filter::StoredFilter;
 use tamis::{Answers, Modulus};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "leveldb",
-    extensions: &[],
-    summary: "LevelDB's filter block: a Bloom filter for each 2 KiB of data",
+    extensions: &["ldb"],
+    summary: "LevelDB's filter block, alone or in its table: a Bloom filter for each 2 KiB of data",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters { planning: &[Parameter::Rate], ..Parameters::NONE },
     versions: None,
-    decode: |bytes, _| FilterBlock::decode(bytes).map(Contents::new),
+    decode: |bytes, _| {
+        let block = match TableKind::of(bytes) {
+            Some(TableKind::LevelDb) => TableKind::LevelDb.filter_block(bytes)?,
+            _ => bytes,
+        };
+        FilterBlock::decode(block).map(Contents::new)
+    },
     encode,
     create: |options| {
         bits_per_key(options)?;
@@ -389,6 +396,9 @@ impl<'a> Parts<'a> {
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
+    if TableKind::of(bytes) == Some(TableKind::LevelDb) {
+        return Sniff::Yes;
+    }
     match Parts::split(bytes) {
         Ok(parts) if parts.base_lg == BASE_LG && !parts.offsets.is_empty() => Sniff::Maybe,
         _ => Sniff::No,

@@ -16,6 +16,7 @@ use crate::foreign_bloom::ForeignBloom;
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::funnel::Funnel;
 use crate::rule::Rule;
+use crate::sorted_table::TableKind;
 use crate::stored_filter::StoredFilter;
 pub(crate) use rules::{FastLocal, Legacy};
 use tamis::Answers;
@@ -24,13 +25,16 @@ use tamis::Answers;
 pub(crate) const FORMAT: Format = Format {
     name: "rocksdb",
     extensions: &[],
-    summary: "RocksDB's full filter block, Bloom of both generations",
+    summary: "RocksDB's full filter block, alone or in its table, Bloom of both generations",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
     item_domain: ItemDomain::Bytes,
     parameters: Parameters::NONE,
     versions: None,
-    decode: |bytes, _| decode(bytes),
+    decode: |bytes, _| match TableKind::of(bytes) {
+        Some(TableKind::RocksDb) => decode(TableKind::RocksDb.filter_block(bytes)?),
+        _ => decode(bytes),
+    },
     encode,
     create: |options| {
         let (keys, rate) = options.plan()?;
@@ -279,6 +283,9 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
 }
 
 fn sniff(bytes: &[u8]) -> Sniff {
+    if TableKind::of(bytes) == Some(TableKind::RocksDb) {
+        return Sniff::Yes;
+    }
     let Some((data, &trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
         return Sniff::No;
     };

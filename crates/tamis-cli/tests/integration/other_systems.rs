@@ -164,6 +164,26 @@ fn a_known_file_that_is_not_read_is_named() {
 }
 
 #[test]
+fn the_filter_of_a_whole_table_is_read_and_the_table_is_kept() {
+    let folder = Folder::new();
+    let keys: String = (0..200).map(|i| format!("key{i:05}\n")).collect();
+    folder.write("keys.txt", keys);
+    for (golden, name, format) in
+        [("leveldb.ldb", "t.ldb", "leveldb"), ("rocksdb-6.sst", "t.sst", "rocksdb")]
+    {
+        let bytes = folder.copy_golden(&format!("lsm/{golden}"), name);
+        assert_eq!(folder.ok(&format!("check -c {name} keys.txt")), "200\n", "{name}");
+        assert!(folder.ok(&format!("info {name}")).contains("in a file of"), "{name}");
+        let ended = folder.run(&format!("add {name} keys.txt"));
+        assert!(ended.status == 2 && folder.read(name) == bytes, "{ended:?}");
+        folder.ok(&format!("convert {name} block --to {format}"));
+        assert_eq!(folder.ok(&format!("check -c --format {format} block keys.txt")), "200\n");
+    }
+    folder.copy_golden("lsm/rocksdb-none.sst", "none.sst");
+    folder.refused("check none.sst keys.txt", "has no Bloom filter: write the table with one");
+}
+
+#[test]
 fn an_option_that_does_not_change_the_plan_is_refused() {
     let folder = folder();
     folder.write("ids.txt", lines(0..100));

@@ -108,3 +108,45 @@ fn broken_offsets_are_refused_by_place() {
     }
     assert!(FilterBlock::decode(&good[..4]).unwrap_err().to_string().contains("truncated"));
 }
+
+/// Files of `tests/golden/lsm`: tables with the keys `key00000` to `key00199`.
+#[test]
+fn the_filter_of_a_whole_table_is_read() {
+    let keys: Vec<String> = (0..200).map(|i| format!("key{i:05}")).collect();
+    let others: Vec<String> = (0..2000).map(|i| format!("other{i}")).collect();
+    for (name, format) in
+        [("leveldb.ldb", "leveldb"), ("rocksdb-5.sst", "rocksdb"), ("rocksdb-6.sst", "rocksdb")]
+    {
+        let bytes = std::fs::read(crate::golden_data::path(&format!("lsm/{name}"))).unwrap();
+        let found = Format::of(&bytes);
+        assert!(found.len() == 1 && found[0].name == format, "{name}: {found:?}");
+        let decode = |bytes: &[u8]| (found[0].decode)(bytes, &DecodeOptions::default());
+        let contents = decode(&bytes).unwrap();
+        let count = |keys: &[String]| {
+            let mut answers = tamis::Answers::new();
+            let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+            contents.contains_each(&keys, &mut answers);
+            answers.count_ones()
+        };
+        assert_eq!(count(&keys), 200, "{name}");
+        assert!(count(&others) < 100, "{name}: {}", count(&others));
+        assert!(tamis_formats::is_sorted_table(&bytes));
+        // A table cut at its start keeps its footer, whose positions are then wrong or outside.
+        for from in 1..bytes.len() {
+            _ = decode(&bytes[from..]);
+        }
+        for at in bytes.len() - 300..bytes.len() {
+            for bit in [1, 0x80] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= bit;
+                _ = decode(&damaged);
+            }
+        }
+    }
+    let error_of = |name: &str| {
+        let bytes = std::fs::read(crate::golden_data::path(&format!("lsm/{name}"))).unwrap();
+        let format = Format::of(&bytes)[0];
+        (format.decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string()
+    };
+    assert!(error_of("rocksdb-none.sst").contains("has no Bloom filter: write the table with one"));
+}
