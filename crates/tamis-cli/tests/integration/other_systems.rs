@@ -657,7 +657,10 @@ fn a_conversion_that_cannot_keep_its_rate_names_the_lowest() {
     folder.write("users.txt", texts(0..20));
     folder.ok("build users.txt -o users.tamis");
     let convert = format!("convert {TEXT} users.tamis out.guava --to-rate 1e-5 --items users.txt");
-    folder.refused(&convert, "give that rate with --to-rate, or accept it with --force");
+    folder.refused(
+        &convert,
+        "give that rate with --to-rate, plan it for more items with --to-items, or accept",
+    );
     assert!(!folder.names().contains(&"out.guava".into()));
     let ended = folder.run(&format!("{convert} --force"));
     assert_eq!(ended.status, 3, "{}", ended.stderr);
