@@ -105,7 +105,8 @@ pub struct Args {
         conflicts_with_all = ["full", "approx"], help_heading = "Accuracy and memory")]
     hash_bits: Option<String>,
 
-    /// Use at most SIZE of memory, such as 512M; a larger set becomes approximate, with a note
+    /// Use at most SIZE of memory, such as 512M, beside up to 10 MB of the program file; a larger set
+    /// becomes approximate, with a note
     #[arg(long, value_name = "SIZE", help_heading = "Accuracy and memory")]
     memory: Option<ByteSize>,
 
