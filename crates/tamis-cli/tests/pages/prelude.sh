@@ -12,6 +12,7 @@ stop() {
 # `tamis publish` runs until the page ends, and `tamis pull` finds it.
 publish() {
     local log="$HIDDEN/publisher.log"
+    : >"$log"
     command tamis "$@" --listen 127.0.0.1:0 >"$log" 2>&1 &
     trap "kill $!; stop" EXIT
     until grep -q 'address=' "$log"; do
