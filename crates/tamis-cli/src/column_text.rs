@@ -192,15 +192,16 @@ fn offset(text: &str) -> Option<i64> {
     if text == "Z" {
         return Some(0);
     }
-    let (sign, digits) = text.split_at(1);
-    let digits = digits.replacen(':', "", 1);
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let digits = text.strip_prefix(['+', '-'])?.replacen(':', "", 1);
+    // Digits of two bytes could not be split below.
+    let number_of_all = number(&digits)?;
     let (hours, minutes) = match digits.len() {
-        2 => (number(&digits)?, 0),
-        4 => (number(&digits[..2])?, number(&digits[2..])?),
+        2 => (number_of_all, 0),
+        4 => (number_of_all / 100, number_of_all % 100),
         _ => return None,
     };
-    let seconds = (hours * 60 + minutes) * 60;
-    Some(if sign == "-" { -seconds } else { seconds })
+    (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60)
 }
 
 /// Reads decimal digits without a sign.
@@ -238,7 +239,7 @@ fn unscaled(text: &str, scale: u32) -> Result<String, String> {
 
 /// The most digits of a decimal number. Parquet has no limit; the widest type of Arrow has 76
 /// digits.
-const MOST_DIGITS: usize = 100;
+pub const MOST_DIGITS: usize = 100;
 
 /// Appends an integer as two's complement, the highest byte first.
 fn twos_complement(digits: &str, storage: DecimalStorage, out: &mut Vec<u8>) -> Result<(), String> {
@@ -320,6 +321,11 @@ mod tests {
             ("1970-01-01 00:00:00.0000001", None),
             ("1970-01-01 24:00:00", None),
             ("1970-01-01 1:00", None),
+            ("1970-01-01 00:00:01+a\u{e9}b", None),
+            ("1970-01-01 02:00:00Z02", None),
+            ("1970-01-01 02:00:00+24:00", None),
+            ("1970-01-01 02:00:00+00:60", None),
+            ("1970-01-01 02:00:00+", None),
             ("300000-01-01", None),
         ] {
             assert_eq!(long(micros, item), expected, "{item}");

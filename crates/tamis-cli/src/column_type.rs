@@ -4,7 +4,7 @@ use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 use tamis_formats::{Charset, Funnel};
 
-use crate::column_text::{ColumnText, DecimalStorage};
+use crate::column_text::{ColumnText, DecimalStorage, MOST_DIGITS};
 
 /// The type of a column and the items in it.
 #[derive(Clone, Debug)]
@@ -94,8 +94,12 @@ fn text(column: &ColumnDescriptor) -> ColumnText {
         scale: u32::try_from(column.type_scale()).unwrap_or(0),
         storage,
     };
-    let is_decimal = column.converted_type() == ConvertedType::DECIMAL
-        || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_)));
+    // A crafted schema may ask for millions of digits or bytes an item. Its items are hexadecimal.
+    let is_small = |number: i32| usize::try_from(number).is_ok_and(|number| number <= MOST_DIGITS);
+    let is_decimal = (column.converted_type() == ConvertedType::DECIMAL
+        || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_))))
+        && is_small(column.type_scale())
+        && (physical != Type::FIXED_LEN_BYTE_ARRAY || is_small(column.type_length()));
     match physical {
         Type::INT32 | Type::INT64 if is_decimal => decimal(DecimalStorage::Integer),
         Type::BYTE_ARRAY if is_decimal => decimal(DecimalStorage::Fewest),
@@ -183,6 +187,13 @@ mod tests {
         assert_eq!(decimal.funnel, Funnel::Hex);
         assert_eq!(decimal.item, "a decimal number with 2 digits behind the point");
         assert!(of("boolean a").is_none());
+        // Items of these types would take megabytes each.
+        for column in [
+            "binary a (DECIMAL(70000, 70000))",
+            "fixed_len_byte_array(268435455) a (DECIMAL(9, 2))",
+        ] {
+            assert!(!matches!(of(column).unwrap().text, ColumnText::Decimal { .. }), "{column}");
+        }
     }
 
     #[test]
