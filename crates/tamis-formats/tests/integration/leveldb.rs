@@ -135,11 +135,15 @@ fn the_filter_of_a_whole_table_is_read() {
         for from in 1..bytes.len() {
             _ = decode(&bytes[from..]);
         }
-        for at in bytes.len() - 300..bytes.len() {
-            for bit in [1, 0x80] {
-                let mut damaged = bytes.clone();
-                damaged[at] ^= bit;
-                _ = decode(&damaged);
+        // Each read block has a checksum.
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            if let Ok(contents) = decode(&damaged) {
+                let mut answers = tamis::Answers::new();
+                let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+                contents.contains_each(&keys, &mut answers);
+                assert_eq!(answers.count_ones(), 200, "{name}: damaged at {at}");
             }
         }
     }
@@ -149,4 +153,57 @@ fn the_filter_of_a_whole_table_is_read() {
         (format.decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string()
     };
     assert!(error_of("rocksdb-none.sst").contains("has no Bloom filter: write the table with one"));
+}
+
+/// A filter of prefixes reports every whole key as absent.
+#[test]
+fn a_table_whose_filter_has_only_prefixes_is_refused() {
+    let path = crate::golden_data::path("lsm/rocksdb-5.sst");
+    let mut bytes = std::fs::read(path).unwrap();
+    // The properties lie before the metaindex, which the footer names. Each block ends with its type
+    // and its checksum.
+    const METAINDEX: usize = 2933;
+    let end = METAINDEX - 5;
+    let stored: [u8; 4] = bytes[end + 1..METAINDEX].try_into().unwrap();
+    let checksum = |block: &[u8]| (xxhash_rust::xxh3::xxh3_64(block) as u32).to_le_bytes();
+    let start = (0..end).find(|&start| checksum(&bytes[start..end]) == stored).unwrap();
+    let name = b"whole.key.filtering";
+    let at = bytes.windows(name.len()).position(|part| part == name).unwrap() + name.len();
+    assert!(start < at && bytes[at] == b'1');
+    bytes[at] = b'0';
+    let resealed = checksum(&bytes[start..end]);
+    bytes[end + 1..METAINDEX].copy_from_slice(&resealed);
+    let format = Format::of(&bytes)[0];
+    let error = (format.decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("whole_key_filtering = true"), "{error}");
+}
+
+/// Each name repeats the one before, so that a small file could ask for terabytes.
+#[test]
+fn a_table_with_endless_names_is_refused() {
+    let mut block = vec![0, 0x80, 0x89, 0x7a, 0];
+    block.resize(block.len() + 2_000_000, b'f');
+    for _ in 0..1000 {
+        block.extend([0x80, 0x89, 0x7a, 0, 0]);
+    }
+    block.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+    let mut checksum = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
+    checksum.update(&block);
+    checksum.update(&[0]);
+    let checksum = (checksum.finalize() as u32).rotate_right(15).wrapping_add(0xa282_ead8);
+    let mut footer = vec![0];
+    let mut len = block.len();
+    while len >= 0x80 {
+        footer.push(len as u8 | 0x80);
+        len >>= 7;
+    }
+    footer.push(len as u8);
+    footer.resize(40, 0);
+    footer.extend(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb");
+    block.push(0);
+    block.extend(checksum.to_le_bytes());
+    block.extend(footer);
+    let format = Format::of(&block)[0];
+    let error = (format.decode)(&block, &DecodeOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("at most 1,024 bytes"), "{error}");
 }
