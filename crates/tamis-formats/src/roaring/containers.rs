@@ -38,11 +38,19 @@ fn form_of(bytes: &[u8]) -> RoaringForm {
     };
     // The first cookie is behind a flag, a number and a high half, or behind a longer number.
     let is_java = is_cookie(9) && !is_cookie(12) || bytes.get(1..) == Some(&[0; 4]);
+    // A number of bitmaps of 64 bits may begin like a cookie. Its first bitmap has a cookie too.
+    let may_be_number = bytes.get(4..8) == Some(&[0; 4]) && is_cookie(12);
     match bytes.first() {
-        _ if is_cookie(0) => RoaringForm::Bits32,
+        _ if is_cookie(0) && !(may_be_number && !is_bits32(bytes)) => RoaringForm::Bits32,
         Some(&flag @ 0..=1) if is_java => RoaringForm::Java { is_signed: flag == 1 },
         _ => RoaringForm::Bits64,
     }
+}
+
+/// Tests whether a file is a whole bitmap of 32 bits.
+fn is_bits32(bytes: &[u8]) -> bool {
+    let mut reader = ByteReader::new(bytes);
+    walk_32(&mut reader, 0, &mut |_, _| {}).is_ok() && reader.end("containers").is_ok()
 }
 
 /// Visits all containers, each with the first value of its range. They are in order, except in a Java

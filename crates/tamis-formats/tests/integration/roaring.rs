@@ -166,3 +166,14 @@ fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     (format.encode)(&read, &DecodeOptions::default(), &mut again).unwrap();
     assert_eq!(again, wide);
 }
+
+/// The number of bitmaps of a file of 64 bits may be equal to a cookie of 32 bits.
+#[test]
+fn as_many_bitmaps_as_a_cookie_are_read_again() {
+    for maps in [12_345, 12_346, 12_347, 12_347 + 65_536] {
+        let set: CompressedSet = (0..maps).map(|high: u64| high << 32 | 7).collect();
+        let bytes = encode("roaring", &Contents::new(Roaring::new(set.clone()))).unwrap();
+        let read = decode(&bytes).unwrap();
+        assert_eq!((read.set, read.form), (set, RoaringForm::Bits64), "{maps}");
+    }
+}
