@@ -105,8 +105,8 @@ pub struct Args {
         conflicts_with_all = ["full", "approx"], help_heading = "Accuracy and memory")]
     hash_bits: Option<String>,
 
-    /// Use at most SIZE of memory, such as 512M, beside up to 10 MB of the program file; a larger set
-    /// becomes approximate, with a note
+    /// Allocate at most SIZE of memory, such as 512M. The pages of the program file (up to 10 MB) are not
+    /// counted. A set that does not fit becomes approximate, with a note
     #[arg(long, value_name = "SIZE", help_heading = "Accuracy and memory")]
     memory: Option<ByteSize>,
 
@@ -201,6 +201,9 @@ pub fn run(args: &Args) -> CommandResult {
     let started = Instant::now();
     args.check()?;
     args.key_rule().check(args.form())?;
+    if let Some(timer) = args.window.timer(&args.key) {
+        timer.check(args.form())?;
+    }
     let hasher = args.choose_hasher()?;
     // A missing input is an error with a state, because the state would record the run as finished.
     let inputs = match args.state {

@@ -2,6 +2,7 @@
 
 use crate::dedup::window::when;
 use crate::key::KeyRule;
+use crate::records::RecordForm;
 
 /// The source of the times of records.
 pub enum Times {
@@ -39,6 +40,18 @@ impl Timer {
     pub fn new(times: Times, slice_span: u64, slices: u32) -> Self {
         let (slice_span, slices) = (slice_span.max(1), u64::from(slices));
         Self { times, slice_span, slices, latest: None, records: 0, scratch: Vec::new() }
+    }
+
+    /// Checks that records of this form can have the time.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyRule::check`].
+    pub fn check(&self, form: RecordForm) -> Result<(), Failure> {
+        match &self.times {
+            Times::Records(rule) => rule.check(form),
+            Times::Arrival | Times::Count => Ok(()),
+        }
     }
 
     /// Finds the column of the time in the header of an input of CSV.
