@@ -184,7 +184,7 @@ impl RowKey {
         }
         match &self.column {
             Some(Field::Name(name)) if !has_header => Err(format!(
-                "-k '{name}': the names of the columns are in the header, and --no-header says that there is none: give the number \
+                "'{name}': the names of the columns are in the header, and --no-header says that there is none: give the number \
                  of the column"
             )),
             _ => Ok(()),
@@ -341,7 +341,7 @@ fn without_return(row: &[u8]) -> &[u8] {
     row.strip_suffix(b"\r").unwrap_or(row)
 }
 
-/// The header of the output: that of the first input.
+/// The header of the output, which is the header of the first input.
 #[derive(Debug, Default)]
 pub struct OutputHeader(Option<Vec<u8>>);
 
@@ -360,8 +360,8 @@ impl OutputHeader {
                 Ok(true)
             }
             Some(first) if first == header => Ok(false),
-            Some(_) => Err("the header differs from that of the first input, so the rows would stand under wrong names: give both \
-                            the same columns, or process the inputs one by one"
+            Some(_) => Err("the header differs from the header of the first input: use inputs with the same columns, or process each \
+                            input separately"
                 .into()),
         }
     }

@@ -1,8 +1,8 @@
 //! Divides the memory of `--memory` among the parts of a command.
 //!
 //! The limit applies to the whole process. The allocated memory (`RssAnon`) stays below it. The
-//! resident memory includes up to 10 MB of the program's file and of system libraries (9.1 to 9.8 MB
-//! were measured), and exceeds the limit by less.
+//! resident memory also contains up to 10 MB of file pages: the program file and the system libraries
+//! (9.1 to 9.8 MB were measured). So the resident memory exceeds the limit by less than 10 MB.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

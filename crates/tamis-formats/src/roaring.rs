@@ -81,7 +81,7 @@ pub enum RoaringForm {
 }
 
 /// The note about [`Roaring::is_widened`].
-const WIDENED: &str = "is now a Roaring bitmap of 64 bits, and was one of 32 bits, which readers of 32-bit bitmaps need";
+const WIDENED: &str = "was a 32-bit Roaring bitmap and is now a 64-bit one: programs that read 32-bit bitmaps cannot read the file";
 
 impl PartialEq for Roaring {
     /// Compares only the values, not how they are written.

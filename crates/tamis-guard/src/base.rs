@@ -10,7 +10,7 @@ pub(crate) struct Base {
     pub(crate) filter: BaseFilter,
     /// The estimated number of ids.
     pub(crate) items: u64,
-    /// The estimated rate, once it was asked for.
+    /// The estimated rate. Empty until the first call of `estimate_rate`.
     rate_now: OnceLock<f64>,
 }
 

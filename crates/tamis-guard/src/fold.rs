@@ -1,4 +1,4 @@
-//! Texts that a column of a database takes for one id.
+//! Folds text ids to keys: texts that are equal in the column of a database have the same key.
 //!
 //! Under a collation such as `utf8mb4_general_ci`, a query for `abc` finds the row `Abc`. A filter has hashes, so the
 //! guard folds each text to a key: all texts that are equal under the collation must have one key. Otherwise the guard
@@ -81,7 +81,7 @@ impl Fold {
         !matches!(self, Self::Case | Self::Uca)
     }
 
-    /// Returns the key of a text. Texts that the database takes for one have the same key.
+    /// Returns the key of a text. Texts that are equal in the database have the same key.
     pub(crate) fn key(self, text: &[u8]) -> Cow<'_, [u8]> {
         if self == Self::Exact {
             return Cow::Borrowed(text);
@@ -101,7 +101,7 @@ impl Fold {
         Cow::Owned(key.into_bytes())
     }
 
-    /// Adds what stands for a character in a key.
+    /// Appends the replacement of a character to a key.
     fn push(self, key: &mut String, character: char) {
         static GENERAL: LazyLock<Table> =
             LazyLock::new(|| Table::parse(include_str!("fold/general_ci.txt")));
@@ -157,9 +157,9 @@ fn jamo(syllable: char) -> impl Iterator<Item = char> {
     letters.into_iter().take(count).filter_map(char::from_u32)
 }
 
-/// What stands for characters in a key.
+/// The replacements of characters in keys.
 struct Table {
-    /// Ranges of characters in their order, with what stands for each character.
+    /// Ranges of characters in ascending order, with the replacement of each character.
     ranges: Vec<(u32, u32, Box<str>)>,
 }
 

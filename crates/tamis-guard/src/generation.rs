@@ -32,7 +32,7 @@ pub struct Generation {
     tombstones: Tombstones,
     /// The largest integer id.
     highest: AtomicI64,
-    /// Which texts are one id.
+    /// How text ids are folded to keys.
     fold: Fold,
     /// How many deletions had no effect, because another id may have the same key.
     ignored: AtomicU64,
@@ -111,12 +111,12 @@ impl Generation {
         }
     }
 
-    /// Sets which texts are one id. The generation must be empty.
+    /// Sets the fold of text ids. The generation must be empty.
     pub(crate) fn with_fold(self, fold: Fold) -> Self {
         Self { fold, ..self }
     }
 
-    /// Returns which texts are one id.
+    /// Returns the fold of text ids.
     pub(crate) fn fold(&self) -> Fold {
         self.fold
     }

@@ -37,7 +37,7 @@
 //! | 8 | highest integer id (i64); the smallest i64 if there is none |
 //! | 4 | number of parts, at least 1 |
 //! | 1 | 1 if a filter of a file comes before the parts, otherwise 0 |
-//! | 1 | which texts are one id: 0 all that are equal, 1 without spaces at the end, 2 without case, 3 to 5 by a collation |
+//! | 1 | the fold of text ids: 0 only equal texts have one key, 1 without spaces at the end, 2 without case, 3 to 5 by a collation |
 //! | | each filter: number of ids (u64), length (u64), a Tamis file |
 //! | 8 | number of deleted ids |
 //! | | each deleted id: a text |

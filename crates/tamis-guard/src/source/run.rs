@@ -77,7 +77,7 @@ pub(super) struct Run {
     pub(super) asked: AtomicU64,
     pub(super) progress: Mutex<Progress>,
     pub(super) wake: Condvar,
-    /// Which texts are one id of the source.
+    /// How text ids of the source are folded to keys.
     pub(super) fold: AtomicU8,
     /// What the thread that writes snapshots reports.
     pub(super) snapshots: Arc<SnapshotRecord>,
@@ -230,7 +230,7 @@ impl Run {
         Ok(self.start_generation_from(generation))
     }
 
-    /// Sets which texts are one id, for the rows and the generations that follow.
+    /// Sets the fold of text ids for the rows and the generations that follow.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub(super) fn set_fold(&self, fold: Fold) {
         // Relaxed: the thread that reads the source is the only one that uses it.

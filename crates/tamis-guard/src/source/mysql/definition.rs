@@ -102,7 +102,7 @@ fn foreign_key(text: &str) -> Option<ForeignKey> {
     Some(ForeignKey { columns, parent: parent.to_owned(), parent_columns, actions: rest })
 }
 
-/// Reads a name, in quotes or without. Returns it, and what follows. A quote in a name is doubled.
+/// Reads a quoted or unquoted name. Returns the name and the rest of the text. A quote in a name is doubled.
 fn name(text: &str) -> Option<(String, &str)> {
     let Some(quote) = text.chars().next().filter(|it| ['`', '"'].contains(it)) else {
         let end = text.find([',', ')', ' '])?;
@@ -123,7 +123,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Reads ``(`a`, `b`)``. Returns the names, and what follows.
+/// Reads ``(`a`, `b`)``. Returns the names and the rest of the text.
 fn names_in_brackets(text: &str) -> Option<(Vec<String>, &str)> {
     let mut rest = text.trim_start().strip_prefix('(')?;
     let mut names = Vec::new();

@@ -84,7 +84,7 @@ impl Replica {
             primary.ask(options).await?;
             match self.status(connection, options).await? {
                 Some(status) if status.server_id == primary.server_id => primary.note(&status),
-                // The primary is another one now.
+                // The replica has another primary than before.
                 _ => return Ok(None),
             }
         }
@@ -320,10 +320,10 @@ mod tests {
         ] {
             assert_eq!(running.has_applied(&end), is_applied, "{end:?}");
         }
-        // It applies the log of an old primary, and receives that of the new one.
+        // The replica applies the log of the old primary and receives the log of the new primary.
         let moved = Status { received: at("log.000001", 50), ..running.clone() };
         assert!(!moved.has_applied(&at("log.000001", 40)));
-        // It has not begun.
+        // The replica has not applied any event yet.
         let new = Status { applied: at("", 4), received: at("", 4), ..running };
         assert!(!new.has_applied(&at("log.000001", 4)));
     }

@@ -30,7 +30,7 @@ pub(super) struct Table {
     /// The place of the id among them, from 0.
     pub(super) id: usize,
     pub(super) kind: ColumnKind,
-    /// Which texts are one id.
+    /// How text ids are folded to keys.
     pub(super) fold: Fold,
     /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
     pub(super) is_trimmed: bool,

@@ -38,7 +38,7 @@ pub(in crate::source) trait PolledDatabase {
         Ok(Some(Instant::now()))
     }
 
-    /// Returns which texts are one id.
+    /// Returns the fold of text ids.
     fn fold(&self) -> Result<Fold, SourceError>;
 
     /// Returns a text that differs after a change of the table's definition.

@@ -42,7 +42,7 @@ impl ColumnKind {
         }
     }
 
-    /// Returns which texts are one id.
+    /// Returns the fold of text ids.
     pub(super) fn fold(self) -> Fold {
         match self {
             Self::Integer | Self::Uuid | Self::Text => Fold::Exact,

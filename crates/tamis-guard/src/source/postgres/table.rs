@@ -17,7 +17,7 @@ pub(super) struct IdColumn {
     pub(super) table: String,
     pub(super) column: String,
     pub(super) kind: ColumnKind,
-    /// Which texts are one id.
+    /// How text ids are folded to keys.
     pub(super) fold: Fold,
     /// The number of the relation. The stream uses it.
     pub(super) relation: u32,
