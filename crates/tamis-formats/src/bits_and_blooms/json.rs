@@ -55,7 +55,7 @@ struct Object<'a> {
 /// use tamis_formats::bits_and_blooms;
 ///
 /// let filter = bits_and_blooms::json::decode(br#"{"m":64,"k":3,"b":"AAAAAAAAAEB-XU_n-v__3w=="}"#)?;
-/// assert_eq!(filter.count_ones(), 48);
+/// assert_eq!(filter.count_ones(), 51);
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
