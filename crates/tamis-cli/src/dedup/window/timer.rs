@@ -1,8 +1,8 @@
 //! Assigns records to slices of a window: by their own time, by the clock, or by their number.
 
 use crate::dedup::window::when;
-use crate::key::KeyRule;
-use crate::records::RecordForm;
+use crate::exit::Failure;
+use crate::key::{KeyRule, RecordForm};
 
 /// The source of the times of records.
 pub enum Times {
