@@ -108,6 +108,11 @@ fn mistakes_in_csv_are_named() {
         ("dedup --no-header good.csv", "--csv"),
         ("dedup --csv -d ; -k name good.csv", "if ',' separates the fields, give it with -d"),
         ("dedup --csv --window 1h --time-field at good.csv", "no column 'at'"),
+        ("dedup --window 1h --time-field at good.csv", "'at' is not a whole number above zero"),
+        (
+            "dedup --csv --no-header --window 1h --time-field at good.csv",
+            "give the number of the column",
+        ),
     ] {
         folder.refused(line, words);
     }
