@@ -151,7 +151,9 @@ fn an_exact_set_is_described_exactly() {
     let ended = folder.run("add a.roaring values");
     assert_eq!(ended.status, 0);
     assert!(
-        ended.stderr.starts_with("tamis: a.roaring: is now a Roaring bitmap of 64 bits"),
+        ended
+            .stderr
+            .starts_with("tamis: a.roaring: was a 32-bit Roaring bitmap and is now a 64-bit one"),
         "{ended:?}"
     );
     assert_eq!(folder.run("add a.roaring values").stderr, "", "it has 64 bits already");
@@ -160,7 +162,10 @@ fn an_exact_set_is_described_exactly() {
     // Merging widens a bitmap too.
     folder.write("b.roaring", [0x3a, 0x30, 0, 0, 0, 0, 0, 0]);
     let ended = folder.run("merge b.roaring a.roaring -o c.roaring");
-    assert!(ended.stderr.contains("c.roaring: is now a Roaring bitmap of 64 bits"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("c.roaring: was a 32-bit Roaring bitmap and is now a 64-bit one"),
+        "{ended:?}"
+    );
 }
 
 #[test]
