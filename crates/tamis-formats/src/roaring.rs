@@ -2,6 +2,7 @@
 
 mod containers;
 mod encoding;
+mod form;
 
 use std::io;
 
@@ -22,6 +23,7 @@ use crate::stored_filter::StoredFilter;
 
 use crate::roaring::containers::{Container, ends, walk};
 use crate::roaring::encoding::{ContainerPlan, each_container, header};
+pub use crate::roaring::form::RoaringForm;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -64,20 +66,6 @@ pub struct Roaring {
     pub has_runs: bool,
     /// Whether a change made a bitmap of 64 bits from one of 32 bits.
     pub is_widened: bool,
-}
-
-/// How the values of a Roaring bitmap are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoaringForm {
-    /// In the portable format, with 32 bits if all values fit, else with 64.
-    Bits32,
-    /// In the portable format with 64 bits.
-    Bits64,
-    /// In the legacy form of Java's `Roaring64NavigableMap`, with 64 bits.
-    Java {
-        /// Whether the Java program takes values from 2⁶³ on as negative numbers. They come first.
-        is_signed: bool,
-    },
 }
 
 /// The note about [`Roaring::is_widened`].

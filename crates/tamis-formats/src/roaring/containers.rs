@@ -2,7 +2,7 @@
 
 use crate::decode_error::DecodeError;
 use crate::reader::ByteReader;
-use crate::roaring::RoaringForm;
+use crate::roaring::form::RoaringForm;
 
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
