@@ -199,9 +199,10 @@ impl LogCore {
                     }
                 });
             }
-            FileJob::Trim { written, reserved } => {
-                let is_kept = file.trim(written, reserved).is_ok();
-                self.note(|inner| inner.state.trimmed(is_kept));
+            FileJob::Trim => {
+                // After an error, the blocks stay behind the end of the file.
+                _ = file.trim();
+                self.note(|inner| inner.state.trimmed());
             }
         }
     }

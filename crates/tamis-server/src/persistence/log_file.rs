@@ -156,15 +156,9 @@ impl LogFile {
         self.file.reserve(self.offset_of(from), to.saturating_sub(from).max(1))
     }
 
-    /// Frees the blocks behind the end of the file, and reserves disk space between two positions
-    /// again. No write to the file runs.
-    ///
-    /// # Errors
-    ///
-    /// Returns why the file may not have that space any more: another program may have taken it.
-    pub fn trim(&self, written: u64, reserved: u64) -> io::Result<()> {
-        self.file.set_len(self.file.len()?)?;
-        if reserved > written { self.reserve(written, reserved) } else { Ok(()) }
+    /// Frees the blocks behind the end of the file. No write to the file runs.
+    pub fn trim(&self) -> io::Result<()> {
+        self.file.set_len(self.file.len()?)
     }
 
     /// Returns the length of the frames in the file, in bytes.

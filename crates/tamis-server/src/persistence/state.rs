@@ -18,7 +18,8 @@
 //! space for its frame ([`LogState::admit`]), and keeps that space until the frame is appended. A
 //! write into reserved space does not fail because the disk is full. A new file gets space for all
 //! frames that are admitted but not written, and no more. A failed reservation may leave blocks
-//! behind the end of the file; a job then frees them ([`FileJob::Trim`]).
+//! behind the end of the file; a job then frees them ([`FileJob::Trim`]). That job frees all reserved
+//! space, so it waits until every admitted change is written.
 //!
 //! **Groups.** The records of a transaction are kept apart until it ends, and then become one
 //! frame. So there is never a part of a frame between `written` and `end`.
@@ -121,8 +122,8 @@ pub(super) enum FileJob {
     /// Continue in the file with this number, which begins at this position and has disk space up to
     /// `reserved`. The stream is durable up to `synced`.
     Switch { number: u64, position: u64, synced: u64, reserved: u64 },
-    /// Free the blocks behind the end of the file, except those between these two positions.
-    Trim { written: u64, reserved: u64 },
+    /// Free the blocks behind the end of the file.
+    Trim,
 }
 
 impl LogState {
@@ -242,9 +243,12 @@ impl LogState {
             return None;
         }
         let job = match self.rotation {
-            _ if self.has_leftover => {
+            _ if self.is_trim_due() => {
                 self.begin_space_job();
-                FileJob::Trim { written: self.written, reserved: self.reserved }
+                // Until the job ends, no change gets space that the job may free.
+                self.reserved = self.written;
+                self.has_leftover = false;
+                FileJob::Trim
             }
             Some((position, number)) if position == self.written => {
                 self.begin_space_job();
@@ -272,14 +276,19 @@ impl LogState {
     fn begin_space_job(&mut self) {
         self.is_space_changing = true;
         self.space_version += 1;
-        self.has_leftover = false;
+    }
+
+    /// Tests whether blocks behind the end of the file should be freed, and no admitted change needs
+    /// them. Another program may take freed blocks before the log can reserve them again.
+    fn is_trim_due(&self) -> bool {
+        self.has_leftover && self.written == self.end && self.admitted.bytes() == 0
     }
 
     /// Tests whether [`next_file_job`](Self::next_file_job) would return a job.
     pub fn has_file_job(&self) -> bool {
         !self.is_writing
             && self.sync_error.is_none()
-            && (self.written < self.end || self.rotation.is_some() || self.has_leftover)
+            && (self.written < self.end || self.rotation.is_some() || self.is_trim_due())
     }
 
     /// Reports the end of a write.
@@ -303,19 +312,17 @@ impl LogState {
         }
     }
 
-    /// Reports that the blocks behind the end of the file were freed. `is_kept` means that the file
-    /// still has its reserved disk space.
-    pub fn trimmed(&mut self, is_kept: bool) {
+    /// Reports that the blocks behind the end of the file were freed.
+    pub fn trimmed(&mut self) {
         (self.is_writing, self.is_space_changing) = (false, false);
-        if !is_kept {
-            self.reserved = self.written;
-        }
     }
 
     /// Reports that the file was switched.
     pub fn switched(&mut self) {
         (self.is_writing, self.is_space_changing) = (false, false);
         self.is_file_new = true;
+        // The old file has lost the blocks behind its end.
+        self.has_leftover = false;
         self.rotation = None;
     }
 
@@ -511,18 +518,46 @@ mod tests {
         let mut state = LogState::new(0, FsyncPolicy::EverySecond);
         state.reserved(100, 0);
         state.not_reserved(0);
-        let trim = FileJob::Trim { written: 0, reserved: 100 };
-        assert_eq!(state.next_file_job(), Some(trim));
+        assert_eq!(state.next_file_job(), Some(FileJob::Trim));
         state.reserved(1000, 0);
-        assert_eq!(missing(&state, 100), None);
-        assert_eq!(state.admit(101).unwrap_err(), Refusal::Busy);
+        assert_eq!(state.admit(1).unwrap_err(), Refusal::Busy, "the job may free its space");
         state.not_reserved(0);
-        state.trimmed(true);
-        assert_eq!((state.next_file_job(), missing(&state, 101)), (None, Some(101)));
+        state.trimmed();
+        assert_eq!((state.next_file_job(), missing(&state, 1)), (None, Some(1)));
         state.not_reserved(1);
-        assert!(state.next_file_job().is_some());
-        state.trimmed(false);
-        assert_eq!(missing(&state, 1), Some(1), "another program took the space");
+        assert_eq!(state.next_file_job(), Some(FileJob::Trim));
+    }
+
+    #[test]
+    fn space_of_admitted_changes_is_not_freed() {
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
+        state.reserved(100, 0);
+        let admitted = state.admit(60).unwrap();
+        state.not_reserved(0);
+        assert_eq!(state.next_file_job(), None, "an admitted change is not appended yet");
+        state.append(|out| out.extend([0; 20]));
+        drop(admitted);
+        assert_eq!(write(&mut state), (0, 40), "the appended frame is written first");
+        assert_eq!(state.next_file_job(), Some(FileJob::Trim));
+        state.trimmed();
+        assert_eq!((state.next_file_job(), missing(&state, 1)), (None, Some(41)));
+    }
+
+    #[test]
+    fn a_switch_goes_before_blocks_that_cannot_be_freed_yet() {
+        let mut state = LogState::new(0, FsyncPolicy::EverySecond);
+        state.reserved(100, 0);
+        let admitted = state.admit(60).unwrap();
+        state.not_reserved(0);
+        state.rotate(1).unwrap();
+        assert!(matches!(state.next_file_job(), Some(FileJob::Switch { .. })));
+        state.not_switched("full".to_owned(), false);
+        drop(admitted);
+        assert_eq!(state.next_file_job(), Some(FileJob::Trim), "the old file is used again");
+        state.trimmed();
+        state.rotate(1).unwrap();
+        state.not_reserved(2);
+        assert_eq!(state.next_file_job(), Some(FileJob::Trim), "the new file may need the space");
     }
 
     #[test]
