@@ -1,6 +1,7 @@
 //! `EXEC`: runs the commands of a transaction.
 
 mod decode_ahead;
+mod log_group;
 mod places;
 mod prepared;
 mod replies;
@@ -19,7 +20,7 @@ use crate::clock::now_millis;
 use crate::decoding::Decoded;
 use crate::handlers::dump::restore_decoded;
 use crate::handlers::transaction::end;
-use crate::handlers::write_log::{MAX_IMAGE_BYTES, image_bytes};
+use crate::handlers::write_log::MAX_IMAGE_BYTES;
 use crate::handlers::{read_keys, run_server_command_at_once, write_keys};
 use crate::held_memory::Hold;
 use crate::not_decoded::NotDecoded;
@@ -28,6 +29,7 @@ use crate::session::checks::logged_bytes;
 use crate::transaction::Watched;
 use crate::users::{Denied, User};
 use decode_ahead::{MAX_DECODED_BYTES, decode_each};
+use log_group::begin_log_group;
 use places::reserve_places;
 use prepared::{Prepared, TURN_COMMANDS};
 use replies::Replies;
@@ -86,42 +88,7 @@ pub(crate) async fn exec(
     // While this task waited for the keys, the log may have failed, or the memory may have been
     // used up.
     let admitted = check_changes(session, &prepared)?;
-    let (mut group, mut images) = (None, None);
-    if let Some(durable) = &server.durable {
-        // The whole transaction is written as one frame of the log. Until its end, the images of
-        // that frame are in memory.
-        let image_bytes_of = |(i, decoded): &(usize, Result<Decoded, NotDecoded>)| match (
-            prepared.commands[*i].0.handler,
-            decoded,
-        ) {
-            (Handler::WriteKeys(WriteKeys::Restore), Ok(decoded)) => decoded.image_bytes(),
-            _ => 0,
-        };
-        let restored = decoded.iter().map(image_bytes_of).fold(0, u64::saturating_add);
-        if restored > MAX_IMAGE_BYTES {
-            return Err(server::discarded(server::LARGE_MULTI));
-        }
-        let mut bytes = restored;
-        if durable.is_saving() {
-            bytes = prepared
-                .iter()
-                .map(|(command, argv)| match command.handler {
-                    Handler::WriteKeys(handler) => {
-                        image_bytes(handler, Call { command, argv, env: *env }, &alone)
-                    }
-                    _ => 0,
-                })
-                .fold(restored, u64::saturating_add);
-            if bytes > MAX_IMAGE_BYTES {
-                return Err(server::discarded(server::LARGE_WHILE_SAVING));
-            }
-        }
-        images = server.reserve_memory(bytes);
-        if images.is_none() {
-            return Err(server::discarded(server::MEMORY));
-        }
-        group = Some(durable.log.begin_group());
-    }
+    let (group, mut images) = begin_log_group(&server, &prepared, &decoded, env, &alone)?.unzip();
     let mut decoded = decoded.into_iter().peekable();
     let mut began = Instant::now();
     let mut config = session.server.config();

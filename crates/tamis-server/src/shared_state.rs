@@ -272,6 +272,19 @@ impl SharedState {
         log.map(|log| log.admit(bytes)).transpose().map_err(|why| server::no_log(&why))
     }
 
+    /// Tests whether an image of at most `bytes` bytes can be logged, before its command is applied.
+    /// The caller has exclusive access to the keys. Returns the disk space for the image, which the
+    /// caller keeps until the image is logged. Returns `None` without a log, and in a transaction,
+    /// which keeps the space of its images until its end.
+    ///
+    /// # Errors
+    ///
+    /// The error of a command that changes nothing, because the log cannot be written.
+    pub fn admit_image(&self, bytes: u64) -> Result<Option<Hold>, String> {
+        let Some(durable) = &self.durable else { return Ok(None) };
+        durable.log.admit_image(bytes).map_err(|why| server::no_log(&why))
+    }
+
     /// Returns why a short change cannot be logged at the moment, if it cannot.
     pub fn log_failure(&self) -> Option<String> {
         self.durable.as_ref()?.log.admit(SHORT_CHANGE_BYTES).err()

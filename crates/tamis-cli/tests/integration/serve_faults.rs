@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::client::Client;
 use crate::server::Program;
+use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 use tamis_testing::{CommandExt as _, connect, read, try_connect, wait_for, wait_until};
 
@@ -96,6 +97,39 @@ fn a_full_disk_stops_changes_and_loses_none_that_was_answered() {
     // The server starts although the disk is full.
     let program = Program::start(&dir, &["--appendfsync", "always"]);
     assert_holds(&mut program.client(), taken);
+}
+
+#[test]
+fn a_transaction_whose_values_do_not_fit_on_the_disk_has_no_effect() {
+    const LEN: usize = 1_500_000;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_disk) = SmallDisk::mount(folder.path(), "4m") else {
+        println!("skipped: this user may not mount a small disk");
+        return;
+    };
+    let dir = folder.path().join("data");
+    let payload = RedisValue::String(vec![b'x'; LEN]).to_payload();
+    let restore = |client: &mut Client, keys: &[&str]| {
+        assert_eq!(client.say(&["MULTI"]), Reply::ok());
+        for key in keys {
+            let argv: [&[u8]; 4] = [b"RESTORE", key.as_bytes(), b"0", &payload];
+            assert_eq!(client.say(&argv), Reply::simple("QUEUED"));
+        }
+        client.say(&["EXEC"])
+    };
+    {
+        let program = Program::start(&dir, &["--appendfsync", "always"]);
+        let mut client = program.client();
+        let refused = restore(&mut client, &["a", "b", "c"]);
+        let Reply::Error(why) = refused else { panic!("{refused:?}") };
+        assert!(why.starts_with("EXECABORT") && why.contains("No space left"), "{why}");
+        assert_eq!(client.say(&["EXISTS", "a", "b", "c"]), Reply::Integer(0));
+        // Two of the values fit.
+        let restored = Reply::Array(vec![Reply::ok(), Reply::ok()]);
+        assert_eq!(restore(&mut client, &["a", "b"]), restored);
+    }
+    let program = Program::start(&dir, &["--appendfsync", "always"]);
+    assert_eq!(program.client().say(&["EXISTS", "a", "b", "c"]), Reply::Integer(2));
 }
 
 /// Replaces system calls: while the file that `FAULT` names exists, every sync fails.

@@ -124,7 +124,7 @@ pub(crate) fn restore_decoded(
     if memory_bytes > server.memory_left() {
         return Err(Reply::error(server::MEMORY));
     }
-    let _admitted = server.admit_change(image_bytes).map_err(Reply::error)?;
+    let _admitted = server.admit_image(image_bytes).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
     Ok(done.reply)

@@ -76,7 +76,7 @@ fn log_image(
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
 /// Returns the disk space for the images that a command writes to the log, which the caller keeps
-/// until they are logged; `None` if the command logs no image.
+/// until they are logged; `None` if the command logs no image, or if a transaction keeps the space.
 ///
 /// # Errors
 ///
@@ -100,7 +100,13 @@ pub(crate) fn admit(
     if bytes.saturating_add(group_bytes) > MAX_IMAGE_BYTES {
         return Err(Reply::error(server::LARGE_WHILE_SAVING));
     }
-    server.admit_change(bytes + IMAGE_HEAD_BYTES).map_err(Reply::error)
+    server.admit_image(space_bytes(bytes)).map_err(Reply::error)
+}
+
+/// Returns the disk space for the images of a command, in bytes, from the result of
+/// [`image_bytes`].
+pub(crate) fn space_bytes(image_bytes: u64) -> u64 {
+    if image_bytes == 0 { 0 } else { image_bytes.saturating_add(IMAGE_HEAD_BYTES) }
 }
 
 /// An upper bound of the bytes of an image that are not in the memory of its value.

@@ -58,11 +58,16 @@ impl Log {
     }
 
     /// Opens a group: all records appended until its end take effect as a whole or not at all. The
-    /// caller has exclusive access to the keys.
-    #[must_use]
-    pub fn begin_group(&self) -> LogGroup<'_> {
-        self.core.with(LogState::begin_group);
-        LogGroup(self)
+    /// caller has exclusive access to the keys. The group has disk space for images of `image_bytes`
+    /// bytes together. The caller keeps the space for all other records.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the images cannot be logged. No group is open then.
+    pub fn begin_group(&self, image_bytes: u64) -> Result<LogGroup<'_>, String> {
+        let images = self.core.admit(image_bytes)?;
+        self.core.with(|state| state.begin_group(Some(images)));
+        Ok(LogGroup(self))
     }
 
     /// Records that an insert under shared access begins. The insert may set bits before it appends
@@ -232,7 +237,7 @@ mod tests {
         let file = LogFile::begin(&*disk, 1, 0, 0, 0, 99).unwrap();
         let log = Log::start(disk, file, 0, FsyncPolicy::Always).unwrap();
         let run = || {
-            let _group = log.begin_group();
+            let _group = log.begin_group(0).unwrap();
             log.append(&Record::Command { now_millis: 0, argv: vec![b"DEL", b"a"] });
             assert!(log.group_bytes() > Some(0));
             panic!("a command does");
@@ -240,7 +245,7 @@ mod tests {
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
         assert!(log.group_bytes().is_none() && log.end() > 0);
         assert_eq!(log.sync().unwrap(), log.end());
-        drop(log.begin_group());
+        drop(log.begin_group(0).unwrap());
         log.close().unwrap();
     }
 }

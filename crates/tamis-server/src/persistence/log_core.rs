@@ -147,6 +147,18 @@ impl LogCore {
         }
     }
 
+    /// Admits an image of at most `bytes` bytes. The caller has exclusive access to the keys, so an
+    /// open group is its own. Such a group keeps the disk space until it ends, and the result is
+    /// `None`. Without a group, the caller keeps the result until the image is appended.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the image cannot be logged.
+    pub fn admit_image(&self, bytes: u64) -> Result<Option<Hold>, String> {
+        let missing = self.admit(self.with(|state| state.missing_image_bytes(bytes)))?;
+        Ok(self.with(|state| state.image_admitted(bytes, missing)))
+    }
+
     /// Starts a rotation: the log continues in another file. Returns the number and the start
     /// position of that file. The caller has exclusive access to the keys, so that no command is
     /// half done, and then waits until the rotation has ended.
@@ -382,6 +394,24 @@ mod tests {
             core.with(|state| state.append(|out| out.extend(vec![7; 99_900])));
             drop(admitted);
         }
+        while core.run_file_job(0) || core.run_sync(0) {}
+        assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
+    }
+
+    #[test]
+    fn images_of_a_group_have_space_together() {
+        let disk = SimDisk::default();
+        let core = log_on(&disk);
+        disk.limit_space(250_000);
+        let admitted = core.admit(1000).unwrap();
+        core.with(|state| state.begin_group(None));
+        for _ in 0..2 {
+            assert!(core.admit_image(100_000).unwrap().is_none());
+            core.with(|state| state.append(|out| out.extend(vec![7; 100_000])));
+        }
+        assert!(core.admit_image(100_000).unwrap_err().contains("No space left"));
+        core.with(LogState::end_group);
+        drop(admitted);
         while core.run_file_job(0) || core.run_sync(0) {}
         assert_eq!((core.failure(), core.with(|state| state.synced)), (None, core.end()));
     }

@@ -50,7 +50,7 @@ mod test_files;
 
 pub use check::{DataReport, check_data};
 pub use error::DurabilityError;
-pub(crate) use log::Log;
+pub(crate) use log::{Log, LogGroup};
 pub(crate) use record::Record;
 pub use repair::repair_data;
 pub use state::FsyncPolicy;

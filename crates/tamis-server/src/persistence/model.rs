@@ -380,7 +380,7 @@ impl World {
                 self.answers(Vec::new())
             }
             Op::Transaction => {
-                self.core.with(LogState::begin_group);
+                self.core.with(|state| state.begin_group(None));
                 Caller::InTransaction { left: 2 }
             }
             Op::Flush => {
@@ -401,7 +401,7 @@ impl World {
                 items.clear();
             }
         }
-        self.core.with(LogState::begin_group);
+        self.core.with(|state| state.begin_group(None));
         drop(self.keyspace.exclusive().clear());
         let record = Record::Command { now_millis: 0, argv: vec![b"FLUSHALL"] };
         self.append(&record, Some(KeyChange::Flushed));

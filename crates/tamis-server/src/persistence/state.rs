@@ -22,14 +22,16 @@
 //! space, so it waits until every admitted change is written.
 //!
 //! **Groups.** The records of a transaction are kept apart until it ends, and then become one
-//! frame. So there is never a part of a frame between `written` and `end`.
+//! frame (`group.rs`). So there is never a part of a frame between `written` and `end`.
 
 pub(super) mod answers;
+mod group;
 
 use std::collections::BTreeSet;
 
 use crate::held_memory::{HeldMemory, Hold};
 use crate::persistence::frame;
+use group::Group;
 
 /// When the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,8 +72,7 @@ pub(super) struct LogState {
     has_leftover: bool,
     /// The position up to which the stream is durable.
     pub synced: u64,
-    /// The records of the open group.
-    group: Option<Vec<u8>>,
+    group: Option<Group>,
     /// Inserts that may have set bits and have not appended their frame yet.
     tickets: BTreeSet<u64>,
     next_ticket: u64,
@@ -138,8 +139,8 @@ impl LogState {
     }
 
     /// Admits a change of at most `bytes` bytes. Its disk space is kept until the caller drops the
-    /// result, which must be after the change was appended. The bytes of an open group are part of
-    /// the admission of its transaction.
+    /// result, which must be after the change was appended. A transaction is admitted before its
+    /// group begins, except images ([`image_admitted`](Self::image_admitted)).
     ///
     /// # Errors
     ///
@@ -177,29 +178,11 @@ impl LogState {
     /// Appends the records that `encode` writes, as a frame or to the open group.
     pub fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         if let Some(group) = &mut self.group {
-            return encode(group);
+            return encode(&mut group.records);
         }
         let before = self.waiting.len();
         frame::append(&mut self.waiting, self.end ^ self.secret, encode);
         self.end += (self.waiting.len() - before) as u64;
-    }
-
-    /// Opens a group: all records appended until its end take effect as a whole or not at all.
-    pub fn begin_group(&mut self) {
-        debug_assert!(self.group.is_none(), "a transaction is alone");
-        self.group = Some(Vec::new());
-    }
-
-    /// Returns the length of the open group in bytes; `None` if no group is open.
-    pub fn group_bytes(&self) -> Option<usize> {
-        self.group.as_ref().map(Vec::len)
-    }
-
-    /// Ends the group and appends its frame, unless it is empty.
-    pub fn end_group(&mut self) {
-        if let Some(records) = self.group.take().filter(|records| !records.is_empty()) {
-            self.append(|out| out.extend_from_slice(&records));
-        }
     }
 
     /// Returns why changes cannot be written at the moment; `None` if they can.
@@ -434,7 +417,7 @@ mod tests {
     fn a_rotation_inside_a_group_leaves_the_group_whole() {
         let mut state = LogState::new(0, FsyncPolicy::EverySecond);
         state.append(|out| out.extend(b"before"));
-        state.begin_group();
+        state.begin_group(None);
         state.append(|out| out.extend(b"one"));
         let between = state.rotate(1).unwrap();
         state.append(|out| out.extend(b"two"));
