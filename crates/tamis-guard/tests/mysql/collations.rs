@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use tamis_guard::SyncState;
 use tamis_guard::source::{ChangeColumn, MysqlOptions, PollOptions};
+use tamis_guard::{IdType, SyncState};
 
 use crate::checker::{Dir, has, id_set, knows, wait, wait_synced, wait_until};
 use crate::fold::Fold;
@@ -199,6 +199,37 @@ fn a_deletion_deletes_no_other_spelling_that_exists() {
         source.rebuild();
         wait_until(&source, "a read of all ids", || !has(&ids, "gone"));
         assert!(has(&ids, "ABC") && has(&ids, "last"), "{collation}");
+    }
+}
+
+#[test]
+fn a_polled_deletion_in_another_spelling_deletes_no_row() {
+    let mut shop = shop();
+    let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+    for (name, id, row, deleted) in [
+        ("spelled", text(), "ABC", "abc"),
+        ("uuids", IdType::Uuid, uuid, "67E55044-10B1-426F-9247-BB680E5FE0C8"),
+    ] {
+        let gone = "00000000-0000-0000-0000-000000000000";
+        let mysql = texts(&mut shop, name, "utf8mb4_general_ci", &[row, gone]);
+        shop.session.run(&format!("CREATE TABLE deleted_{name} (id VARCHAR(40))"));
+        shop.session.run(&format!("INSERT INTO deleted_{name} VALUES ('{deleted}'), ('{gone}')"));
+        let poll = PollOptions {
+            changes: Some(ChangeColumn {
+                overlap: std::time::Duration::from_millis(50),
+                ..ChangeColumn::new("at")
+            }),
+            deletions: Some(format!("SELECT id FROM deleted_{name}")),
+            ..PollOptions::default()
+        };
+        let ids = id_set(id);
+        let source = start(&ids, &MysqlOptions { poll: Some(poll), ..mysql });
+        wait_synced(&source);
+        shop.session.run(&format!("DELETE FROM {name} WHERE id = '{gone}'"));
+        // The same poll reads both deletions.
+        wait_until(&source, "the deletion", || !has(&ids, gone));
+        assert!(has(&ids, row) && has(&ids, deleted), "{name}: {:?}", source.status());
+        assert_eq!(source.status().generations, 1);
     }
 }
 

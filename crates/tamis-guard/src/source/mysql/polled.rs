@@ -1,6 +1,5 @@
 //! A table that is polled, for a server without a usable binary log.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +10,8 @@ use tokio::sync::Mutex;
 
 use crate::fold::Fold;
 use crate::generation::Generation;
+use crate::id::IdType;
+use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::ColumnKind;
 use crate::source::mysql::full_read::FullRead;
@@ -29,6 +30,7 @@ pub(in crate::source) struct MysqlTable {
     runtime: PollRuntime,
     server: Mutex<Server>,
     identity: String,
+    id: IdType,
     table: Table,
     all_ids: String,
     changed_ids: Option<String>,
@@ -43,7 +45,8 @@ impl PolledTable for MysqlTable {
     fn open(run: &Run, options: &MysqlOptions, poll: &PollOptions) -> Result<Self, SourceError> {
         let column = poll.changes.as_ref().map(|changes| &*changes.column);
         let runtime = PollRuntime::new(run)?;
-        let open = Server::open_for_polls(options, &run.ids.options().id, column);
+        let id_type = &run.ids.options().id;
+        let open = Server::open_for_polls(options, id_type, column);
         let server = runtime.wait(open)?;
         let table = server.table.clone();
         let (id, from) = (quoted(&table.column), table.quoted());
@@ -54,6 +57,7 @@ impl PolledTable for MysqlTable {
         Ok(Self {
             runtime,
             identity: server.identity.clone(),
+            id: id_type.clone(),
             server: Mutex::new(server),
             changed_ids: column.as_ref().map(changed),
             highest: column.map(|column| format!("SELECT MAX({column}) FROM {from}")),
@@ -86,7 +90,13 @@ impl MysqlTable {
         Ok(())
     }
 
-    /// Returns those of some ids that rows have, as texts.
+    /// Returns the key of an id; `None` if the id is none of the type. Texts that are one id have one key.
+    fn key(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let id = canonical_row(&self.id, text)?;
+        Some(self.table.fold.key(&id).into_owned())
+    }
+
+    /// Returns the keys of those of some ids that rows have. A row may spell an id in another way than `ids`.
     async fn live(&self, ids: &[Value]) -> Result<HashSet<Vec<u8>>, SourceError> {
         let mut live = HashSet::new();
         let Some(last) = ids.last() else { return Ok(live) };
@@ -94,7 +104,7 @@ impl MysqlTable {
         let params: Vec<Value> =
             ids.iter().chain(std::iter::repeat(last)).take(BATCH).cloned().collect();
         self.each(&self.live_ids, Params::Positional(params), |value| {
-            live.extend(self.table.kind.text(value).map(Cow::into_owned));
+            live.extend(self.table.kind.text(value).and_then(|text| self.key(&text)));
             Ok(())
         })
         .await?;
@@ -202,7 +212,8 @@ impl PolledDatabase for MysqlTable {
         for batch in ids.chunks(BATCH) {
             let live = self.runtime.wait(self.live(batch))?;
             for text in batch.iter().filter_map(|value| self.table.kind.text(value)) {
-                each(&text, live.contains(&*text))?;
+                let is_live = self.key(&text).is_some_and(|key| live.contains(&key));
+                each(&text, is_live)?;
             }
         }
         Ok(())
@@ -232,7 +243,7 @@ impl Server {
     /// Connects for polls. Refuses a change column whose values have no usable order.
     async fn open_for_polls(
         options: &MysqlOptions,
-        id: &crate::id::IdType,
+        id: &IdType,
         column: Option<&str>,
     ) -> Result<Self, SourceError> {
         let mut server = Self::connect(options, id).await?;
