@@ -34,6 +34,7 @@ use tamis::PlanError;
 use crate::change_kind::ChangeKind;
 use crate::fleet::{Delta, FeedPosition, Knowledge};
 use crate::generation::Generation;
+use crate::id::IdType;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::source::error::SourceError;
 use crate::source::run::{Reader, Run};
@@ -192,8 +193,7 @@ fn each_change(
 ) -> Result<(), LeaderError> {
     let mut rows = Rows::default();
     for change in delta.changes() {
-        let id = run.ids.options().id.canonical(change.id);
-        if !id.is_ok_and(|id| *id == *change.id) {
+        if !is_key(&run.ids.options().id, change.id) {
             return Err(LeaderError::not_an_id(change.id));
         }
         apply(change.kind, change.id)?;
@@ -201,6 +201,17 @@ fn each_change(
     }
     run.count(rows);
     Ok(())
+}
+
+/// Tests whether a leader may send a text as an id. For texts, a leader sends keys: the key of a blank id is empty, and a
+/// key may be longer than the longest id. The delta bounds its length.
+fn is_key(id_type: &IdType, text: &[u8]) -> bool {
+    match id_type {
+        IdType::Text { .. } => true,
+        IdType::Integer { .. } | IdType::Uuid => {
+            id_type.canonical(text).is_ok_and(|id| *id == *text)
+        }
+    }
 }
 
 /// Claims what the leader knows after the changes.
@@ -229,6 +240,20 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_leader_sends_canonical_ids_and_any_key_of_a_text() {
+        let integers = IdType::Integer { min: 1, max: 100, form: crate::IntegerForm::default() };
+        for (text, is_integer) in [("7", true), ("007", false), ("", false), ("101", false)] {
+            assert_eq!(is_key(&integers, text.as_bytes()), is_integer, "{text}");
+        }
+        let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+        assert!(is_key(&IdType::Uuid, uuid.as_bytes()));
+        assert!(!is_key(&IdType::Uuid, uuid.to_uppercase().as_bytes()));
+        for text in ["", "abc", "a key that is longer than each id"] {
+            assert!(is_key(&IdType::Text { max_bytes: 3 }, text.as_bytes()), "{text}");
+        }
+    }
 
     #[test]
     fn a_claim_is_never_after_the_moment_that_the_leader_proved() {

@@ -1,12 +1,13 @@
 //! One event after the other.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tamis_guard::SyncState;
-use tamis_guard::source::{LeaderOptions, SourceOptions};
+use tamis_guard::source::{FileFormat, FileOptions, LeaderOptions, Source, SourceOptions};
+use tamis_guard::{IdType, Publication, PublicationOptions, SyncState};
 
-use super::instances::{Follower, Leader, any_port, leader_options, write_list};
-use crate::checker::{Dir, has, integers, knows, options, wait, wait_synced, wait_until};
+use super::instances::{Follower, Leader, Server, any_port, leader_options, token, write_list};
+use crate::checker::{Dir, has, id_set, integers, knows, options, wait, wait_synced, wait_until};
 use crate::tcp_proxy::TcpProxy;
 
 #[test]
@@ -65,6 +66,30 @@ fn a_new_generation_of_the_leader_replaces_that_of_its_followers() {
     let before = follower.source.status().generations;
     follower.source.rebuild();
     wait(&follower.source, "the rebuild", |status| status.generations > before);
+}
+
+#[test]
+fn a_follower_takes_each_key_of_a_folded_text() {
+    let dir = Dir::new();
+    std::fs::write(dir.path("ids.txt"), "abc\n").unwrap();
+    let [leader, follower] = [(); 2].map(|()| id_set(IdType::Text { max_bytes: 8 }));
+    let publication = PublicationOptions::new("products", token());
+    let publication = Publication::new(Arc::clone(&leader), &publication);
+    let mut file = FileOptions::new(dir.path("ids.txt"), FileFormat::Lines);
+    file.quiet = Duration::from_millis(20);
+    let _read = Source::file(Arc::clone(&leader), file, options());
+    let server = Server::publish(any_port(), publication);
+    let options_of_leader = leader_options(server.address);
+    let source = Source::leader(Arc::clone(&follower), options_of_leader, options());
+    wait_synced(&source);
+    // A source inserts keys: that of a blank id is empty, and a key may be longer than its id.
+    for key in ["", "longer than each id", "last"] {
+        leader.insert(key.as_bytes()).unwrap();
+    }
+    wait_until(&source, "the last change", || has(&follower, "last"));
+    let generation = follower.generation();
+    assert!(generation.contains(b"") && generation.contains(b"longer than each id"));
+    assert_eq!(source.status().generations, 1);
 }
 
 #[test]
