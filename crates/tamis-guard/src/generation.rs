@@ -2,7 +2,7 @@
 //! the changes after it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -34,8 +34,9 @@ pub struct Generation {
     highest: AtomicI64,
     /// How text ids are folded to keys.
     fold: Fold,
-    /// How many deletions had no effect, because another id may have the same key.
-    ignored: AtomicU64,
+    /// The keys whose deletion had no effect, because another id may have the same key. A source may report a deletion
+    /// again and again, so each key counts once.
+    ignored: Tombstones,
 }
 
 impl Generation {
@@ -67,7 +68,7 @@ impl Generation {
             tombstones: Tombstones::default(),
             highest: AtomicI64::new(i64::MIN),
             fold: Fold::Exact,
-            ignored: AtomicU64::new(0),
+            ignored: Tombstones::default(),
         })
     }
 
@@ -107,7 +108,7 @@ impl Generation {
             tombstones,
             highest: AtomicI64::new(highest),
             fold,
-            ignored: AtomicU64::new(0),
+            ignored: Tombstones::default(),
         }
     }
 
@@ -160,8 +161,10 @@ impl Generation {
     /// [`PlanError`] if the filter must grow and there is no memory. The id is then in the full part.
     pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         let added = self.load(id, value);
+        let key = self.fold.key(id);
         // After the filter has the id, so that no lookup finds it in neither.
-        self.tombstones.remove(&self.fold.key(id));
+        self.tombstones.remove(&key);
+        self.ignored.remove(&key);
         added
     }
 
@@ -235,11 +238,20 @@ impl Generation {
 
     /// Records that an id was deleted. If other ids may have its key, it passes until all ids are read again.
     pub fn delete(&self, id: &[u8]) {
-        if self.fold.is_precise() {
-            self.tombstones.insert(&self.fold.key(id));
-        } else {
-            self.ignored.fetch_add(1, Ordering::Relaxed);
-        }
+        let deleted = if self.fold.is_precise() { &self.tombstones } else { &self.ignored };
+        deleted.insert(&self.fold.key(id));
+    }
+
+    /// Forgets the deletions of ids that the filter does not have. The full read has ended, so it finds none of them
+    /// any more.
+    pub(crate) fn forget_absent_deletions(&self) {
+        let has = |key: &[u8]| {
+            let hash = self.hasher.hash(key);
+            self.parts.load().iter().any(|part| part.filter.contains_hash(hash))
+                || self.base_contains(key)
+        };
+        self.tombstones.retain(has);
+        self.ignored.retain(has);
     }
 
     /// Returns the number of ids, without the deleted ones.
@@ -254,7 +266,7 @@ impl Generation {
     /// Returns the number of deleted ids that the filter still contains.
     #[must_use]
     pub fn deleted(&self) -> u64 {
-        self.tombstones.len() as u64 + self.ignored.load(Ordering::Relaxed)
+        (self.tombstones.len() + self.ignored.len()) as u64
     }
 
     /// Returns the largest integer id; `None` if there is none.
@@ -324,6 +336,19 @@ mod tests {
         generation.insert(b"7", Some(7)).unwrap();
         assert!(generation.contains(b"7"));
         assert_eq!((generation.items(), generation.deleted()), (1, 0));
+    }
+
+    #[test]
+    fn a_deletion_that_has_no_effect_counts_once() {
+        let generation = Generation::new(100, 0.01).unwrap().with_fold(Fold::Case);
+        generation.load(b"Abc", None).unwrap();
+        for id in [b"abc", b"ABC", b"abc"] {
+            generation.delete(id);
+        }
+        assert!(generation.contains(b"Abc"));
+        assert_eq!(generation.deleted(), 1);
+        generation.insert(b"aBC", None).unwrap();
+        assert_eq!(generation.deleted(), 0);
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl IdSet {
     /// If no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
+        building.forget_absent_deletions();
         // Before the swap, so that no decision takes an unproven generation for a proven one.
         self.evidence.start(&building);
         let mut old = None;
@@ -391,6 +392,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::fold::Fold;
     use crate::id::{IdType, IntegerForm};
     use crate::state::Policies;
 
@@ -512,6 +514,27 @@ mod tests {
         let set = synced(IdSetOptions::new(integers()), &["1"]);
         set.delete(b"2");
         assert_eq!((set.generation().items(), set.generation().deleted()), (1, 0));
+    }
+
+    #[test]
+    fn deletions_during_a_rebuild_of_ids_that_the_filter_does_not_have_take_no_memory() {
+        for fold in [Fold::Exact, Fold::Case] {
+            let options = IdSetOptions::new(IdType::Text { max_bytes: 10 });
+            let set = synced(options, &["1"]);
+            let empty = Generation::new(10, 1e-7).unwrap().with_fold(fold);
+            let generation = set.start_generation_from(empty);
+            // A source may report all ids that were ever deleted, again and again.
+            for id in (1..100).chain(1..100) {
+                set.delete(id.to_string().as_bytes());
+            }
+            generation.load(b"1", None).unwrap();
+            set.publish_generation();
+            assert_eq!(set.generation().deleted(), 1, "{fold:?}");
+            for id in (1..100).chain(1..100) {
+                set.delete(id.to_string().as_bytes());
+            }
+            assert_eq!(set.generation().deleted(), 1, "{fold:?}");
+        }
     }
 
     #[test]

@@ -21,6 +21,9 @@ impl Tombstones {
     }
 
     pub(crate) fn insert(&self, id: &[u8]) {
+        if self.contains(id) {
+            return;
+        }
         let mut ids = self.ids.write();
         ids.insert(id.into());
         self.count.store(ids.len(), Ordering::Release);
@@ -32,6 +35,16 @@ impl Tombstones {
         }
         let mut ids = self.ids.write();
         ids.remove(id);
+        self.count.store(ids.len(), Ordering::Release);
+    }
+
+    /// Keeps those ids for which `has` returns true.
+    pub(crate) fn retain(&self, has: impl Fn(&[u8]) -> bool) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut ids = self.ids.write();
+        ids.retain(|id| has(id));
         self.count.store(ids.len(), Ordering::Release);
     }
 
