@@ -64,6 +64,17 @@ pub(super) async fn catch_up(
     }
 }
 
+/// Tests by the settings of a server whether it is a node of a Galera cluster.
+pub(super) fn is_galera(settings: &[(String, String)]) -> bool {
+    let value = |name: &str| {
+        let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
+        setting.map(|it| it.1.to_ascii_lowercase())
+    };
+    // Percona XtraDB Cluster has `wsrep_on` only as a variable of the session, so the global variables lack it.
+    let is_off = value("wsrep_on").is_some_and(|value| ["off", "0"].contains(&&*value));
+    !is_off && value("wsrep_cluster_address").is_some_and(|address| !address.is_empty())
+}
+
 /// Returns the cluster of a server by its settings, or why the server is refused.
 fn cluster(settings: &[(String, String)]) -> Result<Cluster, String> {
     let value = |name: &str| {
@@ -76,7 +87,7 @@ fn cluster(settings: &[(String, String)]) -> Result<Cluster, String> {
             Aurora, and the guard cannot know how far this one is behind; connect to the server that writes"
             .to_owned());
     }
-    if is_on("wsrep_on") && !value("wsrep_cluster_address").is_empty() {
+    if is_galera(settings) {
         return Ok(Cluster::Galera);
     }
     if value("group_replication_group_name").is_empty() {
@@ -134,6 +145,9 @@ mod tests {
         assert!(of(&[group, single("OFF")]).unwrap_err().contains("several servers write"));
         let address = ("wsrep_cluster_address", "gcomm://a,b");
         assert_eq!(of(&[("wsrep_on", "ON"), address]), Ok(Cluster::Galera));
+        // Percona XtraDB Cluster.
+        assert_eq!(of(&[address]), Ok(Cluster::Galera));
+        assert_eq!(of(&[("wsrep_cluster_address", "")]), Ok(Cluster::Alone));
         assert_eq!(of(&[("wsrep_on", "OFF"), address]), Ok(Cluster::Alone));
         assert_eq!(of(&[("wsrep_on", "ON"), ("wsrep_cluster_address", "")]), Ok(Cluster::Alone));
         assert_eq!(of(&[("innodb_read_only", "OFF")]), Ok(Cluster::Alone));

@@ -3,6 +3,7 @@
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
 
+use crate::source::mysql::cluster::is_galera;
 use crate::source::mysql::replica::Replica;
 
 /// If the server is a replica that does not log the changes of its primary, returns a message with the
@@ -37,9 +38,7 @@ pub(super) fn unlogged_writers(settings: &[(String, String)]) -> Option<String> 
         setting.map(|it| it.1.to_ascii_lowercase())
     };
     let is_off = |name: &str| value(name).is_some_and(|value| ["off", "0"].contains(&&*value));
-    let is_galera = value("wsrep_on").is_some_and(|value| ["on", "1"].contains(&&*value))
-        && value("wsrep_cluster_address").is_some_and(|address| !address.is_empty());
-    if is_galera && ["log_slave_updates", "log_replica_updates"].into_iter().any(is_off) {
+    if is_galera(settings) && ["log_slave_updates", "log_replica_updates"].into_iter().any(is_off) {
         return Some(
             "the server is a node of a Galera cluster and log_slave_updates is OFF, so its binary log has no changes \
              of the other nodes; add to its configuration and restart it: log_slave_updates = ON"
@@ -87,6 +86,9 @@ mod tests {
         let node = |updates| [&galera[..], &[("log_slave_updates", updates)]].concat();
         assert!(unlogged(&node("OFF")).unwrap().contains("Galera"));
         assert_eq!(unlogged(&node("ON")), None);
+        // Percona XtraDB Cluster has no global `wsrep_on`.
+        let percona = [galera[1], ("log_replica_updates", "OFF")];
+        assert!(unlogged(&percona).unwrap().contains("Galera"));
         assert_eq!(unlogged(&[("wsrep_on", "OFF"), ("log_slave_updates", "OFF")]), None);
         let memcached = ("daemon_memcached_enable_binlog", "OFF");
         assert!(unlogged(&[memcached, ("innodb_api_enable_binlog", "OFF")]).is_some());
