@@ -1,7 +1,10 @@
 //! Clusters in which other servers commit rows that this server shows later.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
+use tokio::time::sleep;
 
 use crate::source::error::SourceError;
 use crate::source::mysql::explain::{explained, user};
@@ -10,11 +13,20 @@ use crate::source::mysql::options::MysqlOptions;
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_cluster_address', \
     'group_replication_group_name', 'group_replication_single_primary_mode', 'innodb_read_only')";
 
-/// The state of this server in its group, and how many members the group has and does not reach.
+/// The state of this server in its group, how many members the group has and does not reach, and how many transactions
+/// wait on this server.
 const MEMBER: &str = "SELECT MEMBER_STATE, MEMBER_ROLE, \
     (SELECT COUNT(*) FROM performance_schema.replication_group_members), \
-    (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'UNREACHABLE') \
+    (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'UNREACHABLE'), \
+    (SELECT MAX(COUNT_TRANSACTIONS_IN_QUEUE + COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE) \
+    FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@server_uuid) \
     FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid";
+
+/// How often a member is asked whether transactions wait. A busy primary has own ones in its queue for a moment.
+const QUESTIONS: usize = 50;
+
+/// The time between two questions.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How a server shares its rows with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,24 +56,57 @@ pub(super) async fn catch_up(
             connection.query_drop(wait).await.map_err(broken)
         }
         Cluster::Group => {
-            let member = connection.query_first::<(String, String, u64, u64), _>(MEMBER).await;
-            match member {
-                Ok(Some((state, role, members, lost))) => {
-                    check_member(&state, &role, members, lost).map_err(SourceError::Preflight)
+            let mut waiting = waiting(connection, options).await?;
+            for _ in 1..QUESTIONS {
+                if waiting == Some(0) {
+                    break;
                 }
-                Ok(None) => Err(SourceError::Preflight(behind("has left its group"))),
-                // Access denied to the table. 1227: a privilege is missing.
-                Err(Error::Server(error)) if matches!(error.code, 1142 | 1143 | 1227) => {
-                    let user = user(options);
-                    Err(SourceError::Preflight(format!(
-                        "the server belongs to a group of MySQL, and the user {user} may not ask for its state; run: \
-                         GRANT SELECT ON performance_schema.replication_group_members TO '{user}'@'%'"
-                    )))
-                }
-                Err(error) => Err(broken(error)),
+                sleep(PAUSE).await;
+                waiting = self::waiting(connection, options).await?;
             }
+            check_waiting(waiting)
         }
     }
+}
+
+/// Returns how many transactions wait on the primary of a group. Refuses another member.
+async fn waiting(
+    connection: &mut Conn,
+    options: &MysqlOptions,
+) -> Result<Option<u64>, SourceError> {
+    let member = connection.query_first::<(String, String, u64, u64, Option<u64>), _>(MEMBER).await;
+    match member {
+        Ok(Some((state, role, members, lost, waiting))) => {
+            check_member(&state, &role, members, lost).map_err(SourceError::Preflight)?;
+            Ok(waiting)
+        }
+        Ok(None) => Err(SourceError::Preflight(behind("has left its group"))),
+        // Access denied to a table. 1227: a privilege is missing.
+        Err(Error::Server(error)) if matches!(error.code, 1142 | 1143 | 1227) => {
+            let user = user(options);
+            Err(SourceError::Preflight(format!(
+                "the server belongs to a group of MySQL, and the user {user} may not ask for its state; run: \
+                 GRANT SELECT ON performance_schema.replication_group_members TO '{user}'@'%'; \
+                 GRANT SELECT ON performance_schema.replication_group_member_stats TO '{user}'@'%'"
+            )))
+        }
+        Err(error) => Err(explained(&error, options)),
+    }
+}
+
+/// Fails while transactions wait. A secondary that has become the primary still applies the ones that the old primary had
+/// committed.
+fn check_waiting(waiting: Option<u64>) -> Result<(), SourceError> {
+    let message = match waiting {
+        Some(0) => return Ok(()),
+        Some(waiting) => format!(
+            "the server is the primary of its group, and {waiting} transactions of the group still wait for it"
+        ),
+        None => {
+            "the primary of the group does not say how many transactions wait for it".to_owned()
+        }
+    };
+    Err(SourceError::Connect(message))
 }
 
 /// Tests by the settings of a server whether it is a node of a Galera cluster.
@@ -152,6 +197,15 @@ mod tests {
         assert_eq!(of(&[("wsrep_on", "ON"), ("wsrep_cluster_address", "")]), Ok(Cluster::Alone));
         assert_eq!(of(&[("innodb_read_only", "OFF")]), Ok(Cluster::Alone));
         assert!(of(&[("innodb_read_only", "ON")]).unwrap_err().contains("Aurora"));
+    }
+
+    #[test]
+    fn a_primary_that_still_applies_transactions_is_asked_again_later() {
+        assert!(check_waiting(Some(0)).is_ok());
+        for waiting in [Some(1), Some(u64::MAX), None] {
+            let error = check_waiting(waiting).unwrap_err();
+            assert!(matches!(error, SourceError::Connect(_)), "{error}");
+        }
     }
 
     #[test]
