@@ -173,6 +173,24 @@ fn two_servers_may_be_replicas_of_each_other_and_a_third_one_is_refused() {
 }
 
 #[test]
+fn a_primary_that_becomes_a_replica_makes_the_set_stale() {
+    let primary = Server::start_with(&["--log-slave-updates=ON"]);
+    let (mut shop, _replica, options) = replicated(&primary);
+    let ids = id_set(integers());
+    let source = start(&ids, &options);
+    wait_synced(&source);
+    let third = Server::start_with(&["--server-id=3"]);
+    follow(&mut shop.session, &third);
+    wait(&source, "refused", |status| {
+        let error = status.last_error.as_deref().unwrap_or_default();
+        status.state == SyncState::Stale && error.contains("is a replica itself")
+    });
+    shop.session.run("STOP SLAVE");
+    shop.session.run("RESET SLAVE ALL");
+    wait_synced(&source);
+}
+
+#[test]
 fn a_replica_that_has_stopped_makes_the_set_stale() {
     let primary = Server::start();
     let (mut shop, replica, options) = replicated(&primary);

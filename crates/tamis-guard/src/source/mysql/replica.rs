@@ -35,6 +35,10 @@ pub(super) struct Replica {
 struct Primary {
     connection: Conn,
     server_id: u64,
+    /// The number of the replica.
+    replica_id: u64,
+    /// Reads the replication of the primary. Its own `primary` stays empty.
+    replication: Box<Replica>,
     /// A moment, and the end of the log after it.
     asked: Option<(Instant, Position)>,
     /// The replica shows all rows that were committed before.
@@ -99,9 +103,18 @@ impl Replica {
         connection: &mut Conn,
         options: &MysqlOptions,
     ) -> Result<Option<Status>, SourceError> {
+        only(self.statuses(connection, options).await?)
+    }
+
+    /// Returns what a server says about each of its primaries.
+    async fn statuses(
+        &mut self,
+        connection: &mut Conn,
+        options: &MysqlOptions,
+    ) -> Result<Vec<Status>, SourceError> {
         let broken = |error: Error| explained(&error, options);
         match self.ask(connection).await.map_err(broken)? {
-            Answer::Statuses(statuses) => only(statuses),
+            Answer::Statuses(statuses) => Ok(statuses),
             Answer::Denied if may_be_replica(connection).await.map_err(broken)? => {
                 let user = user(options);
                 let grant = match self.statement {
@@ -113,7 +126,7 @@ impl Replica {
                      primary; run: GRANT {grant} ON *.* TO '{user}'@'%' (or connect to the primary)"
                 )))
             }
-            Answer::Denied => Ok(None),
+            Answer::Denied => Ok(Vec::new()),
         }
     }
 
@@ -166,25 +179,27 @@ impl Primary {
             ));
         }
         let own = self::server_id(replica).await.map_err(|error| explained(&error, options))?;
-        let mut upstream = Replica::default();
-        // Two servers may be the primaries of each other.
-        if upstream
-            .status(&mut connection, options)
-            .await
-            .map_err(of_primary)?
-            .is_some_and(|it| it.server_id != own)
-        {
-            return refuse(
-                "the server in `primary` is a replica itself; make the source a direct replica of the server that \
-                 writes, or connect to that server",
-            );
-        }
-        Ok(Self { connection, server_id, asked: None, known: None })
+        Ok(Self {
+            connection,
+            server_id,
+            replica_id: own,
+            replication: Box::default(),
+            asked: None,
+            known: None,
+        })
     }
 
-    /// Asks for the end of the log.
+    /// Asks for the end of the log. Refuses a primary that has become the replica of another server.
     async fn ask(&mut self, options: &MysqlOptions) -> Result<(), SourceError> {
         let now = Instant::now();
+        let statuses = self.replication.statuses(&mut self.connection, options).await;
+        // Two servers may be the primaries of each other.
+        if statuses.map_err(of_primary)?.iter().any(|it| it.server_id != self.replica_id) {
+            let message = "the server in `primary` is a replica itself; make the source a direct replica of the server \
+                that writes, connect to that server, or run RESET SLAVE ALL on the server in `primary` if it has no \
+                primary any more";
+            return Err(SourceError::Preflight(message.to_owned()));
+        }
         catch_up(&mut self.connection, options).await.map_err(of_primary)?;
         let end = log_end(&mut self.connection).await;
         let end = end.map_err(|error| of_primary(explained(&error, options)))?;
