@@ -191,6 +191,31 @@ fn a_primary_that_becomes_a_replica_makes_the_set_stale() {
 }
 
 #[test]
+fn a_replica_that_applies_several_domains_out_of_order_is_refused() {
+    let primary = Server::start();
+    let (mut shop, replica, options) = replicated(&primary);
+    let mut session = Session::open(&replica.url(""));
+    session.run("STOP SLAVE");
+    session.run("SET GLOBAL slave_parallel_threads = 2");
+    session.run("CHANGE MASTER TO MASTER_USE_GTID = slave_pos");
+    session.run("START SLAVE");
+    let ids = id_set(integers());
+    let source = start(&ids, &options);
+    wait_synced(&source);
+    shop.session.run("SET SESSION gtid_domain_id = 7");
+    shop.session.run("INSERT INTO products VALUES ('new', 60)");
+    wait(&source, "refused", |status| {
+        let error = status.last_error.as_deref().unwrap_or_default();
+        status.state == SyncState::Stale && error.contains("transactions of 2 GTID domains")
+    });
+    session.run("STOP SLAVE");
+    session.run("SET GLOBAL slave_parallel_threads = 0");
+    session.run("START SLAVE");
+    wait_synced(&source);
+    wait_until(&source, "the row", || has(&ids, 60));
+}
+
+#[test]
 fn a_replica_that_has_stopped_makes_the_set_stale() {
     let primary = Server::start();
     let (mut shop, replica, options) = replicated(&primary);

@@ -5,6 +5,7 @@
 //! primary for the end of its log. When the replica has applied the log up to this end, it shows all rows that were
 //! committed before the question. A replica whose replication has stopped is an error, and the set becomes stale.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use mysql_async::prelude::Queryable as _;
@@ -55,6 +56,8 @@ struct Status {
     /// The places in the log of the primary up to which the replica has received and applied it.
     received: Position,
     applied: Position,
+    /// True if MariaDB may apply transactions of several GTID domains out of order.
+    is_unordered: bool,
     error: String,
 }
 
@@ -83,11 +86,13 @@ impl Replica {
             Some(primary) if primary.server_id == status.server_id => primary,
             _ => Primary::connect(connection, options, &status).await?,
         };
-        primary.note(&status);
+        primary.note(&status, connection, options).await?;
         if primary.asked.is_none() {
             primary.ask(options).await?;
             match self.status(connection, options).await? {
-                Some(status) if status.server_id == primary.server_id => primary.note(&status),
+                Some(status) if status.server_id == primary.server_id => {
+                    primary.note(&status, connection, options).await?;
+                }
                 // The replica has another primary than before.
                 _ => return Ok(None),
             }
@@ -208,11 +213,44 @@ impl Primary {
         Ok(())
     }
 
+    /// Refuses a replica whose place in the log may pass a transaction of another GTID domain that is not applied. The
+    /// log of the primary has all domains up to its end.
+    async fn check_domains(
+        &mut self,
+        replica: &mut Conn,
+        options: &MysqlOptions,
+    ) -> Result<(), SourceError> {
+        let sql = "SELECT @@global.slave_parallel_threads";
+        let threads: Result<Option<u64>, Error> = replica.query_first(sql).await;
+        let threads = threads.map_err(|error| explained(&error, options))?.unwrap_or_default();
+        let sql = "SELECT @@global.gtid_binlog_pos";
+        let gtids: Result<Option<String>, Error> = self.connection.query_first(sql).await;
+        let gtids = gtids.map_err(|error| of_primary(explained(&error, options)))?;
+        let domains = domains(&gtids.unwrap_or_default());
+        if threads == 0 || domains < 2 {
+            return Ok(());
+        }
+        Err(SourceError::Preflight(format!(
+            "the replica applies transactions of {domains} GTID domains in parallel and out of order, and the guard \
+             cannot know which ones it has applied; run on the replica: STOP SLAVE; SET GLOBAL slave_parallel_threads = 0; \
+             START SLAVE (or connect to the primary)"
+        )))
+    }
+
     /// Takes what the replica has applied.
-    fn note(&mut self, status: &Status) {
+    async fn note(
+        &mut self,
+        status: &Status,
+        replica: &mut Conn,
+        options: &MysqlOptions,
+    ) -> Result<(), SourceError> {
+        if status.is_unordered {
+            self.check_domains(replica, options).await?;
+        }
         if let Some((moment, _)) = self.asked.take_if(|(_, end)| status.has_applied(end)) {
             self.known = Some(moment);
         }
+        Ok(())
     }
 }
 
@@ -235,6 +273,12 @@ fn of_primary(error: SourceError) -> SourceError {
         }
         other => other,
     }
+}
+
+/// Counts the domains in a list of GTIDs such as `0-1-7,3-1-20`.
+fn domains(gtids: &str) -> usize {
+    let domains = gtids.split(',').filter_map(|gtid| gtid.trim().split_once('-'));
+    domains.map(|(domain, _)| domain).collect::<HashSet<_>>().len()
 }
 
 async fn server_id(connection: &mut Conn) -> Result<u64, Error> {
@@ -269,6 +313,9 @@ fn status(row: &Row) -> Option<Status> {
     if text(&["Channel_Name"]).starts_with("group_replication_") {
         return None;
     }
+    // Without GTIDs, and in the mode `minimal`, MariaDB takes all domains for one.
+    let has_gtids = !["", "No"].contains(&&*text(&["Using_Gtid"]));
+    let is_parallel = !["", "none", "minimal"].contains(&&*text(&["Parallel_Mode"]));
     let errors = [text(&["Last_SQL_Error"]), text(&["Last_IO_Error"])];
     Some(Status {
         server_id: text(&["Master_Server_Id", "Source_Server_Id"]).parse().unwrap_or(0),
@@ -282,6 +329,7 @@ fn status(row: &Row) -> Option<Status> {
             &["Relay_Master_Log_File", "Relay_Source_Log_File"],
             &["Exec_Master_Log_Pos", "Exec_Source_Log_Pos"],
         ),
+        is_unordered: has_gtids && is_parallel,
         error: errors.into_iter().find(|error| !error.is_empty()).unwrap_or_default(),
     })
 }
@@ -320,6 +368,7 @@ mod tests {
             applier: applier.to_owned(),
             received: at("log.000003", 90),
             applied: at("log.000003", 80),
+            is_unordered: false,
             error: String::new(),
         }
     }
@@ -341,6 +390,13 @@ mod tests {
         // The replica has not applied any event yet.
         let new = Status { applied: at("", 4), received: at("", 4), ..running };
         assert!(!new.has_applied(&at("log.000001", 4)));
+    }
+
+    #[test]
+    fn the_domains_of_gtids_are_counted() {
+        for (gtids, count) in [("", 0), ("0-1-7", 1), ("0-1-7,0-2-9", 1), ("0-1-7,3-1-20", 2)] {
+            assert_eq!(domains(gtids), count, "{gtids}");
+        }
     }
 
     #[test]
