@@ -235,6 +235,39 @@ fn a_table_that_a_subscription_fills_is_refused() {
 }
 
 #[test]
+fn a_partition_of_a_table_that_a_subscription_fills_is_refused() {
+    let (mut publisher, mut shop) = (shop(), shop());
+    for shop in [&mut publisher, &mut shop] {
+        shop.session.run(
+            "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY HASH (id);
+            CREATE TABLE parts1 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+            ALTER PUBLICATION tamis_guard ADD TABLE parts1",
+        );
+    }
+    publisher
+        .session
+        .run("CREATE PUBLICATION root FOR TABLE parts WITH (publish_via_partition_root = true)");
+    let log = shop.table("parts1");
+    let polled = PostgresOptions { poll: Some(PollOptions::default()), ..log.clone() };
+    let source = start(&id_set(integers()), &log);
+    wait_synced(&source);
+    let url = publisher.options.url;
+    shop.session.run(&format!(
+        "CREATE SUBSCRIPTION r_{0} CONNECTION '{url}' PUBLICATION root
+         WITH (create_slot = false, enabled = false, copy_data = false, slot_name = NONE)",
+        shop.name
+    ));
+    let expected = "connect to the server that publishes the table";
+    wait(&source, "refused", |status| {
+        status.last_error.as_deref().is_some_and(|error| error.contains(expected))
+    });
+    for postgres in [&log, &polled] {
+        refusal(postgres, integers(), expected);
+    }
+    shop.session.run(&format!("DROP SUBSCRIPTION r_{}", shop.name));
+}
+
+#[test]
 fn users_with_an_old_hash_of_the_password_may_log_in() {
     let mut shop = shop();
     shop.session.run(

@@ -12,6 +12,12 @@ pub(super) const TREE: &str = "WITH RECURSIVE named AS (
     UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid
   )";
 
+/// With [`TREE`]: the same, and all tables of which the relation is a partition.
+pub(super) const LINEAGE: &str = "lineage AS (
+    SELECT oid FROM tree
+    UNION SELECT a.relid FROM named, pg_partition_ancestors(named.oid) a (relid)
+  )";
+
 /// Tests whether the log has the id of a row of the relation `c` that is deleted.
 pub(super) const HAS_IDENTITY: &str = "CASE c.relreplident
     WHEN 'f' THEN true WHEN 'n' THEN false
@@ -30,10 +36,7 @@ pub(super) const UNIQUE_INDEXES: &str = "FROM pg_index x
 /// Returns the SQL that reads a [`ServerState`](super::server::ServerState). Rows of the catalog that are replaced get another `xmin`.
 pub(super) fn server_state_sql() -> String {
     format!(
-        "{TREE}, lineage AS (
-    SELECT oid FROM tree
-    UNION SELECT a.relid FROM named, pg_partition_ancestors(named.oid) a (relid)
-  ), relations AS (
+        "{TREE}, {LINEAGE}, relations AS (
     SELECT c.oid, c.xmin AS version, concat_ws(':', c.oid, c.relkind, c.relpersistence,
       c.relfilenode, a.attnum, a.atttypid, a.xmin, {HAS_IDENTITY}) AS definition
     FROM tree JOIN pg_class c ON c.oid = tree.oid
@@ -53,7 +56,7 @@ pub(super) fn server_state_sql() -> String {
         JOIN lineage ON lineage.oid = r.prrelid),
       (SELECT string_agg(concat_ws(':', s.oid, s.xmin), ' ' ORDER BY s.oid)
         FROM pg_publication_namespace s JOIN publication p ON p.oid = s.pnpubid),
-      (SELECT count(*) FROM pg_subscription_rel r JOIN tree ON tree.oid = r.srrelid)
+      (SELECT count(*) FROM pg_subscription_rel r JOIN lineage l ON l.oid = r.srrelid)
     ) COLLATE \"C\", 0),
     hashtextextended((SELECT string_agg(concat_ws(':', r.oid, r.version), ' ' ORDER BY r.oid)
       FROM relations r) COLLATE \"C\", 0)"

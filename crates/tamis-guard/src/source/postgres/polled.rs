@@ -20,7 +20,7 @@ use crate::source::poll::{
 };
 use crate::source::postgres::address::Address;
 use crate::source::postgres::column::ColumnKind;
-use crate::source::postgres::definition::TREE;
+use crate::source::postgres::definition::{LINEAGE, TREE};
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::full_read::{FullRead, Snapshot};
 use crate::source::postgres::options::PostgresOptions;
@@ -163,12 +163,12 @@ fn highest_sql(column: &ChangeColumn, from: &str) -> String {
 /// while the server becomes another one.
 fn schema_sql() -> String {
     format!(
-        "{TREE} SELECT count(*), hashtextextended(concat_ws('/',
+        "{TREE}, {LINEAGE} SELECT count(*), hashtextextended(concat_ws('/',
           string_agg(concat_ws(':', c.oid, c.relkind, c.relfilenode, a.attnum, a.atttypid,
             k.attnum, k.atttypid, i.inhparent), ' ' ORDER BY c.oid),
           (SELECT pg_get_viewdef(v.oid) FROM named JOIN pg_class v ON v.oid = named.oid
             WHERE v.relkind = 'v'),
-          (SELECT count(*) FROM pg_subscription_rel r JOIN tree t ON t.oid = r.srrelid), {SERVER_IDENTITY}) COLLATE \"C\", 0)::text
+          (SELECT count(*) FROM pg_subscription_rel r JOIN lineage l ON l.oid = r.srrelid), {SERVER_IDENTITY}) COLLATE \"C\", 0)::text
         FROM tree JOIN pg_class c ON c.oid = tree.oid
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped
         LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = $4 AND NOT k.attisdropped

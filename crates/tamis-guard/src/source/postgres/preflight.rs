@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use crate::source::error::SourceError;
-use crate::source::postgres::definition::TREE;
+use crate::source::postgres::definition::{LINEAGE, TREE};
 use crate::source::postgres::explain::explained;
 
 /// The oldest version that is supported: the first one with lists of columns in publications.
@@ -105,12 +105,13 @@ pub(super) async fn check_settings(
     Ok(Settings { page: size(2), segment: size(3) })
 }
 
-/// Finds the table that the configuration names. Refuses a table that a subscription fills.
+/// Finds the table that the configuration names. Refuses a table that a subscription fills, also one that is
+/// a partition of such a table.
 pub(super) async fn find_table(client: &Client, text: &str) -> Result<TableName, SourceError> {
     let name = find_name(client, text).await?;
     let TableName { schema, table, .. } = &name;
     let sql = format!(
-        "{TREE} SELECT s.subname FROM tree JOIN pg_subscription_rel r ON r.srrelid = tree.oid
+        "{TREE}, {LINEAGE} SELECT s.subname FROM lineage l JOIN pg_subscription_rel r ON r.srrelid = l.oid
          JOIN pg_subscription s ON s.oid = r.srsubid LIMIT 1"
     );
     let row = client.query_opt(&sql, &[schema, table]).await.map_err(|error| explained(&error))?;
