@@ -41,7 +41,7 @@ fn form_of(bytes: &[u8]) -> RoaringForm {
     // A number of bitmaps of 64 bits may begin like a cookie. Its first bitmap has a cookie too.
     let may_be_number = bytes.get(4..8) == Some(&[0; 4]) && is_cookie(12);
     match bytes.first() {
-        _ if is_cookie(0) && !(may_be_number && !is_bits32(bytes)) => RoaringForm::Bits32,
+        _ if is_cookie(0) && (!may_be_number || is_bits32(bytes)) => RoaringForm::Bits32,
         Some(&flag @ 0..=1) if is_java => RoaringForm::Java { is_signed: flag == 1 },
         _ => RoaringForm::Bits64,
     }

@@ -44,6 +44,7 @@ mod log_place;
 mod options;
 mod polled;
 mod preflight;
+mod quoted;
 mod replica;
 mod row_events;
 mod row_reader;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mysql_async::Opts;
 
 use crate::snapshot::SnapshotOptions;
-use crate::source::mysql::table::quoted;
+use crate::source::mysql::quoted::quoted;
 use crate::source::poll::PollOptions;
 
 /// The settings of a source in MySQL or MariaDB.

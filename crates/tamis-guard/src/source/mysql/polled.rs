@@ -16,8 +16,9 @@ use crate::source::error::SourceError;
 use crate::source::mysql::column::ColumnKind;
 use crate::source::mysql::full_read::FullRead;
 use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::quoted::quoted;
 use crate::source::mysql::server::Server;
-use crate::source::mysql::table::{Table, quoted};
+use crate::source::mysql::table::Table;
 use crate::source::poll::{
     BATCH, ColumnValue, EachDeleted, PollOptions, PollRuntime, PolledDatabase, PolledTable,
     in_deletions,

@@ -12,7 +12,8 @@ use crate::source::error::SourceError;
 use crate::source::mysql::connect::connect_to;
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
-use crate::source::mysql::table::{Table, quoted};
+use crate::source::mysql::quoted::quoted;
+use crate::source::mysql::table::Table;
 use crate::source::mysql::visible::Visible;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error, with_timeout};
 

@@ -17,8 +17,9 @@ use crate::source::mysql::log_filter::filtered;
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::preflight::{NO_LOG, check_settings};
+use crate::source::mysql::quoted::quoted;
 use crate::source::mysql::replica::Replica;
-use crate::source::mysql::table::{Table, find_table, quoted};
+use crate::source::mysql::table::{Table, find_table};
 
 /// A connection for queries.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use crate::source::error::SourceError;
 use crate::source::mysql::column::{Column, ColumnKind, columns};
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::quoted::quoted;
 
 /// The table and its column of ids, as the information schema has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +58,6 @@ impl Table {
         }
         self.kind.text(&value).map(Cow::into_owned)
     }
-}
-
-/// Returns a name as SQL writes it.
-pub(super) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
 }
 
 /// Finds the table and its column of ids. Refuses a column whose type cannot hold ids of the

@@ -180,16 +180,36 @@ impl Follower {
         run: &Run,
         database: &impl PolledDatabase,
     ) -> Result<(), SourceError> {
-        self.known = database.known_before()?;
+        let known = database.known_before()?;
         let version = database.version()?;
         let is_unchanged = |read: FullRead| version.is_some() && read.version == version;
-        if !self.read.is_some_and(is_unchanged) || run.is_rebuild_due() {
-            self.schema = Some(database.schema()?);
+        let is_due = !self.read.is_some_and(is_unchanged) || run.is_rebuild_due();
+        if is_due {
+            self.note_schema(run, database)?;
+        }
+        self.known = known;
+        if is_due {
             if !self.read_all(run, database, version)? {
                 return Ok(());
             }
         }
         self.report_known(run);
+        Ok(())
+    }
+
+    /// Notes the definition of the table. If it has changed, all ids are read again, and the table may
+    /// be refused now.
+    fn note_schema(
+        &mut self,
+        run: &Run,
+        database: &impl PolledDatabase,
+    ) -> Result<(), SourceError> {
+        let schema = database.schema()?;
+        if self.schema.as_ref().is_some_and(|last| *last != schema) {
+            self.forget(run);
+            database.after_change()?;
+        }
+        self.schema = Some(schema);
         Ok(())
     }
 
@@ -216,12 +236,7 @@ impl Follower {
             self.history.repeat(Instant::now(), known);
         } else {
             let (at, highest) = database.in_snapshot(|| {
-                let schema = database.schema()?;
-                if self.schema.as_ref().is_some_and(|last| *last != schema) {
-                    self.forget(run);
-                    database.after_change()?;
-                }
-                self.schema = Some(schema);
+                self.note_schema(run, database)?;
                 let highest = database.highest()?;
                 let at = Instant::now();
                 if self.is_following {
