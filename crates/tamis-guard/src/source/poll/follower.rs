@@ -188,10 +188,8 @@ impl Follower {
             self.note_schema(run, database)?;
         }
         self.known = known;
-        if is_due {
-            if !self.read_all(run, database, version)? {
-                return Ok(());
-            }
+        if is_due && !self.read_all(run, database, version)? {
+            return Ok(());
         }
         self.report_known(run);
         Ok(())
