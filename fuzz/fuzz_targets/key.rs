@@ -9,6 +9,9 @@ use tamis_cli::key::KeyArgs;
 struct Cli {
     #[command(flatten)]
     key: KeyArgs,
+    /// `--csv` names it as an option that it excludes.
+    #[arg(long)]
+    null: bool,
 }
 
 fuzz_target!(|data: (u8, &str, u8, &[u8])| {
@@ -27,6 +30,7 @@ fuzz_target!(|data: (u8, &str, u8, &[u8])| {
         words.push("--url".to_owned());
     }
     let Ok(cli) = Cli::try_parse_from(words) else { return };
+    assert!(!cli.null, "no word sets it");
     let rule = cli.key.rule();
     let (mut one, mut other) = (Vec::new(), b"left over from another record".to_vec());
     let key = rule.of(record, &mut one);
