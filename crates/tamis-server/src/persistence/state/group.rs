@@ -4,64 +4,22 @@
 //! group keeps the disk space of every image until then.
 
 use crate::held_memory::Hold;
-use crate::persistence::state::LogState;
 
 /// The records of a transaction that has not ended.
 #[derive(Debug)]
 pub(super) struct Group {
     pub records: Vec<u8>,
     /// The disk space for the images of the transaction.
-    space: Hold,
+    pub space: Hold,
     /// The bytes of `space` that were admitted before the first command ran, and that no image uses
     /// yet.
-    unused_bytes: u64,
-}
-
-impl LogState {
-    /// Opens a group: all records appended until its end take effect as a whole or not at all.
-    /// `images` is the disk space for the images that the commands of the group will log.
-    pub fn begin_group(&mut self, images: Option<Hold>) {
-        debug_assert!(self.group.is_none(), "a transaction is alone");
-        let space = images.unwrap_or_else(|| self.admitted.hold(0));
-        let unused_bytes = space.bytes();
-        self.group = Some(Group { records: Vec::new(), space, unused_bytes });
-    }
-
-    /// Returns the length of the open group in bytes; `None` if no group is open.
-    pub fn group_bytes(&self) -> Option<usize> {
-        self.group.as_ref().map(|group| group.records.len())
-    }
-
-    /// Returns how many bytes of an image must be [admitted](Self::admit): the open group may have
-    /// disk space for the others.
-    pub fn missing_image_bytes(&self, image_bytes: u64) -> u64 {
-        image_bytes.saturating_sub(self.group.as_ref().map_or(0, |group| group.unused_bytes))
-    }
-
-    /// Reports that the missing bytes of an image were admitted. An open group keeps their disk
-    /// space until it ends. Without a group, the caller keeps the returned space.
-    pub fn image_admitted(&mut self, image_bytes: u64, missing: Hold) -> Option<Hold> {
-        let Some(group) = &mut self.group else { return Some(missing) };
-        group.unused_bytes = group.unused_bytes.saturating_sub(image_bytes);
-        group.space.add(missing.bytes());
-        None
-    }
-
-    /// Ends the group and appends its frame, unless it is empty. Then releases the disk space of
-    /// the images.
-    pub fn end_group(&mut self) {
-        let Some(Group { records, space, .. }) = self.group.take() else { return };
-        if !records.is_empty() {
-            self.append(|out| out.extend_from_slice(&records));
-        }
-        drop(space);
-    }
+    pub unused_bytes: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::persistence::state::{FsyncPolicy, Refusal};
+    use crate::persistence::state::{FsyncPolicy, LogState, Refusal};
 
     /// Admits an image as the log does.
     fn admit_image(state: &mut LogState, bytes: u64) -> Result<Option<Hold>, Refusal> {
