@@ -13,7 +13,7 @@ use clap::ValueEnum as _;
 
 use crate::exit::{self, Failure};
 use crate::messages;
-use crate::output::is_replaced;
+use crate::output::place::is_replaced;
 use crate::packing::{MARK_BYTES, Packing, Unpack, ZSTD_HEAD_BYTES};
 use crate::read::{read_some, read_up_to};
 use crate::read_ahead::ReadAhead;

@@ -4,7 +4,7 @@
 //! renamed to FILE only when it is complete and synced to the disk. A failure, a full disk or a
 //! kill leaves the old file unchanged, and FILE may be one of the inputs.
 
-mod place;
+pub(crate) mod place;
 mod position;
 mod refusals;
 mod resumable;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::attributes;
 use crate::exit::{Failure, plain};
-pub use crate::output::place::{folder, is_replaced, is_same_file, is_stdout, name, sync_folder};
+pub use crate::output::place::{folder, is_same_file, is_stdout, name, sync_folder};
 use crate::output::place::{resolved, stdout};
 pub use crate::output::position::OutputPosition;
 pub use crate::output::refusals::{

@@ -12,7 +12,7 @@
 
 use tamis::Hasher;
 
-use super::header::FIXED_BYTES;
+use crate::dedup::state::header::FIXED_BYTES;
 
 /// The offset of the synced length in the file.
 pub(super) const SYNCED_AT: u64 = 16;
