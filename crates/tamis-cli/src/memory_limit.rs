@@ -12,9 +12,7 @@ use crate::exit::Failure;
 use crate::input::{InputForm, is_stdin};
 use crate::read::read_up_to;
 use crate::unpack;
-
-/// Memory of the program besides its sets and filters: its code and its read and write buffers.
-pub const OWN_BYTES: u64 = 8 << 20;
+use crate::unpack::OWN_BYTES;
 
 /// Smallest useful size of a set.
 const LEAST_SET_BYTES: u64 = 1 << 20;

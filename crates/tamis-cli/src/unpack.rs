@@ -9,8 +9,10 @@ use flate2::bufread::GzDecoder;
 use lzma_rust2::XzReader;
 
 use crate::byte_size::ByteSize;
-use crate::memory_limit::OWN_BYTES;
 use crate::packing::{DECODER_BYTES, Packing, zstd_bytes};
+
+/// Memory of the program besides its sets and filters: its code and its read and write buffers.
+pub const OWN_BYTES: u64 = 8 << 20;
 
 /// Bytes of compressed data per read.
 pub const PACKED_BLOCK_BYTES: usize = 256 << 10;

@@ -41,7 +41,7 @@ use crate::exit::{CommandResult, Failure};
 use crate::hash_key::random_hasher;
 use crate::input;
 use crate::key::{KeyArgs, KeyRule, RecordArgs, RecordForm};
-use crate::memory_limit::{OWN_BYTES, left_bytes};
+use crate::memory_limit::left_bytes;
 use crate::numbers::HumanCount;
 use crate::output::{Output, folder, is_stdout, refuse_endless};
 use crate::unpack;
@@ -246,7 +246,7 @@ impl Args {
 
     fn budget(&self) -> Budget {
         let exchange_bytes = if self.is_memory_little() { 0 } else { EXCHANGE_BYTES };
-        let own_bytes = OWN_BYTES + exchange_bytes + unpack::reserved_bytes();
+        let own_bytes = unpack::OWN_BYTES + exchange_bytes + unpack::reserved_bytes();
         let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
         if self.state.is_some() && self.memory.is_some() {
             // Reading and writing the state file takes buffers.

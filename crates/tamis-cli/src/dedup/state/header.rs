@@ -6,7 +6,7 @@ use std::io::{self, Seek};
 use tamis::Hasher;
 
 use crate::dedup::state::log::{cut, damaged};
-use crate::dedup::state::synced::{self, SYNCED_BYTES};
+use crate::dedup::state::synced::{self, SYNCED_AT, SYNCED_BYTES};
 use crate::exit::Failure;
 use crate::read::read_up_to;
 
@@ -14,7 +14,8 @@ pub(super) const MAGIC: [u8; 8] = *b"TAMISEEN";
 /// The version of the format.
 const VERSION: u8 = 1;
 /// The bytes of magic, version, width, length of the description, and four zeros.
-pub(super) const FIXED_BYTES: usize = 16;
+const FIXED_BYTES: usize = 16;
+const _: () = assert!(SYNCED_AT == FIXED_BYTES as u64);
 /// The offset of the description, behind the synced length.
 const TEXT_AT: usize = FIXED_BYTES + SYNCED_BYTES;
 /// The bytes of the hash function number, and of its seed or key.

@@ -12,15 +12,12 @@
 
 use tamis::Hasher;
 
-use crate::dedup::state::header::FIXED_BYTES;
-
 /// The offset of the synced length in the file.
 pub(super) const SYNCED_AT: u64 = 16;
 /// The bytes of the synced length and of its checksum.
 pub(super) const SYNCED_BYTES: usize = 16;
 
 // The field follows the fixed fields, and lies in the first sector.
-const _: () = assert!(SYNCED_AT == FIXED_BYTES as u64);
 
 /// Encodes a synced length with its checksum.
 pub(super) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
