@@ -17,8 +17,6 @@ pub(super) const SYNCED_AT: u64 = 16;
 /// The bytes of the synced length and of its checksum.
 pub(super) const SYNCED_BYTES: usize = 16;
 
-// The field follows the fixed fields, and lies in the first sector.
-
 /// Encodes a synced length with its checksum.
 pub(super) fn encode(len_bytes: u64) -> [u8; SYNCED_BYTES] {
     let len_bytes = len_bytes.to_le_bytes();
