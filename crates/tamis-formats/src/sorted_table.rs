@@ -99,7 +99,7 @@ impl TableKind {
         let invalid = |reason| DecodeError::invalid("footer", bytes.len(), reason);
         let footer_bytes = match self {
             TableKind::LevelDb => HANDLES_BYTES + MAGIC_BYTES,
-            // A type of checksum before the handles, and a version behind them.
+            // The type of the checksums stands before the handles, and the version behind them.
             TableKind::RocksDb => 1 + HANDLES_BYTES + size_of::<u32>() + MAGIC_BYTES,
         };
         let at = bytes.len().checked_sub(footer_bytes).ok_or(invalid("whole"))?;
@@ -138,8 +138,8 @@ struct Checksums {
 }
 
 impl Checksums {
-    /// Tests whether a checksum is that of a block and of the type byte behind it. Accepts every
-    /// checksum of a type that is not verified.
+    /// Tests whether `checksum` is the checksum of the block at the position `at` of the file, with
+    /// the type byte behind the block. Accepts every checksum of a type that is not verified.
     fn are_right(self, checksum: u32, at: u64, block: &[u8], type_byte: u8) -> bool {
         let expected = match self.kind {
             CRC32C => {

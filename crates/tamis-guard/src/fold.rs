@@ -2,19 +2,19 @@
 //!
 //! Under a collation such as `utf8mb4_general_ci`, a query for `abc` finds the row `Abc`. A filter has hashes, so the
 //! guard folds each text to a key: all texts that are equal under the collation must have one key. Otherwise the guard
-//! would refuse an id that the query finds. A key may also be that of different ids. Then more absent ids pass.
+//! would refuse an id that the query finds. Different ids may have the same key. Then more absent ids pass.
 //!
 //! # Weights
 //!
-//! A collation gives each character a sequence of weights, and compares the weights of texts. The tables in `fold/` have
-//! the characters whose weights are those of other characters: `41: C0 E0` would say that À and à weigh as A, and
-//! `53+53: DF` that ß weighs as two S. A character that is not in the table has a weight of its own. So the key of a text,
-//! the replacements of its characters, is a function of its weights, and equal weights give equal keys.
+//! A collation gives each character a sequence of weights, and compares the weights of texts. The tables in `fold/` list
+//! the characters that have the same weights as other characters: the line `41: C0 E0` means that À and à have the weight
+//! of A, and `53+53: DF` means that ß has the weights of two S. A character that is not in the table has a weight of its
+//! own. The key of a text consists of the replacements of its characters. So texts with equal weights have equal keys.
 //!
 //! Three cases are coarser than the weights, and their keys are not precise. In the collations of `uca.txt`, some pairs of
-//! characters have weights that are not those of the single characters (contractions), and the versions differ in a few
-//! characters; the table leaves such characters out. A key has no spaces at its end, also for collations that compare
-//! them (`NO PAD`). Collations that distinguish accents or case (`_as_cs`) have the keys of those that do not.
+//! characters have other weights than the single characters (contractions), and the versions differ in a few characters;
+//! the table leaves such characters out. A key has no spaces at its end, also for collations that compare spaces
+//! (`NO PAD`). Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that do not.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -56,7 +56,7 @@ impl Fold {
     }
 
     /// Returns the way for a collation of MySQL or MariaDB, such as `utf8mb4_general_ci`. `None` for a collation of a
-    /// language, and for one that is not known.
+    /// language, and for an unknown collation.
     #[cfg(feature = "mysql")]
     pub(crate) fn of_collation(collation: &str) -> Option<Self> {
         let (_, name) = collation.split_once('_')?;

@@ -79,7 +79,7 @@ impl Args {
         let items = self.checked_items()?;
         let from_encoding = from.key_encoding()?;
         let to_funnel = self.funnel_of(to, from.funnel)?;
-        // An inherited funnel is that of the column, with its texts.
+        // Without --to-funnel, items keep the funnel of the column, and the texts that the column takes.
         let is_inherited = self.to_funnel.is_none() && to.items == Items::Unspecified;
         let to_encoding = match from_encoding {
             ItemEncoding::Column(text, funnel) if is_inherited && funnel == to_funnel => {

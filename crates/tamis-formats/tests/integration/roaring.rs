@@ -81,7 +81,7 @@ fn bitmaps_are_those_of_java_s_legacy_form() {
         encode("roaring", &Contents::new(Roaring::new([1].into_iter().collect()))).unwrap();
     let error = (format.decode)(&narrow, &java).unwrap_err().to_string();
     assert!(error.contains("expected 32 bits, as in the file"), "{error}");
-    // The order of the halves is that of the flag.
+    // The flag determines the order of the high halves.
     let all = json("roaring/java.json");
     let large = list(&all).last().unwrap();
     let mut swapped = hex(&large["hex"]);

@@ -209,7 +209,7 @@ pub(super) enum Source {
     },
     Mysql {
         url: SecretUrl,
-        /// The primary, if `url` is that of a replica.
+        /// The URL of the primary, if `url` is the URL of a replica.
         primary: Option<SecretUrl>,
         ca: Option<PathBuf>,
         table: String,

@@ -132,7 +132,7 @@ fn log_in(mut stream: TcpStream, login: &Login) -> io::Result<()> {
     prove(&mut StreamOwned::new(tls, stream), login, 3)
 }
 
-/// Goes on from the response of the client. `number` is that of the next message.
+/// Goes on from the response of the client. `number` is the number of the next message.
 fn prove(stream: &mut (impl Read + Write), login: &Login, number: u8) -> io::Result<()> {
     const OK: [u8; 7] = [0, 0, 0, 2, 0, 0, 0];
     let response = receive(stream)?;

@@ -1,4 +1,4 @@
-//! Text ids that PostgreSQL takes for one.
+//! Text ids that are equal in PostgreSQL.
 
 use tamis_guard::source::{ChangeColumn, PollOptions, PostgresOptions};
 

@@ -97,7 +97,7 @@ impl MysqlTable {
         Some(self.table.fold.key(&id).into_owned())
     }
 
-    /// Returns the keys of those of some ids that rows have. A row may spell an id in another way than `ids`.
+    /// Returns the keys of the `ids` that rows have. A row may spell an id in another way than `ids`.
     async fn live(&self, ids: &[Value]) -> Result<HashSet<Vec<u8>>, SourceError> {
         let mut live = HashSet::new();
         let Some(last) = ids.last() else { return Ok(live) };

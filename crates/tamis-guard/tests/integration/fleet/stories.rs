@@ -82,7 +82,7 @@ fn a_follower_takes_each_key_of_a_folded_text() {
     let options_of_leader = leader_options(server.address);
     let source = Source::leader(Arc::clone(&follower), options_of_leader, options());
     wait_synced(&source);
-    // A source inserts keys: that of a blank id is empty, and a key may be longer than its id.
+    // A source inserts keys. The key of a blank id is empty, and a key may be longer than its id.
     for key in ["", "longer than each id", "last"] {
         leader.insert(key.as_bytes()).unwrap();
     }
