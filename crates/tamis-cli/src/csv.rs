@@ -10,11 +10,15 @@
 //! character of the field, as in the `csv` crate and in spreadsheets. Rows are never changed: the
 //! output has the bytes of the input.
 
-use std::num::NonZeroUsize;
+mod fields;
+mod output_header;
+mod row_key;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-const QUOTE: u8 = b'"';
+use crate::csv::fields::QUOTE;
+pub use crate::csv::output_header::OutputHeader;
+pub use crate::csv::row_key::{Field, RowKey, field};
 
 /// The most bytes of a row without `--memory`. A quote that is never closed makes one row of the
 /// rest of the file, so a limit is needed.
@@ -128,247 +132,10 @@ pub fn count_lines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// Which field of a record is meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// The field with this number, counted from 1.
-    Number(NonZeroUsize),
-    /// The column of CSV with this name.
-    Name(Box<str>),
-}
-
-/// Parses the number of a field or the name of a column. For clap.
-///
-/// # Errors
-///
-/// A message with the correct syntax.
-pub fn field(text: &str) -> Result<Field, String> {
-    let is_number = text.trim_start_matches(['-', '+']).bytes().all(|byte| byte.is_ascii_digit());
-    if is_number {
-        crate::numbers::at_least_one(text).map(Field::Number)
-    } else {
-        Ok(Field::Name(text.into()))
-    }
-}
-
-/// The part of a row that is its key: a column, or the whole row.
-#[derive(Clone, Debug)]
-pub struct RowKey {
-    delimiter: Box<[u8]>,
-    column: Option<Field>,
-    // The number of the column; zero if no header has the name yet.
-    number: usize,
-}
-
-impl RowKey {
-    /// Creates the rule for a column, or for whole rows.
-    pub fn new(delimiter: &[u8], column: Option<Field>) -> Self {
-        let number = match column {
-            Some(Field::Number(number)) => number.get(),
-            _ => 0,
-        };
-        Self { delimiter: delimiter.into(), column, number }
-    }
-
-    /// Rejects a delimiter that CSV cannot have, and a name without a header.
-    ///
-    /// # Errors
-    ///
-    /// A message with the correction.
-    pub fn check(&self, has_header: bool) -> Result<(), String> {
-        if self.delimiter.len() != 1 || b"\"\r\n".contains(&self.delimiter[0]) {
-            return Err(format!(
-                "-d '{}': fields of CSV are separated by one byte, such as ',' or ';' or '\\t', and not by a quote or a line end",
-                self.delimiter.escape_ascii()
-            ));
-        }
-        match &self.column {
-            Some(Field::Name(name)) if !has_header => Err(format!(
-                "'{name}': the names of the columns are in the header, and --no-header says that there is none: give the number \
-                 of the column"
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the message about a column of records that are not CSV.
-    pub fn without_csv(&self) -> String {
-        let name = match &self.column {
-            Some(Field::Name(name)) => &**name,
-            _ => "",
-        };
-        format!(
-            "'{name}' is not a whole number above zero: only the columns of --csv have names; give the number of the field"
-        )
-    }
-
-    /// Finds the column in the header of an input.
-    ///
-    /// # Errors
-    ///
-    /// A message with the columns if the header has no such column, or more than one.
-    pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
-        let Some(column) = &self.column else { return Ok(()) };
-        let names = self.names(header);
-        self.number = match column {
-            Field::Number(number) if number.get() <= names.len() => number.get(),
-            Field::Number(number) => {
-                return Err(format!("no column {number}: {}", self.columns(&names)));
-            }
-            Field::Name(name) => {
-                let mut found =
-                    names.iter().enumerate().filter(|(_, it)| ***it == *name.as_bytes());
-                match (found.next(), found.next()) {
-                    (Some((at, _)), None) => at + 1,
-                    (None, _) => {
-                        return Err(format!("no column '{name}': {}", self.columns(&names)));
-                    }
-                    (Some((one, _)), Some((other, _))) => {
-                        return Err(format!(
-                            "columns {} and {} are both named '{name}': give the number of the column",
-                            one + 1,
-                            other + 1
-                        ));
-                    }
-                }
-            }
-        };
-        Ok(())
-    }
-
-    /// Returns the key of `row`. Returns `None` if the row has too few fields. `scratch` may hold
-    /// the key.
-    pub fn of<'a>(&self, row: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-        let row = without_return(row);
-        if self.column.is_none() {
-            return Some(row);
-        }
-        let field = fields(row, self.delimiter[0]).nth(self.number.checked_sub(1)?)?;
-        Some(unquoted(field, scratch))
-    }
-
-    fn names(&self, header: &[u8]) -> Vec<Vec<u8>> {
-        let fields = fields(without_return(header), self.delimiter[0]);
-        fields.map(|field| unquoted(field, &mut Vec::new()).to_vec()).collect()
-    }
-
-    /// Returns a list of the columns for a message.
-    fn columns(&self, names: &[Vec<u8>]) -> String {
-        const SHOWN: usize = 20;
-        let shown: Vec<String> = names
-            .iter()
-            .take(SHOWN)
-            .map(|name| format!("'{}'", String::from_utf8_lossy(name)))
-            .collect();
-        let more = if names.len() > SHOWN { ", ..." } else { "" };
-        let first = names.first().map_or(&[][..], Vec::as_slice);
-        let other = [b';', b'\t', b'|', b','].into_iter().find(|byte| first.contains(byte));
-        let advice = match other {
-            Some(byte) if names.len() == 1 => {
-                format!("; if '{}' separates the fields, give it with -d", byte.escape_ascii())
-            }
-            _ => String::new(),
-        };
-        let columns = if names.len() == 1 { "the column is" } else { "the columns are" };
-        format!("{columns} {}{more}{advice}", shown.join(", "))
-    }
-
-    /// Returns a text that is equal for equal rules.
-    pub fn describe(&self) -> String {
-        let by = self.delimiter.escape_ascii();
-        match &self.column {
-            None => format!("row of CSV by '{by}'"),
-            Some(Field::Number(number)) => format!("column {number} of CSV by '{by}'"),
-            Some(Field::Name(name)) => format!("column '{name}' of CSV by '{by}'"),
-        }
-    }
-}
-
-/// Iterates over the fields of a row, as they are written. An empty row has no fields.
-fn fields(row: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
-    let mut rest = (!row.is_empty()).then_some(row);
-    std::iter::from_fn(move || {
-        let bytes = rest?;
-        // A delimiter in quotes does not end the field.
-        let quoted = quoted_len(bytes);
-        let end = memchr(delimiter, &bytes[quoted..]).map(|at| quoted + at);
-        rest = end.map(|end| &bytes[end + 1..]);
-        Some(&bytes[..end.unwrap_or(bytes.len())])
-    })
-}
-
-/// Returns the length of the text in quotes at the start of a field, including both quotes.
-fn quoted_len(bytes: &[u8]) -> usize {
-    if bytes.first() != Some(&QUOTE) {
-        return 0;
-    }
-    let mut at = 1;
-    while let Some(found) = memchr(QUOTE, &bytes[at..]) {
-        at += found + 1;
-        if bytes.get(at) != Some(&QUOTE) {
-            return at;
-        }
-        at += 1;
-    }
-    bytes.len()
-}
-
-/// Returns the text of a field. `scratch` may hold the text.
-fn unquoted<'a>(field: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    let len = quoted_len(field);
-    if len == 0 {
-        return field;
-    }
-    let text = &field[1..len];
-    let mut text = text.strip_suffix(&[QUOTE]).unwrap_or(text);
-    if len == field.len() && memchr(QUOTE, text).is_none() {
-        return text;
-    }
-    scratch.clear();
-    while let Some(at) = memchr(QUOTE, text) {
-        // Two quotes are one quote of the text.
-        scratch.extend_from_slice(&text[..=at]);
-        text = text.get(at + 2..).unwrap_or_default();
-    }
-    scratch.extend_from_slice(text);
-    // Text behind the quotes belongs to the field.
-    scratch.extend_from_slice(&field[len..]);
-    scratch
-}
-
-/// Returns the row without the carriage return of its line end.
-fn without_return(row: &[u8]) -> &[u8] {
-    row.strip_suffix(b"\r").unwrap_or(row)
-}
-
-/// The header of the output, which is the header of the first input.
-#[derive(Debug, Default)]
-pub struct OutputHeader(Option<Vec<u8>>);
-
-impl OutputHeader {
-    /// Tests whether `header` is the first one, which the caller then writes.
-    ///
-    /// # Errors
-    ///
-    /// A message if the header differs from the first one: rows of this input do not fit under the
-    /// first header.
-    pub fn is_first(&mut self, header: &[u8]) -> Result<bool, String> {
-        let header = without_return(header.strip_suffix(b"\n").unwrap_or(header));
-        match &self.0 {
-            None => {
-                self.0 = Some(header.to_vec());
-                Ok(true)
-            }
-            Some(first) if first == header => Ok(false),
-            Some(_) => Err("the header differs from the header of the first input: use inputs with the same columns, or process each \
-                            input separately"
-                .into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use csv_core::{ReadFieldResult, ReaderBuilder, Terminator};
     use proptest::prelude::*;
 
@@ -456,9 +223,9 @@ mod tests {
     }
 
     proptest! {
-        /// The rows and fields are those of the `csv` crate, also if the bytes arrive in parts.
+        /// The `csv` crate finds the same rows and fields. The bytes may arrive in parts.
         #[test]
-        fn rows_and_fields_are_those_of_another_reader(
+        fn another_reader_finds_the_same_rows_and_fields(
             bytes in prop::collection::vec(prop_oneof![Just(b'"'), Just(b','), Just(b'\n'), Just(b'a')], 0..60),
             part in 1_usize..9,
         ) {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tamis::Hasher;
 use tamis_formats::Funnel;
 
-use crate::column_text::ColumnText;
 use crate::exit::Failure;
 use crate::key::{KeyArgs, KeyRule, RecordArgs, RecordForm, no_key};
+use crate::parquet_table::column_text::ColumnText;
 use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Which items a command reads, alike in `build` and `add`.

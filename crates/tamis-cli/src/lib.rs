@@ -16,8 +16,6 @@ mod change_lock;
 mod check;
 mod check_data;
 mod clock;
-mod column_text;
-mod column_type;
 mod completions;
 #[cfg(feature = "guard")]
 mod content_tag;
@@ -72,7 +70,6 @@ mod standard;
 mod svg;
 mod table;
 mod temporary;
-mod thrift;
 #[cfg(feature = "guard")]
 mod token_file;
 mod unpack;

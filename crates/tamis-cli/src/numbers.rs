@@ -89,6 +89,22 @@ pub fn slices(text: &str) -> Result<u8, String> {
 #[derive(Clone, Copy, Debug)]
 pub struct HumanEstimate(pub f64);
 
+impl fmt::Display for HumanEstimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() {
+            return f.pad("an unknown number of");
+        }
+        if !self.0.is_finite() {
+            return f.pad("an unlimited number of");
+        }
+        let mut unit = 1.0;
+        while self.0 / unit >= 10_000.0 {
+            unit *= 10.0;
+        }
+        HumanCount(((self.0 / unit).round() * unit) as u64).fmt(f)
+    }
+}
+
 /// Returns the number with its noun: `1 item` or `2 items`.
 pub fn items(count: u64) -> String {
     format!("{} item{}", HumanCount(count), if count == 1 { "" } else { "s" })
@@ -104,22 +120,6 @@ pub fn about(count: f64) -> String {
 /// Returns a phrase with the number of items in a filter.
 pub fn holds(items: f64) -> String {
     if items.is_finite() { format!("holds about {}", about(items)) } else { "is saturated".into() }
-}
-
-impl fmt::Display for HumanEstimate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_nan() {
-            return f.pad("an unknown number of");
-        }
-        if !self.0.is_finite() {
-            return f.pad("an unlimited number of");
-        }
-        let mut unit = 1.0;
-        while self.0 / unit >= 10_000.0 {
-            unit *= 10.0;
-        }
-        HumanCount(((self.0 / unit).round() * unit) as u64).fmt(f)
-    }
 }
 
 /// A rate, displayed with three significant digits.

@@ -10,7 +10,6 @@ use tamis_formats::{
 };
 
 use crate::clock::now_millis;
-use crate::column_type::ColumnType;
 use crate::decode_options::{funnel, missing_to_write};
 use crate::exit::Failure;
 use crate::file_bytes::{Bytes, FileContent, LoadedFile};
@@ -21,6 +20,7 @@ use crate::map::Mapped;
 use crate::metadata::expect_same_items;
 use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
+use crate::parquet_table::column_type::ColumnType;
 use crate::redis_key::upload;
 use crate::redis_url::{self, is_url};
 

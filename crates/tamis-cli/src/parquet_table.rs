@@ -1,6 +1,10 @@
 //! Reads the Bloom filters of a Parquet table's columns. Each row group may have a filter for each
 //! column.
 
+pub(crate) mod column_text;
+pub(crate) mod column_type;
+mod thrift;
+
 use std::path::Path;
 
 use parquet::errors::ParquetError;
@@ -8,11 +12,10 @@ use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader
 use parquet::schema::types::ColumnPath;
 use tamis_formats::{Contents, DecodeOptions, Format, Funnel, parquet as format};
 
-use crate::column_type::ColumnType;
 use crate::exit::Failure;
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter};
-use crate::thrift;
+use crate::parquet_table::column_type::ColumnType;
 
 /// The magic bytes at the start and the end of a table.
 const MAGIC: &[u8] = b"PAR1";

@@ -4,7 +4,7 @@ use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 use tamis_formats::{Charset, Funnel};
 
-use crate::column_text::{ColumnText, DecimalStorage, MOST_DIGITS};
+use crate::parquet_table::column_text::{ColumnText, DecimalStorage, MOST_DIGITS};
 
 /// The type of a column and the items in it.
 #[derive(Clone, Debug)]
