@@ -59,14 +59,14 @@ fn a_run_without_any_key_or_time_fails_and_replaces_no_file() {
         ("--json /typo --full", "no line has the key"),
         ("-d, -k2", "no line has the key (field 2 by ',')"),
         ("-d, -k2 --unique", "no line has the key"),
-        ("--url --state S", "no line has the key (url of record)"),
-        ("--approx 0.01 --url --suspects P", "no line has the key"),
+        ("--url --state {state}", "no line has the key (url of record)"),
+        ("--approx 0.01 --url --suspects {suspects}", "no line has the key"),
         ("--window 1h --time-json /at", "no line has a readable timestamp"),
     ] {
         for path in [&output, &suspects] {
             fs::write(path, "old").unwrap();
         }
-        let options = options.replace('S', &state).replace('P', &suspects);
+        let options = options.replace("{state}", &state).replace("{suspects}", &suspects);
         let args = options.split(' ').chain(["-o", &output, &input]);
         let run = dedup(args, b"");
         assert!(run.status == 2 && run.stderr.contains(words), "{options}: {run:?}");
