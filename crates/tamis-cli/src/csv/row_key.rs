@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use crate::csv::fields::{fields, unquoted, without_return};
+use memchr::memchr;
+
+use crate::csv::fields::{QUOTE, fields, unquoted, without_return};
 
 /// Which field of a record is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +84,18 @@ impl RowKey {
     ///
     /// # Errors
     ///
-    /// A message with the columns if the header has no such column, or more than one.
+    /// A message with the columns if the header has no such column, or more than one, and a message
+    /// if the rows end with a carriage return alone: then the whole file would be its header.
     pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
+        let has_return =
+            |field: &[u8]| field.first() != Some(&QUOTE) && memchr(b'\r', field).is_some();
+        if fields(without_return(header), self.delimiter[0]).any(has_return) {
+            return Err(
+                "a carriage return stands inside the header: rows end with \\n or \\r\\n; \
+                        if these rows end with \\r, convert them (tr '\\r' '\\n')"
+                    .into(),
+            );
+        }
         let Some(column) = &self.column else { return Ok(()) };
         let names = self.names(header);
         self.number = match column {

@@ -76,6 +76,7 @@ fn mistakes_in_csv_are_named() {
     folder.write("short.csv", "id,name\n1\n2\n");
     folder.write("twice.csv", "id,id\n1,2\n");
     folder.write("good.csv", "id,name\n1,2\n");
+    folder.write("mac.csv", "id,name\r1,a\r1,b\r");
     let unclosed = "a.csv: line 4: a quote opens a field that no quote closes";
     for (line, words) in [
         ("dedup --csv -o out a.csv", unclosed),
@@ -107,6 +108,12 @@ fn mistakes_in_csv_are_named() {
         ("dedup --csv --json /a good.csv", "cannot be used with"),
         ("dedup --no-header good.csv", "--csv"),
         ("dedup --csv -d ; -k name good.csv", "if ',' separates the fields, give it with -d"),
+        (
+            "dedup --csv -k id mac.csv",
+            "mac.csv: line 1: a carriage return stands inside the header",
+        ),
+        ("dedup --csv mac.csv", "convert them (tr '\\r' '\\n')"),
+        ("build --csv -k id -o out mac.csv", "a carriage return stands inside the header"),
         ("dedup --csv --window 1h --time-field at good.csv", "no column 'at'"),
         ("dedup --window 1h --time-field at good.csv", "'at' is not a whole number above zero"),
         (
