@@ -343,7 +343,7 @@ fn a_user_with_the_documented_privileges_can_have_a_permanent_slot() {
     shop.session.run("INSERT INTO products VALUES ('new', 101)");
     wait_until(&source, "the other way", || has(&ids, 101));
     let count = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {process}");
-    assert_eq!(shop.session.value(&count), "0");
+    wait_until_value(&mut shop.session, &count, "0");
     assert_eq!(source.status().generations, 1, "{:?}", source.status());
     proxy.heal();
     source.stop();
