@@ -11,7 +11,7 @@ use crate::{Outcome, clients, console, databases, servers};
 /// A package of Debian, and a function that tests whether its content is installed.
 type Package = (&'static str, fn() -> bool);
 
-const PACKAGES: [Package; 8] = [
+const PACKAGES: [Package; 9] = [
     // libFuzzer is C++; zstd and the linker need the C compiler that comes with it.
     ("g++", || works(&mut Command::new("c++"))),
     // The bindings of the module are made from C headers. The lints and the documentation cover the
@@ -24,6 +24,8 @@ const PACKAGES: [Package; 8] = [
     ("mariadb-client-core", || works(&mut Command::new("my_print_defaults"))),
     ("postgresql", databases::has_postgres),
     ("chromium", console::has_chromium),
+    // Chromium only recommends fonts. Without a font, a page has no text.
+    ("fonts-liberation", has_fonts),
 ];
 
 /// Installs the missing software.
@@ -78,6 +80,11 @@ fn has_libclang() -> bool {
         || folders.map(|folder| folder.path()).any(|path| path.join("lib/libclang.so").exists())
 }
 
+/// Tests whether a TrueType font is installed.
+fn has_fonts() -> bool {
+    std::fs::read_dir("/usr/share/fonts/truetype").is_ok_and(|mut fonts| fonts.next().is_some())
+}
+
 /// Tests whether this command can be started and prints its version.
 pub fn works(command: &mut Command) -> bool {
     let quiet = command.arg("--version").stdin(Stdio::null());
@@ -125,11 +132,16 @@ pub fn debian_package(name: &str) -> Outcome {
 fn debian_packages(names: &[&str]) -> Outcome {
     let names = names.join(" ");
     println!("installing Debian's {names}");
-    for line in ["-qq update".to_owned(), format!("-qq install --yes {names}")] {
+    // The packages that Chromium recommends are parts of a desktop.
+    let install = format!("-qq install --yes --no-install-recommends {names}");
+    for line in ["-qq update", &install] {
         let mut apt = Command::new("apt-get");
         apt.args(line.split(' ')).env("DEBIAN_FRONTEND", "noninteractive");
-        if !apt.stdin(Stdio::null()).status().is_ok_and(|status| status.success()) {
-            return Err(format!("apt-get failed: run 'sudo apt-get install {names}'"));
+        let output =
+            apt.stdin(Stdio::null()).output().map_err(|error| format!("apt-get: {error}"))?;
+        if !output.status.success() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{errors}apt-get failed: run 'sudo apt-get install {names}'"));
         }
     }
     Ok(())
