@@ -53,14 +53,14 @@ async fn tasks_that_insert_at_once_lose_nothing() {
 #[tokio::test]
 async fn a_window_takes_new_slices() {
     let server = Server::start();
-    let span = RedisWindow { slices: 20, slice_millis: 50 };
+    let span = RedisWindow { slices: 100, slice_millis: 200 };
     let plan = RedisPlan::new(100, 0.01).unwrap().window(span).unwrap();
     let mut filter = AsyncRedisFilter::create(node(&server), "w", &plan).await.unwrap();
     let mut other = AsyncRedisFilter::open(node(&server), "w").await.unwrap();
     for item in 0..10_u64 {
         assert_eq!(filter.insert(&item).await, Ok(true));
         assert_eq!(other.contains(&item).await, Ok(true));
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(80)).await;
     }
     let info = other.info().await.unwrap();
     // An item that a slow client inserts again into the next slice counts twice.

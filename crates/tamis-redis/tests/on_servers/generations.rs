@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use crate::support::{Hooked, Server, ask};
 use redis::Value;
@@ -257,39 +257,45 @@ fn items_of_a_window_are_found_until_their_slice_is_over() {
     let mut filter = window(&server, 3, 400);
     let mut reader = RedisFilter::open(server.node(), "w").unwrap();
     let mut late = RedisFilter::open(server.node(), "w").unwrap();
-    let mut inserted: Vec<(u64, u64)> = Vec::new();
-    let start = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    // Two slices of three are complete, so an item lives for at least 800 ms. A lookup that ends later
+    // proves nothing: the machine was busy.
+    let must_live = |inserted: Instant| inserted.elapsed() < Duration::from_millis(800);
+    let mut inserted: Vec<(u64, Instant)> = Vec::new();
+    let start = Instant::now();
     for item in 0_u64.. {
+        inserted.push((item, Instant::now()));
         assert_eq!(filter.insert(&item), Ok(true));
-        let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
-        inserted.push((item, now));
         std::thread::sleep(Duration::from_millis(20));
-        // Two slices of three are complete, so an item lives for at least 800 ms.
-        let live: Vec<u64> =
-            inserted.iter().filter(|(_, at)| now < at + 700).map(|(item, _)| *item).collect();
-        assert!(all_found(&reader.contains_each(&live)));
-        if now > start + 2500 {
+        let found = reader.contains_each(&(0..=item).collect::<Vec<_>>());
+        for (item, at) in &inserted {
+            assert!(!must_live(*at) || found[*item as usize] == Ok(true), "{item}: {found:?}");
+        }
+        if start.elapsed() > Duration::from_millis(2500) {
             break;
         }
     }
     // A client that was idle for many slices finds the newest items.
-    let (last, _) = inserted[inserted.len() - 1];
-    assert_eq!(late.contains(&last), Ok(true));
-    let old: Vec<u64> = inserted[..20].iter().map(|(item, _)| *item).collect();
-    let found = reader.contains_each(&old);
+    let (last, at) = inserted[inserted.len() - 1];
+    assert!(late.contains(&last) == Ok(true) || !must_live(at));
+    // An item lives for at most 1200 ms. The next item was inserted after it.
+    let is_over = |next: Instant| next.elapsed() > Duration::from_millis(1200);
+    let over = inserted.windows(2).filter(|pair| is_over(pair[1].1)).map(|pair| pair[0].0);
+    let over: Vec<u64> = over.collect();
+    let found = reader.contains_each(&over);
     let found = found.into_iter().filter(|found| *found == Ok(true)).count();
-    assert!(found <= 3, "{found}");
+    assert!(!over.is_empty() && found <= 3, "{found} of {}", over.len());
     let mut redis = server.connection();
     let keys: Vec<String> = ask(&mut redis, &["KEYS", "w:*"]);
-    assert!((3..=5).contains(&keys.len()), "{keys:?}");
+    assert!(keys.len() <= 5, "{keys:?}");
     for key in &keys {
-        assert!(ask::<i64>(&mut redis, &["PTTL", key]) > 0, "{key}");
+        assert_ne!(ask::<i64>(&mut redis, &["PTTL", key]), -1, "{key} has no time to live");
     }
     std::thread::sleep(Duration::from_millis(2000));
     assert_eq!(ask::<Vec<String>>(&mut redis, &["KEYS", "w:*"]), Vec::<String>::new());
     assert_eq!(reader.contains(&last), Ok(false), "all slices are over");
+    let at = Instant::now();
     assert_eq!(filter.insert(&last), Ok(true));
-    assert_eq!(reader.contains(&last), Ok(true));
+    assert!(reader.contains(&last) == Ok(true) || !must_live(at));
 }
 
 const MINUTE: u64 = 60_000;
@@ -350,7 +356,7 @@ fn an_insert_goes_to_the_present_slice_although_the_clock_of_the_client_stood_st
 #[test]
 fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
     let server = Server::start();
-    window(&server, 20, 200);
+    window(&server, 250, 200);
     std::thread::scope(|scope| {
         for thread in 0..6_u64 {
             let server = &server;
