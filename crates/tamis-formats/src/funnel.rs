@@ -68,8 +68,10 @@ pub enum OrcType {
     Bytes,
     /// Whole numbers of any width, and dates as days since 1970.
     Long,
-    /// Floating point numbers of 32 and 64 bits.
+    /// Floating point numbers of 64 bits.
     Double,
+    /// Floating point numbers of 32 bits, which are hashed as numbers of 64 bits with equal value.
+    Float,
 }
 
 /// Why an item has no bytes in a funnel.
@@ -123,7 +125,8 @@ impl Funnel {
         ("double-be", "a decimal number as IEEE 754 in 64 bits, big-endian (Hive: addDouble)"),
         ("orc-bytes", "text in UTF-8, or bytes, of an ORC column"),
         ("orc-long", "a whole number of an ORC column; a date as days since 1970"),
-        ("orc-double", "a floating point number of an ORC column"),
+        ("orc-double", "a DOUBLE of an ORC column"),
+        ("orc-float", "a FLOAT of an ORC column"),
         ("hash128", "the item's hash by the user's own function, a number of 128 bits"),
         ("hash-string", "hashCode() of a Java String"),
         ("hash-integer", "hashCode() of a Java Integer"),
@@ -158,6 +161,7 @@ impl Funnel {
             "orc-bytes" => Funnel::Orc(OrcType::Bytes),
             "orc-long" => Funnel::Orc(OrcType::Long),
             "orc-double" => Funnel::Orc(OrcType::Double),
+            "orc-float" => Funnel::Orc(OrcType::Float),
             "hash128" => Funnel::Hash128,
             _ => return None,
         })
@@ -208,9 +212,14 @@ impl OrcType {
         Ok(match self {
             OrcType::Bytes => murmur3_64(item),
             OrcType::Long => wang_64(integer(item, 64)?),
-            OrcType::Double => wang_64(real::<f64>(item)?.to_bits().cast_signed()),
+            OrcType::Double => hash_double(real(item)?),
+            OrcType::Float => hash_double(f64::from(real::<f32>(item)?)),
         })
     }
+}
+
+fn hash_double(value: f64) -> u64 {
+    wang_64(value.to_bits().cast_signed())
 }
 
 fn text(item: &[u8]) -> Result<&str, ItemError> {

@@ -1,8 +1,9 @@
-//! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`.
-//! Layout: `docs/formats/orc.md`.
+//! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`, or the
+//! older `BLOOM_FILTER`. Layout: `docs/formats/orc.md`.
 //!
 //! A stream has a filter for each row group of a stripe. A lookup tests all of them.
 
+use std::borrow::Cow;
 use std::io;
 
 use tamis::{Answers, Modulus};
@@ -29,7 +30,7 @@ use crate::stored_filter::StoredFilter;
 pub(crate) const FORMAT: Format = Format {
     name: "orc",
     extensions: &["orcbloom"],
-    summary: "the Bloom filters of an ORC column: its decompressed stream BLOOM_FILTER_UTF8",
+    summary: "the Bloom filters of an ORC column, in its file or as a decompressed stream",
     detection: Detection::ByBytes(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
     items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
@@ -130,18 +131,34 @@ pub struct RowGroups {
 const FILTER: u8 = 1 << 3 | LENGTH;
 /// Field 1 of `BloomFilter`, a number.
 const PROBES: u8 = 1 << 3;
-/// Field 2 of `BloomFilter`, in the older stream `BLOOM_FILTER`.
-const OLD_WORDS: u8 = 2 << 3;
+/// Field 2 of `BloomFilter`, a word of the older stream `BLOOM_FILTER`.
+const OLD_WORD: u8 = 2 << 3 | FIXED_64;
 /// Field 3 of `BloomFilter`, bytes.
 const WORDS: u8 = 3 << 3 | LENGTH;
 /// The wire type of bytes with a length prefix.
 const LENGTH: u8 = 2;
+/// The wire type of eight bytes.
+const FIXED_64: u8 = 1;
+
+/// The streams that have filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    /// `BLOOM_FILTER_UTF8`
+    Utf8,
+    /// `BLOOM_FILTER`
+    Original,
+}
 
 impl RowGroups {
     /// Returns the filters, one for each row group.
     #[must_use]
     pub fn filters(&self) -> &[ForeignBloom] {
         &self.filters
+    }
+
+    /// Returns the filters of the row groups one by one, in order.
+    pub fn into_each(self) -> impl Iterator<Item = Self> {
+        self.filters.into_iter().map(|filter| Self { filters: vec![filter] })
     }
 
     /// Reads a stream: a `BloomFilterIndex` of Protocol Buffers, with the fields in the order of
@@ -151,6 +168,20 @@ impl RowGroups {
     ///
     /// [`DecodeError`] unless `bytes` are exactly one stream with at least one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_stream(bytes, Stream::Utf8)
+    }
+
+    /// Reads the older stream `BLOOM_FILTER`. Its numbers have the hashes of [`decode`](Self::decode);
+    /// its text is in the charset of the machine that wrote it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`decode`](Self::decode).
+    pub fn decode_original(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_stream(bytes, Stream::Original)
+    }
+
+    fn decode_stream(bytes: &[u8], stream: Stream) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let mut filters = Vec::new();
         while filters.is_empty() || !reader.is_empty() {
@@ -160,29 +191,68 @@ impl RowGroups {
             tag(&mut reader, "numHashFunctions", PROBES)?;
             let at = reader.at();
             let probes = number(&mut reader, "numHashFunctions")?;
-            let at_words = reader.at();
-            if reader.rest().first().is_some_and(|&tag| tag & !7 == OLD_WORDS) {
-                let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that \
-                    wrote it: use BLOOM_FILTER_UTF8";
-                return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
-            }
-            tag(&mut reader, "utf8bitset", WORDS)?;
-            let len = number(&mut reader, "length of utf8bitset")?;
-            if len == 0 || !len.is_multiple_of(8) || reader.at() as u64 + len != end {
-                let reason = "whole words up to the end of the filter";
-                return Err(DecodeError::invalid("utf8bitset", at_words, reason));
-            }
-            let rule = u32::try_from(probes).ok().and_then(|probes| rule(len * 8, probes));
+            let (field, at_words) = (stream.field(), reader.at());
+            let data = match stream {
+                Stream::Utf8 => Cow::Borrowed(utf8_words(&mut reader, end)?),
+                Stream::Original => original_words(&mut reader, end)?,
+            };
+            let bits = data.len() as u64 * 8;
+            let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
             let rule =
                 rule.ok_or(DecodeError::unexpected("numHashFunctions", at, "1 to 65,535", probes))?;
-            // Checks the length before allocating the words.
-            let data = reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))?;
-            let filter = ForeignBloom::from_bytes(rule, data)
-                .map_err(DecodeError::memory("utf8bitset", at_words))?;
+            let filter = ForeignBloom::from_bytes(rule, &data)
+                .map_err(DecodeError::memory(field, at_words))?;
             filters.push(filter);
         }
         Ok(Self { filters })
     }
+}
+
+impl Stream {
+    /// Returns the field of the words.
+    fn field(self) -> &'static str {
+        match self {
+            Stream::Utf8 => "utf8bitset",
+            Stream::Original => "bitset",
+        }
+    }
+}
+
+/// Reads the words of a filter that ends at the offset `end`, in the stream `BLOOM_FILTER_UTF8`.
+fn utf8_words<'a>(reader: &mut ByteReader<'a>, end: u64) -> Result<&'a [u8], DecodeError> {
+    let at = reader.at();
+    if reader.rest().first() == Some(&OLD_WORD) {
+        let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: \
+            use BLOOM_FILTER_UTF8";
+        return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
+    }
+    tag(reader, "utf8bitset", WORDS)?;
+    let len = number(reader, "length of utf8bitset")?;
+    if len == 0 || !len.is_multiple_of(8) || reader.at() as u64 + len != end {
+        let reason = "whole words up to the end of the filter";
+        return Err(DecodeError::invalid("utf8bitset", at, reason));
+    }
+    reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))
+}
+
+/// Reads the words of a filter that ends at the offset `end`, in the stream `BLOOM_FILTER`: each word
+/// is a field.
+fn original_words(
+    reader: &mut ByteReader<'_>,
+    end: u64,
+) -> Result<Cow<'static, [u8]>, DecodeError> {
+    let mut words = Vec::new();
+    while words.is_empty() || (reader.at() as u64) < end {
+        tag(reader, "bitset", OLD_WORD)?;
+        words.extend_from_slice(reader.bytes("bitset", size_of::<u64>())?);
+    }
+    if reader.at() as u64 != end {
+        return Err(reader.error(
+            "bitset",
+            DecodeErrorKind::Invalid { reason: "whole words up to the end of the filter" },
+        ));
+    }
+    Ok(words.into())
 }
 
 impl StoredFilter for RowGroups {
@@ -249,7 +319,7 @@ fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result
     }
     Err(start.error(
         field,
-        DecodeErrorKind::Invalid { reason: "the next field of a stream BLOOM_FILTER_UTF8" },
+        DecodeErrorKind::Invalid { reason: "the next field of a stream with filters" },
     ))
 }
 

@@ -86,3 +86,42 @@ fn broken_streams_are_refused_by_field_and_place() {
         assert!(orc::create(items, rate).unwrap_err().to_string().contains("plan"));
     }
 }
+
+#[test]
+fn the_older_stream_has_the_same_filters_in_words() {
+    let new = orc_message(&json("orc/orc.json")[0]);
+    let filter = RowGroups::decode(&new).unwrap();
+    let words = filter.filters()[0].words();
+    let mut message = vec![8, filter.filters()[0].rule().probes() as u8];
+    for word in words {
+        message.push(0x11);
+        message.extend(word.to_le_bytes());
+    }
+    let of = |len: usize, message: &[u8]| {
+        assert!(message.len() < 1 << 14 && len < 1 << 14);
+        [&[0x0a, len as u8 | 0x80, (len >> 7) as u8], message].concat()
+    };
+    let old = of(message.len(), &message);
+    assert_eq!(RowGroups::decode_original(&old).unwrap(), filter);
+    let two = RowGroups::decode_original(&old.repeat(2)).unwrap();
+    assert_eq!(two.into_each().collect::<Vec<_>>(), [filter.clone(), filter]);
+    assert!(RowGroups::decode_original(&new).is_err());
+    for broken in [
+        of(message.len() - 1, &message),
+        of(message.len() - 1, &message[..message.len() - 1]),
+        of(message.len() + 1, &message),
+        of(2, &message[..2]),
+    ] {
+        assert!(RowGroups::decode_original(&broken).is_err());
+    }
+}
+
+#[test]
+fn a_float_is_hashed_as_the_double_of_equal_value() {
+    let key =
+        |of, item: &str| Funnel::Orc(of).key(item.as_bytes(), &mut Vec::new()).unwrap().to_vec();
+    assert_eq!(key(OrcType::Float, "0.1"), key(OrcType::Double, "0.10000000149011612"));
+    assert_eq!(key(OrcType::Float, "0.10000000149011612"), key(OrcType::Float, "0.1"));
+    assert_eq!(key(OrcType::Float, "-2.5"), key(OrcType::Double, "-2.5"));
+    assert_ne!(key(OrcType::Float, "0.1"), key(OrcType::Double, "0.1"));
+}
