@@ -15,10 +15,10 @@ use crate::lookup::Lookup;
 use crate::open_filter::{OpenFilter, Trust};
 use crate::opener::Opener;
 use crate::output::{Output, refuse_endless};
-use crate::parquet_table;
 use crate::rate_notes::Notes;
 use crate::record_reader::{RecordBlock, RecordReader};
 use crate::redis_key::RedisTarget;
+use crate::table_filters::check_one_column;
 
 /// Print the lines that are in a filter, as grep does
 ///
@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> CommandResult {
             continue;
         }
         let of_path = opener.all(path, trust)?;
-        parquet_table::check_one_column(&of_path)?;
+        check_one_column(&of_path)?;
         for filter in of_path {
             let filter = filter.map_err(|none| {
                 none.failure(", so any item may be in it: look into the table itself")

@@ -24,7 +24,8 @@ pub struct DecodeArgs {
     /// How the other system converts an item to the bytes that it hashes, as Guava's funnels do.
     /// Strings: text or twice (with --charset), chars, bytes, hex. Numbers: int, long, unsigned,
     /// unsigned-int, float, double. Java's hashCode: hash-string, hash-integer, ... Hashes:
-    /// hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double
+    /// hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double,
+    /// orc-float
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 
@@ -44,7 +45,7 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "KEY")]
     pub key: Option<OsString>,
 
-    /// Column of the filter, in a Parquet table with several filters
+    /// Column of the filter, in a Parquet table or an ORC file with several filters
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
 

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tamis::Hasher;
 use tamis_formats::Funnel;
 
+use crate::column_text::ColumnText;
 use crate::exit::Failure;
 use crate::key::{KeyArgs, KeyRule, RecordArgs, RecordForm, no_key};
-use crate::parquet_table::column_text::ColumnText;
 use crate::record_reader::{RecordBlock, RecordReader};
 
 /// Which items a command reads, alike in `build` and `add`.
@@ -62,7 +62,7 @@ pub enum ItemEncoding {
     Hash(Hasher),
     /// As the bytes that another system hashes.
     Key(Funnel),
-    /// As the bytes of a value of a Parquet column, from the text that its writer prints.
+    /// As the bytes of a value of a table's column, from the text that its writer prints.
     Column(ColumnText, Funnel),
 }
 

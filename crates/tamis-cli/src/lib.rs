@@ -16,6 +16,8 @@ mod change_lock;
 mod check;
 mod check_data;
 mod clock;
+mod column_table;
+mod column_text;
 mod completions;
 #[cfg(feature = "guard")]
 mod content_tag;
@@ -43,6 +45,8 @@ mod metadata;
 mod numbers;
 mod open_filter;
 mod opener;
+pub mod orc_file;
+mod orc_table;
 mod output;
 mod packing;
 mod parquet_table;
@@ -69,6 +73,7 @@ mod server_filter;
 mod standard;
 mod svg;
 mod table;
+mod table_filters;
 mod temporary;
 #[cfg(feature = "guard")]
 mod token_file;

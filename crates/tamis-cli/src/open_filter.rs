@@ -10,6 +10,7 @@ use tamis_formats::{
 };
 
 use crate::clock::now_millis;
+use crate::column_text::ColumnItems;
 use crate::decode_options::{funnel, missing_to_write};
 use crate::exit::Failure;
 use crate::file_bytes::{Bytes, FileContent, LoadedFile};
@@ -20,7 +21,6 @@ use crate::map::Mapped;
 use crate::metadata::expect_same_items;
 use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
-use crate::parquet_table::column_type::ColumnType;
 use crate::redis_key::upload;
 use crate::redis_url::{self, is_url};
 
@@ -38,8 +38,8 @@ pub struct OpenFilter {
     pub options: DecodeOptions,
     /// The funnel of the items, if the user or the file states it.
     pub funnel: Option<Funnel>,
-    /// The Parquet column of the filter. It determines the item type unless the user states it.
-    pub column: Option<ColumnType>,
+    /// The items of the filter's column, in a table. The user may state another item type.
+    pub column: Option<ColumnItems>,
     /// The uncompressed size of the file.
     pub len_bytes: u64,
     /// True if the file holds only this filter. The command may then replace the file.
@@ -58,7 +58,7 @@ pub enum FilterContents {
     Decoded(Contents),
 }
 
-/// A row group of a Parquet table without a filter of its column. It may contain any item.
+/// A row group of a table without a filter of its column. It may contain any item.
 pub struct NoFilter {
     /// The name of the row group and the column.
     pub name: String,

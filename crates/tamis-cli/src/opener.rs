@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use tamis_formats::{DecodeErrorKind, Format, Parameter, Rdb, RedisValue, Sniff, is_load_command};
 
+use crate::column_table::ColumnTable;
 use crate::decode_options::{DecodeArgs, missing};
 use crate::exit::Failure;
 use crate::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter, Trust};
-use crate::parquet_table;
 use crate::redis_key::{RedisTarget, download, redisson_plan};
 use crate::redis_url::{self, is_url};
 use crate::server_filter;
+use crate::table_filters::check_one_column;
 use crate::unread_file::unread_file;
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
@@ -39,7 +40,7 @@ impl<'a> Opener<'a> {
         only(path, self.all(path, trust)?)
     }
 
-    /// Opens all filters at `path`. A Parquet table has one filter for each row group.
+    /// Opens all filters at `path`. A Parquet table or an ORC file has one filter for each row group.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ pub fn only(
     path: &Path,
     mut all: Vec<Result<OpenFilter, NoFilter>>,
 ) -> Result<OpenFilter, Failure> {
-    parquet_table::check_one_column(&all)?;
+    check_one_column(&all)?;
     match (all.pop(), all.len()) {
         (Some(one), 0) => one.map_err(|none| none.failure("")),
         (_, others) => Err(Failure::new(format!(
@@ -138,7 +139,7 @@ pub struct Recognised {
 
 enum Content {
     Tamis(Box<OpenFilter>),
-    Table(Bytes),
+    Table(Bytes, ColumnTable),
     Filter(Bytes, &'static Format),
 }
 
@@ -160,10 +161,16 @@ impl Recognised {
         let is_packed = file.is_packed;
         let tamis = |file| OpenFilter::tamis(path, file, trust).map(Box::new).map(Content::Tamis);
         let mut is_guess = false;
-        let content = match file.content {
-            FileContent::Tamis(_) => tamis(file)?,
-            FileContent::Bytes(bytes) if parquet_table::is_table(&bytes) => Content::Table(bytes),
-            FileContent::Bytes(bytes) => {
+        let table = match &file.content {
+            FileContent::Tamis(_) => None,
+            FileContent::Bytes(bytes) => ColumnTable::of(bytes),
+        };
+        let content = match (file.content, table) {
+            (FileContent::Tamis(tamis_file), _) => {
+                tamis(LoadedFile { content: FileContent::Tamis(tamis_file), is_packed })?
+            }
+            (FileContent::Bytes(bytes), Some(table)) => Content::Table(bytes, table),
+            (FileContent::Bytes(bytes), None) => {
                 let own = Format::named("tamis").expect("the first row");
                 let is_own = !is_raw && own.sniff(&bytes) == Sniff::Yes;
                 let format = match &decode.format {
@@ -193,8 +200,8 @@ impl Recognised {
         let named = |name| Format::named(name).expect("a row");
         match &self.content {
             Content::Tamis(_) => FileKind { format: named("tamis"), place: FilterLocation::File },
-            Content::Table(_) => {
-                FileKind { format: named("parquet"), place: FilterLocation::Columns }
+            Content::Table(_, table) => {
+                FileKind { format: named(table.format()), place: FilterLocation::Columns }
             }
             Content::Filter(bytes, format) => {
                 let has_keys = Rdb::is_one(bytes) || is_load_command(bytes);
@@ -217,9 +224,9 @@ impl Recognised {
             Content::Tamis(filter) => {
                 return Ok(vec![Ok(OpenFilter { options, funnel: decode.funnel()?, ..*filter })]);
             }
-            Content::Table(bytes) => {
+            Content::Table(bytes, table) => {
                 let column = decode.column.as_deref();
-                return parquet_table::filters(&path, &bytes, column, &options, decode.funnel()?);
+                return table.filters(&path, &bytes, column, &options, decode.funnel()?);
             }
             Content::Filter(bytes, format) => (bytes, format),
         };

@@ -1,6 +1,8 @@
 //! Files that hold filters in formats that Tamis does not read. A file is rejected by its name, with
 //! what to do instead.
 
+use crate::orc_file::{MAGIC, is_orc};
+
 /// The advice for a filter that no other program can read.
 const REBUILD: &str = "build a filter from the items with 'tamis build'";
 
@@ -22,11 +24,8 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
             "a Parquet table with an encrypted footer",
             "decrypt the table, or write it with a footer in plain text",
         )
-    } else if is_orc(bytes) {
-        (
-            "a whole ORC file",
-            "tamis reads the decompressed stream BLOOM_FILTER_UTF8 of a column (--format orc)",
-        )
+    } else if is_cut_orc(bytes) {
+        ("an ORC file whose end is missing", "copy the whole file")
     } else if starts(b"ABLM") {
         ("a filter of Python's abloom", REBUILD)
     } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
@@ -37,12 +36,11 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
     Some((what.into(), advice))
 }
 
-/// Tests whether bytes are a whole ORC file: its last byte is the length of the part that ends in the
-/// magic number.
-fn is_orc(bytes: &[u8]) -> bool {
-    const MAGIC: &[u8] = b"ORC";
-    let rest = bytes.strip_prefix(MAGIC).and_then(|rest| rest.split_last());
-    rest.is_some_and(|(_, rest)| rest.ends_with(MAGIC))
+/// Tests whether bytes begin like an ORC file, without the end of one. A text may begin with the same
+/// letters, but has no control characters.
+fn is_cut_orc(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(4096)];
+    start.starts_with(MAGIC) && !is_orc(bytes) && start.iter().any(|&byte| byte < b'\t')
 }
 
 /// Describes an object written by Java's serialization.
@@ -101,14 +99,22 @@ mod tests {
             (&dump[..], "the module type bloomfltr"),
             (b"ABLM\x02\0\0\0", "abloom"),
             (b"PARE....PARE", "encrypted footer"),
-            (b"ORC.......ORC\x17", "a whole ORC file"),
+            (b"ORC\x01...ORC\x17 and no more", "an ORC file whose end is missing"),
             (br#"{"type":"BloomFilter","_size":96,"_seed":1}"#, "bloom-filters"),
             (b"\xac\xed\0\x05sr\0\x03a.B", "the class a.B"),
         ] {
             let (what, _) = unread_file(bytes).unwrap();
             assert!(what.contains(expected), "{what}");
         }
-        for bytes in [&b""[..], b"ORC", b"text\n", b"{\"id\":1}\n", b"\x07\x81short"] {
+        for bytes in [
+            &b""[..],
+            b"ORC",
+            b"ORCHARD\n",
+            b"ORC\x01...ORC\x17",
+            b"text\n",
+            b"{\"id\":1}\n",
+            b"\x07\x81short",
+        ] {
             assert!(unread_file(bytes).is_none(), "{bytes:?}");
         }
     }

@@ -26,7 +26,7 @@ enum Effect {
     Rate,
     /// The key in a file of several keys.
     Key,
-    /// The column of a Parquet table.
+    /// The column of a Parquet table or of an ORC file.
     Column,
     /// A decode parameter of some formats.
     Parameter(Parameter),
@@ -80,7 +80,7 @@ pub enum FilterLocation {
     File,
     /// The filters are stored under keys, in a snapshot of Redis or in commands.
     Keys,
-    /// The filters belong to the columns of a Parquet table.
+    /// The filters belong to the columns of a Parquet table or of an ORC file.
     Columns,
 }
 
@@ -168,7 +168,7 @@ impl Effect {
                  that take it: {}",
                 readers_of(Parameter::Key)
             ),
-            Effect::Column => "it is for Parquet tables".to_owned(),
+            Effect::Column => "it is for Parquet tables and ORC files".to_owned(),
             Effect::Parameter(parameter) => format!("it is for {}", readers_of(parameter)),
         }
     }

@@ -17,7 +17,7 @@ use crate::numbers::HumanCount;
 use crate::open_filter::{NoFilter, OpenFilter, Trust};
 use crate::opener::{Recognised, only};
 use crate::output;
-use crate::parquet_table::check_one_column;
+use crate::table_filters::check_one_column;
 use crate::unused_options::{FileKind, FilterLocation, UnusedOptions};
 
 /// Collects all problems of a command, so that one error can name them.

@@ -4,7 +4,7 @@ use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
 use tamis_formats::{Charset, Funnel};
 
-use crate::parquet_table::column_text::{ColumnText, DecimalStorage, MOST_DIGITS};
+use crate::column_text::{ColumnItems, ColumnText, DecimalStorage, MOST_DIGITS};
 
 /// The type of a column and the items in it.
 #[derive(Clone, Debug)]
@@ -12,12 +12,8 @@ pub struct ColumnType {
     physical: Type,
     /// True if the bytes are text in UTF-8.
     is_text: bool,
-    /// The texts that are items.
-    pub text: ColumnText,
-    /// The funnel of the items, unless the user gives another one.
-    pub funnel: Funnel,
-    /// A description of an item for this funnel.
-    pub item: String,
+    /// The items of the column.
+    pub items: ColumnItems,
 }
 
 impl ColumnType {
@@ -39,31 +35,15 @@ impl ColumnType {
         };
         let is_text = physical == Type::BYTE_ARRAY
             && matches!(means, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON);
-        let item = match text {
+        let item = text.description().unwrap_or_else(|| match text {
             ColumnText::Bytes if is_text => "text in UTF-8".into(),
             ColumnText::Bytes => "the bytes as they are".into(),
-            ColumnText::Plain if physical == Type::FIXED_LEN_BYTE_ARRAY => {
+            _ if physical == Type::FIXED_LEN_BYTE_ARRAY => {
                 format!("{} bytes as hexadecimal digits", column.type_length())
             }
-            ColumnText::Plain => format!("a decimal number {number}"),
-            ColumnText::Uuid => "a UUID, with hyphens or without".into(),
-            ColumnText::Date => "a date such as 2026-11-21, or the days since 1970-01-01".into(),
-            ColumnText::Time { per_second } => {
-                format!("a time such as 10:00:59.5, or the {} since midnight", units(per_second))
-            }
-            ColumnText::Timestamp { per_second } => format!(
-                "a time such as 2026-11-21 10:00:59.5, or the {} since 1970-01-01",
-                units(per_second)
-            ),
-            ColumnText::Int96 => {
-                "a time such as 2026-11-21 10:00:59.5, or 12 bytes as hexadecimal digits".into()
-            }
-            ColumnText::Decimal { scale: 0, .. } => "a whole number".into(),
-            ColumnText::Decimal { scale, .. } => {
-                format!("a decimal number with {scale} digits behind the point")
-            }
-        };
-        Some(Self { physical, is_text, text, funnel, item })
+            _ => format!("a decimal number {number}"),
+        });
+        Some(Self { physical, is_text, items: ColumnItems { text, funnel, item } })
     }
 
     /// Tests whether items of this funnel can be in the column. With any other funnel, the filter
@@ -76,7 +56,7 @@ impl ColumnType {
             _ if self.is_text => false,
             Funnel::Bytes | Funnel::Text(_) | Funnel::Twice(_) | Funnel::Chars => is_bytes,
             Funnel::Unsigned => self.physical == Type::INT64,
-            _ => self.funnel == funnel,
+            _ => self.items.funnel == funnel,
         }
     }
 }
@@ -126,14 +106,6 @@ fn text(column: &ColumnDescriptor) -> ColumnText {
     }
 }
 
-fn units(per_second: i64) -> &'static str {
-    match per_second {
-        1000 => "milliseconds",
-        1_000_000 => "microseconds",
-        _ => "nanoseconds",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -180,10 +152,10 @@ mod tests {
                 "a time such as 2026-11-21 10:00:59.5, or 12 bytes as hexadecimal digits",
             ),
         ] {
-            let of_column = of(column).unwrap();
-            assert_eq!((of_column.funnel, &of_column.item[..]), (funnel, item), "{column}");
+            let items = of(column).unwrap().items;
+            assert_eq!((items.funnel, &items.item[..]), (funnel, item), "{column}");
         }
-        let decimal = of("fixed_len_byte_array(9) a (DECIMAL(20, 2))").unwrap();
+        let decimal = of("fixed_len_byte_array(9) a (DECIMAL(20, 2))").unwrap().items;
         assert_eq!(decimal.funnel, Funnel::Hex);
         assert_eq!(decimal.item, "a decimal number with 2 digits behind the point");
         assert!(of("boolean a").is_none());
@@ -192,7 +164,10 @@ mod tests {
             "binary a (DECIMAL(70000, 70000))",
             "fixed_len_byte_array(268435455) a (DECIMAL(9, 2))",
         ] {
-            assert!(!matches!(of(column).unwrap().text, ColumnText::Decimal { .. }), "{column}");
+            assert!(
+                !matches!(of(column).unwrap().items.text, ColumnText::Decimal { .. }),
+                "{column}"
+            );
         }
     }
 

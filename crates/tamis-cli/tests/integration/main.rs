@@ -22,6 +22,8 @@ mod interrupt;
 mod ints;
 mod ints_bad_input;
 mod merge;
+mod orc_builder;
+mod orc_tables;
 mod other_systems;
 mod parquet_tables;
 mod plan;

@@ -155,8 +155,8 @@ fn a_file_whose_format_is_a_guess_is_read_but_not_changed() {
 #[test]
 fn a_known_file_that_is_not_read_is_named() {
     let folder = Folder::new();
-    folder.write("t.orc", b"ORC....ORC\x17");
-    folder.refused("info t.orc", "t.orc: a whole ORC file, which tamis does not read");
+    folder.write("t.orc", b"ORC\x01....");
+    folder.refused("info t.orc", "t.orc: an ORC file whose end is missing, which tamis does not");
     folder.write("t.bloom", b"ABLM\x02\0\0\0");
     folder.refused("info t.bloom", "abloom");
     folder.write("t.json", b"{\"type\":\"BloomFilter\",\"_size\":96,\"_seed\":1}\n");

@@ -99,8 +99,8 @@ impl Folder {
 }
 
 /// Returns numbers as lines of text.
-pub fn lines(numbers: impl IntoIterator<Item = u64>) -> String {
-    numbers.into_iter().map(|number| format!("{number}\n")).collect()
+pub fn lines(items: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
+    items.into_iter().map(|item| format!("{item}\n")).collect()
 }
 
 /// Returns `tamis ints` with these arguments, all its streams piped.

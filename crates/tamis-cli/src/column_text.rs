@@ -1,9 +1,21 @@
-//! The texts in which programs print the values of a Parquet column, and their bytes.
+//! The texts in which programs print the values of a column of a Parquet table or an ORC file, and
+//! the bytes of these values.
 //!
-//! A filter holds the bytes of a value in plain encoding. A writer prints a `DATE` as `2026-11-21`,
-//! and stores the number of days since 1970.
+//! A filter of Parquet holds the bytes of a value in plain encoding, and a filter of ORC holds its
+//! hash. A writer prints a `DATE` as `2026-11-21`, and stores the number of days since 1970.
 
 use tamis_formats::Funnel;
+
+/// The items of a column: the values that it can hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnItems {
+    /// The texts that are items.
+    pub text: ColumnText,
+    /// The funnel of the items, unless the user gives another one.
+    pub funnel: Funnel,
+    /// A description of an item for this funnel.
+    pub item: String,
+}
 
 /// The kind of text of a column, beside the plain numbers and bytes of its [`Funnel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +40,14 @@ pub enum ColumnText {
     },
     /// Nanoseconds of the day and the Julian day, as Impala and Spark wrote them.
     Int96,
+    /// Days since 1970-01-01 in ORC.
+    OrcDate,
+    /// Milliseconds since 1970-01-01 in ORC. A column may hold finer times, whose milliseconds are
+    /// hashed.
+    OrcTimestamp {
+        /// True if the column holds local times, which have no offset.
+        is_local: bool,
+    },
     /// A decimal number with `scale` digits behind the point.
     Decimal {
         /// The number of digits behind the point.
@@ -46,9 +66,40 @@ pub enum DecimalStorage {
     Fixed(u32),
     /// As the fewest bytes, the highest first.
     Fewest,
+    /// As text without zeros at the end of the fraction.
+    Text,
 }
 
 impl ColumnText {
+    /// Describes an item. Returns `None` if the text alone does not determine the items.
+    pub fn description(self) -> Option<String> {
+        Some(match self {
+            ColumnText::Bytes | ColumnText::Plain => return None,
+            ColumnText::Uuid => "a UUID, with hyphens or without".into(),
+            ColumnText::Date | ColumnText::OrcDate => {
+                "a date such as 2026-11-21, or the days since 1970-01-01".into()
+            }
+            ColumnText::Time { per_second } => {
+                format!("a time such as 10:00:59.5, or the {} since midnight", units(per_second))
+            }
+            ColumnText::Timestamp { per_second } => format!(
+                "a time such as 2026-11-21 10:00:59.5, or the {} since 1970-01-01",
+                units(per_second)
+            ),
+            ColumnText::OrcTimestamp { is_local } => format!(
+                "a time such as 2026-11-21 10:00:59.5{}, or the milliseconds since 1970-01-01",
+                if is_local { " without an offset" } else { "" }
+            ),
+            ColumnText::Int96 => {
+                "a time such as 2026-11-21 10:00:59.5, or 12 bytes as hexadecimal digits".into()
+            }
+            ColumnText::Decimal { scale: 0, .. } => "a whole number".into(),
+            ColumnText::Decimal { scale, .. } => {
+                format!("a decimal number with {scale} digits behind the point")
+            }
+        })
+    }
+
     /// Returns the bytes of `item`, a text as the column's writer prints it. `funnel` is the funnel
     /// of the column. Returns a message if the item is no value of the column.
     pub fn key<'a>(
@@ -85,10 +136,16 @@ impl ColumnText {
             ColumnText::Date => date(text),
             ColumnText::Time { per_second } => time_of_day(text, per_second),
             ColumnText::Timestamp { per_second } => timestamp(text, per_second),
+            ColumnText::OrcDate => date(text).map(gregorian_day).transpose()?,
+            ColumnText::OrcTimestamp { is_local } => orc_millis(text, is_local)?,
             ColumnText::Decimal { scale, storage } => {
                 let digits = unscaled(text, scale)?;
                 if storage == DecimalStorage::Integer {
                     return by(funnel, digits.as_bytes(), scratch);
+                }
+                if storage == DecimalStorage::Text {
+                    let text = shortest_decimal(&digits, scale);
+                    return by(funnel, text.as_bytes(), scratch);
                 }
                 scratch.clear();
                 twos_complement(&digits, storage, scratch)?;
@@ -112,6 +169,15 @@ fn by<'a>(funnel: Funnel, digits: &[u8], scratch: &'a mut Vec<u8>) -> Result<&'a
     scratch.clear();
     scratch.extend_from_slice(key);
     Ok(scratch)
+}
+
+/// Returns the name of the units, of which a second has `per_second`.
+fn units(per_second: i64) -> &'static str {
+    match per_second {
+        1000 => "milliseconds",
+        1_000_000 => "microseconds",
+        _ => "nanoseconds",
+    }
 }
 
 const DAY: i64 = 86_400;
@@ -175,16 +241,64 @@ fn time_of_day(text: &str, per_second: i64) -> Option<i64> {
 /// Reads a date, or a date and a time of day with an offset or without one, in units since
 /// 1970-01-01 in UTC.
 fn timestamp(text: &str, per_second: i64) -> Option<i64> {
+    let (nanos, per_unit) = (instant(text)?.nanos, i128::from(NANOS / per_second));
+    (nanos % per_unit == 0).then(|| i64::try_from(nanos / per_unit).ok()).flatten()
+}
+
+/// A time as a program prints it.
+struct Instant {
+    /// Nanoseconds since 1970-01-01.
+    nanos: i128,
+    has_offset: bool,
+}
+
+/// Reads a date, or a date and a time of day with an offset or without one.
+fn instant(text: &str) -> Option<Instant> {
     let (day, time) = match text.find(['T', ' ']) {
-        Some(at) => (date(&text[..at])?, &text[at + 1..]),
-        None => return date(text)?.checked_mul(DAY)?.checked_mul(per_second),
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, "00:00"),
     };
     let (time, offset) = match time.find(['Z', '+', '-']) {
-        Some(at) => (&time[..at], offset(&time[at..])?),
-        None => (time, 0),
+        Some(at) => (&time[..at], Some(offset(&time[at..])?)),
+        None => (time, None),
     };
-    let of_day = time_of_day(time.trim_end(), per_second)? - offset * per_second;
-    day.checked_mul(DAY)?.checked_mul(per_second)?.checked_add(of_day)
+    let seconds = i128::from(date(day)? * DAY - offset.unwrap_or(0));
+    let of_day = time_of_day(time.trim_end(), NANOS)?;
+    let nanos = seconds * i128::from(NANOS) + i128::from(of_day);
+    Some(Instant { nanos, has_offset: offset.is_some() })
+}
+
+/// The first day of the Gregorian calendar, 1582-10-15, in days since 1970-01-01.
+const GREGORIAN: i64 = -141_427;
+
+/// Returns a day if every writer of ORC counts it alike. Some writers count older days by the Julian
+/// calendar.
+fn gregorian_day(day: i64) -> Result<i64, String> {
+    if day >= GREGORIAN {
+        return Ok(day);
+    }
+    Err("before 1582-10-15, and writers of ORC count these days by different calendars: give the \
+         number since 1970-01-01"
+        .into())
+}
+
+/// Reads a time of an ORC column in milliseconds. Returns `Ok(None)` if the text is no time.
+fn orc_millis(text: &str, is_local: bool) -> Result<Option<i64>, String> {
+    const NANOS_OF_MILLI: i128 = 1_000_000;
+    let Some(Instant { nanos, has_offset }) = instant(text) else { return Ok(None) };
+    if is_local && has_offset {
+        return Err("has an offset, and the column holds local times: give the local time".into());
+    }
+    gregorian_day(nanos.div_euclid(i128::from(DAY * NANOS)) as i64)?;
+    if nanos < 0 && nanos % NANOS_OF_MILLI != 0 {
+        return Err(
+            "before 1970 and finer than a millisecond, and writers of ORC round such times \
+                    in different ways: give the milliseconds since 1970-01-01"
+                .into(),
+        );
+    }
+    // A date has at most six digits of the year.
+    Ok(i64::try_from(nanos.div_euclid(NANOS_OF_MILLI)).ok())
 }
 
 /// Reads `Z`, `+02:00`, `+0200` or `+02` in seconds.
@@ -235,6 +349,22 @@ fn unscaled(text: &str, scale: u32) -> Result<String, String> {
     let all = format!("{whole}{fraction:0<scale$}");
     let significant = all.trim_start_matches('0');
     Ok(if significant.is_empty() { "0".into() } else { format!("{sign}{significant}") })
+}
+
+/// Returns a decimal number with `scale` of its `digits` behind the point, without zeros at the end of
+/// the fraction.
+fn shortest_decimal(digits: &str, scale: u32) -> String {
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits),
+    };
+    let scale = scale as usize;
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    match fraction.trim_end_matches('0') {
+        "" => format!("{sign}{whole}"),
+        fraction => format!("{sign}{whole}.{fraction}"),
+    }
 }
 
 /// The most digits of a decimal number. Parquet has no limit; the widest type of Arrow has 76
@@ -376,6 +506,54 @@ mod tests {
         }
         assert_eq!(of(DecimalStorage::Fixed(1), "128").unwrap_err(), OUT_OF_RANGE);
         assert_eq!(of(DecimalStorage::Fixed(2), "-128").unwrap(), [0xff, 0x80]);
+    }
+
+    #[test]
+    fn times_of_orc_are_milliseconds_that_every_writer_hashes() {
+        let utc = ColumnText::OrcTimestamp { is_local: false };
+        for (item, expected) in [
+            ("1970-01-01 00:00:01.0019999", 1001),
+            ("1970-01-01T02:00:00+02:00", 0),
+            ("1969-12-31 23:59:59.999000", -1),
+            ("1582-10-15", GREGORIAN * DAY * 1000),
+            ("999999-12-31", 31_494_784_694_400_000),
+            ("-62135596800000", -62_135_596_800_000),
+        ] {
+            assert_eq!(long(utc, item), Some(expected), "{item}");
+        }
+        let local = ColumnText::OrcTimestamp { is_local: true };
+        assert_eq!(long(local, "2024-03-10 02:30:00"), long(utc, "2024-03-10 02:30:00Z"));
+        for (text, item, words) in [
+            (local, "2024-03-10 02:30:00Z", "has an offset"),
+            (utc, "1969-12-31 23:59:59.9991", "finer than a millisecond"),
+            (utc, "1582-10-14 23:59:59", "before 1582-10-15"),
+            (ColumnText::OrcDate, "1582-10-14", "before 1582-10-15"),
+            (utc, "2024-03-10 2:30", "not a decimal number"),
+        ] {
+            let error = key(text, Funnel::Long, item).unwrap_err();
+            assert!(error.contains(words), "{item}: {error}");
+        }
+        assert_eq!(long(ColumnText::OrcDate, "1582-10-15"), Some(GREGORIAN));
+        assert_eq!(long(ColumnText::OrcDate, "-200000"), Some(-200_000));
+    }
+
+    #[test]
+    fn decimals_of_orc_have_no_zeros_at_the_end() {
+        let of = |scale, item| {
+            let text = ColumnText::Decimal { scale, storage: DecimalStorage::Text };
+            key(text, Funnel::Bytes, item).map(|bytes| String::from_utf8(bytes).unwrap())
+        };
+        for (scale, item, expected) in [
+            (2, "12.30", "12.3"),
+            (2, "-0.05", "-0.05"),
+            (2, "-0.00", "0"),
+            (2, "100.00", "100"),
+            (0, "-1200", "-1200"),
+            (4, "007.5", "7.5"),
+        ] {
+            assert_eq!(of(scale, item).unwrap(), expected, "{item}");
+        }
+        assert!(of(2, "1.234").is_err() && of(2, "12").is_err());
     }
 
     #[test]

@@ -1,0 +1,164 @@
+//! The filters of a table's columns: which of them the user means. A table is a Parquet table or an
+//! ORC file.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::column_text::ColumnItems;
+use crate::exit::Failure;
+use crate::open_filter::{NoFilter, OpenFilter};
+
+/// The name of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    /// The names from the root of the schema on, each in quotes if it contains a point or a quote, as
+    /// in SQL: `"a.b"` is a column, and `a.b` the member `b` of `a`.
+    quoted: String,
+    /// The same without quotes.
+    plain: String,
+}
+
+impl ColumnName {
+    /// Returns the name of the column with this path.
+    pub fn of(path: &[String]) -> Self {
+        let part = |part: &String| {
+            if part.contains(['.', '"']) {
+                format!("\"{}\"", part.replace('"', "\"\""))
+            } else {
+                part.clone()
+            }
+        };
+        Self { quoted: path.iter().map(part).collect::<Vec<_>>().join("."), plain: path.join(".") }
+    }
+}
+
+impl fmt::Display for ColumnName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.quoted)
+    }
+}
+
+/// Returns the name of the column that the user means. A name with a point needs no quotes if only one
+/// column has it.
+pub fn full_name(columns: &[ColumnName], asked: &str) -> String {
+    let is_full = columns.iter().any(|column| column.quoted == asked);
+    let mut found = columns.iter().filter(|column| column.plain == asked);
+    match (is_full, found.next(), found.next()) {
+        (false, Some(column), None) => column.quoted.clone(),
+        _ => asked.to_owned(),
+    }
+}
+
+/// The message about a table without filters.
+pub const NO_FILTER: &str = "none of its columns has a Bloom filter: write it with one";
+
+/// The filters that were found in a table, in the order of the row groups.
+pub struct TableFilters {
+    /// The column that the user asks for.
+    asked: Option<String>,
+    filters: Vec<(String, Result<OpenFilter, NoFilter>)>,
+    with_filters: Vec<String>,
+    is_with_filter: HashSet<String>,
+    contradiction: Option<String>,
+}
+
+impl TableFilters {
+    /// Starts without filters. `asked` is the full name of the column that the user asks for.
+    pub fn new(asked: Option<String>) -> Self {
+        Self {
+            asked,
+            filters: Vec::new(),
+            with_filters: Vec::new(),
+            is_with_filter: HashSet::new(),
+            contradiction: None,
+        }
+    }
+
+    /// Records that `column` has a filter. Tests whether the user asks for this column.
+    pub fn wants(&mut self, column: &ColumnName) -> bool {
+        if self.is_with_filter.insert(column.quoted.clone()) {
+            self.with_filters.push(column.quoted.clone());
+        }
+        self.is_asked(column)
+    }
+
+    /// Tests whether the user asks for this column, or names none.
+    pub fn is_asked(&self, column: &ColumnName) -> bool {
+        self.asked.as_ref().is_none_or(|asked| *asked == column.quoted)
+    }
+
+    /// Appends a filter of a row group.
+    pub fn push(&mut self, column: &ColumnName, filter: OpenFilter) {
+        self.filters.push((column.quoted.clone(), Ok(filter)));
+    }
+
+    /// Appends a row group without a filter of its column. `name` is the name of both.
+    pub fn push_missing(&mut self, column: &ColumnName, name: String) {
+        if self.is_asked(column) {
+            self.filters.push((column.quoted.clone(), Err(NoFilter { name })));
+        }
+    }
+
+    /// Records that the user's funnel contradicts the items of a column.
+    pub fn contradict(&mut self, column: &ColumnName, items: &ColumnItems, advice: &str) {
+        self.contradiction.get_or_insert_with(|| {
+            format!("an item of its column {column} is {}: {advice}", items.item)
+        });
+    }
+
+    /// Returns the filters of the asked column, or of all columns that have one in any row group.
+    ///
+    /// # Errors
+    ///
+    /// A message if there are none, and if the funnel contradicts the column. `without` is the message
+    /// about a table without filters.
+    pub fn finish(
+        self,
+        columns: &[ColumnName],
+        without: &str,
+    ) -> Result<Vec<Result<OpenFilter, NoFilter>>, String> {
+        let Self { asked, filters, with_filters, is_with_filter, contradiction } = self;
+        let has_filter = filters.into_iter().filter(|(column, _)| is_with_filter.contains(column));
+        let filters: Vec<_> = has_filter.map(|(_, filter)| filter).collect();
+        // If several columns have filters and the user names none, the error that requests --column
+        // comes first.
+        if let Some(contradiction) =
+            contradiction.filter(|_| asked.is_some() || with_filters.len() == 1)
+        {
+            return Err(contradiction);
+        }
+        match asked.as_deref() {
+            _ if !filters.is_empty() => Ok(filters),
+            Some(asked) if !columns.iter().any(|it| it.quoted == asked) => {
+                let columns: Vec<&str> = columns.iter().map(|it| &it.quoted[..]).collect();
+                Err(format!("has no column {asked}; its columns: {}", columns.join(", ")))
+            }
+            Some(asked) if !with_filters.is_empty() => Err(format!(
+                "its column {asked} has no Bloom filter; columns that have one: {}",
+                with_filters.join(", ")
+            )),
+            _ => Err(without.to_owned()),
+        }
+    }
+}
+
+/// Rejects filters of several columns, and asks for `--column`.
+///
+/// # Errors
+///
+/// A message if several columns have filters.
+pub fn check_one_column(filters: &[Result<OpenFilter, NoFilter>]) -> Result<(), Failure> {
+    let filters = filters.iter().filter_map(|filter| filter.as_ref().ok());
+    let names = filters.filter_map(|filter| filter.name.rsplit_once("].").zip(Some(&filter.name)));
+    let mut columns: Vec<_> = names.clone().map(|((_, column), _)| column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    match (&columns[..], names.clone().next()) {
+        ([_, _, ..], Some((_, name))) => Err(Failure::new(format!(
+            "{}: several columns have filters: choose one with --column ({})",
+            name.rsplit_once('[').map_or(&name[..], |(table, _)| table),
+            columns.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
