@@ -12,7 +12,7 @@ use crate::root;
 use crate::setup::cargo;
 
 /// Every target in `fuzz/fuzz_targets` except `format`, which has one target for each format.
-const TARGETS: [&str; 9] = [
+const TARGETS: [&str; 10] = [
     "tamis_file",
     "records",
     "key",
@@ -22,6 +22,7 @@ const TARGETS: [&str; 9] = [
     "commands",
     "guard_delta",
     "guard_snapshot",
+    "orc_file",
 ];
 
 /// A fuzz program, and its format if it takes one.

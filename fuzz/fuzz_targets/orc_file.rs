@@ -1,0 +1,17 @@
+//! Any bytes are an ORC file, or an error. Each of its streams is filters of row groups, or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis_cli::orc_file::OrcFile;
+use tamis_formats::orc::RowGroups;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut file) = OrcFile::open(bytes) else { return };
+    let _ = file.schema.columns();
+    let Ok(streams) = file.filter_streams() else { return };
+    for stream in streams {
+        let Ok(bytes) = file.read(&stream) else { continue };
+        let _ = RowGroups::decode(&bytes);
+        let _ = RowGroups::decode_original(&bytes);
+    }
+});
