@@ -24,8 +24,8 @@ pub struct DecodeArgs {
     /// How the other system converts an item to the bytes that it hashes, as Guava's funnels do.
     /// Strings: text or twice (with --charset), chars, bytes, hex. Numbers: int, long, unsigned,
     /// unsigned-int, float, double. Java's hashCode: hash-string, hash-integer, ... Hashes:
-    /// hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double,
-    /// orc-float
+    /// hash128. Hive: long-be, double-be. ORC: orc-bytes, orc-long, orc-double, orc-float. abloom:
+    /// abloom-bytes, abloom-int, abloom-float
     #[arg(long, value_name = "FUNNEL", ignore_case = true, hide_possible_values = true, value_parser = funnel_parser())]
     pub funnel: Option<String>,
 

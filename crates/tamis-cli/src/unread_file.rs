@@ -3,9 +3,6 @@
 
 use crate::orc_file::{MAGIC, is_orc};
 
-/// The advice for a filter that no other program can read.
-const REBUILD: &str = "build a filter from the items with 'tamis build'";
-
 /// Describes a file that Tamis knows but does not read: what it is, and what to do.
 pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
@@ -26,10 +23,11 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
         )
     } else if is_cut_orc(bytes) {
         ("an ORC file whose end is missing", "copy the whole file")
-    } else if starts(b"ABLM") {
-        ("a filter of Python's abloom", REBUILD)
     } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
-        ("a filter of npm's bloom-filters, as JSON", REBUILD)
+        (
+            "JSON of npm's bloom-filters, but not of its class BloomFilter",
+            "build a filter from the items with 'tamis build'",
+        )
     } else {
         return None;
     };
@@ -97,10 +95,9 @@ mod tests {
         let dump = [&[7, 0x81][..], &id.to_be_bytes(), &[0; 20]].concat();
         for (bytes, expected) in [
             (&dump[..], "the module type bloomfltr"),
-            (b"ABLM\x02\0\0\0", "abloom"),
             (b"PARE....PARE", "encrypted footer"),
             (b"ORC\x01...ORC\x17 and no more", "an ORC file whose end is missing"),
-            (br#"{"type":"BloomFilter","_size":96,"_seed":1}"#, "bloom-filters"),
+            (br#"{"type":"CuckooFilter","_size":96,"_seed":1}"#, "bloom-filters"),
             (b"\xac\xed\0\x05sr\0\x03a.B", "the class a.B"),
         ] {
             let (what, _) = unread_file(bytes).unwrap();

@@ -129,6 +129,8 @@ pub enum ItemDomain {
     BigEndian,
     /// ORC's hashes of 64 bits.
     OrcHashes,
+    /// abloom's hashes of 64 bits.
+    AbloomHashes,
     /// Text in UTF-8. Objects of other types are hashed as their text.
     Text,
 }
@@ -173,6 +175,7 @@ impl ItemDomain {
                     | Funnel::DoubleBigEndian
             ),
             ItemDomain::OrcHashes => matches!(funnel, Funnel::Orc(_)),
+            ItemDomain::AbloomHashes => matches!(funnel, Funnel::Abloom(_)),
             ItemDomain::Text => funnel == Funnel::Text(Charset::Utf8),
         }
     }

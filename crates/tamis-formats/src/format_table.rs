@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::format::{Format, Sniff};
 use crate::{
-    bip37, bip158, bits_and_blooms, byte_buffer, c_hashcode, cassandra, dcso, guava, hadoop, hive,
-    java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live, pybloomfiltermmap, rbloom,
-    redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson, roaring, rocksdb, spark,
-    stream_lib, tamis_file,
+    abloom, bip37, bip158, bits_and_blooms, bloom_filters, byte_buffer, c_hashcode, cassandra,
+    dcso, guava, hadoop, hive, java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live,
+    pybloomfiltermmap, rbloom, redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson,
+    roaring, rocksdb, spark, stream_lib, tamis_file,
 };
 
 /// Every format, the project's own first.
@@ -39,10 +39,12 @@ pub static FORMATS: &[Format] = &[
     pybloom_live::SCALABLE,
     pybloomfiltermmap::FORMAT,
     rbloom::FORMAT,
+    abloom::FORMAT,
     stream_lib::FORMAT,
     bits_and_blooms::FORMAT,
     bits_and_blooms::json::FORMAT,
     dcso::FORMAT,
+    bloom_filters::FORMAT,
     roaring::FORMAT,
 ];
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::charset::Charset;
+use crate::hash::abloom;
 use crate::hash::orc::{murmur3_64, wang_64};
 use crate::java_type::JavaType;
 
@@ -54,6 +55,8 @@ pub enum Funnel {
     DoubleBigEndian,
     /// ORC's hash of a value in 64 bits, little-endian.
     Orc(OrcType),
+    /// abloom's hash of a Python object in 64 bits, little-endian.
+    Abloom(AbloomType),
     /// `hashCode()` of a Java object in 32 bits, little-endian.
     HashCode(JavaType),
     /// An unsigned decimal number in 64 bits, little-endian: sets of integers.
@@ -74,6 +77,18 @@ pub enum OrcType {
     Float,
 }
 
+/// The types of Python objects that have different hashes in abloom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AbloomType {
+    /// `str` in UTF-8, and `bytes`.
+    Bytes,
+    /// `int`: a decimal number of any length.
+    Int,
+    /// `float`: a decimal number. A number that is whole has the hash of the `int`.
+    Float,
+}
+
 /// Why an item has no bytes in a funnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -83,6 +98,8 @@ pub enum ItemError {
         /// 32, 64 or 128.
         bits: u32,
     },
+    /// The item is not a whole decimal number.
+    NotWhole,
     /// The item is not a decimal number.
     NotNumber,
     /// The item is not UTF-8 text.
@@ -97,6 +114,7 @@ impl fmt::Display for ItemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ItemError::NotInteger { bits } => write!(f, "not a decimal number of {bits} bits"),
+            ItemError::NotWhole => f.write_str("not a whole decimal number"),
             ItemError::NotNumber => f.write_str("not a decimal number"),
             ItemError::NotText => f.write_str("not UTF-8 text"),
             ItemError::NotOf(java) => write!(f, "not a value of Java's {java}"),
@@ -127,6 +145,9 @@ impl Funnel {
         ("orc-long", "a whole number of an ORC column; a date as days since 1970"),
         ("orc-double", "a DOUBLE of an ORC column"),
         ("orc-float", "a FLOAT of an ORC column"),
+        ("abloom-bytes", "text in UTF-8, or bytes, of Python's abloom"),
+        ("abloom-int", "a whole number of Python's abloom"),
+        ("abloom-float", "a floating point number of Python's abloom"),
         ("hash128", "the item's hash by the user's own function, a number of 128 bits"),
         ("hash-string", "hashCode() of a Java String"),
         ("hash-integer", "hashCode() of a Java Integer"),
@@ -162,6 +183,9 @@ impl Funnel {
             "orc-long" => Funnel::Orc(OrcType::Long),
             "orc-double" => Funnel::Orc(OrcType::Double),
             "orc-float" => Funnel::Orc(OrcType::Float),
+            "abloom-bytes" => Funnel::Abloom(AbloomType::Bytes),
+            "abloom-int" => Funnel::Abloom(AbloomType::Int),
+            "abloom-float" => Funnel::Abloom(AbloomType::Float),
             "hash128" => Funnel::Hash128,
             _ => return None,
         })
@@ -196,6 +220,7 @@ impl Funnel {
             Funnel::LongBigEndian => scratch.extend(integer::<i64>(item, 64)?.to_be_bytes()),
             Funnel::DoubleBigEndian => scratch.extend(real::<f64>(item)?.to_be_bytes()),
             Funnel::Orc(of) => scratch.extend(of.hash(item)?.to_le_bytes()),
+            Funnel::Abloom(of) => scratch.extend(of.hash(item)?.to_le_bytes()),
             Funnel::HashCode(java) => {
                 let code = java.hash_code(text(item)?).ok_or(ItemError::NotOf(java))?;
                 scratch.extend(code.to_le_bytes());
@@ -220,6 +245,16 @@ impl OrcType {
 
 fn hash_double(value: f64) -> u64 {
     wang_64(value.to_bits().cast_signed())
+}
+
+impl AbloomType {
+    fn hash(self, item: &[u8]) -> Result<u64, ItemError> {
+        match self {
+            AbloomType::Bytes => Ok(abloom::of_bytes(item)),
+            AbloomType::Int => abloom::of_int(item).ok_or(ItemError::NotWhole),
+            AbloomType::Float => abloom::of_float(real(item)?).ok_or(ItemError::NotNumber),
+        }
+    }
 }
 
 fn text(item: &[u8]) -> Result<&str, ItemError> {

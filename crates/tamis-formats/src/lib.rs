@@ -35,6 +35,7 @@
 //! caller's limit before it allocates.
 #![forbid(unsafe_code)]
 
+pub mod abloom;
 mod answer_each;
 mod bare_bits;
 pub mod bip158;
@@ -43,6 +44,7 @@ mod bit_words;
 pub mod bitcoin;
 mod bitmap_file;
 pub mod bits_and_blooms;
+pub mod bloom_filters;
 pub mod byte_buffer;
 pub mod c_hashcode;
 pub mod cassandra;
@@ -120,7 +122,7 @@ pub use format::{
     Create, Detection, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions,
 };
 pub use format_table::FORMATS;
-pub use funnel::{Funnel, ItemError, OrcType};
+pub use funnel::{AbloomType, Funnel, ItemError, OrcType};
 pub use golomb_set::{GolombError, GolombParams, GolombSet};
 pub use integer_bitmap::IntegerBitmap;
 pub use item_collector::ItemCollector;

@@ -5,7 +5,7 @@
 //!
 //! * Probes of an item repeat, so an absent item tests fewer bits: [`progression`] and
 //!   [`alternating`].
-//! * Two items share several probes at once: the same modules.
+//! * Two items share several probes at once: the same modules, and [`enhanced`].
 //! * The hash has too few bits to reach every position evenly: [`drawn_fill`].
 //!
 //! Small filters, and the rules that lie in blocks, are [measured](measure) instead.
@@ -13,6 +13,7 @@
 pub(crate) mod alternating;
 pub(crate) mod blocks;
 pub(crate) mod drawn_fill;
+pub(crate) mod enhanced;
 pub(crate) mod measure;
 pub(crate) mod progression;
 mod residues;

@@ -1,5 +1,6 @@
 //! The hash functions of other systems, including their defects.
 
+pub(crate) mod abloom;
 pub(crate) mod jenkins;
 pub(crate) mod leveldb;
 pub(crate) mod murmur2;

@@ -31,6 +31,8 @@ pub fn golden() -> Vec<Golden> {
         bits_and_blooms(),
         bits_and_blooms_json(),
         dcso(),
+        abloom(),
+        bloom_filters(),
         lsm(),
         pybloom_live(),
         pybloomfiltermmap(),
@@ -420,6 +422,30 @@ fn dcso() -> Vec<Golden> {
             format: "dcso",
             name: case["capacity"].to_string(),
             bytes: hex(&case["file_hex"]),
+            options: DecodeOptions::default(),
+        })
+        .collect()
+}
+
+fn abloom() -> Vec<Golden> {
+    list(&json("abloom/abloom.json")["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "abloom",
+            name: case["capacity"].to_string(),
+            bytes: hex(&case["to_bytes_hex"]),
+            options: DecodeOptions::default(),
+        })
+        .collect()
+}
+
+fn bloom_filters() -> Vec<Golden> {
+    list(&json("bloom-filters/bloom-filters.json")["filters"])
+        .iter()
+        .map(|case| Golden {
+            format: "bloom-filters",
+            name: case["bits"].to_string(),
+            bytes: text(&case["json"]).into(),
             options: DecodeOptions::default(),
         })
         .collect()

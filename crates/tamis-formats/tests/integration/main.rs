@@ -1,9 +1,11 @@
 //! Tests of the formats through the public interface. They are one program because each test
 //! program is linked separately.
 
+mod abloom;
 mod bip158;
 mod bip37;
 mod bits_and_blooms;
+mod bloom_filters;
 mod byte_buffer;
 mod c_hashcode;
 mod cassandra;

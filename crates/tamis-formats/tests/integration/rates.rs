@@ -31,7 +31,7 @@ fn items(stream: u64, from: u64, count: u64) -> Vec<Item> {
 /// Returns the items as the format holds them.
 fn keys<'i>(format: &Format, items: &'i [Item]) -> Vec<&'i [u8]> {
     let len = match format.item_domain {
-        ItemDomain::OrcHashes => 8,
+        ItemDomain::OrcHashes | ItemDomain::AbloomHashes => 8,
         ItemDomain::HashCodes => 4,
         _ => 16,
     };
