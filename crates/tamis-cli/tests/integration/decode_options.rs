@@ -358,6 +358,8 @@ fn filters_of_hadoop_rocksdb_leveldb_and_bitcoin_are_built_from_items() {
         ("stream-lib", String::new()),
         ("bits-and-blooms", String::new()),
         ("bits-and-blooms-json", String::new()),
+        ("bloom-filters", String::new()),
+        ("abloom", "--to-funnel abloom-bytes".to_owned()),
         ("bip158", format!("--to-funnel bytes --block-hash {hash}")),
     ] {
         folder.ok(&format!("convert items.tamis out --to {to} {ITEMS} {options}"));

@@ -824,3 +824,105 @@ fn a_merged_filter_has_a_name_of_its_format() {
     folder.refused("merge items.tamis items.tamis -o out.guava", "this is a file name of guava");
     folder.ok("merge users.guava users.guava -o out");
 }
+
+/// Returns a golden file of JSON.
+fn golden_json(name: &str) -> serde_json::Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/");
+    serde_json::from_slice(&std::fs::read(format!("{path}{name}")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_filter_of_npm_bloom_filters_is_read_changed_and_written() {
+    let folder = Folder::new();
+    let golden = golden_json("bloom-filters/bloom-filters.json");
+    let items: Vec<_> = (0..20).map(|i| golden["items"][i].as_str().unwrap()).collect();
+    folder.write("twelve.txt", items[..12].join("\n"));
+    folder.write("more.txt", items[12..].join("\n"));
+    let case = &golden["filters"][3];
+    folder.write("users.json", case["json"].as_str().unwrap());
+    let info = folder.ok("info users.json");
+    assert!(info.contains("seed 7, cubic sums (bloom-filters)"), "{info}");
+    assert_eq!(folder.ok("check -c users.json twelve.txt"), "12\n");
+    // The same items in an empty filter of the same seed give the text that Node wrote.
+    let empty = r#"{"type":"BloomFilter","_size":97,"_nbHashes":7,"_filter":{"size":104,"content":"AAAAAAAAAAAAAAAAAA=="},"_seed":7}"#;
+    folder.write("empty.json", empty);
+    folder.ok("add empty.json twelve.txt");
+    assert_eq!(folder.read("empty.json"), folder.read("users.json"));
+    folder.run("add --force users.json more.txt");
+    assert_eq!(folder.ok("check -c users.json more.txt"), "8\n");
+    folder.run("merge --force empty.json users.json -o all.json");
+    assert_eq!(folder.read("all.json"), folder.read("users.json"));
+    folder.write("items.txt", texts(0..1000));
+    folder.ok("build items.txt -o items.tamis");
+    folder.ok("convert items.tamis out.json --to bloom-filters --items items.txt");
+    assert_eq!(folder.ok("check -c out.json items.txt"), "1000\n");
+    folder.ok("convert out.json back.tamis --items items.txt");
+    assert_eq!(folder.ok("check -c back.tamis items.txt"), "1000\n");
+    folder.refused("merge out.json users.json -o all.json", "layouts differ");
+    // 20 items at 1e-9 have 863 bits, so equal pairs of hashes alone give 2.7e-5.
+    folder.write("few.txt", texts(0..20));
+    folder.ok("build few.txt -o few.tamis");
+    folder.refused(
+        "convert few.tamis low.json --to bloom-filters --items few.txt --to-rate 1e-9",
+        "give that rate with --to-rate",
+    );
+    folder.write(
+        "old.json",
+        r#"{"type":"BloomFilter","_size":3,"_nbHashes":1,"_filter":[0,1,0],"_length":1,"_seed":1}"#,
+    );
+    folder.refused("info old.json", "as bloom-filters before 2.0.0 writes them");
+    folder.write("other.json", r#"{"type":"CuckooFilter","_size":3,"_seed":1}"#);
+    folder.refused("info other.json", "not of its class BloomFilter");
+    folder.write("cut.json", empty.replace("AAA", ""));
+    folder.refused("info cut.json", "the content of _filter at byte 0 is not base64");
+}
+
+#[test]
+fn a_filter_of_abloom_is_read_changed_and_written() {
+    const FUNNEL: &str = "--funnel abloom-bytes";
+    let folder = Folder::new();
+    let golden = golden_json("abloom/abloom.json");
+    let file = golden["filters"][1]["to_bytes_hex"].as_str().unwrap();
+    let pairs = file.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    let bytes: Vec<u8> = pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+    folder.write("users.bloom", &bytes);
+    let lines = |of: &str| -> String {
+        let items = golden["items"].as_array().unwrap()[..20].iter();
+        let of_type = items.filter(|item| item[0] == of);
+        of_type.map(|item| format!("{}\n", item[1].as_str().unwrap())).collect()
+    };
+    for (of, funnel) in [("str", "bytes"), ("int", "int"), ("float", "float")] {
+        folder.write("items.txt", lines(of));
+        let check = format!("check -c --funnel abloom-{funnel} users.bloom items.txt");
+        assert_eq!(folder.ok(&check), "5\n", "{of}");
+    }
+    folder.refused("check users.bloom items.txt", "give --funnel (abloom-bytes, abloom-int");
+    folder.write("nan.txt", "nan\n");
+    folder.refused("check --funnel abloom-float users.bloom nan.txt", "not a decimal number");
+    folder.refused("check --funnel abloom-int users.bloom nan.txt", "not a whole decimal number");
+    let info = folder.ok("info users.bloom");
+    assert!(
+        info.contains("64-bit hash of abloom") && info.contains("rate planned  0.01"),
+        "{info}"
+    );
+    folder.write("items.txt", texts(0..1000));
+    folder.ok("build items.txt -o items.tamis");
+    let to = "--to-funnel abloom-bytes --items items.txt";
+    folder.ok(&format!("convert items.tamis out.abloom {to}"));
+    assert_eq!(folder.ok(&format!("check -c {FUNNEL} out.abloom items.txt")), "1000\n");
+    folder.ok(&format!("convert out.abloom back.tamis {FUNNEL} --items items.txt"));
+    assert_eq!(folder.ok("check -c back.tamis items.txt"), "1000\n");
+    folder.ok("merge out.abloom out.abloom -o both.abloom");
+    assert_eq!(folder.read("both.abloom"), folder.read("out.abloom"));
+    // No plan has more than 300 bits an item.
+    folder.refused(
+        &format!("convert items.tamis low.abloom {to} --to-rate 1e-12"),
+        "give that rate with --to-rate",
+    );
+    folder.write("cut.bloom", &bytes[..99]);
+    folder.refused("info cut.bloom", "as abloom: truncated in the words at byte 30");
+    let mut newer = bytes.clone();
+    newer[4] = 3;
+    folder.write("newer.bloom", &newer);
+    folder.refused("info newer.bloom", "the version at byte 4 is 3, expected 2");
+}
