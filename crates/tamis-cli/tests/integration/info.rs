@@ -139,7 +139,7 @@ fn a_filter_that_refuses_adds_says_so() {
 #[test]
 fn an_exact_set_is_described_exactly() {
     let folder = Folder::new();
-    folder.write("values", crate::program::lines((0..133_579).map(|i| i * i)));
+    folder.write("values", crate::program::lines((0..133_579_u64).map(|i| i * i)));
     // The empty bitmap of 32 bits.
     folder.write("a.roaring", [0x3a, 0x30, 0, 0, 0, 0, 0, 0]);
     folder.write("few", crate::program::lines([1, 5, 70_000]));
