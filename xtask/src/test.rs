@@ -17,7 +17,7 @@ use crate::test_programs::{self, SELECTION, TestProgram, targets};
 use crate::{Outcome, console, databases, fuzz, links, servers};
 
 /// The longest time that one command may take. The slowest one, the first build, took half of it on two
-/// old cores beside a load that took both.
+/// old cores while another load used both.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// Runs every step.

@@ -1,8 +1,8 @@
 //! Finds the Bloom filters of the columns in a whole ORC file. Layout: `docs/formats/orc.md`.
 //!
 //! A file is read from its end: PostScript, footer, then the footer of each stripe, which lists the
-//! streams of the stripe. Every length is checked against the file, and all parts together have a
-//! limit, before anything is allocated for them.
+//! streams of the stripe. Every length is checked against the file before anything is
+//! allocated. All parts together have a limit, which a part exceeds by at most one chunk of 8 MiB.
 
 mod chunks;
 pub mod error;
@@ -63,7 +63,7 @@ pub struct OrcFile<'a> {
     encrypted: Vec<u32>,
 }
 
-/// A part of the rows of a file.
+/// A stripe: consecutive rows of a file, with their index, data and footer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stripe {
     offset: u64,
@@ -277,7 +277,11 @@ impl PostScript {
                 _ => {}
             }
         }
-        if has_magic { Ok(this) } else { Err(OrcError::Damaged("its PostScript has no magic")) }
+        if has_magic {
+            Ok(this)
+        } else {
+            Err(OrcError::Damaged("its PostScript does not end with ORC"))
+        }
     }
 }
 

@@ -76,7 +76,7 @@ fn module_type(bytes: &[u8]) -> Option<String> {
     Some((0..NAME_LEN).map(|i| char::from(letter(i))).collect())
 }
 
-/// Tests whether bytes begin like a JSON object and have all of `names` near the start.
+/// Tests whether bytes begin like a JSON object and contain all of `names`.
 fn is_json_with(bytes: &[u8], names: &[&str]) -> bool {
     let has = |name: &&str| bytes.windows(name.len()).any(|it| it == name.as_bytes());
     bytes.starts_with(b"{") && bytes.trim_ascii_end().ends_with(b"}") && names.iter().all(has)

@@ -131,9 +131,9 @@ impl Abloom {
 
 /// Returns how many blocks of 512 bits abloom plans.
 ///
-/// abloom searches the bits an item between 0.5 and 300, by 29 bisections. A filter below its lowest
-/// rate, some 10⁻¹⁰, gets 300 bits an item. Above a rate of 0.9356 it gets 0.5 bits an item, because
-/// the sum of the rate ends before the terms that count.
+/// abloom bisects the number of bits per item 29 times between 0.5 and 300. A rate below about 10⁻¹⁰
+/// gets 300 bits per item. A rate above 0.9356 gets 0.5 bits per item, because abloom cuts the sum
+/// before its largest terms.
 ///
 /// # Examples
 ///
@@ -178,8 +178,8 @@ pub fn plan(items: u64, rate: f64) -> u64 {
 /// # Examples
 ///
 /// ```
-/// let words = tamis_formats::abloom::create(100, 0.01)?;
-/// assert_eq!(words.filter().rule().bits(), 1_024);
+/// let users = tamis_formats::abloom::create(100, 0.01)?;
+/// assert_eq!(users.filter().rule().bits(), 1_024);
 /// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn create(items: u64, rate: f64) -> Result<Abloom, CreateError> {

@@ -84,15 +84,15 @@ impl RowKey {
     ///
     /// # Errors
     ///
-    /// A message with the columns if the header has no such column, or more than one, and a message
-    /// if the rows end with a carriage return alone: then the whole file would be its header.
+    /// A message that names the columns if the header has no such column, or more than one. A message
+    /// if the header contains a carriage return: if rows end with it, the whole file is the header.
     pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
         let has_return =
             |field: &[u8]| field.first() != Some(&QUOTE) && memchr(b'\r', field).is_some();
         if fields(without_return(header), self.delimiter[0]).any(has_return) {
             return Err(
-                "a carriage return stands inside the header: rows end with \\n or \\r\\n; \
-                        if these rows end with \\r, convert them (tr '\\r' '\\n')"
+                "the header contains a carriage return: rows must end with \\n or \\r\\n; \
+                        if these rows end with \\r alone, convert them (tr '\\r' '\\n')"
                     .into(),
             );
         }

@@ -21,7 +21,7 @@ impl Compression {
     fn of(kind: u64) -> Result<Self, OrcError> {
         let refused = |name: &str| {
             Err(OrcError::Refused(format!(
-                "its compression is {name}, which tamis does not read: write it with ZLIB, SNAPPY, \
+                "its compression is {name}, which tamis does not read: write the file with ZLIB, SNAPPY, \
                  LZ4, ZSTD or NONE"
             )))
         };
@@ -43,7 +43,8 @@ const MOST_CHUNK_BYTES: u64 = 1 << 23;
 /// The most bytes that all parts of a file have together. A small file may expand to terabytes, and
 /// a damaged footer may refer to one part many times.
 const MOST_BYTES: u64 = 1 << 30;
-/// What a chunk counts beside its bytes. A part may have millions of chunks without bytes.
+/// The bytes that a chunk counts in addition to its content. A part may have millions of empty
+/// chunks.
 const CHUNK_COST_BYTES: usize = 1 << 10;
 
 /// Decompresses the parts of one file.
@@ -110,8 +111,7 @@ impl Decompressor {
         self.left = left.ok_or_else(|| {
             let most = (most_bytes.min(MOST_BYTES) >> 20).max(1);
             OrcError::Refused(format!(
-                "its footers or filters have more than {most} MiB when they are decompressed, which \
-                 tamis does not read"
+                "its footers or filters need more than {most} MiB, which tamis does not read"
             ))
         })?;
         Ok(())

@@ -56,7 +56,7 @@ impl<'a> Iterator for Fields<'a> {
         }
         Some(self.field().ok_or_else(|| {
             self.0 = &[];
-            OrcError::Damaged("a message of its footers is no message of Protocol Buffers")
+            OrcError::Damaged("one of its footers is not a valid message of Protocol Buffers")
         }))
     }
 }

@@ -144,7 +144,7 @@ impl Schema {
 
     /// Links the types to their parents. Each type but the first is the member of one type before it.
     pub(super) fn link(&mut self) -> Result<(), OrcError> {
-        const NO_TREE: OrcError = OrcError::Damaged("its types are no tree");
+        const NO_TREE: OrcError = OrcError::Damaged("the types of its footer do not form a tree");
         for id in 0..self.nodes.len() {
             let node = &mut self.nodes[id];
             if id > 0 && node.parent.is_none() {

@@ -58,8 +58,8 @@ pub fn items_of(
         && (is_time || is_decimal || of == OrcType::Float)
     {
         let why = format!(
-            "whose hashes are known of ORC's own writers, and another program wrote the file \
-             (writer {number})"
+            "whose hashes tamis knows only for the two writers of the ORC project: another program \
+             wrote the file (writer {number})"
         );
         return refused(name, &why);
     }

@@ -108,12 +108,9 @@ fn mistakes_in_csv_are_named() {
         ("dedup --csv --json /a good.csv", "cannot be used with"),
         ("dedup --no-header good.csv", "--csv"),
         ("dedup --csv -d ; -k name good.csv", "if ',' separates the fields, give it with -d"),
-        (
-            "dedup --csv -k id mac.csv",
-            "mac.csv: line 1: a carriage return stands inside the header",
-        ),
+        ("dedup --csv -k id mac.csv", "mac.csv: line 1: the header contains a carriage return"),
         ("dedup --csv mac.csv", "convert them (tr '\\r' '\\n')"),
-        ("build --csv -k id -o out mac.csv", "a carriage return stands inside the header"),
+        ("build --csv -k id -o out mac.csv", "the header contains a carriage return"),
         ("dedup --csv --window 1h --time-field at good.csv", "no column 'at'"),
         ("dedup --window 1h --time-field at good.csv", "'at' is not a whole number above zero"),
         (

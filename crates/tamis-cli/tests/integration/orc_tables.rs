@@ -220,7 +220,7 @@ fn a_whole_file_is_never_changed() {
     folder.copy_golden("orc/zlib.orc", "t.orc");
     folder.write("items.txt", "1\n");
     folder.refused("add t.orc --column id items.txt", "row groups with a filter each");
-    folder.refused("merge t.orc t.orc -o out", "");
+    folder.refused("merge t.orc t.orc -o out", "choose one with --column (id, word)");
     folder.copy_golden("orc/java.orc", "one.orc");
     folder.refused("add one.orc --column i64 items.txt", "the file holds more than this filter");
 }
@@ -319,11 +319,17 @@ fn hostile_files_are_refused_with_one_line() {
     file.footer_bytes = Some(1 << 20);
     refused(file.build(), "its footer is longer than the file");
     let footer_end = |end: Vec<u8>| OrcBuilder { footer_end: end, ..small() }.build();
-    refused(footer_end(vec![0xff; 20]), "no message of Protocol Buffers");
-    refused(footer_end([&[0x28][..], &[0x80; 20]].concat()), "no message of Protocol Buffers");
-    refused(footer_end(vec![0x22, 0xff, 0xff, 0xff, 0xff, 0x7f]), "no message of Protocol Buffers");
+    refused(footer_end(vec![0xff; 20]), "not a valid message of Protocol Buffers");
+    refused(
+        footer_end([&[0x28][..], &[0x80; 20]].concat()),
+        "not a valid message of Protocol Buffers",
+    );
+    refused(
+        footer_end(vec![0x22, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+        "not a valid message of Protocol Buffers",
+    );
     // A type without a parent.
-    refused(footer_end(bytes(4, &number(1, 4))), "its types are no tree");
+    refused(footer_end(bytes(4, &number(1, 4))), "its footer do not form a tree");
     let stripe = |fields: &[(u64, u64)]| {
         let message: Vec<u8> =
             fields.iter().flat_map(|&(field, value)| number(field, value)).collect();

@@ -335,7 +335,7 @@ fn a_user_with_the_documented_privileges_can_have_a_permanent_slot() {
     let postgres = with_slot(&options, &dir.path("a"));
     restart(&postgres).1.stop();
     let ids = id_set(integers());
-    // On a busy machine the source may try the second way too.
+    // The source must connect through `proxy`. On a busy machine it may try `other` as well.
     other.partition();
     let source = start(&ids, &postgres);
     goes_on(&wait_synced(&source));

@@ -286,7 +286,7 @@ fn items_of_a_window_are_found_until_their_slice_is_over() {
     assert!(!over.is_empty() && found <= 3, "{found} of {}", over.len());
     let mut redis = server.connection();
     let keys: Vec<String> = ask(&mut redis, &["KEYS", "w:*"]);
-    assert!(keys.len() <= 5, "{keys:?}");
+    assert!(keys.len() <= 5 && (!keys.is_empty() || !must_live(at)), "{keys:?}");
     for key in &keys {
         assert_ne!(ask::<i64>(&mut redis, &["PTTL", key]), -1, "{key} has no time to live");
     }
@@ -356,7 +356,7 @@ fn an_insert_goes_to_the_present_slice_although_the_clock_of_the_client_stood_st
 #[test]
 fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
     let server = Server::start();
-    window(&server, 250, 200);
+    window(&server, 100, 400);
     std::thread::scope(|scope| {
         for thread in 0..6_u64 {
             let server = &server;
@@ -374,7 +374,11 @@ fn clients_that_insert_at_the_start_of_a_slice_create_it_once() {
     });
     let mut filter = RedisFilter::open(server.node(), "w").unwrap();
     let items: Vec<u64> = (0..1200).collect();
-    assert!(all_found(&filter.contains_each(&items)));
+    // On a busy machine a large batch may take longer than a slice, and is not settled.
+    for items in items.chunks(50) {
+        let found = filter.contains_each(items);
+        assert!(all_found(&found), "{found:?}");
+    }
     let text: String = ask(&mut server.connection(), &["GET", "w"]);
     let slices: Vec<&str> = text.lines().filter(|line| line.starts_with("generation")).collect();
     let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "w:*"]);
