@@ -59,6 +59,8 @@ pub struct OrcFile<'a> {
     pub row_group_rows: u64,
     /// The program that wrote the file.
     pub writer: OrcWriter,
+    /// True if the version of the writer computes hashes that are not the hashes of ORC.
+    pub has_wrong_hashes: bool,
     /// The roots of the encrypted columns.
     encrypted: Vec<u32>,
 }
@@ -104,6 +106,7 @@ impl<'a> OrcFile<'a> {
         let at = at.ok_or(OrcError::Damaged("its footer is longer than the file"))?;
         let mut decompressor = Decompressor::new(compression, chunk_bytes)?;
         let footer = decompressor.part(&before[at..], MOST_FOOTER_BYTES)?;
+        let (mut rows, mut writer_version) = (0, None);
         let mut file = Self {
             bytes,
             decompressor,
@@ -111,6 +114,7 @@ impl<'a> OrcFile<'a> {
             stripes: Vec::new(),
             row_group_rows: 0,
             writer: OrcWriter::Java,
+            has_wrong_hashes: false,
             encrypted: Vec::new(),
         };
         for field in Fields::new(&footer) {
@@ -124,6 +128,7 @@ impl<'a> OrcFile<'a> {
                     file.stripes.push(Stripe::decode(stripe)?);
                 }
                 (4, Value::Bytes(of_column)) => file.schema.push(of_column)?,
+                (6, Value::Number(number)) => rows = number,
                 (8, Value::Number(rows)) => file.row_group_rows = rows,
                 (9, Value::Number(writer)) => {
                     file.writer = match writer {
@@ -133,10 +138,17 @@ impl<'a> OrcFile<'a> {
                     };
                 }
                 (10, Value::Bytes(encryption)) => file.encrypted = encrypted_roots(encryption)?,
+                (12, Value::Bytes(version)) => writer_version = Some(version),
                 _ => {}
             }
         }
         file.schema.link()?;
+        // A stripe without rows is not read.
+        let of_stripes = file.stripes.iter().try_fold(0_u64, |sum, it| sum.checked_add(it.rows));
+        if of_stripes != Some(rows) {
+            return Err(OrcError::Damaged("its stripes do not have as many rows as the file"));
+        }
+        file.has_wrong_hashes = file.writer == OrcWriter::Cpp && has_wrong_hashes(writer_version);
         Ok(file)
     }
 
@@ -253,6 +265,18 @@ pub fn too_many() -> OrcError {
          larger row groups"
             .into(),
     )
+}
+
+/// Tests whether this version of the C++ writer hashes numbers in another way (ORC-1024). Files before
+/// 1.6.12 and 1.7.1 have these hashes, and old files state no version.
+fn has_wrong_hashes(version: Option<&[u8]>) -> bool {
+    let Some(version) = version else { return true };
+    let release = version.split(|&byte| byte == b'-').next().unwrap_or_default();
+    if release == b"1.7.0" {
+        return true;
+    }
+    let patch = release.strip_prefix(b"1.6.").and_then(|patch| std::str::from_utf8(patch).ok());
+    patch.is_some_and(|patch| patch.parse::<u32>().is_ok_and(|patch| patch < 12))
 }
 
 /// The parts of the PostScript that are read.

@@ -17,7 +17,7 @@ use crate::orc_file::error::OrcError;
 use crate::orc_file::schema::Column;
 use crate::orc_file::{FilterStream, MOST_ROW_GROUPS, OrcFile, too_many};
 use crate::orc_table::column_type::items_of;
-use crate::table_filters::{ColumnName, NO_FILTER, TableFilters, full_name};
+use crate::table_filters::{ColumnName, NO_FILTER, TableFilters, check_unique, full_name};
 
 /// Reads the filters of `column`, or of all columns, in the order of the stripes and their row groups.
 /// The data of the file are not read.
@@ -49,6 +49,9 @@ pub fn filters(
             _ => {}
         }
     }
+    for (column, _) in &wanted {
+        check_unique(&names, &column.name).map_err(|error| failure(&error))?;
+    }
     if wanted.is_empty()
         && let Some(why) = unread.first()
     {
@@ -71,6 +74,9 @@ pub fn filters(
                 continue;
             };
             let row_groups = file.row_groups(stripe).map_err(|error| failure(&error))?;
+            if row_groups > MOST_ROW_GROUPS as u64 {
+                return Err(failure(&too_many()));
+            }
             let stream_bytes = file.read(stream).map_err(|error| failure(&error))?;
             let filters = read(&of_stripe, &stream_bytes, stream.is_utf8, row_groups)?;
             count += filters.filters().len();
@@ -83,7 +89,8 @@ pub fn filters(
                     format: Format::named("orc").expect("a row"),
                     options: options.clone(),
                     funnel: funnel.or(Some(items.funnel)),
-                    column: Some((*items).clone()).filter(|_| funnel.is_none()),
+                    column: Some((*items).clone())
+                        .filter(|_| funnel.is_none_or(|funnel| funnel == items.funnel)),
                     len_bytes: bytes.len() as u64,
                     is_whole_file: false,
                     ..OpenFilter::new(path, FilterContents::Decoded(Contents::new(filter)))
@@ -100,8 +107,7 @@ pub fn filters(
 
 /// Reads the filters of a stripe's column, one for each of its row groups.
 fn read(name: &str, bytes: &[u8], is_utf8: bool, row_groups: u64) -> Result<RowGroups, Failure> {
-    let decode = if is_utf8 { RowGroups::decode } else { RowGroups::decode_original };
-    let filters = decode(bytes)
+    let filters = RowGroups::decode_at_most(bytes, is_utf8, row_groups)
         .map_err(|error| Failure::new(format!("{name}: its stream of filters: {error}")))?;
     let count = filters.filters().len();
     // An item of a row group without a filter would be reported as absent.
@@ -135,7 +141,7 @@ fn columns(bytes: &[u8]) -> Result<(OrcFile<'_>, Vec<ColumnStreams>), OrcError> 
             of_column.insert(stream.stripe, stream);
         }
     }
-    let writer = file.writer;
+    let (writer, has_wrong_hashes) = (file.writer, file.has_wrong_hashes);
     let columns = file.schema.columns()?.into_iter().map(|Column { id, kind, path }| {
         let streams = streams.remove(&id).unwrap_or_default();
         let mut items = Err("has no filter".to_owned());
@@ -144,6 +150,11 @@ fn columns(bytes: &[u8]) -> Result<(OrcFile<'_>, Vec<ColumnStreams>), OrcError> 
             if items.is_err() {
                 break;
             }
+        }
+        if has_wrong_hashes {
+            let why = "was written by a release of ORC's C++ writer that hashes numbers in another \
+                       way (ORC-1024), and its filters are not read";
+            items = Err(why.into());
         }
         if encrypted[id as usize] {
             items = Err("is encrypted, and its filters too: decrypt the file first".into());

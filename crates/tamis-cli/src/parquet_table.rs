@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter};
 use crate::parquet_table::column_type::ColumnType;
-use crate::table_filters::{ColumnName, NO_FILTER, TableFilters, full_name};
+use crate::table_filters::{ColumnName, NO_FILTER, TableFilters, check_unique, full_name};
 
 /// The magic bytes at the start and the end of a table.
 const MAGIC: &[u8] = b"PAR1";
@@ -62,6 +62,7 @@ pub fn filters(
             if !found.wants(of_chunk) {
                 continue;
             }
+            check_unique(&columns, of_chunk).map_err(|error| failure(&error))?;
             let (contents, len_bytes) = match read(&of_group, bytes, at, options) {
                 Err(_) if is_encrypted(footer) => return Err(failure(&ENCRYPTED)),
                 read => read?,

@@ -49,6 +49,22 @@ pub fn full_name(columns: &[ColumnName], asked: &str) -> String {
     }
 }
 
+/// Rejects a column whose name another column has too: its filter says nothing about the values of
+/// the other one.
+///
+/// # Errors
+///
+/// A message with the name.
+pub fn check_unique(columns: &[ColumnName], wanted: &ColumnName) -> Result<(), String> {
+    match columns.iter().filter(|column| *column == wanted).nth(1) {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "has several columns {wanted}: give each column another name, because tamis selects a \
+             column by its name"
+        )),
+    }
+}
+
 /// The message about a table without filters.
 pub const NO_FILTER: &str = "none of its columns has a Bloom filter: write it with one";
 
@@ -160,5 +176,21 @@ pub fn check_one_column(filters: &[Result<OpenFilter, NoFilter>]) -> Result<(), 
             columns.join(", ")
         ))),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_several_columns_is_rejected() {
+        let names = ["id", "a.b", "id"].map(|name| ColumnName::of(&[name.to_owned()]));
+        let error = check_unique(&names, &names[0]).unwrap_err();
+        assert!(error.starts_with("has several columns id: "), "{error}");
+        assert_eq!(check_unique(&names, &names[1]), Ok(()));
+        // The member `b` of `a` has another name than the column `a.b`.
+        let names = [names[1].clone(), ColumnName::of(&["a".to_owned(), "b".to_owned()])];
+        assert_eq!(check_unique(&names, &names[1]), Ok(()));
     }
 }

@@ -168,7 +168,22 @@ impl RowGroups {
     ///
     /// [`DecodeError`] unless `bytes` are exactly one stream with at least one filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::decode_stream(bytes, Stream::Utf8)
+        Self::decode_stream(bytes, Stream::Utf8, u64::MAX)
+    }
+
+    /// Reads a stream `BLOOM_FILTER_UTF8`, or the older one, of at most `most_filters`. The memory of a
+    /// larger stream is not allocated.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`decode`](Self::decode), and an error for more filters.
+    pub fn decode_at_most(
+        bytes: &[u8],
+        is_utf8: bool,
+        most_filters: u64,
+    ) -> Result<Self, DecodeError> {
+        let stream = if is_utf8 { Stream::Utf8 } else { Stream::Original };
+        Self::decode_stream(bytes, stream, most_filters)
     }
 
     /// Reads the older stream `BLOOM_FILTER`. Its numbers have the hashes of [`decode`](Self::decode);
@@ -178,13 +193,19 @@ impl RowGroups {
     ///
     /// The errors of [`decode`](Self::decode).
     pub fn decode_original(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::decode_stream(bytes, Stream::Original)
+        Self::decode_stream(bytes, Stream::Original, u64::MAX)
     }
 
-    fn decode_stream(bytes: &[u8], stream: Stream) -> Result<Self, DecodeError> {
+    fn decode_stream(bytes: &[u8], stream: Stream, most: u64) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let mut filters = Vec::new();
         while filters.is_empty() || !reader.is_empty() {
+            if filters.len() as u64 >= most {
+                let why = format!("more than {most} filters");
+                return Err(
+                    reader.error("bloomFilter", DecodeErrorKind::Refused { why: why.into() })
+                );
+            }
             tag(&mut reader, "bloomFilter", FILTER)?;
             let len = number(&mut reader, "length of a filter")?;
             let end = reader.at() as u64 + len;

@@ -100,6 +100,8 @@ struct Node {
 #[derive(Debug, Default)]
 pub struct Schema {
     nodes: Vec<Node>,
+    /// The number of names of all nodes.
+    names: usize,
 }
 
 /// A column with values.
@@ -129,7 +131,8 @@ impl Schema {
                 }
                 (2, Value::Number(member)) => push_member(&mut members, member)?,
                 (3, Value::Bytes(name)) => {
-                    check_count(names.len())?;
+                    check_count(self.names)?;
+                    self.names += 1;
                     names.push(String::from_utf8_lossy(name).into_owned());
                 }
                 (6, Value::Number(number)) => scale = number,

@@ -19,6 +19,13 @@ pub fn items_of(
         TypeKind::Integer(8) if writer == OrcWriter::Cpp => {
             return refused("BYTE", "of which ORC's C++ writer leaves values out of its filters");
         }
+        // The writer stores a FLOAT, and hashes the double that the program gave.
+        TypeKind::Float if writer == OrcWriter::Cpp => {
+            return refused(
+                "FLOAT",
+                "of which ORC's C++ writer hashes numbers that it does not store",
+            );
+        }
         TypeKind::Integer(_) => ("", OrcType::Long, ColumnText::Plain),
         TypeKind::Date => ("DATE", OrcType::Long, ColumnText::OrcDate),
         TypeKind::Timestamp => {

@@ -67,6 +67,8 @@ impl OrcBuilder {
         for &kind in &self.kinds {
             footer.extend(bytes(4, &number(1, kind)));
         }
+        let rows: u64 = self.stripes.iter().map(|stripe| stripe.rows).sum();
+        footer.extend(number(6, rows * (1 + self.stripe_copies as u64)));
         footer.extend(number(8, self.row_group_rows));
         footer.extend_from_slice(&self.footer_end);
         file.extend_from_slice(&footer);

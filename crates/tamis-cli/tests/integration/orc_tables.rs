@@ -26,7 +26,9 @@ fn every_value_is_found_by_the_text_that_its_writer_prints() {
         folder.copy_golden(golden, "t.orc");
         let all = texts(&folder, texts_of);
         assert_eq!(all.len(), columns);
-        for (column, values) in all {
+        // The C++ writer hashes a FLOAT that it does not store.
+        let is_read = |column: &str| golden != "orc/types.orc" || column != "f";
+        for (column, values) in all.into_iter().filter(|(column, _)| is_read(column)) {
             let check = format!("check -c --no-name t.orc --column {column} items.txt");
             folder.write("items.txt", values.join("\n"));
             let expected = format!("{}\n", values.len());
@@ -46,7 +48,7 @@ fn every_value_is_found_by_the_text_that_its_writer_prints() {
 fn absent_values_are_found_at_the_rate_of_their_filter() {
     const ITEMS: u64 = 20_000;
     type AbsentValue = fn(u64) -> String;
-    let absent: [(&str, AbsentValue); 12] = [
+    let absent: [(&str, AbsentValue); 11] = [
         ("i64", |i| (i * 7 + 1).to_string()),
         ("i32", |i| (i * 3 + 1).to_string()),
         ("s", |i| format!("absent {i}")),
@@ -57,7 +59,6 @@ fn absent_values_are_found_at_the_rate_of_their_filter() {
         ("ts", |i| format!("{}-01-01 00:{:02}:00.{:03}", 2100 + i % 7000, i % 60, i % 1000)),
         ("tz", |i| format!("{}-01-01T00:{:02}:00.{:03}Z", 2100 + i % 7000, i % 60, i % 1000)),
         ("dec", |i| format!("{i}.07")),
-        ("f", |i| format!("{i}.03125")),
         ("d", |i| format!("{i}.03")),
     ];
     let folder = Folder::new();
@@ -110,7 +111,7 @@ fn row_groups_become_one_filter_if_that_is_wanted() {
     folder.write("items.txt", values.join("\n"));
     folder
         .refused("convert t.orc --column dec one.orcbloom", "'convert --union' puts them together");
-    // Two notes name the columns that are left out.
+    // Notes name the columns that are left out.
     let ended = folder.run("convert t.orc one.orcbloom --union");
     assert_eq!(ended.status, 2, "{}", ended.stderr);
     assert!(ended.stderr.ends_with(", s, ts, tz)\n"), "{}", ended.stderr);
@@ -172,6 +173,25 @@ fn columns_whose_answers_could_be_wrong_are_refused_by_name() {
         "its column i8 is of the type BYTE, of which ORC's",
     );
     folder.refused("check cpp.orc --column flag x", "its column flag is of the type BOOLEAN");
+    folder.refused("check cpp.orc --column f x", "its column f is of the type FLOAT, of which");
+    // Releases of the C++ writer whose hashes differ (ORC-1024). The file of 1.6.12 is read.
+    for (version, is_read) in [
+        (None, false),
+        (Some("1.6.0"), false),
+        (Some("1.6.11-SNAPSHOT"), false),
+        (Some("1.7.0"), false),
+        (Some("1.6.12"), true),
+        (Some("1.7.1"), true),
+        (Some("2.2.2"), true),
+    ] {
+        let version = version.map(|version| bytes(12, version.as_bytes())).unwrap_or_default();
+        let file = OrcBuilder { footer_end: [number(9, 1), version].concat(), ..small() };
+        folder.write("old.orc", file.build());
+        match is_read {
+            true => assert_eq!(folder.feed("check -c --no-name old.orc", "1\n2\n").stdout, "2\n"),
+            false => folder.refused("check old.orc x", "(ORC-1024)"),
+        }
+    }
     let ended = folder.run("info t.orc");
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(ended.stderr.contains("its column c is of the type CHAR"), "{}", ended.stderr);
@@ -201,7 +221,7 @@ fn an_item_that_writers_hash_in_different_ways_is_refused() {
         folder.refused(&format!("check t.orc --column {column} wrong.txt"), words);
     }
     for (column, funnel) in
-        [("i64", "orc-double"), ("f", "orc-double"), ("s", "bytes"), ("s", "orc-long")]
+        [("i64", "orc-double"), ("d", "orc-float"), ("s", "bytes"), ("s", "orc-long")]
     {
         folder.write("items.txt", "1\n");
         folder.refused(
