@@ -353,7 +353,8 @@ fn hostile_files_are_refused_with_one_line() {
     let stripe = |fields: &[(u64, u64)]| {
         let message: Vec<u8> =
             fields.iter().flat_map(|&(field, value)| number(field, value)).collect();
-        footer_end(bytes(3, &message))
+        // The stripe has one row, and the other stripe 20.
+        footer_end([bytes(3, &message), number(6, 21)].concat())
     };
     refused(stripe(&[(1, 3), (2, 1 << 40), (4, 10), (5, 1)]), "a stripe is not inside of the file");
     refused(stripe(&[(1, u64::MAX), (2, u64::MAX), (5, 1)]), "a stripe is not inside of the file");
@@ -363,7 +364,14 @@ fn hostile_files_are_refused_with_one_line() {
     refused(file.build(), "the streams of a stripe are longer than the stripe");
     let mut file = small();
     file.stripes[0].rows = u64::MAX;
-    refused(file.build(), "row groups have 2 filters");
+    refused(file.build(), "more than 200,000 filters of row groups");
+    file.stripes[0].rows = 40;
+    file.row_group_rows = 20;
+    file.stripes[0].streams[0].2 = filters(&[1], 1);
+    refused(file.build(), "row groups have 1 filters");
+    // A stripe without rows would hide its values.
+    file.footer_end = number(6, 41);
+    refused(file.build(), "its stripes do not have as many rows as the file");
     let mut file = small();
     file.row_group_rows = 0;
     refused(file.build(), "its row groups have no rows");
@@ -376,7 +384,7 @@ fn hostile_files_are_refused_with_one_line() {
     // A million stripes without rows, and with rows and without streams.
     file.footer_end = bytes(3, &[]).repeat(1_000_000);
     refused(file.build(), "none of its columns has a Bloom filter");
-    file.footer_end = bytes(3, &number(5, 1)).repeat(1_000_000);
+    file.footer_end = [bytes(3, &number(5, 1)).repeat(1_000_000), number(6, 1_000_000)].concat();
     refused(file.build(), "none of its columns has a Bloom filter");
     file.footer_end = bytes(3, &[]).repeat(1_000_001);
     refused(file.build(), "more than 1,000,000 stripes");
