@@ -32,7 +32,7 @@ pub fn targets() -> [Vec<&'static str>; 2] {
 }
 
 /// The longest time that a test program may take. The slowest one took 15 minutes on two old cores
-/// while another load used both, and two minutes on two idle cores.
+/// while another load used both, and three minutes without that load.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// A test program that cargo has built.

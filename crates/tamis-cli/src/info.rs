@@ -187,7 +187,7 @@ impl Shown {
         if !args.json && !self.text.is_empty() {
             self.text.push('\n');
         }
-        // The filters of a Parquet table are rows of one text table.
+        // The filters of a Parquet table or an ORC file are rows of one text table.
         let mut rows = Vec::new();
         for filter in all {
             let filter = match filter {

@@ -3,9 +3,9 @@
 //! The textbook rate, fill to the power of the probes, holds only if the probes of an item are
 //! independent. The rules of other systems compute all probes from one or two numbers:
 //!
-//! * Probes of an item repeat, so an absent item tests fewer bits: [`progression`] and
-//!   [`alternating`].
-//! * Two items share several probes at once: the same modules, and [`enhanced`].
+//! * Probes of an item repeat, so an absent item tests fewer bits: [`progression`], [`alternating`] and
+//!   [`enhanced`].
+//! * Two items share several probes at once: the same three modules.
 //! * The hash has too few bits to reach every position evenly: [`drawn_fill`].
 //!
 //! Small filters, and the rules that lie in blocks, are [measured](measure) instead.

@@ -59,7 +59,7 @@ fn rows(filter: &OpenFilter, info: &FilterInfo) -> Vec<(String, String)> {
     rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Appends the filters of a Parquet table, one per line.
+/// Appends the filters of a Parquet table or an ORC file, one per line.
 pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
     let heading =
         ["  row group", "column", "items about", "fill", "rate now", "size", "an item is"];

@@ -32,7 +32,7 @@ pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
         json: json(name, file, &info),
         notes,
         is_over_rate: info.is_over_rate,
-        // Only a Parquet table has several filters.
+        // Only a Parquet table or an ORC file has several filters.
         table_row: Vec::new(),
     }
 }

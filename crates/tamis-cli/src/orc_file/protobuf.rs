@@ -13,7 +13,7 @@ pub enum Value<'a> {
     Fixed,
 }
 
-/// Returns the fields of a message in order. An error ends the iteration.
+/// An iterator over the fields of a message, in order. It ends after the first error.
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

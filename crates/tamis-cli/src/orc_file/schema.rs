@@ -183,7 +183,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// [`OrcError`] if the paths are larger than those of any real schema.
+    /// [`OrcError`] if the paths of all columns together exceed the limit of `MOST_PATH_BYTES`.
     pub fn columns(&self) -> Result<Vec<Column>, OrcError> {
         let mut columns = Vec::new();
         let mut path_bytes = 0;

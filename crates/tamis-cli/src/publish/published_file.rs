@@ -84,7 +84,7 @@ impl PublishedFile {
         let all = Opener::new(&decode).all(&of_descriptor(&file, path), Trust::Verify);
         let all = all.map_err(|failure| named(failure, &of_descriptor(&file, path), &name))?;
         let (mut format, mut kind, mut items, mut is_secret) = ("", String::new(), None, false);
-        // A Parquet table has several filters. Their items may overlap.
+        // A Parquet table or an ORC file has several filters. Their items may overlap.
         let is_one = all.len() == 1;
         for filter in all.into_iter().flatten() {
             format = filter.format.name;

@@ -1,8 +1,8 @@
 //! The rate of enhanced double hashing: probe i is a + i·b + (i³ − i)/6 modulo the number of bits.
 //!
-//! The cubic term moves the probes of an item that starts within the probes of another one. So only
-//! two effects raise the rate above the rate of distinct random positions: probes of an item repeat,
-//! and an absent item has both numbers, or one of them and a fraction of the other, of an item.
+//! The cubic term separates the probes of two items whose sequences overlap. Two effects raise the
+//! rate above the rate of distinct random positions. Probes of one item repeat. An absent item shares
+//! a and b with an item, or shares a, and its b differs by a multiple of a fraction of m.
 //!
 //! Source: Dillinger and Manolios, "Bloom Filters in Probabilistic Verification" (2004), section 5.2.
 
