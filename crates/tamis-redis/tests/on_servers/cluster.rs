@@ -219,8 +219,13 @@ fn follow_failover(port: u16, primary: &Server, replica: &Server) {
         ask::<Vec<String>>(&mut redis, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mine"])
             .contains(&replica.port.to_string())
     });
+    // The Sentinel closes the connections of the old primary when it makes the primary a replica.
+    let client = redis::Client::open(primary.url()).unwrap();
     wait_until("the old primary is a replica", || {
-        ask::<String>(&mut primary.connection(), &["INFO", "replication"]).contains("role:slave")
+        let information = client.get_connection().and_then(|mut connection| {
+            redis::cmd("INFO").arg("replication").query::<String>(&mut connection)
+        });
+        information.is_ok_and(|information| information.contains("role:slave"))
     });
     // The old primary refuses the insert, or has closed the connection.
     assert_eq!(filter.insert(&5000_u64), Ok(true));
