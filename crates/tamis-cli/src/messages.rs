@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::redact::redact;
+use crate::table::plain;
 
 /// True if only errors are written (`--quiet`).
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
@@ -32,9 +33,12 @@ pub fn line(text: impl fmt::Display) {
     _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes the reason why the command failed, completely or in part. Shows no password of a URL.
+/// Writes the reason why the command failed, completely or in part. Shows no password of a URL, and
+/// no control character of a name in a file.
 pub fn error(text: impl fmt::Display) {
-    line(format_args!("tamis: {}", redact(&text.to_string())));
+    let text = redact(&text.to_string());
+    let lines: Vec<String> = text.split('\n').map(plain).collect();
+    line(format_args!("tamis: {}", lines.join("\n")));
 }
 
 /// Writes a message in addition to the result. Writes nothing with `--quiet`.

@@ -23,6 +23,7 @@ use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
 use crate::redis_key::upload;
 use crate::redis_url::{self, is_url};
+use crate::table_filters::ColumnName;
 
 /// A filter of any format, read from a file.
 pub struct OpenFilter {
@@ -38,6 +39,8 @@ pub struct OpenFilter {
     pub options: DecodeOptions,
     /// The funnel of the items, if the user or the file states it.
     pub funnel: Option<Funnel>,
+    /// The name of the filter's column, in a table.
+    pub column_name: Option<ColumnName>,
     /// The items of the filter's column, in a table. The user may state another item type.
     pub column: Option<ColumnItems>,
     /// The uncompressed size of the file.
@@ -129,6 +132,7 @@ impl OpenFilter {
             contents,
             options: DecodeOptions::default(),
             funnel: None,
+            column_name: None,
             column: None,
             len_bytes: 0,
             is_whole_file: true,

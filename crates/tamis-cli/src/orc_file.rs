@@ -29,11 +29,15 @@ const MOST_STREAMS: usize = 1_000_000;
 /// The most filters of row groups that a reader of a file should keep.
 pub const MOST_ROW_GROUPS: usize = 200_000;
 
+/// The field 8000 of a PostScript, which is its last one: tag, length and the magic bytes. No text
+/// contains the first two bytes.
+const MAGIC_FIELD: &[u8] = b"\x82\xf4\x03\x03ORC";
+
 /// Tests whether `bytes` are a whole ORC file: its last byte is the length of the PostScript, which
 /// ends with the magic bytes.
 pub fn is_orc(bytes: &[u8]) -> bool {
     let rest = bytes.strip_prefix(MAGIC).and_then(|rest| rest.split_last());
-    rest.is_some_and(|(_, rest)| rest.ends_with(MAGIC))
+    rest.is_some_and(|(_, rest)| rest.ends_with(MAGIC_FIELD))
 }
 
 /// The program that wrote a file.

@@ -136,6 +136,9 @@ fn columns(bytes: &[u8]) -> Result<(OrcFile<'_>, Vec<ColumnStreams>), OrcError> 
     for stream in file.filter_streams()? {
         let of_column = streams.entry(stream.column).or_default();
         let old = of_column.get(&stream.stripe);
+        if old.is_some_and(|old| old.is_utf8 == stream.is_utf8) {
+            return Err(OrcError::Damaged("a stripe has two streams of filters for one column"));
+        }
         // A writer may store both streams. Only BLOOM_FILTER_UTF8 has hashes of text that are known.
         if old.is_none_or(|old| !old.is_utf8) {
             of_column.insert(stream.stripe, stream);

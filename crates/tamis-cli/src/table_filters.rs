@@ -1,18 +1,19 @@
 //! The filters of a table's columns: which of them the user means. A table is a Parquet table or an
 //! ORC file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use crate::column_text::ColumnItems;
 use crate::exit::Failure;
+use crate::input;
 use crate::open_filter::{NoFilter, OpenFilter};
 
 /// The name of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName {
-    /// The names from the root of the schema on, each in quotes if it contains a point or a quote, as
-    /// in SQL: `"a.b"` is a column, and `a.b` the member `b` of `a`.
+    /// The names from the root of the schema on, each in quotes if it contains a point or a quote or
+    /// is empty, as in SQL: `"a.b"` is a column, and `a.b` the member `b` of `a`.
     quoted: String,
     /// The same without quotes.
     plain: String,
@@ -22,7 +23,7 @@ impl ColumnName {
     /// Returns the name of the column with this path.
     pub fn of(path: &[String]) -> Self {
         let part = |part: &String| {
-            if part.contains(['.', '"']) {
+            if part.is_empty() || part.contains(['.', '"']) {
                 format!("\"{}\"", part.replace('"', "\"\""))
             } else {
                 part.clone()
@@ -105,6 +106,7 @@ impl TableFilters {
 
     /// Appends a filter of a row group.
     pub fn push(&mut self, column: &ColumnName, filter: OpenFilter) {
+        let filter = OpenFilter { column_name: Some(column.clone()), ..filter };
         self.filters.push((column.quoted.clone(), Ok(filter)));
     }
 
@@ -165,15 +167,13 @@ impl TableFilters {
 /// A message if several columns have filters.
 pub fn check_one_column(filters: &[Result<OpenFilter, NoFilter>]) -> Result<(), Failure> {
     let filters = filters.iter().filter_map(|filter| filter.as_ref().ok());
-    let names = filters.filter_map(|filter| filter.name.rsplit_once("].").zip(Some(&filter.name)));
-    let mut columns: Vec<_> = names.clone().map(|((_, column), _)| column).collect();
-    columns.sort_unstable();
-    columns.dedup();
-    match (&columns[..], names.clone().next()) {
-        ([_, _, ..], Some((_, name))) => Err(Failure::new(format!(
+    let columns = filters.clone().filter_map(|filter| filter.column_name.as_ref());
+    let columns: BTreeSet<&str> = columns.map(|column| &column.quoted[..]).collect();
+    match filters.clone().next() {
+        Some(filter) if columns.len() > 1 => Err(Failure::new(format!(
             "{}: several columns have filters: choose one with --column ({})",
-            name.rsplit_once('[').map_or(&name[..], |(table, _)| table),
-            columns.join(", ")
+            input::name(&filter.path),
+            columns.into_iter().collect::<Vec<_>>().join(", ")
         ))),
         _ => Ok(()),
     }
@@ -182,6 +182,7 @@ pub fn check_one_column(filters: &[Result<OpenFilter, NoFilter>]) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open_filter::FilterContents;
 
     #[test]
     fn a_name_of_several_columns_is_rejected() {
@@ -192,5 +193,34 @@ mod tests {
         // The member `b` of `a` has another name than the column `a.b`.
         let names = [names[1].clone(), ColumnName::of(&["a".to_owned(), "b".to_owned()])];
         assert_eq!(check_unique(&names, &names[1]), Ok(()));
+    }
+
+    #[test]
+    fn a_part_of_a_name_with_a_point_a_quote_or_nothing_is_in_quotes() {
+        let name = |parts: &[&str]| {
+            let parts: Vec<String> = parts.iter().map(|&part| part.into()).collect();
+            ColumnName::of(&parts).to_string()
+        };
+        assert_eq!(name(&["a", "b"]), "a.b");
+        assert_eq!(name(&["a.b", "c\"d", ""]), r#""a.b"."c""d"."""#);
+    }
+
+    #[test]
+    fn columns_are_told_apart_by_their_names_alone() {
+        let filter = |column: &str| {
+            let contents =
+                tamis_formats::Contents::new(tamis_formats::orc::create(1, 0.5).unwrap());
+            let contents = FilterContents::Decoded(contents);
+            let column_name = Some(ColumnName::of(&[column.to_owned()]));
+            OpenFilter { column_name, ..OpenFilter::new("t.orc".as_ref(), contents) }
+        };
+        let check = |columns: &[&str]| {
+            let filters: Vec<_> = columns.iter().map(|column| Ok(filter(column))).collect();
+            check_one_column(&filters)
+        };
+        assert!(check(&["x].id", "x].id"]).is_ok());
+        let Err(Failure::Message(error)) = check(&["id", "x].id"]) else { panic!("two columns") };
+        let expected = "t.orc: several columns have filters: choose one with --column (id, x].id)";
+        assert_eq!(error, expected);
     }
 }

@@ -107,7 +107,7 @@ mod tests {
             &b""[..],
             b"ORC",
             b"ORCHARD\n",
-            b"ORC\x01...ORC\x17",
+            b"ORC\x01...\x82\xf4\x03\x03ORC\x17",
             b"text\n",
             b"{\"id\":1}\n",
             b"\x07\x81short",

@@ -273,7 +273,8 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Sniff::No;
     }
-    let object = serde_json::from_slice::<Named<'_>>(bytes);
+    // What follows the object is no reason to call the file another one: `decode` names it.
+    let object = Named::deserialize(&mut serde_json::Deserializer::from_slice(bytes));
     Sniff::yes(object.is_ok_and(|object| object.class == CLASS))
 }
 

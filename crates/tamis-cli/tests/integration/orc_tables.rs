@@ -330,7 +330,8 @@ fn hostile_files_are_refused_with_one_line() {
     let good = small().build();
     let with_end = |end: &[u8]| [&good[..good.len() - end.len()], end].concat();
     refused(with_end(&[0]), "the length of its PostScript is wrong");
-    refused(b"ORC\x08ORC\xff".to_vec(), "the length of its PostScript is wrong");
+    let magic_field = b"\x82\xf4\x03\x03ORC";
+    refused([b"ORC", &magic_field[..], b"\xff"].concat(), "the length of its PostScript is wrong");
     refused(good[..good.len() - 1].to_vec(), "an ORC file whose end is missing");
     refused(good[..20].to_vec(), "an ORC file whose end is missing");
     let mut file = small();
@@ -378,6 +379,10 @@ fn hostile_files_are_refused_with_one_line() {
     let mut file = small();
     file.stripes[0].streams[0].2.pop();
     refused(file.build(), "t.orc[0].a: its stream of filters: ");
+    // One of them would hide the items of the other.
+    let mut file = small();
+    file.stripes[0].streams.push((8, 1, filters(&[3], 2)));
+    refused(file.build(), "a stripe has two streams of filters for one column");
     let mut file = small();
     file.stripes.clear();
     refused(file.build(), "none of its columns has a Bloom filter");
@@ -404,6 +409,26 @@ fn hostile_files_are_refused_with_one_line() {
     columns.stripes[0].streams = (1..100).map(|column| (8, column, filters(&[1], 2))).collect();
     columns.stripe_copies = 20_000;
     refused(columns.build(), "more than 1,000,000 streams of filters");
+}
+
+#[test]
+fn a_text_with_the_letters_orc_at_both_ends_is_no_orc_file() {
+    let folder = Folder::new();
+    folder.write("f", "ORC of a text that ends with ORC\n");
+    assert_eq!(folder.run("info f --format java-bitmap").status, 0);
+    folder.refused("info f", "no other format is recognised");
+}
+
+#[test]
+fn a_control_character_of_a_column_name_does_not_reach_the_terminal() {
+    let folder = Folder::new();
+    let (mut file, name) = (small().build(), b"\x1a\x01a");
+    let at = file.windows(name.len()).rposition(|it| it == name).unwrap() + 2;
+    file[at] = 0x1b;
+    folder.write("t.orc", file);
+    let shown = folder.ok("info t.orc");
+    assert!(shown.contains("\\u{1b}") && !shown.contains('\u{1b}'), "{shown}");
+    folder.refused("info t.orc --column x", "has no column x; its columns: \\u{1b}");
 }
 
 #[test]

@@ -869,6 +869,8 @@ fn a_filter_of_npm_bloom_filters_is_read_changed_and_written() {
         r#"{"type":"BloomFilter","_size":3,"_nbHashes":1,"_filter":[0,1,0],"_length":1,"_seed":1}"#,
     );
     folder.refused("info old.json", "as bloom-filters before 2.0.0 writes them");
+    folder.write("two.json", format!("{empty}\n{empty}\n"));
+    folder.refused("info two.json", "is not the JSON of a filter: trailing characters at line");
     folder.write("other.json", r#"{"type":"CuckooFilter","_size":3,"_seed":1}"#);
     folder.refused("info other.json", "not of its class BloomFilter");
     folder.write("cut.json", empty.replace("AAA", ""));
