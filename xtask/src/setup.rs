@@ -14,7 +14,7 @@ type Package = (&'static str, fn() -> bool);
 const PACKAGES: [Package; 9] = [
     // libFuzzer is C++; zstd and the linker need the C compiler that comes with it.
     ("g++", || works(&mut Command::new("c++"))),
-    // The bindings of the module are made from C headers. The lints and the documentation cover the
+    // The bindings of the module are made from C headers. The build and the documentation cover the
     // whole workspace.
     ("libclang-dev", has_libclang),
     ("redis-server", || works(&mut Command::new("redis-server"))),

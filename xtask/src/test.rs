@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::clients::{self, Server};
 use crate::setup::{self, cargo, works};
 use crate::steps::Steps;
-use crate::test_programs::{self, SELECTION, TestProgram, targets};
+use crate::test_programs::{self, SELECTION, TestProgram, cargo_with_lints, has_clippy};
 use crate::{Outcome, console, databases, fuzz, links, servers};
 
 /// The longest time that one command may take. The slowest one, the first build, took half of it on two
@@ -29,7 +29,11 @@ pub fn run() -> Outcome {
     steps.lanes(
         || steps.check("set-up of clients", setup::clients),
         || {
-            programs = steps.check("build of the tests", || test_programs::build(&steps))?;
+            if !has_clippy() {
+                steps.skip("lints of clippy", "this Rust has no clippy");
+            }
+            programs =
+                steps.check("build of the tests, and lints", || test_programs::build(&steps))?;
             Ok(())
         },
     )?;
@@ -70,8 +74,8 @@ fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
 /// Runs the steps that call cargo, which lets only one command at a time use a folder.
 fn compiles(steps: &Steps) -> Outcome {
     lower_priority();
-    lints(steps)?;
-    steps.run("doc tests", cargo(&["test", "--doc", "--quiet"]).args(SELECTION))?;
+    let mut doc_tests = cargo_with_lints(&["test", "--doc", "--quiet"]);
+    steps.run("doc tests", doc_tests.args(SELECTION))?;
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
     some.args(["--features", "serde,uuid,roaring"]);
     steps.run("the library with features and without the standard library", &mut some)?;
@@ -107,18 +111,6 @@ fn format(steps: &Steps) -> Outcome {
     steps.run("format", &mut cargo(&["fmt", "--all", "--check"]))?;
     let mut fuzz = cargo(&["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
     steps.run("format of the fuzz targets", &mut fuzz)
-}
-
-fn lints(steps: &Steps) -> Outcome {
-    if !works(&mut cargo(&["clippy"])) {
-        steps.skip("lints", "this Rust has no clippy");
-        return Ok(());
-    }
-    for (name, targets) in ["lints", "lints of the tests on servers"].into_iter().zip(targets()) {
-        let mut clippy = cargo(&["clippy", "--quiet"]);
-        steps.run(name, clippy.args(SELECTION).args(targets).args(["--", "-D", "warnings"]))?;
-    }
-    Ok(())
 }
 
 /// Runs the model checker, which tries every order in which threads can interleave.

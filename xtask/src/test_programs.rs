@@ -1,5 +1,5 @@
 //! Builds the test programs of the workspace with one call of cargo, and runs each within a time
-//! limit.
+//! limit. Clippy's compiler builds them, so that the build is also the lint.
 //!
 //! A test program is run directly, not by cargo: so two programs can run at the same time, a
 //! program that hangs is killed with the names of the tests that have not ended, and the duration
@@ -27,7 +27,7 @@ const ON_SERVERS: [&str; 5] =
 
 /// Returns the words that select all targets of the tests, one list for each call of cargo: a call
 /// with `--all-targets` ignores the targets that are named.
-pub fn targets() -> [Vec<&'static str>; 2] {
+fn targets() -> [Vec<&'static str>; 2] {
     [vec!["--all-targets"], ON_SERVERS.iter().flat_map(|target| ["--test", *target]).collect()]
 }
 
@@ -45,28 +45,55 @@ pub struct TestProgram {
     folder: PathBuf,
 }
 
+/// Returns a command of cargo that compiles the packages of the workspace with clippy's compiler: rustc
+/// with more lints. A check of its own would take half as long as the build. Without clippy, the
+/// command has only the lints of rustc.
+///
+/// Cargo keeps the results of both compilers apart. So every command that uses the results of
+/// [`build`] must be made by this function.
+pub fn cargo_with_lints(words: &[&str]) -> Command {
+    let mut command = cargo(words);
+    if has_clippy() {
+        command.env("RUSTC_WORKSPACE_WRAPPER", CLIPPY);
+    }
+    command
+}
+
+/// Clippy's compiler.
+const CLIPPY: &str = "clippy-driver";
+
+/// Tests whether clippy is installed.
+pub fn has_clippy() -> bool {
+    setup::works(&mut Command::new(CLIPPY))
+}
+
 /// Builds all test programs, and the programs and the module that they start.
 ///
 /// # Errors
 ///
-/// Returns the errors of the compiler.
+/// Returns the errors and the warnings of the compiler.
 pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
     let mut programs = Vec::new();
     for targets in targets() {
         // Not `cargo test --no-run`, which does not make the module. Another call without test
         // targets would make it, but with fewer features, and compile most packages again.
-        let mut build = cargo(&["build", "--quiet"]);
+        let mut build = cargo_with_lints(&["build", "--quiet"]);
         build.args(["--message-format", "json-render-diagnostics"]).args(SELECTION).args(targets);
-        let mut errors = String::new();
+        let mut diagnostics = String::new();
         let ended = steps.finish(&mut build, |line| {
             if line.starts_with('{') {
                 programs.extend(TestProgram::from_message(line));
             } else {
-                errors.push_str(line);
-                errors.push('\n');
+                diagnostics.push_str(line);
+                diagnostics.push('\n');
             }
         });
-        ended.map_err(|why| format!("{why}\n{errors}"))?;
+        ended.map_err(|why| format!("{why}\n{diagnostics}"))?;
+        // A quiet build without warnings prints nothing. Cargo prints the warnings of an earlier build
+        // again.
+        if !diagnostics.is_empty() {
+            return Err(format!("warnings; repeat them with\n  cargo clippy\n{diagnostics}"));
+        }
     }
     Ok(programs)
 }
