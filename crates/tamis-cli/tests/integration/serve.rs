@@ -70,6 +70,8 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         }
         let variable = format!("TAMIS_{}", option.name.replace('-', "_").to_uppercase());
         let text = refused_with(&[], &[(&variable, value)]);
+        // A message escapes control characters.
+        let value = value.replace('\u{1}', "\\u{1}");
         let shown = if option.is_secret { variable } else { format!("{variable}={value}") };
         assert!(text.starts_with(&format!("tamis: {shown}: ")), "{text}");
         assert!(!text.contains("--"), "{text}");
