@@ -4,7 +4,7 @@
 //! A filter of Parquet holds the bytes of a value in plain encoding, and a filter of ORC holds its
 //! hash. A writer prints a `DATE` as `2026-11-21`, and stores the number of days since 1970.
 
-use tamis_formats::Funnel;
+use tamis_formats::{Funnel, OrcType};
 
 /// The items of a column: the values that it can hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,15 @@ impl ColumnText {
             _ => item.strip_suffix(b"\r").unwrap_or(item),
         };
         let text = std::str::from_utf8(item).unwrap_or_default();
+        let is_real = matches!(
+            funnel,
+            Funnel::Float | Funnel::Double | Funnel::Orc(OrcType::Float | OrcType::Double)
+        );
+        if is_real && text.parse().is_ok_and(f64::is_nan) {
+            return Err("NaN has many bit patterns, and its filter has only those of the column: \
+                        look into the table itself"
+                .into());
+        }
         let integer = match self {
             ColumnText::Bytes | ColumnText::Plain => None,
             ColumnText::Uuid => match uuid(text) {
@@ -554,6 +563,19 @@ mod tests {
             assert_eq!(of(scale, item).unwrap(), expected, "{item}");
         }
         assert!(of(2, "1.234").is_err() && of(2, "12").is_err());
+    }
+
+    #[test]
+    fn a_nan_is_no_item_because_it_has_many_bit_patterns() {
+        let reals = [Funnel::Orc(OrcType::Float), Funnel::Orc(OrcType::Double)];
+        for funnel in [Funnel::Float, Funnel::Double].into_iter().chain(reals) {
+            for item in ["NaN", "-nan", "nan\r"] {
+                let error = key(ColumnText::Plain, funnel, item).unwrap_err();
+                assert!(error.contains("many bit patterns"), "{item}: {error}");
+            }
+            assert!(key(ColumnText::Plain, funnel, "inf").is_ok());
+        }
+        assert_eq!(key(ColumnText::Bytes, Funnel::Bytes, "NaN").unwrap(), b"NaN");
     }
 
     #[test]
