@@ -220,7 +220,8 @@ mod tests {
         };
         assert!(check(&["x].id", "x].id"]).is_ok());
         let Err(Failure::Message(error)) = check(&["id", "x].id"]) else { panic!("two columns") };
-        let expected = "t.orc: several columns have filters: choose one with --column (id, x].id)";
+        let expected =
+            r#"t.orc: several columns have filters: choose one with --column ("x].id", id)"#;
         assert_eq!(error, expected);
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tamis_guard::source::{Source, SourceOptions, SourceStatus, SqliteOptions};
 use tamis_guard::{IdSet, SyncState};
+use tamis_testing::DEADLINE;
 
 use super::sqlite::{Shop, TABLE, connect, start};
 use crate::checker::{Committed, check, id_set, integers, knows, options};
@@ -51,11 +52,11 @@ fn a_long_read_goes_on_between_two_locks() {
         let ids = id_set(integers());
         shop.run("BEGIN EXCLUSIVE");
         let sqlite = SqliteOptions { chunk: 5, ..shop.options(column, 20) };
-        // Longer than a read.
-        let times = SourceOptions { stale_after: Duration::from_secs(10), ..options() };
+        // Longer than a read, also on a busy machine, where a read took 20 s.
+        let times = SourceOptions { stale_after: Duration::from_secs(90), ..options() };
         let source = Source::sqlite(Arc::clone(&ids), sqlite, times);
         // Each lock is longer than a query waits, and the chunks need several pauses.
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + DEADLINE;
         while source.status().state != SyncState::Synced && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(150));
             shop.run("COMMIT");
