@@ -16,6 +16,7 @@ mod change_lock;
 mod check;
 mod check_data;
 mod clock;
+mod column_name;
 mod column_table;
 mod column_text;
 mod completions;

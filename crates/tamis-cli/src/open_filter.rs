@@ -10,6 +10,7 @@ use tamis_formats::{
 };
 
 use crate::clock::now_millis;
+use crate::column_name::ColumnName;
 use crate::column_text::ColumnItems;
 use crate::decode_options::{funnel, missing_to_write};
 use crate::exit::Failure;
@@ -23,7 +24,6 @@ use crate::numbers::Rate;
 use crate::output::{self, Output, is_same_file};
 use crate::redis_key::upload;
 use crate::redis_url::{self, is_url};
-use crate::table_filters::ColumnName;
 
 /// A filter of any format, read from a file.
 pub struct OpenFilter {

@@ -9,6 +9,7 @@ use std::path::Path;
 use tamis_formats::orc::RowGroups;
 use tamis_formats::{Contents, DecodeOptions, Format, Funnel};
 
+use crate::column_name::{ColumnName, check_unique, full_name};
 use crate::column_text::ColumnItems;
 use crate::exit::Failure;
 use crate::input;
@@ -17,7 +18,7 @@ use crate::orc_file::error::OrcError;
 use crate::orc_file::schema::Column;
 use crate::orc_file::{FilterStream, MOST_ROW_GROUPS, OrcFile, too_many};
 use crate::orc_table::column_type::items_of;
-use crate::table_filters::{ColumnName, NO_FILTER, TableFilters, check_unique, full_name};
+use crate::table_filters::{NO_FILTER, TableFilters};
 
 /// Reads the filters of `column`, or of all columns, in the order of the stripes and their row groups.
 /// The data of the file are not read.

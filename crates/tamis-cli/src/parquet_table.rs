@@ -10,11 +10,12 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{FooterTail, ParquetMetaDataReader};
 use tamis_formats::{Contents, DecodeOptions, Format, Funnel, parquet as format};
 
+use crate::column_name::{ColumnName, check_unique, full_name};
 use crate::exit::Failure;
 use crate::input;
 use crate::open_filter::{FilterContents, NoFilter, OpenFilter};
 use crate::parquet_table::column_type::ColumnType;
-use crate::table_filters::{ColumnName, NO_FILTER, TableFilters, check_unique, full_name};
+use crate::table_filters::{NO_FILTER, TableFilters};
 
 /// The magic bytes at the start and the end of a table.
 const MAGIC: &[u8] = b"PAR1";
