@@ -119,7 +119,7 @@ impl ColumnText {
             Funnel::Float | Funnel::Double | Funnel::Orc(OrcType::Float | OrcType::Double)
         );
         if is_real && text.parse().is_ok_and(f64::is_nan) {
-            return Err("NaN has many bit patterns, and its filter has only those of the column: \
+            return Err("NaN has many bit patterns, and a filter answers for one of them only: \
                         look into the table itself"
                 .into());
         }

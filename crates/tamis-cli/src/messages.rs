@@ -33,8 +33,8 @@ pub fn line(text: impl fmt::Display) {
     _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes the reason why the command failed, completely or in part. Shows no password of a URL, and
-/// no control character of a name in a file.
+/// Writes the reason why the command failed, completely or in part. Shows no password of a URL.
+/// Escapes all control characters but line feeds: a name in a file must not control the terminal.
 pub fn error(text: impl fmt::Display) {
     let text = redact(&text.to_string());
     let lines: Vec<String> = text.split('\n').map(plain).collect();
