@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::Client;
-use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start};
+use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, logs, only_log, secret_of, start};
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 use tamis_server::{Config, FsyncPolicy, HashKey, Server};
@@ -601,15 +601,18 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
         client.say(&["SET", "key", &"x".repeat(100)]);
     }
     // The commands have more than twice this size. A snapshot may be written before the last ones,
-    // which then stay in the log.
+    // which then stay in the new log.
     wait_until("a snapshot replaces the log", || {
         let Reply::Bulk(text) = client.say(&["INFO", "persistence"]) else { return false };
         let text = String::from_utf8_lossy(&text);
         let size = text.lines().find_map(|line| line.strip_prefix("aof_current_size:"));
         size.unwrap().parse::<u64>().unwrap() < REWRITE_BYTES
     });
+    // The server deletes the old log after it has written the snapshot. It starts no other snapshot,
+    // because no other command is sent.
+    wait_until("the server deletes the old log", || logs(dir.path()).len() == 1);
     drop(server);
-    assert!(std::fs::metadata(only_log(dir.path())).map_or(0, |it| it.len()) < REWRITE_BYTES);
+    assert!(std::fs::metadata(only_log(dir.path())).unwrap().len() < REWRITE_BYTES);
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "key"]), Reply::bulk("x".repeat(100)));
 }

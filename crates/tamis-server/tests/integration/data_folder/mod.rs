@@ -22,15 +22,19 @@ pub fn start(dir: &Path) -> (Server, Client) {
     (server, client)
 }
 
-/// Returns the path of the only log in a folder.
-pub fn only_log(dir: &Path) -> PathBuf {
-    let logs: Vec<_> = std::fs::read_dir(dir)
+/// Returns the paths of the logs in a folder.
+pub fn logs(dir: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("log-"))
-        .collect();
-    assert_eq!(logs.len(), 1);
-    logs[0].clone()
+        .collect()
+}
+
+/// Returns the path of the only log in a folder.
+pub fn only_log(dir: &Path) -> PathBuf {
+    let [log] = &logs(dir)[..] else { panic!("{} has more or less than one log", dir.display()) };
+    log.clone()
 }
 
 /// Returns a copy of a folder.
