@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 pub(crate) const LINE_BYTES: usize = 64;
 
 /// Below this size, a huge page wastes more memory than it saves time.
+#[cfg(any(all(target_os = "linux", feature = "std", not(miri)), test))]
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
 /// The size of huge pages on x86-64 and most of arm64.
