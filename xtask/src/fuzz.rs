@@ -1,9 +1,8 @@
 //! Fuzzing with the stable compiler. libFuzzer comes from its crate, and an LLVM pass that stable
-//! rustc can run adds the coverage counters that guide it. `cargo fuzz` works too where it is
-//! installed.
+//! rustc can run adds the coverage counters that guide it.
 //!
-//! `cargo xtask test` makes a fixed number of runs from a fixed seed, so that the result is the
-//! same on every machine. `cargo xtask soak` continues at random from the stored corpus.
+//! `cargo xtask soak` searches at random from the committed seeds and from the corpus of earlier runs.
+//! `cargo xtask test` runs the same targets without libFuzzer: the test `mutations` of `tamis-fuzz`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,87 +10,74 @@ use std::process::Command;
 use crate::root;
 use crate::setup::cargo;
 
-/// Every target in `fuzz/fuzz_targets` except `format`, which has one target for each format.
-const TARGETS: [&str; 10] = [
-    "tamis_file",
-    "records",
-    "key",
-    "integers",
-    "plan",
-    "resp",
-    "commands",
-    "guard_delta",
-    "guard_snapshot",
-    "orc_file",
-];
-
-/// A fuzz program, and its format if it takes one.
-pub struct Target {
-    program: &'static str,
-    format: Option<String>,
-}
+/// The name of a fuzz target, such as `records` or `format/guava`. It is also the path of the target's
+/// folder of seeds in `fuzz/seeds` (a test of `tamis-fuzz` keeps the folders complete).
+pub struct Target(String);
 
 impl Target {
-    /// Returns the name that selects the target: that of its format, or of its program.
-    fn name(&self) -> &str {
-        self.format.as_deref().unwrap_or(self.program)
-    }
-
     /// Returns the folder of the target inside a folder of `fuzz`.
     fn place(&self, parent: &str) -> PathBuf {
-        let folder = root().join("fuzz").join(parent).join(self.program);
-        self.format.iter().fold(folder, |folder, format| folder.join(format))
+        root().join("fuzz").join(parent).join(&self.0)
+    }
+
+    /// Returns the name without the folder of all formats.
+    fn short_name(&self) -> &str {
+        self.0.strip_prefix(FORMATS).unwrap_or(&self.0)
     }
 }
+
+/// The folder of all formats.
+const FORMATS: &str = "format/";
 
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.format {
-            Some(format) => write!(f, "{} {format}", self.program),
-            None => f.write_str(self.program),
-        }
+        f.write_str(self.short_name())
     }
 }
 
-/// Returns every target. The format targets come from their seed folders, which contain golden
-/// files of each format (a test of `tamis-formats` keeps them complete).
+/// Returns every target.
 pub fn targets() -> Result<Vec<Target>, String> {
-    let mut targets: Vec<Target> = TARGETS.map(|program| Target { program, format: None }).into();
-    let seeds = root().join("fuzz/seeds/format");
-    let failed = |error: std::io::Error| format!("{}: {error}", seeds.display());
-    let mut formats = Vec::new();
-    for entry in std::fs::read_dir(&seeds).map_err(failed)? {
-        formats.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
-    }
-    formats.sort();
-    targets.extend(
-        formats.into_iter().map(|format| Target { program: "format", format: Some(format) }),
-    );
-    Ok(targets)
+    let seeds = root().join("fuzz/seeds");
+    let mut names = folders(&seeds)?;
+    names.retain(|name| format!("{name}/") != FORMATS);
+    names.extend(folders(&seeds.join(FORMATS))?.into_iter().map(|name| format!("{FORMATS}{name}")));
+    Ok(names.into_iter().map(Target).collect())
 }
 
-/// Returns the targets with these names.
+/// Returns the names of the entries of a folder, sorted.
+fn folders(parent: &Path) -> Result<Vec<String>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", parent.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(parent).map_err(failed)? {
+        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Returns the targets with these names. The name of a format is enough for its target.
 pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
     let mut targets = targets()?;
-    let is_there = |name: &&&str| targets.iter().any(|target| target.name() == **name);
+    let is_there = |name: &&&str| targets.iter().any(|target| target.short_name() == **name);
     if let Some(unknown) = names.iter().find(|name| !is_there(name)) {
-        let all: Vec<&str> = targets.iter().map(Target::name).collect();
+        let all: Vec<&str> = targets.iter().map(Target::short_name).collect();
         return Err(format!("there is no fuzz target {unknown}: there are {}", all.join(", ")));
     }
-    targets.retain(|target| names.contains(&target.name()));
+    targets.retain(|target| names.contains(&target.short_name()));
     Ok(targets)
 }
 
 /// Counts edges, and reports the operands of comparisons to libFuzzer.
-const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+const COVERAGE: &str = "-Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Returns the command that builds every target.
+/// Returns the command that builds the program of all targets.
 pub fn build() -> Result<Command, String> {
-    let mut build = cargo(&["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
+    let mut build = cargo(&["build", "--quiet", "--profile", "fuzz", "-p", "tamis-fuzz"]);
     // Naming the host's triple keeps the counters out of build scripts and derive macros.
-    build.args(["--target", &triple()?, "--target-dir", "target/fuzz"]).env("RUSTFLAGS", COVERAGE);
+    build.args(["--features", "libfuzzer", "--target", &triple()?, "--target-dir", "target/fuzz"]);
+    build.env("RUSTFLAGS", COVERAGE);
     Ok(build)
 }
 
@@ -104,63 +90,26 @@ fn triple() -> Result<String, String> {
     triple.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// The number of inputs that [`check`] runs a target with. 2,000 of each target took 8 s in all.
-const RUNS: u64 = 5_000;
-
-/// Returns the command that runs one target with the committed seeds and a fixed number of
-/// mutations of them, always the same. It writes only an input that fails.
-pub fn check(target: &Target) -> Result<Command, String> {
-    let mut command = command(target)?;
-    command.args(["-seed=1", &format!("-runs={RUNS}")]);
-    // Sorted by name, because the order in a folder differs between file systems.
-    let seeds = files(&target.place("seeds"))?;
-    command.arg(format!("-seed_inputs={}", seeds.join(",")));
-    Ok(command)
-}
-
 /// Returns the command that runs one target for `seconds`, each time with other inputs. The corpus
 /// is kept for the next run.
 pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
-    let mut command = command(target)?;
-    command.arg(format!("-max_total_time={seconds}"));
-    let corpus = target.place("corpus");
-    make_folder(&corpus)?;
-    command.arg(corpus).arg(target.place("seeds"));
-    Ok(command)
-}
-
-/// Returns the common part of both commands.
-fn command(target: &Target) -> Result<Command, String> {
-    let artifacts = target.place("artifacts");
-    make_folder(&artifacts)?;
-    let program = root().join("target/fuzz").join(triple()?).join("release").join(target.program);
+    let [artifacts, corpus] = ["artifacts", "corpus"].map(|parent| target.place(parent));
+    for folder in [&artifacts, &corpus] {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let program = root().join("target/fuzz").join(triple()?).join("fuzz/tamis-fuzz");
     let mut command = Command::new(program);
     command
+        .env("TAMIS_FUZZ_TARGET", &target.0)
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg(format!("-max_total_time={seconds}"))
         // An input that exceeds the limit of time or memory counts as a finding.
         .args(["-timeout=20", "-rss_limit_mb=1024", "-verbosity=0", "-print_final_stats=0"])
+        .arg(corpus)
+        .arg(target.place("seeds"))
         .current_dir(root());
-    if let Some(format) = &target.format {
-        command.env("TAMIS_FORMAT", format);
-    }
     Ok(command)
-}
-
-fn make_folder(folder: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
-}
-
-/// Returns the paths of a folder's files from the root of the project, sorted.
-fn files(folder: &Path) -> Result<Vec<String>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let path = path.strip_prefix(root()).expect("in the project");
-        files.push(path.display().to_string());
-    }
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]
@@ -170,30 +119,9 @@ mod tests {
     #[test]
     fn every_target_can_be_picked_by_a_name_of_its_own() {
         for target in targets().unwrap() {
-            let picked = picked(&[target.name()]).unwrap();
-            let shown: Vec<String> = picked.iter().map(Target::to_string).collect();
-            assert_eq!(shown, [target.to_string()]);
-        }
-    }
-
-    #[test]
-    fn every_target_has_seeds() {
-        for target in targets().unwrap() {
-            let seeds = target.place("seeds");
-            assert!(files(&seeds).is_ok_and(|seeds| !seeds.is_empty()), "{}", seeds.display());
-        }
-    }
-
-    #[test]
-    fn a_check_has_a_fixed_seed_and_writes_to_no_corpus() {
-        for target in targets().unwrap() {
-            let [one, other] = [(); 2].map(|()| format!("{:?}", check(&target).unwrap()));
-            assert_eq!(one, other);
-            assert!(one.contains("-seed=1") && one.contains("-runs="), "{one}");
-            assert!(!one.contains("fuzz/corpus") && !one.contains("max_total_time"), "{one}");
-            // libFuzzer would write to a folder.
-            let words = check(&target).unwrap();
-            assert!(words.get_args().all(|word| word.to_string_lossy().starts_with('-')), "{one}");
+            let picked = picked(&[target.short_name()]).unwrap();
+            let names: Vec<&str> = picked.iter().map(|target| &*target.0).collect();
+            assert_eq!(names, [target.0]);
         }
     }
 

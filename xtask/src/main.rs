@@ -12,6 +12,7 @@ mod links;
 mod npm;
 mod process;
 mod python;
+mod rustdoc;
 mod servers;
 mod setup;
 mod soak;
@@ -38,6 +39,9 @@ type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Ok(folder) = std::env::var(rustdoc::FOLDER) {
+        return rustdoc::run(&folder, &args);
+    }
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match words.split_first() {
         Some((&"test", [])) => test::run(),

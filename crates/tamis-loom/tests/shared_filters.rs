@@ -1,6 +1,6 @@
 //! Tests every interleaving of threads that share a filter, with the model checker loom.
 //!
-//! Run by `cargo xtask test` as `RUSTFLAGS="--cfg loom" cargo test --release -p tamis --test loom`.
+//! `cargo xtask test` runs it as `RUSTFLAGS="--cfg loom" cargo test -p tamis-loom`.
 #![cfg(loom)]
 
 use loom::sync::Arc;

@@ -1,8 +1,6 @@
 //! Any record has a key or has none, by whatever rule; and a key is a function of the record.
-#![no_main]
 
 use clap::Parser as _;
-use libfuzzer_sys::fuzz_target;
 use tamis_cli::key::KeyArgs;
 
 #[derive(clap::Parser)]
@@ -14,7 +12,7 @@ struct Cli {
     null: bool,
 }
 
-fuzz_target!(|data: (u8, &str, u8, &[u8])| {
+pub(crate) fn run(data: (u8, &str, u8, &[u8])) {
     let (choice, word, number, record) = data;
     // Clap reads from words, which hold no NUL.
     let word = word.replace('\0', "");
@@ -38,4 +36,4 @@ fuzz_target!(|data: (u8, &str, u8, &[u8])| {
     if rule.is_whole() {
         assert_eq!(key, Some(record));
     }
-});
+}

@@ -1,11 +1,9 @@
 //! Any bytes are an ORC file, or an error. Each of its streams is filters of row groups, or an error.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use tamis_cli::orc_file::OrcFile;
 use tamis_formats::orc::RowGroups;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(crate) fn run(bytes: &[u8]) {
     let Ok(mut file) = OrcFile::open(bytes) else { return };
     let _ = file.schema.columns();
     let Ok(streams) = file.filter_streams() else { return };
@@ -14,4 +12,4 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = RowGroups::decode(&bytes);
         let _ = RowGroups::decode_original(&bytes);
     }
-});
+}

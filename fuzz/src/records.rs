@@ -1,10 +1,8 @@
 //! Reads any bytes as records. They equal the parts of a split at the delimiter, however the bytes
 //! arrive. Rows of CSV have all bytes of the input, and are the same in one block and in many.
-#![no_main]
 
 use std::io::{self, Read};
 
-use libfuzzer_sys::fuzz_target;
 use tamis_cli::csv::CsvForm;
 use tamis_cli::records::{BlockBuffer, BlockReader, RecordEnd, records};
 
@@ -23,7 +21,7 @@ impl Read for Dribble<'_> {
     }
 }
 
-fuzz_target!(|data: (u8, bool, bool, &[u8])| {
+pub(crate) fn run(data: (u8, bool, bool, &[u8])) {
     let (step, null, csv, bytes) = data;
     if csv {
         return rows(bytes, usize::from(step) + 1);
@@ -46,7 +44,7 @@ fuzz_target!(|data: (u8, bool, bool, &[u8])| {
         }
     }
     assert_eq!(expected.next(), None);
-});
+}
 
 /// Reads rows of CSV.
 fn rows(bytes: &[u8], step: usize) {

@@ -1,13 +1,11 @@
 //! Any words to any command are a reply, and every value comes back from its image.
-#![no_main]
 
 use std::collections::HashMap;
 
-use libfuzzer_sys::fuzz_target;
 use tamis_commands::{Batch, BloomLayout, Env, Handler, Settings, Value, find};
 use tamis_resp::{Protocol, Reply};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((&first, data)) = data.split_first() else { return };
     let bf_layout = if first & 1 == 1 { BloomLayout::RedisBloom } else { BloomLayout::Tamis };
     let protocol = if first & 2 == 2 { Protocol::Resp3 } else { Protocol::Resp2 };
@@ -51,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
         let image = value.to_image();
         assert_eq!(Value::from_image(&image).unwrap().to_image(), image);
     }
-});
+}
 
 fn check(reply: &Reply, protocol: Protocol) {
     let mut bytes = Vec::new();

@@ -1,11 +1,9 @@
 //! Any bytes are integers in decimal, or the first that is none is named: as splitting at white space
 //! and the standard library's parser have it.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use tamis_cli::decimal::{is_space, parse};
 
-fuzz_target!(|block: &[u8]| {
+pub(crate) fn run(block: &[u8]) {
     let mut values = Vec::new();
     let outcome = parse(block, &mut values);
     let mut tokens = block.split(|&byte| is_space(byte)).filter(|token| !token.is_empty());
@@ -22,7 +20,7 @@ fuzz_target!(|block: &[u8]| {
         }
         (Err(bad), None) => panic!("{bad}, though every token was read"),
     }
-});
+}
 
 /// The slow, obvious version.
 fn plain(token: &[u8]) -> Option<u64> {

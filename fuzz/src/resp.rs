@@ -1,10 +1,8 @@
 //! Any bytes in any pieces are the same requests as in one piece; any bytes are a reply, the start of one or an error.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use tamis_resp::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecoder};
 
-fuzz_target!(|data: (&[u8], bool, &[u8])| {
+pub(crate) fn run(data: (&[u8], bool, &[u8])) {
     let (cuts, authenticated, input) = data;
     let limits = Limits { authenticated, ..Limits::default() };
     let whole = commands([input], limits);
@@ -24,7 +22,7 @@ fuzz_target!(|data: (&[u8], bool, &[u8])| {
             assert_eq!(once, twice);
         }
     }
-});
+}
 
 /// Reads requests as a server does, to the end or the first error.
 fn commands<'a>(
