@@ -1,4 +1,4 @@
-//! Any words to any command are a reply, and every value comes back from its image.
+//! Any arguments of any command get a reply. A value equals the value that is decoded from its image.
 
 use std::collections::HashMap;
 

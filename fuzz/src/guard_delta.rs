@@ -1,4 +1,4 @@
-//! Any bytes are a list of changes of a leader or an error; a list is encoded as it was decoded.
+//! Any bytes are a list of changes of a leader, or an error. A decoded list is encoded to the same bytes.
 
 use tamis_guard::{Delta, FeedPosition};
 use xxhash_rust::xxh3::xxh3_64;

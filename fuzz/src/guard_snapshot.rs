@@ -1,4 +1,5 @@
-//! Any bytes are a snapshot of a guard or an error; a snapshot is written as it was read.
+//! Any bytes are a snapshot of a guard, or an error. A decoded snapshot is encoded to a snapshot with the same
+//! contents.
 
 use tamis_guard::{Generation, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;

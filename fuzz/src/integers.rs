@@ -1,5 +1,5 @@
-//! Any bytes are integers in decimal, or the first that is none is named: as splitting at white space
-//! and the standard library's parser have it.
+//! Any bytes are decimal integers, or the error names the first word that is not an integer. The oracle
+//! splits at white space and uses the parser of the standard library.
 
 use tamis_cli::decimal::{is_space, parse};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(block: &[u8]) {
     }
 }
 
-/// The slow, obvious version.
+/// Parses a word in the slow, obvious way.
 fn plain(token: &[u8]) -> Option<u64> {
     std::str::from_utf8(token).ok()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Any record has a key or has none, by whatever rule; and a key is a function of the record.
+//! By any options, a record has a key or has none. Equal records have equal keys.
 
 use clap::Parser as _;
 use tamis_cli::key::KeyArgs;

@@ -1,4 +1,4 @@
-//! Any numbers are a plan that keeps its word, or an error.
+//! Any numbers are a plan that keeps its rate, or an error.
 
 use tamis::{Geometry, Kind, Plan};
 
@@ -7,16 +7,16 @@ pub(crate) fn run(data: (u64, u64, u64, u32)) {
     let rate = f64::from_bits(rate_bits);
     let plans = Kind::ALL.map(|kind| Plan::for_kind(kind, items, rate));
     for plan in plans.into_iter().chain([Plan::new(items, rate)]).flatten() {
-        assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} breaks its word");
+        assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} exceeds its rate");
         // The rate is a double: near 1, its last digit stands for more than a 2^40th of the items.
         let least = plan.items() - (plan.items() >> 30);
-        assert!(plan.items_at(rate) >= least, "{plan:?} forgets its capacity");
+        assert!(plan.items_at(rate) >= least, "{plan:?} has a smaller capacity");
         let _ = plan.why();
     }
     for kind in Kind::ALL {
         if let Ok(plan) = Plan::for_memory(kind, bits, rate) {
             assert!(plan.bytes() <= bits && plan.items() > 0, "{plan:?} in {bits} bytes");
-            assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} breaks its word");
+            assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} exceeds its rate");
         }
         if let Ok(plan) = Plan::for_items_in(kind, items, bits) {
             assert!(plan.bytes() <= bits, "{plan:?} in {bits} bytes");

@@ -1,5 +1,5 @@
-//! Reads any bytes as records. They equal the parts of a split at the delimiter, however the bytes
-//! arrive. Rows of CSV have all bytes of the input, and are the same in one block and in many.
+//! Splits any bytes into records. The oracle splits a slice at the delimiter, and the code under test gets
+//! the bytes in pieces. Rows of CSV contain all bytes of the input, and are the same in one block and in many.
 
 use std::io::{self, Read};
 

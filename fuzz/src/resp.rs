@@ -1,4 +1,5 @@
-//! Any bytes in any pieces are the same requests as in one piece; any bytes are a reply, the start of one or an error.
+//! Any bytes are the same requests in one piece and in many. Any bytes are a reply, the start of a reply, or an
+//! error.
 
 use tamis_resp::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecoder};
 

@@ -1,4 +1,4 @@
-//! Any bytes are a filter or an error; what is read is written back as it was, however it was read.
+//! Any bytes are a filter, or an error. All decoders agree, and a decoded filter is encoded to the same bytes.
 
 use tamis_formats::TamisFile;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -51,7 +51,7 @@ fn read_every_way(bytes: &[u8]) {
     }
 }
 
-/// What is a filter can be changed in every way, and holds what it took.
+/// Changes a filter in every way, and tests that it keeps the inserted items.
 fn change(file: TamisFile) {
     let mut filter = file.filter;
     let copy = filter.clone();
@@ -68,11 +68,11 @@ fn change(file: TamisFile) {
     if filter.merge(&copy).is_ok() {
         let mut back = Vec::new();
         TamisFile::new(filter).write_to(&mut back).expect("a vector can be written");
-        assert!(TamisFile::decode(&back).is_ok(), "what was changed is a file again");
+        assert!(TamisFile::decode(&back).is_ok(), "a changed filter can be stored");
     }
 }
 
-/// Puts the right checksums into what has the length of a file.
+/// Computes the checksums anew if the bytes have the length of a file.
 fn seal(data: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = data.to_vec();
     bytes.get_mut(..10)?.copy_from_slice(b"\x89TAMIS\r\n\x01\x00");

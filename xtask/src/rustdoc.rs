@@ -10,10 +10,10 @@ use std::process::{Command, ExitCode};
 pub const FOLDER: &str = "XTASK_RUSTDOC";
 
 /// Makes a command of cargo that runs the examples also write the documentation.
-pub fn stand_in(command: &mut Command) -> Result<(), String> {
-    let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
-    command.env("RUSTDOC", program).env(FOLDER, crate::root().join("target/doc"));
-    Ok(())
+pub fn stand_in(command: &mut Command) {
+    let target = crate::root().join("target");
+    // The build of the tests wrote this file. The file that started this program is deleted by then.
+    command.env("RUSTDOC", target.join("debug/xtask")).env(FOLDER, target.join("doc"));
 }
 
 /// Runs rustdoc with the arguments of this program: for the documentation if cargo wants to run
