@@ -53,7 +53,10 @@ impl Checker {
         };
         let check = move || {
             while !done.load(Ordering::Relaxed) {
+                let start = Instant::now();
                 work.check_once()?;
+                // Without a pause, the checkers take the processors from the guards and the databases.
+                std::thread::sleep(start.elapsed());
             }
             Ok(work.counts)
         };
@@ -102,9 +105,6 @@ impl Work {
         self.never += 1;
         let absent = self.ask(self.never).is_some_and(|answer| answer.status == 404);
         let ids: Vec<_> = self.committed.lock().iter().map(|(&id, &at)| (id, at)).collect();
-        if ids.is_empty() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
         for (id, at) in ids {
             let start = Instant::now();
             let is_old = start - at > STALE_AFTER + MARGIN;

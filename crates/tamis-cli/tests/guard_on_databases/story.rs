@@ -144,10 +144,10 @@ impl<D: Attacked> Story<'_, D> {
             }
             Fault::StartWithoutDatabase => {
                 self.guard.kill();
-                self.change_for(1200);
+                self.change_for(2200);
                 self.network.partition();
                 self.guard.run();
-                self.change_for(1200);
+                self.change_for(2200);
                 self.network.heal();
             }
             Fault::ReloadGuard => {
@@ -160,7 +160,7 @@ impl<D: Attacked> Story<'_, D> {
             Fault::CutNetwork => self.network.cut(),
             Fault::PartitionNetwork => {
                 self.network.partition();
-                self.change_for(2500);
+                self.change_for(3500);
                 self.network.heal();
             }
             Fault::FreezeDatabase => {
@@ -210,7 +210,7 @@ impl<D: Attacked> Story<'_, D> {
         let mut clients: Vec<Client> = (NEVER - 20..NEVER).map(new_client).collect();
         let process = self.guard.pid().as_raw_nonzero().get().unsigned_abs();
         let mut asked = Vec::new();
-        freeze(&[process], Duration::from_millis(2200), || {
+        freeze(&[process], STALE_AFTER + MARGIN + Duration::from_millis(500), || {
             let before = self.changes.committed.ids();
             self.changes.commit(self.database);
             std::thread::sleep(STALE_AFTER + MARGIN);
