@@ -20,7 +20,6 @@ mod column_name;
 mod column_table;
 mod column_text;
 mod completions;
-#[cfg(feature = "guard")]
 mod content_tag;
 mod convert;
 pub mod csv;
@@ -30,7 +29,6 @@ mod dedup;
 mod exit;
 mod file_bytes;
 mod formats;
-#[cfg(feature = "guard")]
 mod guard;
 mod hash_key;
 mod info;
@@ -54,9 +52,7 @@ mod parquet_table;
 mod plan;
 mod prefetcher;
 mod progress;
-#[cfg(feature = "guard")]
 mod publish;
-#[cfg(feature = "guard")]
 mod pull;
 mod rate_notes;
 mod read;
@@ -76,7 +72,6 @@ mod svg;
 mod table;
 mod table_filters;
 mod temporary;
-#[cfg(feature = "guard")]
 mod token_file;
 mod unpack;
 mod unread_file;
@@ -120,11 +115,8 @@ enum Command {
     Plan(plan::Args),
     Ints(ints::Args),
     Serve(Box<serve::Args>),
-    #[cfg(feature = "guard")]
     Guard(Box<guard::Args>),
-    #[cfg(feature = "guard")]
     Publish(publish::Args),
-    #[cfg(feature = "guard")]
     Pull(pull::Args),
     CheckData(check_data::Args),
     Completions(completions::CompletionsArgs),
@@ -163,11 +155,8 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Ints(args) => ints::run(&args),
         Command::Serve(args) => serve::run(&args),
-        #[cfg(feature = "guard")]
         Command::Guard(args) => guard::run(&args),
-        #[cfg(feature = "guard")]
         Command::Publish(args) => publish::run(&args),
-        #[cfg(feature = "guard")]
         Command::Pull(args) => pull::run(&args),
         Command::CheckData(args) => check_data::run(&args),
         Command::Completions(args) => completions::completions(&args),

@@ -220,7 +220,6 @@ impl Output {
     /// # Errors
     ///
     /// The errors of [`write`](Self::write).
-    #[cfg(feature = "guard")]
     pub fn unfinished(&mut self) -> Result<Option<PathBuf>, Failure> {
         self.flush()?;
         Ok(match &self.sink {

@@ -69,7 +69,6 @@ impl Temporary {
     }
 
     /// Returns the path of the file.
-    #[cfg(feature = "guard")]
     pub fn path(&self) -> &Path {
         self.file.as_ref().expect("there until dropped").path()
     }
