@@ -327,7 +327,7 @@ fn model(text: &str, slices: u64, refreshes: bool) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn a_window_prints_what_a_slow_model_does_on_any_number_of_threads(
