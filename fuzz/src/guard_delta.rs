@@ -1,15 +1,13 @@
 //! Any bytes are a list of changes of a leader, or an error. A decoded list is encoded to the same bytes.
 
 use tamis_guard::{Delta, FeedPosition};
-use xxhash_rust::xxh3::xxh3_64;
+
+use crate::with_checksum;
 
 pub(crate) fn run(data: &[u8]) {
     read(data);
-    // The fuzzer cannot guess a checksum; a hostile writer computes it.
-    if let Some((body, _)) = data.split_last_chunk::<8>() {
-        let mut sealed = body.to_vec();
-        sealed.extend(xxh3_64(body).to_le_bytes());
-        read(&sealed);
+    if let Some(bytes) = with_checksum(data) {
+        read(&bytes);
     }
     // A request of a follower has a position.
     if let Ok(text) = std::str::from_utf8(data)

@@ -1,4 +1,4 @@
-//! By any options, a record has a key or has none. Equal records have equal keys.
+//! With any options, a record has a key or has none. Equal records have equal keys.
 
 use clap::Parser as _;
 use tamis_cli::key::KeyArgs;

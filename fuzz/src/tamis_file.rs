@@ -72,7 +72,7 @@ fn change(file: TamisFile) {
     }
 }
 
-/// Computes the checksums anew if the bytes have the length of a file.
+/// Replaces the checksums. Returns `None` if the bytes are too short for the header that they have.
 fn seal(data: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = data.to_vec();
     bytes.get_mut(..10)?.copy_from_slice(b"\x89TAMIS\r\n\x01\x00");

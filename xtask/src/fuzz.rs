@@ -44,12 +44,15 @@ pub fn targets() -> Result<Vec<Target>, String> {
     Ok(names.into_iter().map(Target).collect())
 }
 
-/// Returns the names of the entries of a folder, sorted.
+/// Returns the names of the folders in a folder, sorted.
 fn folders(parent: &Path) -> Result<Vec<String>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", parent.display());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(parent).map_err(failed)? {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_dir() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
     }
     names.sort();
     Ok(names)
@@ -68,7 +71,7 @@ pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
 }
 
 /// Counts edges, and reports the operands of comparisons to libFuzzer.
-const COVERAGE: &str = "-Cpasses=sancov-module \
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 

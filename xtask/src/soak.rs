@@ -30,6 +30,7 @@ pub fn run(words: &[&str]) -> Outcome {
     println!("{}", announcement(targets.len() as u64, is_whole, minutes));
     let steps = Steps::new(Duration::from_secs(minutes * 60 + 3 * 60 * 60));
     steps.check("set-up", setup::run)?;
+    steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     if is_whole {
         // With another seed, the property tests try new cases.
         let cases = new_seed();
@@ -49,7 +50,6 @@ pub fn run(words: &[&str]) -> Outcome {
         let server_model = ["tamis-cli", "--test=integration", "a_server_that_restarts"];
         steps.run("model of the server", &mut model(server_model, time))?;
     }
-    steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     for target in &targets {
         steps.run(&format!("fuzz {target}"), &mut fuzz::explore(target, minutes * 60)?)?;
     }

@@ -18,8 +18,11 @@ use crate::steps::Steps;
 
 /// The packages and features of every build of the tests. Cargo unites the features of the packages
 /// that a command selects: with other packages, it would compile most dependencies again.
-pub const SELECTION: [&str; 3] =
-    ["--workspace", "--features", "tamis-redis/async-tls,tamis/rayon,tamis/serde,tamis/uuid"];
+pub const SELECTION: [&str; 3] = [
+    "--workspace",
+    "--features",
+    "tamis-fuzz/libfuzzer,tamis-redis/async-tls,tamis/rayon,tamis/serde,tamis/uuid",
+];
 
 /// The test programs that need servers or databases. A plain `cargo test` leaves them out.
 const ON_SERVERS: [&str; 5] =

@@ -34,7 +34,7 @@ const MAX_PROBES: u32 = 48;
 /// `s` is considered if it repeats within this number of multiples.
 const MAX_REPEATED: u64 = 8;
 
-const SAMPLES: u32 = 128;
+const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 128 };
 
 /// The rule of Redisson with `probes` probes in `bits` bits.
 pub(crate) struct Alternating {

@@ -61,7 +61,7 @@ const MAX_REPEATED: u64 = 12;
 const MAX_PROBES: u32 = 48;
 
 /// The samples of starts and steps for each of the two effects.
-const SAMPLES: u32 = 32;
+const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 32 };
 
 /// The excess of a rate takes up to some milliseconds. It is computed for at most this number of the
 /// filters of one file.
