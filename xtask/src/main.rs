@@ -26,7 +26,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  test            all of CI: formats, lints, tests, documentation, models, fuzzing, the README
+  test            all of CI: formats, lints, tests, documentation, models, fuzz targets, the README
   setup           installs what the tests need (test does so too)
   soak [--minutes N] [--seed N] [--target NAME]...
                   the long version: N minutes (60) of each fuzz target and of runs killed at random

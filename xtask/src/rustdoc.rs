@@ -1,8 +1,8 @@
 //! Stands in for rustdoc where cargo runs the examples in comments: writes the documentation of the
 //! same library first, with warnings as errors.
 //!
-//! `cargo doc` would do so too, but it checks every dependency once more. This took half as long as the
-//! build of the tests. The examples use the dependencies that the tests use.
+//! `cargo doc` also checks the documentation, but it compiles every dependency again: that took half of the
+//! time of the test build. Programs are not documented, because cargo runs no examples of programs.
 
 use std::process::{Command, ExitCode};
 
@@ -12,16 +12,18 @@ pub const FOLDER: &str = "XTASK_RUSTDOC";
 /// Makes a command of cargo that runs the examples also write the documentation.
 pub fn stand_in(command: &mut Command) {
     let target = crate::root().join("target");
-    // The build of the tests wrote this file. The file that started this program is deleted by then.
-    command.env("RUSTDOC", target.join("debug/xtask")).env(FOLDER, target.join("doc"));
+    // The test build replaced the file of the running program, so `current_exe` names a deleted file.
+    command.env("RUSTDOC", target.join("debug/xtask"));
+    // Not the folder of `cargo doc`, which a user may have open.
+    command.env(FOLDER, target.join("tests/doc"));
 }
 
-/// Runs rustdoc with the arguments of this program: for the documentation if cargo wants to run
-/// examples, and then as cargo wants.
+/// Runs rustdoc with the arguments that cargo gave to this program. If they run examples, this function
+/// writes the documentation first.
 pub fn run(folder: &str, args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--test") {
-        let documentation = documentation(args);
-        if !rustdoc(documentation.chain(["-Dwarnings", "-o", folder])) {
+        let kept = without_test_options(args);
+        if !rustdoc(kept.chain(["-Dwarnings", "-o", folder])) {
             return ExitCode::FAILURE;
         }
     }
@@ -32,7 +34,7 @@ pub fn run(folder: &str, args: &[String]) -> ExitCode {
 }
 
 /// Leaves out the arguments that are only about running examples.
-fn documentation(args: &[String]) -> impl Iterator<Item = &str> {
+fn without_test_options(args: &[String]) -> impl Iterator<Item = &str> {
     let mut args = args.iter().map(String::as_str);
     std::iter::from_fn(move || {
         let mut arg = args.next()?;
@@ -48,7 +50,13 @@ fn documentation(args: &[String]) -> impl Iterator<Item = &str> {
 }
 
 fn rustdoc<'a>(args: impl Iterator<Item = &'a str>) -> bool {
-    Command::new("rustdoc").args(args).status().is_ok_and(|status| status.success())
+    match Command::new("rustdoc").args(args).status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("rustdoc: {error}");
+            false
+        }
+    }
 }
 
 #[cfg(test)]
@@ -60,7 +68,7 @@ mod tests {
         let words =
             "--crate-name tamis --test src/lib.rs --test-run-directory /p --test-args=-q -L deps";
         let args: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        let kept: Vec<&str> = documentation(&args).collect();
+        let kept: Vec<&str> = without_test_options(&args).collect();
         assert_eq!(kept.join(" "), "--crate-name tamis src/lib.rs -L deps");
     }
 }

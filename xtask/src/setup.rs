@@ -98,10 +98,12 @@ pub fn works(command: &mut Command) -> bool {
 pub fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     for (name, _) in std::env::vars_os() {
-        let is_of_package = name.to_str().is_some_and(|name| {
-            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        let is_removed = name.to_str().is_some_and(|name| {
+            // The tasks look for programs in `target`.
+            let moves_target = name == "CARGO_TARGET_DIR" || name == "CARGO_BUILD_TARGET_DIR";
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || moves_target
         });
-        if is_of_package {
+        if is_removed {
             command.env_remove(name);
         }
     }

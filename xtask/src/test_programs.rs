@@ -113,7 +113,12 @@ impl TestProgram {
             kind @ ("test" | "example" | "bin" | "bench") => format!("--{kind} {name}"),
             _ => "--lib".to_owned(),
         };
-        let package = folder.file_name()?.to_str()?.to_owned();
+        // The id ends with `#NAME@VERSION`, or with `#VERSION` if the folder has the name of the package.
+        let id = message["package_id"].as_str()?.rsplit('#').next()?;
+        let package = match id.split_once('@') {
+            Some((package, _)) => package.to_owned(),
+            None => folder.file_name()?.to_str()?.to_owned(),
+        };
         Some(Self { package, target, executable: executable.into(), folder: folder.into() })
     }
 
@@ -218,6 +223,7 @@ mod tests {
     #[test]
     fn a_message_about_a_test_names_package_and_target() {
         let message = r#"{"reason":"compiler-artifact","manifest_path":"/p/crates/tamis-cli/Cargo.toml",
+            "package_id":"path+file:///p/crates/tamis-cli#0.1.0",
             "target":{"kind":["test"],"name":"integration"},"profile":{"test":true},"executable":"/b/i-1"}"#;
         let program = TestProgram::from_message(message).unwrap();
         assert_eq!(program.name(), "tamis-cli integration");
@@ -225,6 +231,9 @@ mod tests {
         assert_eq!(program.folder, Path::new("/p/crates/tamis-cli"));
         let library = message.replace(r#"["test"]"#, r#"["lib"]"#);
         assert_eq!(TestProgram::from_message(&library).unwrap().name(), "tamis-cli lib");
+        let other_folder = message.replace("tamis-cli#0.1.0", "fuzz#tamis-fuzz@0.1.0");
+        let program = TestProgram::from_message(&other_folder).unwrap();
+        assert_eq!(program.name(), "tamis-fuzz integration");
         // A program that no test runs in, and another message.
         let program = message.replace(r#""test":true"#, r#""test":false"#);
         assert!(TestProgram::from_message(&program).is_none());

@@ -70,7 +70,7 @@ fn alone(name: &str, test: impl FnOnce()) {
 /// glibc 2.36 leaves 10 to 120 free bytes for each such filter, and jemalloc leaves 10.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn allocated() -> u64 {
-    // SAFETY: the function has no conditions.
+    // SAFETY: `malloc` is in use, and no thread calls `mallopt`.
     let info = unsafe { libc::mallinfo2() };
     (info.uordblks + info.hblkhd) as u64
 }

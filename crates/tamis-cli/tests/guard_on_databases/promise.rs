@@ -16,6 +16,9 @@ use crate::guard::{Addresses, Life, STALE_AFTER, status};
 /// Beyond the delay of a thread on a busy machine.
 pub const MARGIN: Duration = Duration::from_millis(700);
 
+/// The longest pause between two rounds of requests.
+const MAX_PAUSE: Duration = Duration::from_millis(100);
+
 /// The ids above this one never exist.
 pub const NEVER: u64 = 1 << 40;
 
@@ -55,8 +58,9 @@ impl Checker {
             while !done.load(Ordering::Relaxed) {
                 let start = Instant::now();
                 work.check_once()?;
-                // Without a pause, the checkers take the processors from the guards and the databases.
-                std::thread::sleep(start.elapsed());
+                // Without a pause, the checkers take the processors from the guards and the databases. A
+                // longer pause, after a request without an answer, would miss the end of a fault.
+                std::thread::sleep(start.elapsed().min(MAX_PAUSE));
             }
             Ok(work.counts)
         };

@@ -144,10 +144,10 @@ impl<D: Attacked> Story<'_, D> {
             }
             Fault::StartWithoutDatabase => {
                 self.guard.kill();
-                self.change_for(2200);
+                self.change_for(STALE_AFTER + Duration::from_millis(200));
                 self.network.partition();
                 self.guard.run();
-                self.change_for(2200);
+                self.change_for(STALE_AFTER + Duration::from_millis(200));
                 self.network.heal();
             }
             Fault::ReloadGuard => {
@@ -160,7 +160,7 @@ impl<D: Attacked> Story<'_, D> {
             Fault::CutNetwork => self.network.cut(),
             Fault::PartitionNetwork => {
                 self.network.partition();
-                self.change_for(3500);
+                self.change_for(STALE_AFTER + MARGIN + Duration::from_millis(800));
                 self.network.heal();
             }
             Fault::FreezeDatabase => {
@@ -169,7 +169,7 @@ impl<D: Attacked> Story<'_, D> {
             }
             Fault::StartWithFrozenDatabase => {
                 self.guard.kill();
-                self.change_for(500);
+                self.change_for(Duration::from_millis(500));
                 freeze(&self.database.processes(), Duration::from_millis(1800), || {
                     self.guard.run();
                 });
@@ -234,9 +234,9 @@ impl<D: Attacked> Story<'_, D> {
         }
     }
 
-    /// Makes changes for some milliseconds.
-    fn change_for(&mut self, millis: u64) {
-        let end = Instant::now() + Duration::from_millis(millis);
+    /// Makes changes for some time.
+    fn change_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
         while Instant::now() < end {
             self.changes.commit(self.database);
             self.changes.pause(100);

@@ -33,7 +33,8 @@ pub fn logs(dir: &Path) -> Vec<PathBuf> {
 
 /// Returns the path of the only log in a folder.
 pub fn only_log(dir: &Path) -> PathBuf {
-    let [log] = &logs(dir)[..] else { panic!("{} has more or less than one log", dir.display()) };
+    let logs = logs(dir);
+    let [log] = &logs[..] else { panic!("one log, not {logs:?}") };
     log.clone()
 }
 
