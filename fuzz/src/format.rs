@@ -7,11 +7,21 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The formats whose rates are measured. This takes up to 30 ms for a filter; with `cfg(fuzzing)`, fewer
 /// bits are read.
-const MEASURED: [&str; 8] =
-    ["guava", "hive", "orc", "redis-bitmap", "redisbloom", "redisson", "spark", "stream-lib"];
+const MEASURED: [&str; 10] = [
+    "guava",
+    "hive",
+    "leveldb",
+    "orc",
+    "redis-bitmap",
+    "redisbloom",
+    "redisson",
+    "rocksdb",
+    "spark",
+    "stream-lib",
+];
 
 /// Without libFuzzer, one of this number of inputs of such a format computes rates and inserts items.
-const CHANGED: u64 = 32;
+const CHANGED: u64 = 64;
 
 const KEYS: [&[u8]; 6] = [b"", b"a", b"item", &[0; 4], &[7; 8], &[0x80; 40]];
 
