@@ -79,8 +79,7 @@ pub(super) fn filters(console: &Console, user: &User, query: &str) -> Result<Jso
         return Err(bad(&format!("match takes at most {MAX_PATTERN_BYTES} bytes")));
     }
     let is_match = |key: &[u8]| matches(&pattern, key) && may_see(user, key);
-    let (reports, matching) = console.sampler.page(&console.shared, page(query)?, is_match);
-    let totals = console.sampler.totals();
+    let (reports, matching, totals) = console.sampler.page(&console.shared, page(query)?, is_match);
     Ok(json!({
         "filters": reports.iter().map(filter_json).collect::<Vec<_>>(),
         "matching": matching,

@@ -29,9 +29,8 @@ pub(super) struct FilterSample {
 /// The results of the sampler.
 #[derive(Default)]
 pub(super) struct Sampler {
-    /// Rows of filters, at most [`MAX_ROWS`], unsorted.
-    rows: Mutex<Arc<Vec<FilterRow>>>,
-    totals: Mutex<Totals>,
+    /// The rows of filters, at most [`MAX_ROWS`], unsorted, and the totals of the same round.
+    last_round: Mutex<(Arc<Vec<FilterRow>>, Totals)>,
     samples: Mutex<HashMap<Box<[u8]>, Samples>>,
     /// The time of the last request of the page.
     last_request: Mutex<Option<Instant>>,
@@ -129,7 +128,7 @@ impl Sampler {
             }
             // A round over very many filters takes long. If the page had fewer filters until now,
             // show it the worst ones early.
-            if rows.len() == MAX_SAMPLED && self.rows.lock().len() < MAX_SAMPLED {
+            if rows.len() == MAX_SAMPLED && self.last_round.lock().0.len() < MAX_SAMPLED {
                 self.publish(rows.clone(), totals(over, full));
             }
             pace.keep().await;
@@ -143,9 +142,8 @@ impl Sampler {
 
     /// Publishes the results of a round so far to the page.
     fn publish(&self, rows: Vec<FilterRow>, totals: Totals) {
-        *self.totals.lock() =
-            Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
-        *self.rows.lock() = Arc::new(rows);
+        let totals = Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
+        *self.last_round.lock() = (Arc::new(rows), totals);
     }
 
     /// Takes a sample of a filter whose page is open, unless the maximum number of filters is
@@ -159,19 +157,19 @@ impl Sampler {
 
     pub fn totals(&self) -> Totals {
         *self.last_request.lock() = Some(Instant::now());
-        *self.totals.lock()
+        self.last_round.lock().1
     }
 
-    /// Returns the filters of a page, measured now, and the number of filters whose keys `is_match`
-    /// accepts. The order is that of the last round.
+    /// Returns the filters of a page, measured now, the number of filters whose keys `is_match`
+    /// accepts, and the totals. The order, the number and the totals are from the last round.
     pub fn page(
         &self,
         shared: &SharedState,
         page: PageRequest,
         is_match: impl Fn(&[u8]) -> bool,
-    ) -> (Vec<FilterReport>, usize) {
+    ) -> (Vec<FilterReport>, usize, Totals) {
         *self.last_request.lock() = Some(Instant::now());
-        let rows = self.rows.lock().clone();
+        let (rows, totals) = self.last_round.lock().clone();
         let (keys, matching) = page.of(&rows, is_match);
         let settings = &shared.config().filters;
         let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
@@ -181,7 +179,7 @@ impl Sampler {
         for report in &mut reports {
             report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
         }
-        (reports, matching)
+        (reports, matching, totals)
     }
 
     /// Measures one filter now; returns its report and its curve of rates.
