@@ -21,8 +21,16 @@ const MAX_NAME: usize = 200;
 #[derive(Debug)]
 pub(crate) struct SnapshotFolder {
     path: PathBuf,
-    /// The lock ends with the file.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for SnapshotFolder {
+    /// Unlocks instead of only closing the file: a child process that another thread has just forked
+    /// still has a copy of it, and the lock ends when the last copy is closed.
+    fn drop(&mut self) {
+        // Closing the file is all that is left after an error.
+        _ = self.lock.unlock();
+    }
 }
 
 impl SnapshotFolder {
@@ -51,7 +59,7 @@ impl SnapshotFolder {
                 _ = fs::remove_file(entry.path());
             }
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock })
     }
 
     /// Returns the file of a set.
@@ -69,6 +77,16 @@ pub(crate) fn file_name(set: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dropped_lock_ends_although_a_forked_child_still_has_a_copy_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = SnapshotFolder::open(dir.path()).unwrap();
+        assert!(SnapshotFolder::open(dir.path()).unwrap_err().contains("another guard uses"));
+        let _copy = first.lock.try_clone().unwrap();
+        drop(first);
+        SnapshotFolder::open(dir.path()).unwrap();
+    }
 
     #[test]
     fn the_name_of_a_set_never_leaves_the_folder() {

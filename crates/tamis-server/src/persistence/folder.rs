@@ -9,12 +9,21 @@ use crate::persistence::error::DurabilityError;
 use crate::persistence::log_file::NUMBER_LIMIT;
 use crate::persistence::{log_file, manifest, snapshot};
 
-/// The lock of a folder: that of the folder itself and that of a file in it. It ends when both are
-/// closed.
+/// The locks of a data folder: one on the folder itself, and one on a file in it.
 #[derive(Debug)]
 pub(super) struct FolderLock {
-    _folder: File,
-    _file: File,
+    folder: File,
+    file: File,
+}
+
+impl Drop for FolderLock {
+    /// Unlocks instead of only closing the files: a child process that another thread has just forked
+    /// still has copies of them, and a lock ends when the last copy is closed.
+    fn drop(&mut self) {
+        // Closing the files is all that is left after an error.
+        _ = self.folder.unlock();
+        _ = self.file.unlock();
+    }
 }
 
 /// Creates the folder if it does not exist, and locks it for this process.
@@ -37,7 +46,7 @@ pub(super) fn lock(dir: &Path) -> Result<FolderLock, DurabilityError> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(fail)?;
     match file.try_lock() {
-        Ok(()) => Ok(FolderLock { _folder: folder, _file: file }),
+        Ok(()) => Ok(FolderLock { folder, file }),
         Err(TryLockError::WouldBlock) => Err(locked()),
         Err(TryLockError::Error(error)) => Err(fail(error)),
     }
@@ -169,4 +178,19 @@ fn number_of(name: &str, prefix: &str) -> Option<u64> {
     let is_canonical = digits == "0" || !digits.starts_with('0');
     let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
     (is_canonical && is_number).then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_ends_although_a_forked_child_still_has_copies_of_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = lock(dir.path()).unwrap();
+        assert!(matches!(lock(dir.path()), Err(DurabilityError::Locked { .. })));
+        let _copies = [first.folder.try_clone().unwrap(), first.file.try_clone().unwrap()];
+        drop(first);
+        lock(dir.path()).unwrap();
+    }
 }
