@@ -1,6 +1,7 @@
 //! Runs commands within a time limit. A command that exceeds its limit is killed with all its
 //! descendants, so that no test run waits forever.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read};
@@ -28,6 +29,20 @@ impl std::fmt::Display for Stopped {
             Self::Cancelled => f.write_str("killed because another step failed"),
         }
     }
+}
+
+thread_local! {
+    /// The CPU time of the commands that this thread has run, in clock ticks.
+    static CPU_TICKS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The clock ticks per second in `/proc`: 100 on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Returns the CPU time of all commands that this thread has run, with the descendants that their parents
+/// waited for. Each command lacks its last 50 ms. Without `/proc`, it is zero.
+pub fn cpu_time() -> Duration {
+    Duration::from_secs_f64(CPU_TICKS.get() as f64 / TICKS_PER_SECOND)
 }
 
 /// How often a waiting loop looks at its conditions.
@@ -61,6 +76,7 @@ pub fn run(
     }
     drop(sender);
     let mut ended_at: Option<(ExitStatus, Instant)> = None;
+    let (before, mut looked_at) = (CPU_TICKS.get(), started);
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => on_line(&line),
@@ -70,6 +86,10 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
         if ended_at.is_none() {
+            if looked_at.elapsed() >= TICK {
+                looked_at = Instant::now();
+                CPU_TICKS.set(before + cpu_ticks(child.id()).unwrap_or(CPU_TICKS.get() - before));
+            }
             ended_at =
                 child.try_wait().map_err(Stopped::Io)?.map(|status| (status, Instant::now()));
         }
@@ -87,6 +107,16 @@ pub fn run(
         }
     }
     Ok(ended_at.expect("the loop ends after the child").0)
+}
+
+/// Returns the CPU time of a process and of the children that it waited for; `None` for a process that has
+/// ended, or without `/proc`.
+fn cpu_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, the times are the fields 12 to 15, in the order of `man proc_pid_stat`.
+    let fields = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(4);
+    let times: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+    (times.len() == 4).then(|| times.iter().sum())
 }
 
 /// Sends each line of a stream until its end, or until the receiver is dropped.
@@ -187,6 +217,17 @@ mod tests {
         let mut command = Command::new("sleep");
         let stopped = run(command.arg("1000"), Duration::from_secs(60), &cancelled, |_| {});
         assert!(matches!(stopped, Err(Stopped::Cancelled)), "{stopped:?}");
+    }
+
+    #[test]
+    fn the_cpu_time_of_descendants_is_counted() {
+        let before = cpu_time();
+        let mut command = Command::new("sh");
+        // The shell waits for the inner one, which computes; the end lets the counter look once more.
+        command
+            .args(["-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; sleep 0.3"]);
+        run(&mut command, Duration::from_secs(60), &NEVER, |_| {}).unwrap();
+        assert_eq!(fs::exists("/proc/self/stat").unwrap(), cpu_time() > before);
     }
 
     #[test]

@@ -24,10 +24,18 @@ pub struct Steps {
 
 #[derive(Default)]
 struct Records {
-    passed: Vec<(String, Duration)>,
+    passed: Vec<Passed>,
     skipped: Vec<String>,
     /// The duration and the name of each test.
     tests: Vec<(Duration, String)>,
+}
+
+/// A step that has passed.
+struct Passed {
+    name: String,
+    time: Duration,
+    /// The CPU time of its commands.
+    cpu_time: Duration,
 }
 
 impl Steps {
@@ -88,14 +96,14 @@ impl Steps {
             return Err(Stopped::Cancelled.to_string());
         }
         println!("== {name}");
-        let start = Instant::now();
+        let (start, cpu_before) = (Instant::now(), process::cpu_time());
         let made = work().map_err(|why| {
             let passed = self.records().passed.len();
             format!("\nFAILED: {name}: {why}\n\n{passed} passed, 1 failed")
         })?;
-        let time = start.elapsed();
+        let (time, cpu_time) = (start.elapsed(), process::cpu_time() - cpu_before);
         println!("== {name}: passed in {:.1} s", time.as_secs_f64());
-        self.records().passed.push((name.to_owned(), time));
+        self.records().passed.push(Passed { name: name.to_owned(), time, cpu_time });
         Ok(made)
     }
 
@@ -145,11 +153,12 @@ impl Steps {
     /// Prints a summary.
     pub fn end(self) {
         let records = self.records();
-        println!("\n{}", table("step", &records.passed));
-        let slowest: Vec<(String, Duration)> =
-            records.tests.iter().map(|(time, name)| (name.clone(), *time)).collect();
+        let steps = records.passed.iter().map(|it| (&*it.name, vec![it.time, it.cpu_time]));
+        println!("\n{}", table("step", &["seconds", "CPU"], &steps.collect::<Vec<_>>()));
+        let slowest: Vec<_> =
+            records.tests.iter().map(|(time, name)| (&**name, vec![*time])).collect();
         if !slowest.is_empty() {
-            println!("{}", table("slowest tests", &slowest));
+            println!("{}", table("slowest tests", &["seconds"], &slowest));
         }
         for line in &records.skipped {
             println!("{line}");
@@ -163,13 +172,16 @@ impl Steps {
     }
 }
 
-/// Formats a table of durations.
-fn table(title: &str, rows: &[(String, Duration)]) -> String {
+/// Formats a table of durations in seconds: a row for each name, a column for each heading.
+fn table(title: &str, headings: &[&str], rows: &[(&str, Vec<Duration>)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).chain([title.len()]).max().unwrap_or(0);
-    let mut text = format!("{title:width$}  seconds\n");
-    for (name, time) in rows {
-        text.push_str(&format!("{name:width$}  {:7.1}\n", time.as_secs_f64()));
+    let mut text = format!("{title:width$}");
+    headings.iter().for_each(|heading| text.push_str(&format!("  {heading:>7}")));
+    for (name, times) in rows {
+        text.push_str(&format!("\n{name:width$}"));
+        times.iter().for_each(|time| text.push_str(&format!("  {:7.1}", time.as_secs_f64())));
     }
+    text.push('\n');
     text
 }
 
@@ -223,7 +235,8 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned() {
-        let rows = [("a".to_owned(), Duration::from_millis(1234))];
-        assert_eq!(table("step", &rows), "step  seconds\na         1.2\n");
+        let (long, short) = (Duration::from_millis(1234), Duration::ZERO);
+        let text = table("step", &["seconds", "CPU"], &[("a", vec![long, short])]);
+        assert_eq!(text, "step  seconds      CPU\na         1.2      0.0\n");
     }
 }
