@@ -109,7 +109,14 @@ impl TestProgram {
         let executable = message["executable"].as_str().filter(|_| is_test)?;
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
         let name = message["target"]["name"].as_str()?;
-        let target = match message["target"]["kind"][0].as_str()? {
+        let kind = message["target"]["kind"][0].as_str()?;
+        // Cargo also builds a program with `test = false` as a test program. The tests with servers have
+        // this option, too.
+        let has_tests = kind == "test" || message["target"]["test"].as_bool()?;
+        if !has_tests {
+            return None;
+        }
+        let target = match kind {
             kind @ ("test" | "example" | "bin" | "bench") => format!("--{kind} {name}"),
             _ => "--lib".to_owned(),
         };
@@ -224,7 +231,7 @@ mod tests {
     fn a_message_about_a_test_names_package_and_target() {
         let message = r#"{"reason":"compiler-artifact","manifest_path":"/p/crates/tamis-cli/Cargo.toml",
             "package_id":"path+file:///p/crates/tamis-cli#0.1.0",
-            "target":{"kind":["test"],"name":"integration"},"profile":{"test":true},"executable":"/b/i-1"}"#;
+            "target":{"kind":["test"],"name":"integration","test":true},"profile":{"test":true},"executable":"/b/i-1"}"#;
         let program = TestProgram::from_message(message).unwrap();
         assert_eq!(program.name(), "tamis-cli integration");
         assert!(program.is("integration") && !program.is("memory"));
@@ -234,8 +241,13 @@ mod tests {
         let other_folder = message.replace("tamis-cli#0.1.0", "fuzz#tamis-fuzz@0.1.0");
         let program = TestProgram::from_message(&other_folder).unwrap();
         assert_eq!(program.name(), "tamis-fuzz integration");
-        // A program that no test runs in, and another message.
-        let program = message.replace(r#""test":true"#, r#""test":false"#);
+        // A test with servers, a program with `test = false`, a program that is not a test program, and
+        // another message.
+        let on_servers = message.replace(r#","test":true"#, r#","test":false"#);
+        assert_eq!(TestProgram::from_message(&on_servers).unwrap().name(), "tamis-cli integration");
+        let without_tests = on_servers.replace(r#"["test"]"#, r#"["bin"]"#);
+        assert!(TestProgram::from_message(&without_tests).is_none());
+        let program = message.replace(r#"{"test":true}"#, r#"{"test":false}"#);
         assert!(TestProgram::from_message(&program).is_none());
         assert!(TestProgram::from_message(r#"{"reason":"build-finished"}"#).is_none());
     }
