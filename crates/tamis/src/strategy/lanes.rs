@@ -15,16 +15,24 @@ pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits
     let mut product = |block: &[W]| -> f64 {
         let mut product = 1.0;
         for word in block {
-            for shift in (0..64).step_by(lane_bits as usize) {
-                let ones = (word.get() >> shift & lane).count_ones();
-                all_ones += u64::from(ones);
-                product *= f64::from(ones) / f64::from(lane_bits);
+            let word = word.get();
+            all_ones += u64::from(word.count_ones());
+            // One empty lane makes the product zero, and most blocks of a filter with few items have one.
+            if product > 0.0 {
+                for shift in (0..64).step_by(lane_bits as usize) {
+                    let ones = (word >> shift & lane).count_ones();
+                    product *= f64::from(ones) / f64::from(lane_bits);
+                }
             }
         }
         product
     };
     let of_lanes =
         words.chunks_exact(words_per_block).map(&mut product).sum::<f64>() / blocks as f64;
+    // A window has a call for each block: the logarithm takes longer than the bits.
+    if all_ones == 0 {
+        return 0.0;
+    }
     let items = items_of(all_ones as f64, words.len());
     (of_lanes + same_pattern_rate(items, blocks as f64, lane_bits.into())).min(1.0)
 }
