@@ -226,8 +226,8 @@ fn run_through_kills(
 
 #[test]
 fn runs_that_are_killed_lose_and_invent_nothing() {
-    let earlier = lines(20_000, 30_000);
-    let text = lines(600_000, 200_000);
+    let earlier = lines(10_000, 15_000);
+    let text = lines(300_000, 100_000);
     let all = first_occurrences(&[&earlier[..], &text].concat());
     let expected = &all[first_occurrences(&earlier).len()..];
     let mut random = 88_172_645_463_325_252_u64;

@@ -42,8 +42,7 @@ impl Random {
 async fn exactly_the_ids_of_a_complete_answer_are_learnt() {
     let mut random = Random(17);
     for round in 0..3000 {
-        let ids: BTreeSet<usize> =
-            (0..random.below(5)).map(|_| 1000 + random.below(1000)).collect();
+        let ids: BTreeSet<usize> = (0..random.below(5)).map(|_| 1000 + random.below(100)).collect();
         let document = json!({"a": random.value(3), "new": ids, "z": random.value(3)});
         let text = match random.below(2) {
             0 => document.to_string(),
@@ -65,7 +64,7 @@ async fn exactly_the_ids_of_a_complete_answer_are_learnt() {
         let guarded = Guarded::new(rules, move |_| created(script.clone()));
         assert_eq!(guarded.post("/products", "").await.1, sent, "{round}");
         let learns = |id: usize| end == text.len() && ids.contains(&id);
-        for id in 1000..2000 {
+        for id in 1000..1100 {
             assert_eq!(guarded.knows(&id.to_string()), learns(id), "{round}: {id} in {text}");
         }
     }

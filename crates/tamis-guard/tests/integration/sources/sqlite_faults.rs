@@ -48,7 +48,7 @@ fn a_locked_database_makes_the_set_stale() {
 fn a_long_read_goes_on_between_two_locks() {
     for column in COLUMNS {
         let shop = Shop::new("delete");
-        shop.fill(100_000);
+        shop.fill(50_000);
         let ids = id_set(integers());
         shop.run("BEGIN EXCLUSIVE");
         let sqlite = SqliteOptions { chunk: 5, ..shop.options(column, 20) };
@@ -61,11 +61,11 @@ fn a_long_read_goes_on_between_two_locks() {
             std::thread::sleep(Duration::from_millis(150));
             shop.run("COMMIT");
             std::thread::sleep(Duration::from_millis(60));
-            shop.run("BEGIN EXCLUSIVE; INSERT INTO products (updated_at) VALUES (100001)");
+            shop.run("BEGIN EXCLUSIVE; INSERT INTO products (updated_at) VALUES (50001)");
         }
         shop.run("COMMIT");
         assert!(Instant::now() < end, "{column:?}: {:?}", source.status());
-        let last = 100_000 + shop.count_above(100_000);
+        let last = 50_000 + shop.count_above(50_000);
         wait_until(&source, "all rows", || (1..=last).all(|id| knows(&ids, id)));
     }
 }
