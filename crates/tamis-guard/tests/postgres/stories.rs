@@ -312,6 +312,31 @@ fn a_limit_of_the_database_does_not_end_the_wait_for_transactions() {
     assert!(has(&ids, 5));
 }
 
+/// The lock of an initial snapshot stays until the server notices that the guard is lost. By default,
+/// Linux sends the first probe after two hours.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_server_soon_probes_a_session_that_is_silent() {
+    /// The server's ends of the connections whose next probe comes within 15 seconds.
+    fn probed(port: u16) -> usize {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let is_probed = |line: &&str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let is_server = fields[1].ends_with(&format!(":{port:04X}"));
+            let (timer, jiffies) = fields[5].split_once(':').unwrap();
+            // Timer 2 is that of the probes. The time is in hundredths of a second.
+            is_server && timer == "02" && u32::from_str_radix(jiffies, 16).unwrap() <= 1500
+        };
+        table.lines().skip(1).filter(is_probed).count()
+    }
+    let server = Server::start();
+    let shop = server.shop();
+    assert_eq!(probed(server.address().port()), 0);
+    let source = start(&id_set(integers()), &shop.options);
+    wait_synced(&source);
+    wait_until(&source, "a session is probed", || probed(server.address().port()) > 0);
+}
+
 #[test]
 fn the_rows_of_a_partitioned_table_are_ids() {
     let mut shop = shop();

@@ -146,11 +146,19 @@ impl Address {
             _ = connection.await;
         });
         // A read must not be cut short: neither by a limit of time nor by policies for rows.
-        let settings = format!("SET row_security = off; {}", without_limits());
+        let settings = format!("SET row_security = off; {}; {ENDS_WHEN_LOST}", without_limits());
         client.batch_execute(&settings).await.map_err(|error| explained(&error))?;
         Ok(client)
     }
 }
+
+/// The SQL that lets the server end a session within about a minute after the machine or the network of the
+/// guard was lost. The initial snapshot holds a lock on the table: commands that change the table wait for the
+/// lock, and queries wait behind these commands. By default, a server notices a lost client after two hours.
+const ENDS_WHEN_LOST: &str = "SELECT set_config(name, CASE name
+        WHEN 'tcp_keepalives_count' THEN '3' WHEN 'tcp_user_timeout' THEN '60000' ELSE '15' END, false)
+    FROM pg_settings WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval',
+        'tcp_keepalives_count', 'tcp_user_timeout')";
 
 /// Returns the SQL that removes the limits of time from a session. A server knows only some of them:
 /// `transaction_timeout` is new in PostgreSQL 17.
