@@ -122,6 +122,10 @@ impl<D: Attacked> Story<'_, D> {
         let is_partitioned = self.changes.random.below(5) == 0;
         if is_partitioned {
             self.network.partition();
+            // The database keeps the locks of a session until it notices that the guard is lost. A
+            // change that replaces the table would wait for the end of the partition, and the end of
+            // the partition for the change.
+            self.network.cut();
         }
         self.make(fault);
         if is_partitioned {
