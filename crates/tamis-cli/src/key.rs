@@ -46,6 +46,14 @@ pub struct KeyArgs {
     /// #fragment)
     #[arg(long)]
     url: bool,
+
+    /// Compare without regard to upper and lower case
+    #[arg(short, long)]
+    ignore_case: bool,
+
+    /// Compare without the white space before and after the key
+    #[arg(long)]
+    trim: bool,
 }
 
 /// Bytes between fields. A newtype, because clap would parse a `Vec<u8>` as a list.
@@ -78,7 +86,12 @@ pub fn pointer(text: &str) -> Result<String, String> {
 impl KeyArgs {
     /// Returns the rule that these options select.
     pub fn rule(&self) -> KeyRule {
-        KeyRule { url: self.url, ..self.rule_of(self.field.as_ref(), self.json.as_deref()) }
+        KeyRule {
+            url: self.url,
+            ignores_case: self.ignore_case,
+            trims: self.trim,
+            ..self.rule_of(self.field.as_ref(), self.json.as_deref())
+        }
     }
 
     /// Returns the rule that these options select, for a comparison of keys with each other: a
@@ -130,12 +143,6 @@ impl KeyRule {
         matches!(self.part, KeyPart::Whole) && !self.url && !self.ignores_case && !self.trims
     }
 
-    /// Returns the rule with other keys: in lower case, or without white space around them.
-    #[must_use]
-    pub fn normalizing(self, ignores_case: bool, trims: bool) -> Self {
-        Self { ignores_case, trims, ..self }
-    }
-
     /// Rejects a delimiter of fields that no record can hold, and the name of a column that no
     /// header has. `form` is the form of the records.
     ///
@@ -175,9 +182,14 @@ impl KeyRule {
         }
     }
 
-    /// Tests whether keys are canonical URLs.
-    pub fn is_url(&self) -> bool {
-        self.url
+    /// Returns the options that change a key, and whether they are set. A filter stores the first
+    /// words; a user sets the second ones.
+    pub fn normalizations(&self) -> [(&'static str, &'static str, bool); 3] {
+        [
+            ("url", "--url", self.url),
+            ("trimmed", "--trim", self.trims),
+            ("lower-case", "--ignore-case", self.ignores_case),
+        ]
     }
 
     /// Returns the key of `record`. Returns `None` if the record has too few fields, is not JSON,
@@ -193,11 +205,18 @@ impl KeyRule {
         }
         let mut of_part = Vec::new();
         let part = self.part_of(record, &mut of_part)?;
-        let part = if self.trims { part.trim_ascii() } else { part };
         scratch.clear();
         match std::str::from_utf8(part) {
-            Ok(text) if self.ignores_case => scratch.extend(text.to_lowercase().bytes()),
-            _ => scratch.extend_from_slice(part),
+            Ok(text) => {
+                let text = if self.trims { text.trim() } else { text };
+                match self.ignores_case {
+                    true => scratch.extend_from_slice(text.to_lowercase().as_bytes()),
+                    false => scratch.extend_from_slice(text.as_bytes()),
+                }
+            }
+            Err(_) => {
+                scratch.extend_from_slice(if self.trims { part.trim_ascii() } else { part });
+            }
         }
         if self.ignores_case {
             // For bytes that are not UTF-8.
@@ -325,7 +344,8 @@ fn normalize_escapes(url: &[u8], out: &mut Vec<u8>) {
 /// Returns the failure of a run in which no record has the key that `key` describes.
 pub fn no_key(key: &str) -> Failure {
     let advice = if key.contains("json ") {
-        "check the pointer; each line must be one JSON value: 'jq -c .' converts pretty-printed JSON"
+        "check the pointer; each line must be one JSON value: 'jq -c .' writes each value of \
+         pretty-printed JSON to one line, and 'jq -c .[]' each element of an array"
     } else if key.contains("column ") {
         "check the column and the delimiter -d; rows with fewer fields have no key"
     } else if key.contains("field ") {
@@ -484,13 +504,16 @@ mod tests {
             let mut scratch = Vec::new();
             rule.of(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec)
         };
-        let rule = || by_field(",", 2).rule();
+        let by = |ignore_case, trim| KeyArgs { ignore_case, trim, ..by_field(",", 2) }.rule();
         let text = "1, \u{c4}B\t,x";
-        assert_eq!(of(rule().normalizing(false, true), text).unwrap(), "\u{c4}B".as_bytes());
-        assert_eq!(of(rule().normalizing(true, true), text).unwrap(), "\u{e4}b".as_bytes());
-        assert_eq!(of(rule().normalizing(true, false), text).unwrap(), " \u{e4}b\t".as_bytes());
-        assert_eq!(of(rule().normalizing(true, true), "1"), None);
-        let whole = KeyArgs::default().rule().normalizing(true, false);
+        assert_eq!(of(by(false, true), text).unwrap(), "\u{c4}B".as_bytes());
+        assert_eq!(of(by(true, true), text).unwrap(), "\u{e4}b".as_bytes());
+        assert_eq!(of(by(true, false), text).unwrap(), " \u{e4}b\t".as_bytes());
+        assert_eq!(of(by(true, true), "1"), None);
+        // The ideographic space and the no-break space are white space, too.
+        assert_eq!(of(by(false, true), "1,\u{3000}七\u{a0}").unwrap(), "七".as_bytes());
+        assert_eq!(of(by(false, true), "1,\u{3000}").unwrap(), b"");
+        let whole = KeyArgs { ignore_case: true, ..KeyArgs::default() }.rule();
         assert!(!whole.is_whole() && whole.describe() == "lower case of record");
         let mut scratch = Vec::new();
         assert_eq!(whole.of(b"A\xffB", &mut scratch), Some(&b"a\xffb"[..]));

@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use crate::input;
 use crate::items::ItemArgs;
 use crate::key::KeyRule;
+use crate::messages::note_once;
 
 /// Options that describe a filter, alike in every command that writes one.
 #[derive(clap::Args, Debug)]
@@ -46,8 +47,11 @@ impl MetadataArgs {
     /// A message for an invalid key, or for more text than fits.
     pub fn collect(&self, items: &ItemArgs) -> Result<Metadata, Failure> {
         let mut metadata = Metadata::new();
-        if items.key.rule().is_url() {
-            set(&mut metadata, ITEM, "url")?;
+        let normalizations = items.key.rule().normalizations().into_iter();
+        let words: Vec<_> =
+            normalizations.filter(|(.., is_set)| *is_set).map(|(word, ..)| word).collect();
+        if !words.is_empty() {
+            set(&mut metadata, ITEM, &words.join(" "))?;
         }
         self.add_to(&mut metadata, &items.files)?;
         Ok(metadata)
@@ -73,14 +77,32 @@ fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
     metadata.insert(key, value).map_err(|error| Failure::new(format!("--meta {key}: {error}")))
 }
 
-/// Rejects a query for raw text in a filter of canonical URLs: the filter would not find any item.
+/// Rejects a query for raw text in a filter of canonical URLs, of trimmed items or of items in lower
+/// case: the filter would miss items. Writes a note for the opposite: the builder of the filter may
+/// have normalized the items before.
 ///
 /// # Errors
 ///
-/// A message if the filter holds canonical URLs and `rule` leaves URLs unchanged.
+/// A message with the options that `rule` lacks.
 pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Result<(), Failure> {
-    if metadata.get(ITEM) == Some("url") && !rule.is_url() {
-        return Err(Failure::new(format!("{name}: holds canonical URLs: add --url")));
+    let words: Vec<&str> = metadata.get(ITEM).unwrap_or_default().split(' ').collect();
+    let options = |is_wanted: &dyn Fn(&str, bool) -> bool| -> Vec<&'static str> {
+        let all = rule.normalizations().into_iter();
+        all.filter(|(word, _, is_set)| is_wanted(word, *is_set)).map(|(_, flag, _)| flag).collect()
+    };
+    let lacking = options(&|word, is_set| words.contains(&word) && !is_set);
+    if !lacking.is_empty() {
+        return Err(Failure::new(format!(
+            "{name}: was built with {0}: add {0}",
+            lacking.join(" and ")
+        )));
+    }
+    let added = options(&|word, is_set| word != "url" && is_set && !words.contains(&word));
+    if !added.is_empty() {
+        let added = added.join(" and ");
+        note_once(format!(
+            "{name}: was not built with {added}: it finds only items that {added} does not change"
+        ));
     }
     Ok(())
 }

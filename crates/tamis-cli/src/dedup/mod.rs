@@ -69,14 +69,6 @@ pub struct Args {
     #[command(flatten)]
     key: KeyArgs,
 
-    /// Compare without regard to upper and lower case
-    #[arg(short, long, help_heading = "Comparison")]
-    ignore_case: bool,
-
-    /// Compare without the white space before and after the key
-    #[arg(long, help_heading = "Comparison")]
-    trim: bool,
-
     /// Print only repeated lines: each once, or all occurrences after the first
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "once", help_heading = "Output")]
@@ -340,7 +332,7 @@ impl Args {
     }
 
     fn key_rule(&self) -> KeyRule {
-        self.key.typed_rule().normalizing(self.ignore_case, self.trim)
+        self.key.typed_rule()
     }
 
     fn form(&self) -> RecordForm {

@@ -77,8 +77,26 @@ fn keys_may_be_fields_json_values_or_urls() {
     assert_eq!(folder.feed("check --url urls.tamis", query).stdout, query);
     // A query with raw text would miss items that are stored in canonical form.
     for line in ["check urls.tamis urls.txt", "add urls.tamis urls.txt"] {
-        folder.refused(line, "urls.tamis: holds canonical URLs: add --url");
+        folder.refused(line, "urls.tamis: was built with --url: add --url");
     }
+    folder.write("names.txt", "\u{3000}Ada \nBOB\n");
+    folder.ok("build -i --trim names.txt -o names.tamis");
+    assert_eq!(folder.feed("check -i --trim names.tamis", "ADA\n bob\nc\n").stdout, "ADA\n bob\n");
+    folder.refused(
+        "check -i names.tamis names.txt",
+        "names.tamis: was built with --trim: add --trim",
+    );
+    let both = "was built with --trim and --ignore-case: add --trim and --ignore-case";
+    folder.refused("check names.tamis names.txt", both);
+    // A builder that stores no such metadata may have written lower case.
+    folder.ok("build names.txt -o raw.tamis");
+    let ended = folder.feed("check -i raw.tamis", "BOB\n");
+    assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
+    assert!(
+        ended.stderr.contains("raw.tamis: was not built with --ignore-case"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
