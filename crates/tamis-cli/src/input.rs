@@ -133,6 +133,12 @@ impl Input {
         }
         let packing = form.packing(&head[..filled]);
         form.check_plain(&name, &head[..filled])?;
+        if packing != Packing::Plain && Packing::of(&head[..filled]) != packing {
+            let format = packing.name();
+            return Err(Failure::new(format!(
+                "{name}: is not {format} data: leave out --unpack {format}"
+            )));
+        }
         if packing == Packing::Zstd {
             // The header tells how much memory the frame needs.
             filled += read_up_to(&mut reader, &mut head[filled..])
@@ -469,7 +475,8 @@ pub(crate) mod tests {
         assert_eq!(open("a.bin", None).unwrap(), packed);
         assert_eq!(open("a.gz", Some(Unpack::No)).unwrap(), packed);
         assert_eq!(open("a.gz", Some(Unpack::Gzip)).unwrap(), b"text");
-        assert!(open("a.gz", Some(Unpack::Xz)).is_err());
+        let Err(Failure::Message(line)) = open("a.gz", Some(Unpack::Xz)) else { panic!() };
+        assert_eq!(line, "a.gz: is not xz data: leave out --unpack xz");
         let Err(Failure::Message(line)) = open("a.gz", None) else { panic!() };
         assert!(line.contains("--unpack gzip"), "{line}");
     }

@@ -14,6 +14,9 @@ use crate::read::read_up_to;
 use crate::unpack;
 use crate::unpack::OWN_BYTES;
 
+/// A decoder may use half of the memory.
+const PARTS: u64 = 2;
+
 /// Smallest useful size of a set.
 const LEAST_SET_BYTES: u64 = 1 << 20;
 
@@ -28,26 +31,28 @@ pub fn left_bytes(
     inputs: &[PathBuf],
     form: InputForm,
 ) -> Result<u64, Failure> {
+    unpack::set_parts(PARTS);
     let Some(limit) = limit else { return Ok(u64::MAX) };
     let least = ByteSize { bytes: OWN_BYTES + LEAST_SET_BYTES };
     if limit < least {
         return Err(Failure::new(format!("--memory {limit} is too little: give at least {least}")));
     }
     let bytes = limit.bytes - OWN_BYTES;
-    reserve_unpacking(inputs, form, bytes);
+    reserve_unpacking(inputs, form, limit, PARTS);
     Ok(bytes - unpack::reserved_bytes().min(bytes))
 }
 
-/// Reserves memory for the decompression of `paths`, at most half of `max_bytes`. Data that need
-/// more memory are rejected later.
-pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, max_bytes: u64) {
+/// Reserves memory for the decompression of `paths`, at most one of `parts` parts of `limit`. Data that
+/// need more memory are rejected later.
+pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, limit: ByteSize, parts: u64) {
     /// Reserve for a pipe, whose data may be compressed.
     const PIPE_BYTES: u64 = 4 << 20;
+    let max_bytes = limit.bytes.saturating_sub(OWN_BYTES) / parts;
     let of_path = |path: &PathBuf| {
         if is_stdin(path) || !path.is_file() {
-            PIPE_BYTES.min(max_bytes / 16)
+            PIPE_BYTES.min(max_bytes / 8)
         } else {
-            needed_bytes(path, form).unwrap_or(0).min(max_bytes / 2)
+            needed_bytes(path, form).unwrap_or(0).min(max_bytes)
         }
     };
     let needed = paths.iter().map(of_path).max().unwrap_or(0);

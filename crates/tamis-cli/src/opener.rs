@@ -1,5 +1,6 @@
 //! Opens filter files of any format: detects the format, then decodes the filters.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use tamis_formats::{DecodeErrorKind, Format, Parameter, Rdb, RedisValue, Sniff, is_load_command};
@@ -177,7 +178,7 @@ impl Recognised {
                     _ if is_own => own,
                     Some(format) => Format::named(format).expect("clap checked the name"),
                     None => {
-                        let format = find(&bytes, path)?;
+                        let format = find(&bytes, path, decode.key.as_deref())?;
                         let is_named =
                             Format::of_path(path).iter().any(|it| it.name == format.name);
                         let has_magic = format.sniff(&bytes) == Sniff::Yes || Rdb::is_one(&bytes);
@@ -303,8 +304,9 @@ fn is_raw(path: &Path, decode: &DecodeArgs) -> bool {
         && !input::is_named_packed(path)
 }
 
-/// Detects the format of a file by its bytes, then by its name.
-fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
+/// Detects the format of a file by its bytes, then by its name. In a snapshot, the type of the key decides
+/// between a filter and the bits of a string.
+fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Format, Failure> {
     let name = input::name(path);
     if Rdb::is_one(bytes) {
         let whole = Rdb::new(bytes).and_then(|rdb| rdb.check());
@@ -318,6 +320,12 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
+        // An empty string of Redis has no bits that are set.
+        [] if bytes.is_empty()
+            && let [format] = Format::of_path(path)[..] =>
+        {
+            Ok(format)
+        }
         [] if let Some((what, advice)) = unread_file(bytes) => {
             Err(Failure::new(format!("{name}: {what}, which tamis does not read: {advice}")))
         }
@@ -340,6 +348,15 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
         ref several => {
+            if let Some(key) = key
+                && let Some(is_string) = is_string_in_snapshot(bytes, key)
+            {
+                let is_filter = |format: &Format| format.name == "redisbloom";
+                let mut of_type = several.iter().filter(|format| is_filter(format) != is_string);
+                if let (Some(format), None) = (of_type.next(), of_type.next()) {
+                    return Ok(format);
+                }
+            }
             // Several formats match the bytes. The file name decides if it belongs to one of them.
             let mut named = Format::of_path(path);
             named.retain(|named| several.iter().any(|format| format.name == named.name));
@@ -353,4 +370,12 @@ fn find(bytes: &[u8], path: &Path) -> Result<&'static Format, Failure> {
             )))
         }
     }
+}
+
+/// Tests whether the value of `key` is a string; `None` if the bytes are no snapshot with this key.
+fn is_string_in_snapshot(bytes: &[u8], key: &OsStr) -> Option<bool> {
+    let snapshot = Rdb::is_one(bytes).then(|| Rdb::new(bytes).ok()).flatten()?;
+    let mut entries = snapshot.entries().filter_map(Result::ok);
+    let entry = entries.find(|entry| entry.key() == key.as_encoded_bytes())?;
+    Some(entry.type_name() == "string")
 }

@@ -39,6 +39,9 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
+/// A decoder may use one part in this number of `--memory`; 0 if the command has no such option.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+
 /// The largest window that the library of zstd accepts, as a power of two.
 const MOST_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
 
@@ -78,20 +81,26 @@ pub fn too_much_memory(packing: Packing, needed_bytes: Option<u64>) -> io::Error
         || "more memory than allowed".to_owned(),
         |bytes| format!("{} of memory", ByteSize { bytes }),
     );
-    let limit = match needed_bytes {
-        _ if !is_limited() => "the limit is 128 MiB: set a higher one with --memory".to_owned(),
-        Some(bytes) => {
-            let enough = ByteSize { bytes: bytes.saturating_mul(2).saturating_add(OWN_BYTES) };
-            format!("--memory is too little: give it {enough}")
-        }
-        None => "--memory is too little".to_owned(),
+    let parts = PARTS.load(Ordering::Relaxed);
+    let enough = needed_bytes.map_or_else(
+        || "a larger --memory".to_owned(),
+        |bytes| {
+            let enough = bytes.saturating_mul(parts).saturating_add(OWN_BYTES);
+            format!("--memory {}M", enough.div_ceil(1 << 20))
+        },
+    );
+    let limit = match (parts, is_limited()) {
+        (0, _) => "the limit is 128 MiB: ".to_owned(),
+        (_, false) => format!("the limit is 128 MiB: use {enough} and the name of the file, or "),
+        (_, true) => format!("--memory is too little: use {enough} and the name of the file, or "),
     };
     let (format, tool) = match packing {
         Packing::Zstd => ("zstd", "zstd -dc --long=31"),
         packing => (packing.name(), "xz -dc"),
     };
     let text = format!(
-        "decompressing the {format} data takes {needed}, and {limit}, or read '{tool} FILE |'"
+        "decompressing the {format} data takes {needed}, and {limit}decompress them with '{tool} FILE | \
+         tamis ...'"
     );
     io::Error::new(io::ErrorKind::OutOfMemory, NotUnpacked(text))
 }
@@ -99,6 +108,11 @@ pub fn too_much_memory(packing: Packing, needed_bytes: Option<u64>) -> io::Error
 /// Returns the memory reserved for decompression, in bytes.
 pub fn reserved_bytes() -> u64 {
     RESERVED_BYTES.load(Ordering::Relaxed)
+}
+
+/// Records that the command has the option `--memory`, of which a decoder may use one of `parts` parts.
+pub fn set_parts(parts: u64) {
+    PARTS.store(parts, Ordering::Relaxed);
 }
 
 /// Limits the memory of all decoders to `bytes`. Data that need more memory are rejected.

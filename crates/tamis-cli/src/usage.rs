@@ -70,6 +70,17 @@ pub fn line<'a>(
             );
         }
     }
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && error.get(ContextKind::InvalidArg).is_some_and(|it| it.to_string().contains("--field"))
+    {
+        let repeated = match command.get_name() {
+            "dedup" => " (to print only repeated lines, use --repeated)",
+            _ => "",
+        };
+        return format!(
+            "-d sets the delimiter of fields: add -k N or --csv{repeated}; see '{name} --help'"
+        );
+    }
     let said: Vec<String> = text
         .split("\n\n")
         .filter(|text| !text.starts_with("Usage: ") && !text.starts_with("For more information"))
@@ -82,12 +93,18 @@ pub fn line<'a>(
 
 /// Options of `uniq`, `sort` and programs for CSV, and the options that do the same here: commands,
 /// flag, option.
-const HABITS: [(&[&str], &str, &str); 8] = [
+const HABITS: [(&[&str], &str, &str); 14] = [
     (&["dedup"], "-u", "--unique, the lines that occur once"),
     (&["dedup"], "-D", "--repeated=all, all occurrences after the first"),
     (RECORDS, "-z", "-0, records that end with NUL"),
     (&["dedup"], "-f", "-k N, the field to compare"),
     (&["dedup"], "-n", "'tamis ints', which compares numbers"),
+    (&["dedup"], "--skip-fields", "-k N, the field to compare"),
+    (&["dedup"], "--group", "--repeated=all, all occurrences after the first"),
+    (&["dedup"], "-s", "-k N with -d DELIM, the field to compare"),
+    (&["dedup"], "-w", "-k N with -d DELIM, the field to compare"),
+    (RECORDS, "-t", "-d DELIM, the delimiter of fields"),
+    (RECORDS, "--zero-terminated", "-0, records that end with NUL"),
     (RECORDS, "--header", "--csv, which reads the first row of each file as its header"),
     (RECORDS, "--headers", "--csv, which reads the first row of each file as its header"),
     (RECORDS, "--no-headers", "--csv --no-header"),

@@ -129,13 +129,16 @@ fn rows(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Vec<(String, String
         ("size", format!("{size} ({} bits, {})", HumanCount(info.bits), plan.geometry())),
         ("hash", file.filter.hasher().to_string()),
         ("capacity", capacity(file, info)),
-        ("added", format!("{}, repeats included", HumanCount(file.added))),
         ("items", items_text(info)),
         ("fill", format!("{:.1} %", info.fill * 100.0)),
         ("rate planned", Rate(plan.rate()).to_string()),
         ("rate now", Rate(info.rate_now).to_string()),
         ("headroom", headroom(file, info)),
     ];
+    // A server does not count the items that it adds.
+    if file.added > 0 || info.items < 1.0 {
+        rows.insert(4, ("added", format!("{}, repeats included", HumanCount(file.added))));
+    }
     rows.extend(row_of_kind(file));
     let rows = rows.into_iter().map(|(name, value)| (name.to_owned(), value));
     let metadata = file.metadata.iter();

@@ -16,6 +16,10 @@ use crate::ints::write_behind::IntWriter;
 use crate::memory_limit::reserve_unpacking;
 use crate::output::{Output, refuse_endless, refuse_terminal};
 use crate::packing::Unpack;
+use crate::unpack;
+
+/// A decoder may use a quarter of the memory: sets grow in steps.
+const DECODER_PARTS: u64 = 4;
 
 /// The arguments of a job on all integers of its inputs.
 #[derive(clap::Args)]
@@ -73,8 +77,9 @@ impl Reading {
     }
 
     fn reader_of(&self, paths: Vec<PathBuf>) -> IntReader {
+        unpack::set_parts(DECODER_PARTS);
         if let Some(memory) = self.memory {
-            reserve_unpacking(&paths, self.form(), memory.bytes / 2);
+            reserve_unpacking(&paths, self.form(), memory, DECODER_PARTS);
         }
         IntReader::new(paths, self.format, self.form(), self.range.clone(), self.threads())
     }

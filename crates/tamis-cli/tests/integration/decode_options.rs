@@ -419,3 +419,12 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
     assert_eq!(folder.ok(&format!("check a.dump items {bits}")), "7\n1000\n");
     assert_eq!(folder.ok("check a.dump java-items --format java-bitmap"), "0\n1007\n");
 }
+
+#[test]
+fn the_type_of_a_key_chooses_the_format_in_a_snapshot() {
+    let folder = Folder::new();
+    folder.copy_golden("redis_rdb/valkey.rdb", "valkey.rdb");
+    let info = folder.ok("info --key bloom valkey.rdb");
+    assert!(info.contains("redisbloom"), "{info}");
+    folder.refused("info --key missing valkey.rdb", "several formats match its bytes");
+}

@@ -175,6 +175,8 @@ fn an_empty_file_is_an_empty_string_of_redis() {
     folder.write("values", "9\n");
     assert!(folder.ok("info --format redis-bits empty").contains("items     0\n"));
     folder.ok("info --format redis-bitmap --items-planned 10 --rate-planned 0.1 empty");
+    folder.write("empty.redisbits", "");
+    assert!(folder.ok("info empty.redisbits").contains("items     0\n"));
     folder.ok("add --format redis-bits empty values");
     assert_eq!(folder.read("empty"), [0, 0b0100_0000]);
 }

@@ -56,13 +56,33 @@ fn unix(text: &[u8]) -> Option<i64> {
     }
     let zeros = whole.iter().take_while(|&&digit| digit == b'0').count();
     let number = value(&whole[zeros..])?;
-    let millis = match whole.len() - zeros {
-        0..=11 => number * 1000 + thousandths(fraction),
-        12..=14 => number,
-        15..=17 => number / 1000,
-        _ => number / 1_000_000,
+    let (unit, millis) = match whole.len() - zeros {
+        0..=11 => ("seconds", number * 1000 + thousandths(fraction)),
+        12..=14 => ("milliseconds", number),
+        15..=17 => ("microseconds", number / 1000),
+        _ => ("nanoseconds", number / 1_000_000),
     };
+    if sign == 1 && zeros == 0 && fraction.is_empty() && may_be_date(whole) {
+        let start = String::from_utf8_lossy(&whole[..4]);
+        messages::note_once(format!(
+            "timestamps such as {start}... are read as Unix {unit}, in the year {}: write dates as \
+             YYYYMMDDhhmm or YYYYMMDDhhmmss",
+            1970 + millis / (365 * DAY + DAY / 4)
+        ));
+    }
     Some(sign * millis)
+}
+
+/// Tests whether digits may be meant as `YYYYMMDDhh` or `YYMMDDhhmmss`. They are valid Unix times,
+/// too: seconds after 2033, or milliseconds before 2002.
+fn may_be_date(digits: &[u8]) -> bool {
+    let month = match digits.len() {
+        10 if digits.starts_with(b"20") => 4,
+        12 => 2,
+        _ => return false,
+    };
+    let part = |at: usize| value(&digits[at..at + 2]).unwrap_or(i64::MAX);
+    (1..=12).contains(&part(month)) && (1..=31).contains(&part(month + 2)) && part(month + 4) < 24
 }
 
 /// Reads `YYYYMMDD`, `YYYYMMDDhhmm`, `YYYYMMDDhhmmss` or `YYYYMMDDhhmmssSSS` in UTC, of the years
@@ -218,6 +238,15 @@ mod tests {
             assert_eq!(read(digits.as_bytes()), None, "{digits}");
         }
         assert_eq!(unix_millis("2026110110"), Some(2_026_110_110_000), "seconds");
+        for (digits, is_date) in [
+            ("2026110110", true),
+            ("261101100000", true),
+            ("1795255200", false),
+            ("946684800000", false),
+            ("20261101", false),
+        ] {
+            assert_eq!(may_be_date(digits.as_bytes()), is_date, "{digits}");
+        }
         assert_eq!(unix_millis("1795255200250"), Some(1_795_255_200_250));
         assert_eq!(unix_millis("1795255200250123"), Some(1_795_255_200_250));
     }

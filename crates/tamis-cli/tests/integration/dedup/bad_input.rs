@@ -144,7 +144,7 @@ fn options_that_make_no_sense_are_refused() {
         (&["--json=id"], "/id"),
         (&["--full", "--approx=0.1"], "cannot be used with"),
         (&["--unique", "--state=x"], "cannot be used with"),
-        (&["-d,"], "--field"),
+        (&["-d,"], "-d sets the delimiter of fields: add -k N or --csv"),
         (&["--items=5"], "--approx"),
         (&["--items=5", "--full"], "--items N is the number of lines that --approx is planned for"),
         (&["--items=5", "--unique"], "--items N is the number of lines that --approx"),

@@ -5,6 +5,8 @@ use std::process::Stdio;
 
 use tamis_testing::CommandExt as _;
 
+use crate::program::Folder;
+
 use super::program::{command, dedup, first_occurrences, lines};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -55,6 +57,35 @@ fn xz_and_bzip2_are_unpacked() {
     }
     // A dictionary of 64 MiB (xz -9) exceeds the memory.
     dedup(["--memory=20M"], XZ).fails_with("decompressing the xz data takes more memory");
+}
+
+/// The window of the frame takes 256 MiB.
+fn wide_zstd(folder: &Folder) {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(28).unwrap();
+    encoder.write_all(b"1\n2\n1\n").unwrap();
+    folder.write("wide.zst", encoder.finish().unwrap());
+}
+
+#[test]
+fn the_memory_that_a_wide_zstd_window_is_said_to_need_is_enough() {
+    let folder = Folder::new();
+    wide_zstd(&folder);
+    folder.write("one", "1\n");
+    for command in ["dedup wide.zst", "ints count wide.zst", "build -o out.tamis wide.zst"] {
+        for memory in ["", " --memory 100M"] {
+            let stderr = folder.run(&format!("{command}{memory}")).stderr;
+            let (_, after) = stderr.split_once("use --memory ").expect(&stderr);
+            let figure = after.split(' ').next().unwrap();
+            let run = folder.run(&format!("{command} --memory {figure}"));
+            assert_eq!(run.status, 0, "{command} --memory {figure}: {}", run.stderr);
+        }
+    }
+    // This command has no option --memory.
+    folder.ok("build -o one.tamis one");
+    let stderr = folder.run("check one.tamis wide.zst").stderr;
+    assert!(stderr.contains("the limit is 128 MiB: decompress them with 'zstd -dc"), "{stderr}");
+    folder.refused("dedup --unpack gzip one", "one: is not gzip data: leave out --unpack gzip");
 }
 
 #[test]

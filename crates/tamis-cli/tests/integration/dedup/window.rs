@@ -72,6 +72,18 @@ fn a_line_is_remembered_for_the_window_and_forgotten_soon_after() {
 }
 
 #[test]
+fn digits_that_may_be_a_date_without_minutes_are_named() {
+    for (times, unit) in [
+        (["2026110110", "2026110112"], "Unix seconds, in the year 2034"),
+        (["261101100000", "261101120000"], "Unix milliseconds, in the year 1978"),
+    ] {
+        let text = times.map(|time| format!("{time} a\n")).concat();
+        let run = dedup(BY_TIME.iter().chain(&["30m"]), text.as_bytes());
+        assert!(run.status == 0 && run.stderr.contains(unit), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn order_is_kept_and_each_line_has_its_own_window() {
     let text = "1 a\n1 b\n2 a\n3 c\n4 b\n6 a\n6 b\n7 c\n8 c\n11 a\n";
     assert_eq!(by_time("4s", &[], text), "1 a\n1 b\n3 c\n6 a\n6 b\n8 c\n11 a\n");
@@ -284,7 +296,7 @@ fn spans_fields_and_options_that_do_not_fit_are_refused_in_one_line() {
         ("--refresh", "--window <SPAN>"),
         ("--slices 5", "--window <SPAN>"),
         ("--time-field 1", "--window <SPAN>"),
-        ("--window 1d -d,", "--field <N>"),
+        ("--window 1d -d,", "add -k N or --csv"),
     ] {
         dedup(args.split(' '), b"a\n").fails_with(words);
     }
