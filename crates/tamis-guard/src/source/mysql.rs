@@ -46,6 +46,7 @@ mod polled;
 mod preflight;
 mod quoted;
 mod replica;
+mod replica_filter;
 mod row_events;
 mod row_reader;
 mod server;

@@ -295,3 +295,30 @@ fn a_user_who_may_not_ask_a_replica_for_its_lag_is_refused() {
     session.run("GRANT SLAVE MONITOR ON *.* TO watcher");
     wait_synced(&start(&id_set(integers()), &watcher));
 }
+
+#[test]
+fn a_replica_with_a_filter_that_leaves_out_the_table_is_refused() {
+    let primary = Server::start();
+    let (mut shop, replica, options) = replicated(&primary);
+    let ids = id_set(integers());
+    let source = start(&ids, &options);
+    wait_synced(&source);
+    let mut session = Session::open(&replica.url(""));
+    let mut filter = |pattern: &str| {
+        session.run("STOP SLAVE");
+        session.run(&format!("SET GLOBAL replicate_wild_ignore_table = '{pattern}'"));
+        session.run("START SLAVE");
+    };
+    filter("mysql.%");
+    wait_synced(&source);
+    filter("mysql.%,%.prod%");
+    shop.session.run("INSERT INTO products VALUES ('new', 60)");
+    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
+    assert!(knows(&ids, 60));
+    let error = status.last_error.as_deref().unwrap_or_default();
+    assert!(error.contains("Replicate_Wild_Ignore_Table"), "{error}");
+    let refused = start(&id_set(integers()), &options);
+    wait(&refused, "refused", |status| {
+        status.last_error.as_deref().unwrap_or_default().contains("Replicate_Wild_Ignore_Table")
+    });
+}

@@ -1,10 +1,10 @@
 //! What happens to a table, and what the source must know of it.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tamis_guard::source::{MysqlOptions, Source};
-use tamis_guard::{IdType, SyncState};
+use tamis_guard::{IdSet, IdSetOptions, IdType, RequestKey, SyncState};
 
 use crate::checker::{
     Committed, Random, check, has, id_set, integers, knows, options, wait, wait_synced, wait_until,
@@ -212,11 +212,64 @@ fn a_session_with_statements_in_the_log_costs_a_read_of_all_ids() {
     let ids = id_set(integers());
     let source = start(&ids, &shop.options);
     wait_synced(&source);
+    shop.session.run("CREATE VIEW seen AS SELECT * FROM products");
+    shop.session.run(
+        "CREATE FUNCTION add_product(id BIGINT) RETURNS BIGINT DETERMINISTIC MODIFIES SQL DATA
+        BEGIN INSERT INTO products VALUES ('unseen', id); RETURN id; END",
+    );
     shop.session.run("SET SESSION binlog_format = 'STATEMENT'");
-    shop.session.run("INSERT INTO products VALUES ('unseen', 500)");
-    wait(&source, "read again", |status| status.generations >= 2);
+    for (id, statement) in [
+        (500, "INSERT INTO products VALUES ('unseen', 500)"),
+        (501, "SELECT add_product(501)"),
+        (502, "SET @added = add_product(502)"),
+        (503, "SET STATEMENT max_statement_time = 5 FOR INSERT INTO seen VALUES ('unseen', 503)"),
+        (504, "ANALYZE INSERT INTO seen VALUES ('unseen', 504)"),
+        (505, "/*!50000 INSERT INTO seen VALUES ('unseen', 505) */"),
+        (506, "CREATE TABLE copy SELECT add_product(506) AS a"),
+    ] {
+        shop.session.run(statement);
+        wait_until(&source, statement, || has(&ids, id));
+    }
     wait_synced(&source);
-    assert!(knows(&ids, 500) && !has(&ids, 501));
+    assert!((1..=100).chain(500..=506).all(|id| has(&ids, id)) && !has(&ids, 507));
+}
+
+#[test]
+fn a_table_is_renamed_by_a_client_with_another_charset() {
+    let mut shop = shop();
+    shop.session.run("CREATE TABLE `Ã¤pfel` (id BIGINT PRIMARY KEY)");
+    shop.session.run("CREATE TABLE neu (id BIGINT PRIMARY KEY)");
+    shop.session.run("INSERT INTO neu VALUES (100)");
+    let ids = id_set(integers());
+    let table = "Ã¤pfel".to_owned();
+    let source = start(&ids, &MysqlOptions { table, ..shop.options.clone() });
+    wait_synced(&source);
+    // The log has the bytes of the client.
+    shop.session.run("SET NAMES latin1");
+    shop.session.run("RENAME TABLE `äpfel` TO alt, neu TO `äpfel`");
+    wait_until(&source, "the row of the new table", || has(&ids, 100));
+}
+
+#[test]
+fn a_row_that_becomes_visible_passes_at_once() {
+    let mut shop = shop();
+    shop.fill(1, 10);
+    let options = IdSetOptions {
+        recent_for: Duration::ZERO,
+        negative_for: Duration::from_secs(3600),
+        is_trusted: true,
+        ..IdSetOptions::new(integers())
+    };
+    let ids = Arc::new(IdSet::new(options).unwrap());
+    let source = start(&ids, &shop.options);
+    wait_synced(&source);
+    let request = RequestKey::of(&http::Request::new(()).into_parts().0).unwrap();
+    ids.not_found(b"5", ids.passed(b"5"), request);
+    assert!(ids.is_not_found(b"5", request));
+    // The service hid the row, such as by a column `deleted`.
+    shop.session.run("UPDATE products SET name = 'visible' WHERE id = 5");
+    wait_until(&source, "the row", || !ids.is_not_found(b"5", request));
+    assert_eq!(source.status().generations, 1, "{:?}", source.status());
 }
 
 #[test]

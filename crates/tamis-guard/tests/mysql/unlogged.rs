@@ -60,7 +60,7 @@ fn a_table_whose_rows_live_elsewhere_is_refused() {
     let ids = id_set(integers());
     let source = start(&ids, &of("part"));
     wait_synced(&source);
-    // A row that is inserted through the other table is logged as a row of that one, and is found by a read.
+    // The table itself is followed. `docs/guard.md` says that rows through the other table are not seen.
     shop.session.run("INSERT INTO part VALUES (1)");
     wait_until(&source, "inserted", || knows(&ids, 1) && !has(&ids, 2));
 }

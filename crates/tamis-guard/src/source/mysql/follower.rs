@@ -447,11 +447,9 @@ impl Follower {
             return Ok(());
         };
         for (before, after) in ids {
-            if before == after {
-                continue;
-            }
-            // Another row may have the id.
-            let before = before.filter(|_| table.is_unique);
+            // Another row may have the id. A row that keeps its id may have become visible for the service.
+            let is_moved = table.is_unique && before != after;
+            let before = before.filter(|_| is_moved);
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
                 self.deleted.insert(id.into_owned());
             }

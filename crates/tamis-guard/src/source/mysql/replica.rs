@@ -15,9 +15,12 @@ use crate::source::error::SourceError;
 use crate::source::mysql::cluster::catch_up;
 use crate::source::mysql::connect::connect_at;
 use crate::source::mysql::explain::{explained, user};
-use crate::source::mysql::log_end::log_end;
+use crate::source::mysql::log_end::{LogEnd, log_end};
+use crate::source::mysql::log_filter::filtered;
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
+use crate::source::mysql::replica_filter::{FILTERS, check_filters};
+use crate::source::mysql::table::Table;
 
 /// The statement of MariaDB, that of MySQL since 8.0.22, and that of MySQL before.
 const STATEMENTS: [&str; 3] =
@@ -58,6 +61,8 @@ struct Status {
     applied: Position,
     /// True if MariaDB may apply transactions of several GTID domains out of order.
     is_unordered: bool,
+    /// The names and the values of the filters of the replication.
+    filters: Vec<(&'static str, String)>,
     error: String,
 }
 
@@ -74,6 +79,7 @@ impl Replica {
     pub(super) async fn known_before(
         &mut self,
         connection: &mut Conn,
+        table: &Table,
         options: &MysqlOptions,
     ) -> Result<Option<Instant>, SourceError> {
         let now = Instant::now();
@@ -82,13 +88,14 @@ impl Replica {
             self.primary = None;
             return Ok(Some(now));
         };
+        check_filters(&status.filters, &table.database, &table.name)?;
         let mut primary = match self.primary.take() {
             Some(primary) if primary.server_id == status.server_id => primary,
             _ => Primary::connect(connection, options, &status).await?,
         };
         primary.note(&status, connection, options).await?;
         if primary.asked.is_none() {
-            primary.ask(options).await?;
+            primary.ask(table, options).await?;
             match self.status(connection, options).await? {
                 Some(status) if status.server_id == primary.server_id => {
                     primary.note(&status, connection, options).await?;
@@ -195,7 +202,7 @@ impl Primary {
     }
 
     /// Asks for the end of the log. Refuses a primary that has become the replica of another server.
-    async fn ask(&mut self, options: &MysqlOptions) -> Result<(), SourceError> {
+    async fn ask(&mut self, table: &Table, options: &MysqlOptions) -> Result<(), SourceError> {
         let now = Instant::now();
         let statuses = self.replication.statuses(&mut self.connection, options).await;
         // Two servers may be the primaries of each other.
@@ -209,7 +216,11 @@ impl Primary {
         let end = log_end(&mut self.connection).await;
         let end = end.map_err(|error| of_primary(explained(&error, options)))?;
         let off = || of_primary(SourceError::Connect("it writes no binary log".to_owned()));
-        self.asked = Some((now, end.ok_or_else(off)?.position));
+        let LogEnd { position, only, ignored } = end.ok_or_else(off)?;
+        if let Some(message) = filtered(&table.database, &only, &ignored) {
+            return Err(of_primary(SourceError::Preflight(message)));
+        }
+        self.asked = Some((now, position));
         Ok(())
     }
 
@@ -330,6 +341,7 @@ fn status(row: &Row) -> Option<Status> {
             &["Exec_Master_Log_Pos", "Exec_Source_Log_Pos"],
         ),
         is_unordered: has_gtids && is_parallel,
+        filters: FILTERS.map(|name| (name, text(&[name]))).to_vec(),
         error: errors.into_iter().find(|error| !error.is_empty()).unwrap_or_default(),
     })
 }
@@ -369,6 +381,7 @@ mod tests {
             received: at("log.000003", 90),
             applied: at("log.000003", 80),
             is_unordered: false,
+            filters: Vec::new(),
             error: String::new(),
         }
     }

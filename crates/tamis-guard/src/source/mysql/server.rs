@@ -124,7 +124,7 @@ impl Server {
     /// Returns a moment: the server shows all rows that were committed before it. `None` if a replica has not shown
     /// any such moment yet.
     pub(super) async fn known_before(&mut self) -> Result<Option<Instant>, SourceError> {
-        self.replica.known_before(&mut self.connection, &self.options).await
+        self.replica.known_before(&mut self.connection, &self.table, &self.options).await
     }
 
     /// Returns the columns of the table.
