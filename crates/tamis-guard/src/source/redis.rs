@@ -16,6 +16,8 @@
 //! * **A copy has all items of its time.** The keys are watched before they are read. One command reads
 //!   a value as a whole. The shards of `tamis-redis` are read one by one, which is sound because clients
 //!   only set bits.
+//! * **The server is a primary.** The source asks for its role before each question. A replica lags, and a
+//!   primary that was replaced gets no more items.
 //! * **A changed filter is read as a whole.** So a filter that always changes is read at each interval.
 //!
 //! After a broken connection the source reads the filter again, because it cannot know what has changed.
@@ -75,7 +77,7 @@ impl RedisReader {
         if let Some(watch) = &mut self.watch
             && !run.is_rebuild_asked()
         {
-            match watch.is_unchanged(&is_stopped) {
+            match watch.check_role(&is_stopped).and_then(|()| watch.is_unchanged(&is_stopped)) {
                 Ok(true) => {
                     run.known_until(start);
                     return Ok(());
@@ -92,6 +94,7 @@ impl RedisReader {
             Some(watch) => watch,
             None => self.watch.insert(Watch::connect(&address, &is_stopped)?),
         };
+        watch.check_role(&is_stopped)?;
         watch.restart(&is_stopped)?;
         let base = value::read(watch, &url.key, &self.options, &is_stopped)?;
         self.publish(run, base, start)

@@ -33,6 +33,10 @@ pub enum RedisSourceError {
     Protocol(ProtocolError),
     /// The server sent another reply than this one.
     Unexpected(&'static str),
+    /// The server is a replica, or was one when it was asked.
+    Replica,
+    /// The user may not ask for the role of the server.
+    NoRole(String),
     /// The value is larger than the settings allow.
     TooLarge {
         /// The largest size in bytes.
@@ -100,6 +104,14 @@ impl fmt::Display for RedisSourceError {
             Self::Unexpected(expected) => {
                 write!(f, "the server sent an unexpected reply instead of {expected}")
             }
+            Self::Replica => f.write_str(
+                "the server is a replica, which lags and does not know how far; write the address of its primary \
+                 in the URL",
+            ),
+            Self::NoRole(message) => write!(
+                f,
+                "the guard cannot ask whether the server is a primary ({message}); run: ACL SETUSER the-user +info"
+            ),
             Self::TooLarge { max_bytes } => {
                 write!(f, "the value is larger than {max_bytes} bytes; raise `max_size`")
             }

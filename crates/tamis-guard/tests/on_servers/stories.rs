@@ -208,3 +208,29 @@ fn a_killed_server_never_breaks_the_promise() {
         wait_until(&source, "every id is known", || knows(&ids, id));
     }
 }
+
+#[test]
+fn a_replica_is_refused_and_a_primary_that_becomes_one_makes_the_set_stale() {
+    let (server, other) = (Server::start(), Server::start());
+    let mut filter = native(&server, &RedisPlan::new(2000, 1e-6).unwrap());
+    for added in filter.insert_each(&texts(1..=100)) {
+        added.unwrap();
+    }
+    let ids = id_set(integers());
+    let source = follow(&ids, RedisOptions::new(&server.url("seen")));
+    wait_synced(&source);
+    let follow_other = format!("REPLICAOF 127.0.0.1 {}", other.address().port());
+    let mut client = server.client();
+    client.run(&follow_other);
+    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
+    let error = status.last_error.unwrap_or_default();
+    assert!(error.contains("is a replica"), "{error}");
+    assert!(knows(&ids, 101));
+    let refused = follow(&id_set(integers()), RedisOptions::new(&server.url("seen")));
+    wait(&refused, "refused", |status| status.failures > 0);
+    // The server may have no keys any more, as its primary.
+    client.run("REPLICAOF NO ONE");
+    wait(&refused, "accepted", |status| {
+        !status.last_error.as_deref().unwrap_or_default().contains("is a replica")
+    });
+}

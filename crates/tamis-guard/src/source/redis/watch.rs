@@ -27,6 +27,25 @@ impl Watch {
         Ok(Self { keys: Vec::new(), watching, other })
     }
 
+    /// Tests that the server is a primary. A replica and a primary that was replaced lack the latest items.
+    pub(super) fn check_role(&mut self, is_stopped: IsStopped<'_>) -> Result<(), RedisSourceError> {
+        let info = self.other.call(&[b"INFO", b"replication"], is_stopped);
+        let info = match info {
+            Ok(Reply::Bulk(info)) => info,
+            Ok(_) => return Err(RedisSourceError::Unexpected("a reply to INFO")),
+            Err(RedisSourceError::Server(message)) => {
+                return Err(RedisSourceError::NoRole(message));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut lines = info.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        match lines.find_map(|line| line.strip_prefix(b"role:")) {
+            Some(b"master") => Ok(()),
+            Some(_) => Err(RedisSourceError::Replica),
+            None => Err(RedisSourceError::Unexpected("a role in the reply to INFO")),
+        }
+    }
+
     /// Ends the watch of all keys.
     pub(super) fn restart(&mut self, is_stopped: IsStopped<'_>) -> Result<(), RedisSourceError> {
         self.keys.clear();
