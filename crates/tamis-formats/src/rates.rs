@@ -6,6 +6,7 @@
 //! * Probes of an item repeat, so an absent item tests fewer bits: [`progression`], [`alternating`] and
 //!   [`enhanced`].
 //! * Two items share several probes at once: the same three modules.
+//! * Two items that meet modulo a power of two stay together: [`multiplied`].
 //! * The hash has too few bits to reach every position evenly: [`drawn_fill`].
 //!
 //! Small filters, and the rules that lie in blocks, are [measured](measure) instead.
@@ -15,6 +16,7 @@ pub(crate) mod blocks;
 pub(crate) mod drawn_fill;
 pub(crate) mod enhanced;
 pub(crate) mod measure;
+pub(crate) mod multiplied;
 pub(crate) mod progression;
 mod residues;
 
