@@ -403,6 +403,9 @@ impl Plan {
             return "one cache line per lookup; a filter of few items has only a few lines".into();
         }
         let percent = (blocked.bits as f64 / classic.bits as f64 - 1.0) * 100.0;
+        if percent < 0.5 {
+            return "one cache line per lookup, in the memory of the classic filter".into();
+        }
         if blocked.bits <= worth_one_line(self.items, self.rate) {
             format!(
                 "one cache line per lookup, for {percent:.0} % more memory than the classic filter"

@@ -7,6 +7,7 @@
 use crate::cuckoo::table::{MAX_SLOTS, Table};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
+use crate::plan::rates::HASHES;
 
 /// The widths of a slot.
 pub(crate) const SLOT_BITS: std::ops::RangeInclusive<u32> = 4..=32;
@@ -15,15 +16,20 @@ pub(crate) const SLOT_BITS: std::ops::RangeInclusive<u32> = 4..=32;
 /// are stored.
 ///
 /// It is the probability that at least one of the stored items has the same key. All keys are
-/// equally probable.
+/// equally probable. Items with one hash have one key.
 pub(crate) fn rate_at(table: &Table, items: u64) -> f64 {
-    -(items as f64 * (-1.0 / table.keys_in_all()).ln_1p()).exp_m1()
+    -(items as f64 * (-1.0 / keys(table)).ln_1p()).exp_m1()
+}
+
+/// Returns how many keys items can have.
+fn keys(table: &Table) -> f64 {
+    table.keys_in_all().min(HASHES)
 }
 
 /// Computes how many distinct items keep `rate`. The number of slots is not considered.
 pub(crate) fn items_at(table: &Table, rate: f64) -> u64 {
     // Slightly reduced because of rounding, so that the rate is never exceeded.
-    let items = ((-rate).ln_1p() / (-1.0 / table.keys_in_all()).ln_1p()).floor() as u64;
+    let items = ((-rate).ln_1p() / (-1.0 / keys(table)).ln_1p()).floor() as u64;
     if rate_at(table, items) <= rate { items } else { items.saturating_sub(1) }
 }
 
@@ -178,6 +184,10 @@ impl Requirements {
 /// would be too large.
 pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
     let required = Requirements::new(bucket, items.max(1), rate);
+    // Lowered by more than a rounding error: near the number of hashes, no table may be found.
+    if required.keys > HASHES * (1.0 - 1e-9) {
+        return None;
+    }
     let mut fewest = (u64::MAX, 0);
     for slot_bits in required.narrowest()..=*SLOT_BITS.end() {
         let starts = required.starts(slot_bits).min(MAX_SLOTS);

@@ -36,7 +36,7 @@ use crate::no_std::*;
 pub(crate) const LANES: u32 = 8;
 
 /// The number of different hashes.
-const HASHES: f64 = 18_446_744_073_709_551_616.0;
+pub(crate) const HASHES: f64 = 18_446_744_073_709_551_616.0;
 
 /// The number of bit patterns of an item in a block.
 const PATTERNS: f64 = 4_294_967_296.0;

@@ -298,9 +298,14 @@ fn a_plan_promises_no_rate_below_what_the_hash_distinguishes() {
     for items in [1, 20, 1_000_000, 500_000_000] {
         let of_hash = items as f64 / 2_f64.powi(64);
         for rate in [1e-9, 1e-12, 1e-15, 1e-19] {
-            for kind in
-                [Kind::Classic, Kind::SplitBlock, Kind::Parquet, Kind::Counting, Kind::Window]
-            {
+            for kind in [
+                Kind::Classic,
+                Kind::SplitBlock,
+                Kind::Parquet,
+                Kind::Counting,
+                Kind::Cuckoo,
+                Kind::Window,
+            ] {
                 match Plan::for_kind(kind, items, rate) {
                     Ok(plan) => assert!(rate >= plan.rate_at(items) && rate > of_hash, "{plan:?}"),
                     Err(PlanError::RateTooLow { lowest, .. }) => {
