@@ -92,6 +92,15 @@ pub struct WindowInfo {
     pub refreshes: bool,
 }
 
+/// A rate is kept up to this factor, because plans round the number of probes.
+const SLACK: f64 = 1.1;
+
+/// Returns the highest rate that counts as the planned one with this slack. For high rates, the slack is
+/// one of the share of absent items that are not found.
+fn at_most(planned: f64, slack: f64) -> f64 {
+    (planned * slack).min(1.0 - (1.0 - planned) / slack)
+}
+
 impl FilterInfo {
     /// Tests whether the rate exceeds a planned one by more than chance explains. The excess must
     /// be more than four standard deviations. It must also be more than a tenth, because plans
@@ -100,7 +109,13 @@ impl FilterInfo {
     pub fn is_over(&self, planned: f64) -> bool {
         // The rate is a power of the fill, so chance changes the logarithm of the rate
         // symmetrically.
-        self.rate_now > planned * (4.0 * self.rate_std_error).exp().max(1.1)
+        self.rate_now > at_most(planned, (4.0 * self.rate_std_error).exp().max(SLACK))
+    }
+
+    /// Tests whether the rate is the planned one, but for the rounding of a plan. Chance is no excuse.
+    #[must_use]
+    pub fn keeps(&self, planned: f64) -> bool {
+        self.rate_now <= at_most(planned, SLACK)
     }
 
     /// Tests whether the filter rejects inserts.

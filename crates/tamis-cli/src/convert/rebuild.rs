@@ -8,6 +8,7 @@ use tamis_formats::{
     Parameter,
 };
 
+use crate::byte_size::ByteSize;
 use crate::convert::Args;
 use crate::decode_options::{funnel, has_charset, missing_to_write, parse_funnel};
 use crate::exit::{CommandResult, Failure};
@@ -39,12 +40,11 @@ fn slack(info: &FilterInfo) -> f64 {
     }
 }
 
-/// A filter that exceeds its rate is planned for these powers of the rate in turn. The last plan takes
-/// four times the bits.
-const LOWER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
+/// A filter that exceeds its rate is planned for these multiples of the items in turn.
+const LARGER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
 
-/// A rate is kept up to this factor, because plans round the number of probes.
-const SLACK: f64 = 1.1;
+/// A plan is limited in size if its rate is higher by this factor: the formulas of other systems round.
+const LIMITED: f64 = 1.5;
 
 /// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
 /// from the rate.
@@ -52,19 +52,35 @@ fn has_own_plan(to: &Format) -> bool {
     !to.parameters.required.contains(&Parameter::Rate)
 }
 
-/// Returns an empty filter that is planned for `rate`, and its options. `None` if there is none, or if
-/// it has no more than `bits` bits.
+/// Returns an empty filter that is planned for a multiple of the items, and its options. `None` if there is
+/// none, or if it has no more than `bits` bits.
+///
+/// The rate of the plan stays the wanted one: many formats store it, and readers compare it with the rate
+/// of the bits. A list of items has its size when it is written, so it is planned for a power of the rate.
 fn plan_for(
     options: &DecodeOptions,
-    rate: f64,
+    multiple: f64,
     bits: u64,
     create: impl Fn(&DecodeOptions) -> Result<Contents, Failure>,
 ) -> Option<(DecodeOptions, Contents)> {
-    let options = DecodeOptions { rate: Some(rate), ..options.clone() };
-    let contents = create(&options).ok()?;
-    // A list of items has its size when it is written.
-    let planned = contents.info().bits;
-    (planned == 0 || planned > bits).then_some((options, contents))
+    let items = options.items.map(|items| (items as f64 * multiple).ceil() as u64);
+    let more = DecodeOptions { items, ..options.clone() };
+    let contents = create(&more).ok()?;
+    match contents.info().bits {
+        0 => {
+            let rate = options.rate.map(|rate| rate.powf(multiple));
+            let lower = DecodeOptions { rate, ..options.clone() };
+            Some((lower.clone(), create(&lower).ok()?))
+        }
+        planned => (planned > bits).then_some((more, contents)),
+    }
+}
+
+/// Returns the rate that a filter would have at least with so many items; 0 if it is unknown.
+fn least_rate(info: &FilterInfo, items: u64) -> f64 {
+    let Some(probes) = info.probes.filter(|_| info.bits > 0) else { return 0.0 };
+    let fill = -(-f64::from(probes) * items as f64 / info.bits as f64).exp_m1();
+    fill.powf(probes.into())
 }
 
 impl Args {
@@ -105,6 +121,9 @@ impl Args {
             })
         };
         let mut contents = create(&options)?;
+        if let Some(planned) = planned {
+            self.check_size(&contents.info(), to, planned, rate)?;
+        }
         let lacking = self.count_lacking(from.contents(), &items, total, from_encoding)?;
         if lacking > 0 {
             self.refuse(&format!(
@@ -116,10 +135,10 @@ impl Args {
             ))?;
         }
         // The formulas of many systems plan a filter that exceeds its rate. So the filter is planned
-        // for a lower rate until it keeps the wanted one.
+        // for more items until it keeps the rate.
         let is_within_plan = planned.is_none_or(|planned| distinct <= planned);
-        let plans = if has_own_plan(to) && is_within_plan { LOWER_PLANS } else { &[] };
-        let mut plans = plans.iter().map(|&power| rate.powf(power));
+        let plans = if has_own_plan(to) && is_within_plan { LARGER_PLANS } else { &[] };
+        let mut plans = plans.iter();
         let (mut answers, mut first) = (Answers::new(), None::<OpenFilter>);
         let (mut plan, mut least) = (options.clone(), f64::INFINITY);
         let rebuilt = loop {
@@ -137,10 +156,10 @@ impl Args {
             };
             let decoded = self.verify(&built, &items, total, to_encoding)?;
             let info = decoded.info();
-            // A plan for a lower rate must keep the wanted rate without the help of chance.
+            // A plan for more items must keep the rate without the help of chance.
             let is_kept = match &first {
                 None => decoded.exceeded_rate(&info, Some(rate)).is_none(),
-                Some(_) => info.rate_now <= rate * SLACK,
+                Some(_) => info.keeps(rate),
             };
             least = info.rate_now.min(least);
             let contents_of_file = FilterContents::Decoded(decoded);
@@ -150,7 +169,7 @@ impl Args {
                 break built;
             }
             let over = first.take().unwrap_or(built);
-            match plans.find_map(|rate| plan_for(&options, rate, info.bits, create)) {
+            match plans.find_map(|&multiple| plan_for(&options, multiple, info.bits, create)) {
                 Some(next) => {
                     first = Some(over);
                     (plan, contents) = next;
@@ -162,6 +181,31 @@ impl Args {
             }
         };
         rebuilt.save(&self.output, true, Notes::All)
+    }
+
+    /// Rejects an empty filter that is too small for its items, unless the user accepts it: some formats limit
+    /// the size.
+    fn check_size(
+        &self,
+        info: &FilterInfo,
+        to: &Format,
+        items: u64,
+        rate: f64,
+    ) -> Result<(), Failure> {
+        let least = least_rate(info, items);
+        if least <= rate * LIMITED {
+            return Ok(());
+        }
+        self.refuse(&format!(
+            "{}: a {} filter for {} has at most {}, with which its rate is at least {}, not {}: give \
+             fewer --to-items, or this rate with --to-rate",
+            output::name(&self.output),
+            to.name,
+            numbers::items(items),
+            ByteSize { bytes: info.bits.div_ceil(8) },
+            Rate(least),
+            Rate(rate)
+        ))
     }
 
     /// Rejects a filter that is over its rate, unless the user accepts it. `least` is the lowest rate

@@ -2,8 +2,7 @@
 //!
 //! [`Contents::info`](tamis_formats::Contents::info) counts the set bits, because a file need not
 //! state how it was filled. These functions read no bits of a Bloom filter, because the server
-//! reports often: they compute fill and rate from the item counts. The planned rate also differs.
-//! A file reports the sum over its present layers; a key reports the limit for any number of them.
+//! reports often: they compute fill and rate from the item counts.
 
 use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rates};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};

@@ -25,7 +25,7 @@ impl StoredFilter for RedisBloom {
     }
 
     fn info(&self) -> FilterInfo {
-        let (mut bits, mut ones, mut planned) = (0, 0, 0.0);
+        let (mut bits, mut ones) = (0, 0);
         let (mut fills, mut first_words) = (Vec::new(), Vec::new());
         let (mut more, mut position) = (Vec::new(), 1);
         for layer in self.layers() {
@@ -40,7 +40,7 @@ impl StoredFilter for RedisBloom {
             let fill = (ones_of_layer as f64 / used as f64).min(1.0);
             fills.push(fill);
             first_words.push(words);
-            (bits, ones, planned) = (bits + used, ones + ones_of_layer, planned + layer.rate);
+            (bits, ones) = (bits + used, ones + ones_of_layer);
             let (items, capacity, probes, rate) =
                 (layer.items, layer.capacity, layer.probes, layer.rate);
             more.push((
@@ -51,6 +51,9 @@ impl StoredFilter for RedisBloom {
             ));
         }
         let newest = *self.layers().next_back().expect("a filter has a layer");
+        let first = self.layers().next().expect("a filter has a layer").rate;
+        // The first layer of a scaling filter has half the rate of all layers together, the next one a quarter.
+        let planned = if self.is_scaling() { 2.0 * first } else { first };
         more.push(("expansion", self.expansion().map_or("none".into(), |times| times.to_string())));
         let layers = filled(self, &fills);
         let mut std_errors: Vec<f64> =
