@@ -122,7 +122,19 @@ pub fn only(
 ///
 /// A message for a file that is missing, unreadable, compressed, or not a complete Tamis filter.
 pub fn tamis_to_change(path: &Path) -> Result<OpenFilter, Failure> {
-    let filter = OpenFilter::tamis(path, LoadedFile::read(path, false)?, Trust::Assume)?;
+    let file = LoadedFile::read(path, false)?;
+    if let FileContent::Bytes(bytes) = &file.content
+        && let [format] = Format::of(bytes)[..]
+        && format.name != "tamis"
+    {
+        return Err(Failure::new(format!(
+            "{}: a file in the format {}: items can only be deleted from counting and cuckoo filters \
+             in the format tamis",
+            input::name(path),
+            format.name
+        )));
+    }
+    let filter = OpenFilter::tamis(path, file, Trust::Assume)?;
     filter.check_unpacked()?;
     filter.into_decoded()
 }
@@ -326,8 +338,8 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
         {
             Ok(format)
         }
-        [] if let Some((what, advice)) = unread_file(bytes) => {
-            Err(Failure::new(format!("{name}: {what}, which tamis does not read: {advice}")))
+        [] if let Some((what, advice)) = unread_file(bytes, path) => {
+            Err(Failure::new(format!("{name}: {what}: {advice}")))
         }
         // No format matches the bytes. Decoding them as the format of the file name reports what is
         // wrong.

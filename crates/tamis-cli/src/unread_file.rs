@@ -1,10 +1,15 @@
 //! Files that hold filters in formats that Tamis does not read. A file is rejected by its name, with
 //! what to do instead.
 
+use std::path::Path;
+
 use crate::orc_file::{MAGIC, is_orc};
 
-/// Describes a file that Tamis knows but does not read: what it is, and what to do.
-pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
+/// The advice for a file whose end is missing.
+const COPY: &str = "copy the whole file";
+
+/// Describes a file at `path` that Tamis knows but does not read: what it is, and what to do.
+pub fn unread_file(bytes: &[u8], path: &Path) -> Option<(String, &'static str)> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     let ends = |magic: &[u8]| bytes.ends_with(magic);
     if let Some(class) = java_class(bytes) {
@@ -21,8 +26,12 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
             "a Parquet table with an encrypted footer",
             "decrypt the table, or write it with a footer in plain text",
         )
-    } else if is_cut_orc(bytes) {
-        ("an ORC file whose end is missing", "copy the whole file")
+    } else if starts(MAGIC) && !is_orc(bytes) && is_binary(bytes) {
+        ("an ORC file whose end is missing", COPY)
+    } else if starts(b"PAR1") && !ends(b"PAR1") && is_binary(bytes) {
+        ("a Parquet file whose end is missing", COPY)
+    } else if path.extension().is_some_and(|it| it == "sst" || it == "ldb") && !bytes.is_empty() {
+        ("neither a whole table of LevelDB or RocksDB nor the filter block of one", COPY)
     } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
         (
             "JSON of npm's bloom-filters, but not of its class BloomFilter",
@@ -34,11 +43,10 @@ pub fn unread_file(bytes: &[u8]) -> Option<(String, &'static str)> {
     Some((what.into(), advice))
 }
 
-/// Tests whether bytes begin like an ORC file, without the end of one. A text may begin with the same
-/// letters, but has no control characters.
-fn is_cut_orc(bytes: &[u8]) -> bool {
-    let start = &bytes[..bytes.len().min(4096)];
-    start.starts_with(MAGIC) && !is_orc(bytes) && start.iter().any(|&byte| byte < b'\t')
+/// Tests whether bytes are no text. A text may begin with the letters of a magic number, but has no
+/// control characters.
+fn is_binary(bytes: &[u8]) -> bool {
+    bytes.iter().take(4096).any(|&byte| byte < b'\t')
 }
 
 /// Describes an object written by Java's serialization.
@@ -93,26 +101,31 @@ mod tests {
         let digit = |byte: u8| letters.iter().position(|&it| it == byte).unwrap() as u64;
         let id = b"bloomfltr".iter().fold(0, |id, &byte| id << 6 | digit(byte)) << 10 | 1;
         let dump = [&[7, 0x81][..], &id.to_be_bytes(), &[0; 20]].concat();
-        for (bytes, expected) in [
-            (&dump[..], "the module type bloomfltr"),
-            (b"PARE....PARE", "encrypted footer"),
-            (b"ORC\x01...ORC\x17 and no more", "an ORC file whose end is missing"),
-            (br#"{"type":"CuckooFilter","_size":96,"_seed":1}"#, "bloom-filters"),
-            (b"\xac\xed\0\x05sr\0\x03a.B", "the class a.B"),
+        for (bytes, name, expected) in [
+            (&dump[..], "a", "the module type bloomfltr"),
+            (b"PARE....PARE", "a.parquet", "encrypted footer"),
+            (b"PAR1\x15\0...", "a", "a Parquet file whose end is missing"),
+            (b"ORC\x01...ORC\x17 and no more", "a", "an ORC file whose end is missing"),
+            (b"table", "a.sst", "neither a whole table"),
+            (b"table", "a.ldb", "neither a whole table"),
+            (br#"{"type":"CuckooFilter","_size":96,"_seed":1}"#, "a", "bloom-filters"),
+            (b"\xac\xed\0\x05sr\0\x03a.B", "a", "the class a.B"),
         ] {
-            let (what, _) = unread_file(bytes).unwrap();
+            let (what, _) = unread_file(bytes, Path::new(name)).unwrap();
             assert!(what.contains(expected), "{what}");
         }
         for bytes in [
             &b""[..],
             b"ORC",
             b"ORCHARD\n",
+            b"PAR1 is a magic number\n",
+            b"PAR1\x15\0...PAR1",
             b"ORC\x01...\x82\xf4\x03\x03ORC\x17",
             b"text\n",
             b"{\"id\":1}\n",
             b"\x07\x81short",
         ] {
-            assert!(unread_file(bytes).is_none(), "{bytes:?}");
+            assert!(unread_file(bytes, Path::new("a.txt")).is_none(), "{bytes:?}");
         }
     }
 }

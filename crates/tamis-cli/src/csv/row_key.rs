@@ -144,6 +144,9 @@ impl RowKey {
     /// Returns a list of the columns for a message.
     fn columns(&self, names: &[Vec<u8>]) -> String {
         const SHOWN: usize = 20;
+        if names.is_empty() {
+            return "the first row is empty".into();
+        }
         let shown: Vec<String> = names
             .iter()
             .take(SHOWN)

@@ -85,8 +85,8 @@ impl RunStats {
         }
         if self.records > 0 && self.timeless == self.records {
             return Err(Failure::new(
-                "no line has a readable timestamp: check the field; Unix seconds, milliseconds and \
-                 2026-11-21T10:00:00Z are accepted",
+                "no line has a readable timestamp: check the field; Unix seconds, milliseconds, \
+                 20261121100000 and 2026-11-21T10:00:00Z are accepted",
             ));
         }
         Ok(())

@@ -112,7 +112,8 @@ fn json(filter: &OpenFilter, info: &FilterInfo) -> Value {
         "rule": info.layout,
         // Null if the bits do not determine the number, for example if every bit is set.
         "items": info.items,
-        "fill": info.fill,
+        // Null for a set, which has no bits to fill.
+        "fill": (info.items_are != ItemCount::Exact).then_some(info.fill),
         "rate_planned": filter.options.rate.or(info.rate_planned),
         "rate_now": info.rate_now,
         "more": more,

@@ -156,7 +156,9 @@ fn a_file_whose_format_is_a_guess_is_read_but_not_changed() {
 fn a_known_file_that_is_not_read_is_named() {
     let folder = Folder::new();
     folder.write("t.orc", b"ORC\x01....");
-    folder.refused("info t.orc", "t.orc: an ORC file whose end is missing, which tamis does not");
+    folder.refused("info t.orc", "t.orc: an ORC file whose end is missing: copy the whole file");
+    folder.write("t.sst", b"\x01table");
+    folder.refused("info t.sst", "t.sst: neither a whole table of LevelDB or RocksDB");
     folder.write("t.json", b"{\"type\":\"CuckooFilter\",\"_size\":96,\"_seed\":1}\n");
     folder.refused("info t.json", "npm's bloom-filters");
 }
@@ -609,7 +611,7 @@ fn a_table_is_asked_by_row_group_and_column() {
         "the file holds more than this filter",
     );
     folder.write("cut.parquet", &table[..table.len() - 5]);
-    folder.refused("info cut.parquet", "give its format with --format");
+    folder.refused("info cut.parquet", "a Parquet file whose end is missing");
     // The test changes every byte of the footer.
     for at in (table.len() - 800..table.len() - 8).step_by(7) {
         let mut broken = table.clone();
@@ -635,17 +637,37 @@ fn a_small_filter_is_not_over_its_rate_by_chance() {
 #[test]
 fn a_conversion_keeps_the_rate_that_it_is_asked_for() {
     let folder = Folder::new();
-    folder.write("users.txt", texts(0..3000));
-    folder.ok("build users.txt -o users.tamis");
-    for (to, rate) in
-        [("rocksdb", "1e-4"), ("redisbloom", "1e-6"), ("hive", "1e-3"), ("spark", "1e-4")]
-    {
-        let convert =
-            format!("convert {TEXT} users.tamis out --to {to} --to-rate {rate} --items users.txt");
-        let ended = folder.run(&convert);
-        assert_eq!(ended.status, 0, "{convert}: {}", ended.stderr);
-        let ended = folder.run(&format!("info out --format {to} --rate-planned {rate}"));
-        assert_eq!(ended.status, 0, "{to}: {}", ended.stderr);
+    for count in [100, 3000] {
+        folder.write("users.txt", texts(0..count));
+        folder.ok("build users.txt -o users.tamis");
+        for (to, rate) in [
+            ("rocksdb", "1e-4"),
+            ("redisbloom", "1e-4"),
+            ("redisbloom", "1e-6"),
+            ("redisbloom", "0.9"),
+            ("hive", "1e-3"),
+            ("spark", "1e-4"),
+            ("dcso", "1e-3"),
+            ("dcso", "0.9"),
+            ("pybloom-live", "0.9"),
+            ("pybloomfiltermmap", "0.9"),
+        ] {
+            // Small filters of these rules keep no low rate.
+            if count == 100 && (to, rate) != ("redisbloom", "1e-4") && !rate.starts_with("0.9") {
+                continue;
+            }
+            let convert = format!(
+                "convert {TEXT} users.tamis out --to {to} --to-rate {rate} --items users.txt"
+            );
+            let ended = folder.run(&convert);
+            assert_eq!(ended.status, 0, "{convert}: {}", ended.stderr);
+            for planned in ["", "--rate-planned"] {
+                let planned = if planned.is_empty() { "" } else { &format!("{planned} {rate}") };
+                let ended = folder.run(&format!("info out --format {to} {planned}"));
+                assert_eq!(ended.status, 0, "{count} {to} {rate} {planned}: {}", ended.stderr);
+                assert!(!ended.stderr.contains("over-full"), "{to} {rate}: {}", ended.stderr);
+            }
+        }
     }
 }
 
@@ -668,6 +690,11 @@ fn a_conversion_that_cannot_keep_its_rate_names_the_lowest() {
         "convert {TEXT} users.tamis out.spark --items users.txt --to-items 300000000 --to-rate 0.001"
     );
     folder.refused(&large, "version 2, which Spark 4.1 and later read, keeps it");
+    // parquet-java plans at most 128 MiB.
+    let large = format!(
+        "convert {TEXT} users.tamis out.sbbf --items users.txt --to-items 1000000000 --to-rate 0.01"
+    );
+    folder.refused(&large, "has at most 128 MiB, with which its rate is at least 0.995, not 0.01");
 }
 
 #[test]
