@@ -1,8 +1,11 @@
 //! Memory and CPU time that Linux reports under `/proc`. Other systems report nothing there.
 
+use std::sync::LazyLock;
+
 /// Returns the memory of the machine, in bytes.
 pub(crate) fn memory_of_machine() -> Option<u64> {
-    bytes_in("/proc/meminfo", "MemTotal:")
+    static BYTES: LazyLock<Option<u64>> = LazyLock::new(|| bytes_in("/proc/meminfo", "MemTotal:"));
+    *BYTES
 }
 
 /// Returns the resident memory of the process, in bytes.
