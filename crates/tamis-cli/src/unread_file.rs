@@ -31,7 +31,10 @@ pub fn unread_file(bytes: &[u8], path: &Path) -> Option<(String, &'static str)> 
     } else if starts(b"PAR1") && !ends(b"PAR1") && is_binary(bytes) {
         ("a Parquet file whose end is missing", COPY)
     } else if path.extension().is_some_and(|it| it == "sst" || it == "ldb") && !bytes.is_empty() {
-        ("neither a whole table of LevelDB or RocksDB nor the filter block of one", COPY)
+        (
+            "neither a whole block-based table of LevelDB or RocksDB nor the filter block of one",
+            "if its end is missing, copy the whole file; if it has another format, give it with --format",
+        )
     } else if is_json_with(bytes, &["\"type\"", "\"_seed\""]) {
         (
             "JSON of npm's bloom-filters, but not of its class BloomFilter",
@@ -43,8 +46,8 @@ pub fn unread_file(bytes: &[u8], path: &Path) -> Option<(String, &'static str)> 
     Some((what.into(), advice))
 }
 
-/// Tests whether bytes are no text. A text may begin with the letters of a magic number, but has no
-/// control characters.
+/// Tests whether bytes are binary. A text may begin with the letters of a magic number, but has no control
+/// characters.
 fn is_binary(bytes: &[u8]) -> bool {
     bytes.iter().take(4096).any(|&byte| byte < b'\t')
 }
@@ -106,8 +109,8 @@ mod tests {
             (b"PARE....PARE", "a.parquet", "encrypted footer"),
             (b"PAR1\x15\0...", "a", "a Parquet file whose end is missing"),
             (b"ORC\x01...ORC\x17 and no more", "a", "an ORC file whose end is missing"),
-            (b"table", "a.sst", "neither a whole table"),
-            (b"table", "a.ldb", "neither a whole table"),
+            (b"table", "a.sst", "neither a whole block-based table"),
+            (b"table", "a.ldb", "neither a whole block-based table"),
             (br#"{"type":"CuckooFilter","_size":96,"_seed":1}"#, "a", "bloom-filters"),
             (b"\xac\xed\0\x05sr\0\x03a.B", "a", "the class a.B"),
         ] {

@@ -95,8 +95,8 @@ pub struct WindowInfo {
 /// A rate is kept up to this factor, because plans round the number of probes.
 const SLACK: f64 = 1.1;
 
-/// Returns the highest rate that counts as the planned one with this slack. For high rates, the slack is
-/// one of the share of absent items that are not found.
+/// Returns the highest rate that counts as the planned one with this slack. The share of absent items that are
+/// not found may also be lower by the slack: at 0.9, a tenth more would be nearly all items.
 fn at_most(planned: f64, slack: f64) -> f64 {
     (planned * slack).min(1.0 - (1.0 - planned) / slack)
 }
@@ -109,10 +109,14 @@ impl FilterInfo {
     pub fn is_over(&self, planned: f64) -> bool {
         // The rate is a power of the fill, so chance changes the logarithm of the rate
         // symmetrically.
-        self.rate_now > at_most(planned, (4.0 * self.rate_std_error).exp().max(SLACK))
+        let by_chance = planned * (4.0 * self.rate_std_error).exp();
+        // However small the filter is, it does not find nearly all absent items by chance.
+        let by_chance = by_chance.min(1.0 - (1.0 - planned) / 10.0);
+        self.rate_now > at_most(planned, SLACK).max(by_chance)
     }
 
-    /// Tests whether the rate is the planned one, but for the rounding of a plan. Chance is no excuse.
+    /// Tests whether the rate is at most the planned one, but for the rounding of a plan. Unlike
+    /// [`is_over`](Self::is_over), this makes no allowance for chance.
     #[must_use]
     pub fn keeps(&self, planned: f64) -> bool {
         self.rate_now <= at_most(planned, SLACK)

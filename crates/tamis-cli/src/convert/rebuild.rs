@@ -44,7 +44,7 @@ fn slack(info: &FilterInfo) -> f64 {
 const LARGER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
 
 /// A plan is limited in size if its rate is higher by this factor: the formulas of other systems round.
-const LIMITED: f64 = 1.5;
+const SIZE_LIMIT_RATIO: f64 = 1.5;
 
 /// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
 /// from the rate.
@@ -76,7 +76,7 @@ fn plan_for(
     }
 }
 
-/// Returns the rate that a filter would have at least with so many items; 0 if it is unknown.
+/// Returns a lower bound of the rate of a filter with this number of items; 0 if it is unknown.
 fn least_rate(info: &FilterInfo, items: u64) -> f64 {
     let Some(probes) = info.probes.filter(|_| info.bits > 0) else { return 0.0 };
     let fill = -(-f64::from(probes) * items as f64 / info.bits as f64).exp_m1();
@@ -193,11 +193,11 @@ impl Args {
         rate: f64,
     ) -> Result<(), Failure> {
         let least = least_rate(info, items);
-        if least <= rate * LIMITED {
+        if least <= rate * SIZE_LIMIT_RATIO {
             return Ok(());
         }
         self.refuse(&format!(
-            "{}: a {} filter for {} has at most {}, with which its rate is at least {}, not {}: give \
+            "{}: a {} filter for {} has at most {}, so its rate with all of them is at least {}, not {}: give \
              fewer --to-items, or this rate with --to-rate",
             output::name(&self.output),
             to.name,

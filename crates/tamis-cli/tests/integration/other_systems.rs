@@ -158,7 +158,7 @@ fn a_known_file_that_is_not_read_is_named() {
     folder.write("t.orc", b"ORC\x01....");
     folder.refused("info t.orc", "t.orc: an ORC file whose end is missing: copy the whole file");
     folder.write("t.sst", b"\x01table");
-    folder.refused("info t.sst", "t.sst: neither a whole table of LevelDB or RocksDB");
+    folder.refused("info t.sst", "t.sst: neither a whole block-based table of LevelDB or RocksDB");
     folder.write("t.json", b"{\"type\":\"CuckooFilter\",\"_size\":96,\"_seed\":1}\n");
     folder.refused("info t.json", "npm's bloom-filters");
 }
@@ -694,7 +694,10 @@ fn a_conversion_that_cannot_keep_its_rate_names_the_lowest() {
     let large = format!(
         "convert {TEXT} users.tamis out.sbbf --items users.txt --to-items 1000000000 --to-rate 0.01"
     );
-    folder.refused(&large, "has at most 128 MiB, with which its rate is at least 0.995, not 0.01");
+    folder.refused(
+        &large,
+        "has at most 128 MiB, so its rate with all of them is at least 0.995, not 0.01",
+    );
 }
 
 #[test]

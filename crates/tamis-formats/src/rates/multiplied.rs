@@ -1,16 +1,16 @@
 //! The rate of rules that multiply a 64-bit state by an odd factor for each probe.
 //!
-//! Let the number of bits be 2ᵃ · o, with o odd. The product wraps at 2⁶⁴, so the state modulo 2ᵃ depends
-//! only on its last value modulo 2ᵃ. It visits the residues of an orbit in a fixed order. So the bits are
-//! 2ᵃ classes of o bits each, and two items that meet in a class visit the same classes from then on:
+//! Let the number of bits be 2ᵃ · o, with o odd. The product wraps at 2⁶⁴. Therefore the state modulo 2ᵃ
+//! depends only on its last value modulo 2ᵃ, and visits the residues in a fixed order. The bits form 2ᵃ
+//! classes of o bits each, and two items that meet in a class visit the same classes from then on:
 //!
 //! ```text
 //! item      5 → 12 → 3 → 7
 //! absent        12 → 3 → 7 → 10      the last probe alone leaves the classes of the item
 //! ```
 //!
-//! Within a class, the bit depends on the high bits of the state, and is as good as independent. So the
-//! rate is the mean, over all first classes, of the product of the fills of the classes that follow.
+//! Within a class, the bit depends on the high bits of the state, and is treated as independent. The rate is
+//! the mean, over all first classes, of the product of the fills of the classes that follow.
 
 use crate::rates::measure::{SplitMix, is_set, measure, test_bits};
 use crate::rates::{EstimatedRate, chance};
@@ -21,6 +21,9 @@ const WIDE: u64 = 4096;
 
 /// The number of bits that an estimate reads.
 const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 22 };
+
+/// The fewest first classes that an estimate takes.
+const LEAST_SAMPLES: u64 = 16;
 
 /// A filter with such a rule.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +67,8 @@ impl Multiplied<'_> {
     fn mean_product(&self, classes: u64, width: u64) -> f64 {
         let (mut random, mut read) = (SplitMix::new(1), 0);
         let (mut sum, mut count) = (0.0, 0_u64);
-        while read < READ_BITS {
+        // Hostile numbers of probes read more bits.
+        while read < READ_BITS || count < LEAST_SAMPLES {
             let (mut class, mut product) = (random.next() % classes, 1.0);
             for _ in 0..self.probes {
                 let bits = (0..width).map(|i| class + i * classes);

@@ -105,8 +105,8 @@ impl fmt::Display for RedisSourceError {
                 write!(f, "the server sent an unexpected reply instead of {expected}")
             }
             Self::Replica => f.write_str(
-                "the server is a replica, which lags and does not know how far; write the address of its primary \
-                 in the URL",
+                "the server is a replica, and a replica lags behind its primary; write the address of the primary in \
+                 the URL",
             ),
             Self::NoRole(message) => write!(
                 f,

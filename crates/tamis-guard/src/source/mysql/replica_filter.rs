@@ -3,7 +3,7 @@
 use crate::source::error::SourceError;
 
 /// The columns of the status with a filter. Each has a list of names or patterns with commas between them.
-pub(super) const FILTERS: [&str; 7] = [
+pub(super) const FILTERS: [&str; 10] = [
     "Replicate_Do_DB",
     "Replicate_Ignore_DB",
     "Replicate_Do_Table",
@@ -11,12 +11,15 @@ pub(super) const FILTERS: [&str; 7] = [
     "Replicate_Wild_Do_Table",
     "Replicate_Wild_Ignore_Table",
     "Replicate_Rewrite_DB",
+    "Replicate_Do_Domain_Ids",
+    "Replicate_Ignore_Domain_Ids",
+    "Replicate_Ignore_Server_Ids",
 ];
 
 /// Refuses a replica whose filters may leave out changes of a table.
 ///
-/// A list of what is applied must have the table, and a list of what is ignored must not. The server has rules for
-/// both lists together; they accept some filters that are refused here.
+/// A list of what is applied must have the table, and a list of what is ignored must not have it. This is stricter
+/// than the rules of the servers for both lists together.
 ///
 /// # Errors
 ///
@@ -40,7 +43,7 @@ pub(super) fn check_filters(
                 let whole = whole.to_lowercase();
                 !entries.any(|it| is_like(&whole, &it.to_lowercase()))
             }
-            // The table may have another name on the primary.
+            // The table may have another name on the primary, or transactions of any table may be left out.
             _ => false,
         }
     };
@@ -54,21 +57,24 @@ pub(super) fn check_filters(
 /// Tests whether a text matches a pattern of SQL: `%` stands for any text, `_` for any character, and `\` before a
 /// character for this character.
 fn is_like(text: &str, pattern: &str) -> bool {
-    let mut rest = pattern.chars();
-    match rest.next() {
-        None => text.is_empty(),
-        Some('%') => {
-            let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-            ends.into_iter().any(|at| is_like(&text[at..], rest.as_str()))
+    let text: Vec<char> = text.chars().collect();
+    // The places in the text at which the pattern may have ended so far: `ends[i]` stands for i characters.
+    let mut ends = vec![false; text.len() + 1];
+    ends[0] = true;
+    let mut pattern = pattern.chars();
+    while let Some(symbol) = pattern.next() {
+        if symbol == '%' {
+            let first = ends.iter().position(|&is_end| is_end).unwrap_or(ends.len());
+            ends[first..].fill(true);
+            continue;
         }
-        Some(first) => {
-            let is_any = first == '_';
-            let first = if first == '\\' { rest.next().unwrap_or('\\') } else { first };
-            let mut chars = text.chars();
-            let is_first = chars.next().is_some_and(|it| is_any || it == first);
-            is_first && is_like(chars.as_str(), rest.as_str())
+        let expected = if symbol == '\\' { pattern.next().unwrap_or('\\') } else { symbol };
+        for at in (0..text.len()).rev() {
+            ends[at + 1] = ends[at] && (symbol == '_' || text[at] == expected);
         }
+        ends[0] = false;
     }
+    ends[text.len()]
 }
 
 #[cfg(test)]
@@ -93,7 +99,11 @@ mod tests {
             ("Replicate_Wild_Ignore_Table", "mysql.%", true),
             ("Replicate_Wild_Ignore_Table", "mysql.%,SHOP.P%", false),
             ("Replicate_Wild_Ignore_Table", "%.%", false),
+            ("Replicate_Wild_Ignore_Table", "shop.%o%d%x%,a", true),
             ("Replicate_Rewrite_DB", "a->b", false),
+            ("Replicate_Ignore_Domain_Ids", "2", false),
+            ("Replicate_Ignore_Server_Ids", "", true),
+            ("Replicate_Ignore_Server_Ids", "7", false),
         ] {
             let checked = check_filters(&[(name, list.to_owned())], "shop", "products");
             assert_eq!(checked.is_ok(), is_accepted, "{name} {list}");

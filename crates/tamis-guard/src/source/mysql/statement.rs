@@ -25,7 +25,8 @@ pub(super) enum Statement {
 ///
 /// `current` is the default database of the statement, and `database` that of the table.
 pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) -> Statement {
-    let text = without_comments(text).to_lowercase();
+    let plain = Plain::of(text);
+    let text = plain.text.to_lowercase();
     let mut words =
         text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
     let first = words.next().unwrap_or_default();
@@ -38,11 +39,12 @@ pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) ->
             return if is_partial { Statement::RollbackTo } else { Statement::Rollback };
         }
         "savepoint" | "release" => return Statement::Begin,
-        // A comment.
+        // The statement was a comment.
         "" => return Statement::Other,
+        _ if is_of_system_table(&text, first, words.clone()) => return Statement::Other,
         _ => {}
     }
-    if !is_definition(&text, first, words.clone()) {
+    if plain.is_ambiguous || !is_definition(first, words.clone()) {
         // Rows in the statement format, or something unknown. A function, a trigger or a foreign key may
         // reach the table.
         return Statement::Unexplained;
@@ -65,9 +67,9 @@ pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) ->
     Statement::Other
 }
 
-/// Tests whether a statement defines or maintains what it names, and inserts no rows that the log does not
-/// have. `words` follow `first`.
-fn is_definition<'t>(text: &str, first: &str, mut words: impl Iterator<Item = &'t str>) -> bool {
+/// Tests whether a statement defines or maintains what it names, and changes no other rows. `words` follow
+/// `first`.
+fn is_definition<'t>(first: &str, mut words: impl Iterator<Item = &'t str>) -> bool {
     match first {
         "alter" | "drop" | "flush" | "grant" | "install" | "optimize" | "rename" | "repair"
         | "revoke" | "truncate" | "uninstall" => true,
@@ -77,48 +79,123 @@ fn is_definition<'t>(text: &str, first: &str, mut words: impl Iterator<Item = &'
         }
         "set" => matches!(words.next(), Some("password" | "default")),
         "create" => {
-            // `CREATE TABLE ... SELECT` may call a function. The bodies of the others are not executed.
             let object = words.find(|word| {
                 matches!(*word, "table" | "view" | "procedure" | "function" | "trigger" | "event")
             });
-            let has_rows = words.any(|word| matches!(word, "select" | "row"));
-            // A comment may have any word.
-            !has_rows || object.is_some_and(|it| it != "table") && !text.contains("/*")
+            // The bodies of the others are not executed. `CREATE TABLE` may take rows from a query, whose
+            // functions may change any table.
+            object != Some("table") || !has_query(words)
         }
         _ => false,
     }
+}
+
+/// Tests whether the rest of `CREATE TABLE` may have a query. The bounds of partitions are no query.
+fn has_query<'t>(words: impl Iterator<Item = &'t str>) -> bool {
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let is_query = match word {
+            "select" | "table" => true,
+            "values" => !matches!(words.peek(), Some(&("less" | "in"))),
+            _ => false,
+        };
+        if is_query {
+            return true;
+        }
+    }
+    false
+}
+
+/// Tests whether a statement changes only a table of the database `mysql`, which has no triggers. Servers of
+/// clouds write such statements as heartbeats.
+fn is_of_system_table<'t>(
+    text: &str,
+    first: &str,
+    mut words: impl Iterator<Item = &'t str>,
+) -> bool {
+    let mut next =
+        || words.find(|word| !matches!(*word, "ignore" | "into" | "from" | "low_priority"));
+    let (database, table) = (next(), next());
+    // A call of another function may change any table.
+    let is_harmless = |word: &str| {
+        matches!(word, "values" | "value" | "now" | "unix_timestamp" | "current_timestamp")
+            || Some(word) == table
+    };
+    let before = |at: usize| {
+        let text = text[..at].trim_end_matches(|c: char| c.is_whitespace() || c == '`');
+        text.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+    };
+    let mut calls = text.match_indices('(').map(|(at, _)| before(at));
+    matches!(first, "insert" | "replace" | "update" | "delete")
+        && database == Some("mysql")
+        && !text.contains("select")
+        && calls.all(|word| word.is_empty() || is_harmless(word))
 }
 
 /// Tests whether a text has a name that is not a part of a longer one. A name in quotes has each quote in it
 /// twice.
 fn has_name(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    let has = |name: &str| {
+    let occurs = |name: &str| {
         text.match_indices(name).any(|(at, _)| {
             !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
         })
     };
-    has(name) || ["`", "\""].iter().any(|quote| has(&name.replace(quote, &quote.repeat(2))))
+    occurs(name) || ["`", "\""].iter().any(|quote| occurs(&name.replace(quote, &quote.repeat(2))))
 }
 
-/// Removes comments at the beginning, and the start of `/*! */`, whose content is a part of the statement.
-fn without_comments(mut text: &str) -> &str {
-    loop {
-        text = text.trim_start();
-        let conditional = text.strip_prefix("/*!").or_else(|| text.strip_prefix("/*M!"));
-        if let Some(rest) = conditional {
-            // The number of the oldest version that executes it.
-            text = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        } else if text.starts_with("/*") {
-            let Some((_, rest)) = text.split_once("*/") else { return text };
-            text = rest;
-        } else if text.starts_with('#') || text.starts_with("-- ") {
-            // MariaDB replaces events for old replicas by `# Dummy event ...`.
-            text = text.split_once('\n').map_or("", |(_, rest)| rest);
-        } else {
-            return text;
+/// A statement without its comments.
+struct Plain {
+    text: String,
+    /// True if a text in quotes has a backslash: whether it escapes a quote depends on the session. A comment may
+    /// then be a part of the text, and the reverse.
+    is_ambiguous: bool,
+}
+
+impl Plain {
+    /// Replaces each comment by a space. What is in `/*! */` stays, because servers execute it.
+    fn of(statement: &str) -> Self {
+        let mut plain = Self { text: String::with_capacity(statement.len()), is_ambiguous: false };
+        let (mut rest, mut quote) = (statement, None);
+        while let Some(c) = rest.chars().next() {
+            let after = &rest[c.len_utf8()..];
+            if let Some(open) = quote {
+                plain.is_ambiguous |= c == '\\' && open != '`';
+                // A quote that stands twice ends a text and begins the next one.
+                if c == open {
+                    quote = None;
+                }
+            } else if let Some(after) = comment(rest) {
+                plain.text.push(' ');
+                rest = after;
+                continue;
+            } else if matches!(c, '\'' | '"' | '`') {
+                quote = Some(c);
+            }
+            plain.text.push(c);
+            rest = after;
         }
+        plain
     }
+}
+
+/// Returns what follows the comment, or the mark of a conditional comment, with which a text begins.
+fn comment(text: &str) -> Option<&str> {
+    let line = |text: &'_ str| text.find('\n').map_or(text.len(), |end| end + 1);
+    if let Some(rest) = text.strip_prefix("/*!").or_else(|| text.strip_prefix("/*M!")) {
+        // The number of the oldest version that executes it.
+        return Some(rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    if let Some(rest) = text.strip_prefix("/*") {
+        return Some(rest.split_once("*/").map_or("", |(_, rest)| rest));
+    }
+    if text.starts_with('#') {
+        // MariaDB replaces events for old replicas by `# Dummy event ...`.
+        return Some(&text[line(text)..]);
+    }
+    let rest = text.strip_prefix("--")?;
+    let is_comment = rest.chars().next().is_none_or(|c| c.is_whitespace() || c.is_control());
+    is_comment.then(|| &text[line(text)..])
 }
 
 #[cfg(test)]
@@ -157,6 +234,18 @@ mod tests {
             "CREATE /* view */ TABLE t SELECT f(2000) AS a",
             "CREATE OR REPLACE TEMPORARY TABLE t SELECT f(1)",
             "CREATE TABLE t VALUES ROW(f(1))",
+            "CREATE TABLE t AS VALUES (f(103))",
+            "CREATE TABLE t TABLE u",
+            "CREATE # view\nTABLE t SELECT f(104)",
+            "CREATE -- view\nTABLE t SELECT f(104)",
+            "ANALYZE /* table */ INSERT INTO t VALUES (106)",
+            "--\n-- Begin of the import\n--\nINSERT INTO t VALUES (1)",
+            "--\n-- Drop old rows\n--\tx\nINSERT INTO t VALUES (1)",
+            "CREATE VIEW v AS SELECT '\\'', 1 /* ' */",
+            "INSERT INTO mysql.a VALUES (f(1))",
+            "INSERT INTO mysql.a SELECT 1",
+            "INSERT INTO mysqls.a VALUES (1)",
+            "UPDATE mysql.a SET v = (1), w = f (2)",
             "DO f(1)",
             "EXECUTE IMMEDIATE 'INSERT INTO t VALUES (1)'",
             "HANDLER t OPEN",
@@ -182,6 +271,12 @@ mod tests {
             "ANALYZE NO_WRITE_TO_BINLOG TABLE t",
             "/*!40000 ALTER TABLE t DISABLE KEYS */",
             "FLUSH TABLES",
+            "CREATE TABLE t (a INT) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1))",
+            "CREATE TABLE t (a INT COMMENT '-- /* # ')",
+            "INSERT INTO mysql.rds_heartbeat2(id, value) values (1,17) ON DUPLICATE KEY UPDATE value = 17",
+            "INSERT INTO `mysql`.`ha_health_check` (id, type) VALUES (1, '1')",
+            "delete from mysql.rds_sysinfo where name = 'innodb_txn_key'",
+            "--",
             "",
         ] {
             assert_eq!(meaning(text, "products"), Statement::Other, "{text}");

@@ -33,7 +33,7 @@ impl Watch {
         let info = match info {
             Ok(Reply::Bulk(info)) => info,
             Ok(_) => return Err(RedisSourceError::Unexpected("a reply to INFO")),
-            Err(RedisSourceError::Server(message)) => {
+            Err(RedisSourceError::Server(message)) if message.starts_with("NOPERM") => {
                 return Err(RedisSourceError::NoRole(message));
             }
             Err(error) => return Err(error),

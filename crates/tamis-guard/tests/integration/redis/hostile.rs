@@ -37,6 +37,7 @@ fn answer(mut client: TcpStream, name: &str, reply: &[u8]) -> Option<()> {
                 "TYPE" => b"+MBbloom--\r\n",
                 "TM.DUMP" => b"-ERR unknown command\r\n",
                 "EXEC" => b"*0\r\n",
+                "INFO" => b"$11\r\nrole:master\r\n",
                 _ => b"+OK\r\n",
             };
             client.write_all(right).ok()?;
@@ -53,7 +54,12 @@ fn hostile_replies_are_refused_with_one_line() {
     let long = [b"+".as_slice(), &[b'a'; 100_000]].concat();
     let deep = b"*1\r\n".repeat(100);
     let many = [b"*1000000000\r\n".as_slice(), &b":1\r\n".repeat(50_000)].concat();
-    let cases: [(&str, &[u8], &str); 17] = [
+    let cases: [(&str, &[u8], &str); 22] = [
+        ("INFO", b":1\r\n", "instead of a reply to INFO"),
+        ("INFO", b"$4\r\nabcd\r\n", "instead of a role in the reply to INFO"),
+        ("INFO", b"$10\r\nrole:slave\r\n", "the server is a replica"),
+        ("INFO", b"-NOPERM User guard has no permissions\r\n", "run: ACL SETUSER the-user +info"),
+        ("INFO", b"-ERR unknown command\r\n", "returned an error: ERR unknown command"),
         ("WATCH", b"garbage\r\n", "an invalid reply"),
         ("WATCH", &long, "instead of a short reply"),
         ("WATCH", &deep, "an invalid reply"),
