@@ -32,3 +32,42 @@ pub(super) async fn log_end(connection: &mut Conn) -> Result<Option<LogEnd>, Err
         Some(LogEnd { position: Position { file, offset }, only, ignored })
     }))
 }
+
+/// Returns why the log leaves out a database. `only` and `ignored` are the columns of
+/// `SHOW MASTER STATUS`: names with commas between them.
+pub(super) fn filtered(database: &str, only: &str, ignored: &str) -> Option<String> {
+    let has = |names: &str| names.split(',').any(|name| name.trim() == database);
+    if !only.is_empty() && !has(only) {
+        return Some(format!(
+            "the binary log has only changes of the databases {only} (binlog_do_db); add to the \
+             server's configuration and restart it: binlog_do_db = {database}"
+        ));
+    }
+    (only.is_empty() && has(ignored)).then(|| {
+        format!(
+            "the binary log has no changes of the databases {ignored} (binlog_ignore_db); remove \
+             from the server's configuration and restart it: binlog_ignore_db = {database}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_logged_unless_a_filter_leaves_it_out() {
+        for (only, ignored, is_logged) in [
+            ("", "", true),
+            ("a,shop", "", true),
+            ("a", "", false),
+            ("", "a", true),
+            ("", "a,shop", false),
+            ("shops", "", false),
+            // The server tests the second list only without the first.
+            ("shop", "shop", true),
+        ] {
+            assert_eq!(filtered("shop", only, ignored).is_none(), is_logged, "{only} {ignored}");
+        }
+    }
+}

@@ -15,8 +15,8 @@ use crate::source::error::SourceError;
 use crate::source::mysql::cluster::catch_up;
 use crate::source::mysql::connect::connect_at;
 use crate::source::mysql::explain::{explained, user};
-use crate::source::mysql::log_end::{LogEnd, log_end};
-use crate::source::mysql::log_filter::filtered;
+use crate::source::mysql::log_end::{LogEnd, filtered, log_end};
+
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::replica_filter::{FILTERS, check_filters};

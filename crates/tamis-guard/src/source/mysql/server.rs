@@ -12,8 +12,8 @@ use crate::source::mysql::column::{Column, columns};
 use crate::source::mysql::connect::{connect, identity};
 use crate::source::mysql::definition::{unlogged_engine, unlogged_values};
 use crate::source::mysql::explain::explained;
-use crate::source::mysql::log_end::{LogEnd, log_end};
-use crate::source::mysql::log_filter::filtered;
+use crate::source::mysql::log_end::{LogEnd, filtered, log_end};
+
 use crate::source::mysql::log_place::Position;
 use crate::source::mysql::options::MysqlOptions;
 use crate::source::mysql::preflight::{NO_LOG, check_settings};
