@@ -41,7 +41,7 @@ pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) ->
         "savepoint" | "release" => return Statement::Begin,
         // The statement was a comment.
         "" => return Statement::Other,
-        _ if is_of_system_table(&text, first, words.clone()) => return Statement::Other,
+        _ if !plain.is_ambiguous && is_of_system_table(&text, first) => return Statement::Other,
         _ => {}
     }
     if plain.is_ambiguous || !is_definition(first, words.clone()) {
@@ -108,28 +108,35 @@ fn has_query<'t>(words: impl Iterator<Item = &'t str>) -> bool {
 
 /// Tests whether a statement changes only a table of the database `mysql`, which has no triggers. Servers of
 /// clouds write such statements as heartbeats.
-fn is_of_system_table<'t>(
-    text: &str,
-    first: &str,
-    mut words: impl Iterator<Item = &'t str>,
-) -> bool {
-    let mut next =
-        || words.find(|word| !matches!(*word, "ignore" | "into" | "from" | "low_priority"));
-    let (database, table) = (next(), next());
+fn is_of_system_table(text: &str, first: &str) -> bool {
+    let text = text.replace('`', "");
+    let words = text.split_whitespace().skip(1);
+    let mut words =
+        words.filter(|word| !matches!(*word, "ignore" | "into" | "from" | "low_priority"));
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let target = words.next().and_then(|word| word.strip_prefix("mysql."));
+    let Some(table) = target.and_then(|word| word.split(|c| !is_name(c)).next()) else {
+        return false;
+    };
+    // An update or a deletion may name several tables.
+    let names_one_table = match first {
+        "insert" | "replace" => true,
+        "update" => words.next() == Some("set"),
+        "delete" => matches!(words.next(), None | Some("where")),
+        _ => false,
+    };
     // A call of another function may change any table.
-    let is_harmless = |word: &str| {
-        matches!(word, "values" | "value" | "now" | "unix_timestamp" | "current_timestamp")
-            || Some(word) == table
-    };
-    let before = |at: usize| {
-        let text = text[..at].trim_end_matches(|c: char| c.is_whitespace() || c == '`');
-        text.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-    };
+    let before =
+        |at: usize| text[..at].trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default();
     let mut calls = text.match_indices('(').map(|(at, _)| before(at));
-    matches!(first, "insert" | "replace" | "update" | "delete")
-        && database == Some("mysql")
-        && !text.contains("select")
-        && calls.all(|word| word.is_empty() || is_harmless(word))
+    let is_harmless = |word: &str| {
+        word == table
+            || matches!(
+                word,
+                "" | "values" | "value" | "now" | "unix_timestamp" | "current_timestamp"
+            )
+    };
+    names_one_table && !text.contains("select") && calls.all(is_harmless)
 }
 
 /// Tests whether a text has a name that is not a part of a longer one. A name in quotes has each quote in it
@@ -246,6 +253,11 @@ mod tests {
             "INSERT INTO mysql.a SELECT 1",
             "INSERT INTO mysqls.a VALUES (1)",
             "UPDATE mysql.a SET v = (1), w = f (2)",
+            "UPDATE mysql.a, products SET products.id = 7",
+            "UPDATE mysql.a JOIN products SET products.id = 7",
+            "DELETE mysql.a, t FROM mysql.a JOIN t",
+            "INSERT INTO mysql VALUES (1)",
+            "INSERT INTO mysql.a VALUES ('\\' /* ', f(2)) */')",
             "DO f(1)",
             "EXECUTE IMMEDIATE 'INSERT INTO t VALUES (1)'",
             "HANDLER t OPEN",
