@@ -247,7 +247,7 @@ mod tests {
     fn rates(bits: u64, probes: u64, items: u64) -> (f64, f64) {
         let rule = Multiplied::new(bits, probes).unwrap();
         let mut words = vec![0_u64; bits.div_ceil(64) as usize];
-        // No item is absent twice: the hashes of items and of absent items are those of odd and even numbers.
+        // Items have even numbers, and absent items have odd numbers.
         let hash =
             |number: u64| rule.hash(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
         for item in 0..items {
