@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The formats whose rates are measured. This takes up to 30 ms for a filter; with `cfg(fuzzing)`, fewer
 /// bits are read.
-const MEASURED: [&str; 10] = [
+const MEASURED: [&str; 11] = [
+    "dcso",
     "guava",
     "hive",
     "leveldb",

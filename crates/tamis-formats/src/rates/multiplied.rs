@@ -20,7 +20,7 @@ use crate::rates::{EstimatedRate, chance};
 const WIDE: u64 = 4096;
 
 /// The number of bits that an estimate reads.
-const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 22 };
+const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 20 };
 
 /// The fewest first classes that an estimate takes.
 const LEAST_SAMPLES: u64 = 16;
@@ -57,7 +57,9 @@ impl Multiplied<'_> {
         let classes = 1 << self.bits.trailing_zeros();
         let width = self.bits / classes;
         let independent = fill.powf(self.probes.into());
-        if width >= WIDE {
+        // Hostile numbers of probes would take few samples, or long.
+        let is_costly = LEAST_SAMPLES * width * u64::from(self.probes) > READ_BITS;
+        if width >= WIDE || is_costly {
             return independent;
         }
         self.mean_product(classes, width).max(self.shared(fill, classes, width)).max(independent)
@@ -67,8 +69,7 @@ impl Multiplied<'_> {
     fn mean_product(&self, classes: u64, width: u64) -> f64 {
         let (mut random, mut read) = (SplitMix::new(1), 0);
         let (mut sum, mut count) = (0.0, 0_u64);
-        // Hostile numbers of probes read more bits.
-        while read < READ_BITS || count < LEAST_SAMPLES {
+        while read < READ_BITS {
             let (mut class, mut product) = (random.next() % classes, 1.0);
             for _ in 0..self.probes {
                 let bits = (0..width).map(|i| class + i * classes);
