@@ -260,8 +260,9 @@ impl Run {
     }
 
     fn publish(&self, age: Duration) {
-        self.ids.publish_generation();
+        // Locked before: whoever sees the new ids sees the new status too.
         let mut progress = self.progress.lock();
+        self.ids.publish_generation();
         progress.generations += 1;
         progress.answered = progress.answering;
         progress.built = Some(Built::now(age));
