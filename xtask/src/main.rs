@@ -8,6 +8,7 @@ mod console;
 mod databases;
 mod fuzz;
 mod r#gen;
+mod lines;
 mod links;
 mod npm;
 mod process;
@@ -32,7 +33,8 @@ usage: cargo xtask TASK
                   the long version: N minutes (60) of each fuzz target and of runs killed at random
                   moments, or of the fuzz targets that are named alone
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
-                  measures Tamis beside its rivals and what memory can do";
+                  measures Tamis beside its rivals and what memory can do
+  lines           prints how many lines of code and of tests each crate has";
 
 /// The result of a task. The error is a text for the user.
 type Outcome = Result<(), String>;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Some((&"setup", [])) => setup::run(),
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
+        Some((&"lines", [])) => lines::run(),
         Some((&"gen", rest)) => r#gen::run(rest),
         _ => Err(format!("{USAGE}\n{}", r#gen::USAGE)),
     };
