@@ -14,6 +14,8 @@
 mod audit_source;
 mod error;
 mod file;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite", feature = "proxy"))]
+mod follow;
 #[cfg(feature = "proxy")]
 mod leader;
 mod loader;

@@ -37,6 +37,7 @@ use crate::generation::Generation;
 use crate::id::IdType;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::source::error::SourceError;
+use crate::source::follow::{Event, Follow};
 use crate::source::run::{Reader, Run};
 use crate::source::status::Rows;
 pub use error::LeaderError;
@@ -58,6 +59,8 @@ const CLOCK_ERROR: f64 = 1e-3;
 pub(super) struct LeaderReader {
     options: LeaderOptions,
     exchange: Option<Exchange>,
+    /// What is known. Each answer has all changes, so there are no positions to wait for.
+    follow: Follow<(), Instant>,
     /// The position up to which the ids are known.
     position: Option<FeedPosition>,
     changes_pace: Pace,
@@ -71,6 +74,9 @@ impl Reader for LeaderReader {
             let result = self.advance(run);
             if run.is_stopped() {
                 return Err(SourceError::Stopped);
+            }
+            if result.is_err() {
+                self.step(run, Event::ReadFailed);
             }
             match result {
                 Ok(()) => has_succeeded = true,
@@ -91,26 +97,37 @@ impl LeaderReader {
         Self {
             options,
             exchange: None,
+            follow: Follow::default(),
             position: None,
             changes_pace: Pace::new(),
             snapshot_pace: Pace::new(),
         }
     }
 
+    fn step(&mut self, run: &Run, event: Event<(), Instant>) {
+        run.step(&mut self.follow, event, &());
+    }
+
     /// Gets the next changes, or a snapshot.
     fn advance(&mut self, run: &Run) -> Result<(), LeaderError> {
-        let exchange = match &mut self.exchange {
-            Some(exchange) => exchange,
-            none => none.insert(Exchange::new(&self.options, Arc::clone(&run.is_stopped))?),
-        };
-        let Some(since) = self.position.filter(|_| !run.is_rebuild_asked()) else {
+        if self.exchange.is_none() {
+            self.exchange = Some(Exchange::new(&self.options, Arc::clone(&run.is_stopped))?);
+        }
+        if run.is_rebuild_asked() {
+            self.step(run, Event::RebuildDue);
+        }
+        let Some(since) = self.position.filter(|_| !self.follow.is_read_due()) else {
             return self.load_snapshot(run);
         };
         let wait = run.options.interval.min(MAX_WAIT);
         self.changes_pace.keep(run, MIN_PERIOD);
         let asked = Instant::now();
+        let exchange = self.exchange.as_mut().expect("created above");
         match exchange.changes(since, wait)? {
-            Changes::Gone => self.load_snapshot(run),
+            Changes::Gone => {
+                self.step(run, Event::Connected { continues: false });
+                Ok(())
+            }
             Changes::After(delta) => self.apply(run, &delta, asked),
         }
     }
@@ -119,6 +136,7 @@ impl LeaderReader {
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
         // A leader may offer a new snapshot after each one.
         self.snapshot_pace.keep(run, run.options.interval.min(MAX_WAIT));
+        self.step(run, Event::ReadBegun);
         let exchange = self.exchange.as_mut().expect("created before");
         let mut answer = exchange.snapshot()?;
         let max_bytes = self.options.max_bytes;
@@ -161,11 +179,12 @@ impl LeaderReader {
         };
         if self.position.is_none_or(|before| before.epoch != at.epoch) {
             // See the proof.
-            run.lost();
+            self.step(run, Event::Lost);
+            self.step(run, Event::ReadBegun);
         }
-        run.publish_generation();
+        self.step(run, Event::ReadEnded(()));
         self.position = Some(at);
-        report(run, &delta, asked);
+        self.report(run, &delta, asked);
         Ok(())
     }
 
@@ -180,8 +199,21 @@ impl LeaderReader {
             }
         })?;
         self.position = Some(delta.position());
-        report(run, delta, asked);
+        self.report(run, delta, asked);
         Ok(())
+    }
+
+    /// Claims what the leader knows after the changes.
+    fn report(&mut self, run: &Run, delta: &Delta, asked: Instant) {
+        match delta.knowledge {
+            Knowledge::More => {}
+            Knowledge::Unknown => run.lost(),
+            Knowledge::Age(age) => match claim(asked, delta.held, age) {
+                Some(moment) => self.step(run, Event::LogEnd(moment, ())),
+                // Longer ago than the clock can express.
+                None => run.lost(),
+            },
+        }
     }
 }
 
@@ -211,19 +243,6 @@ fn is_key(id_type: &IdType, text: &[u8]) -> bool {
         IdType::Integer { .. } | IdType::Uuid => {
             id_type.canonical(text).is_ok_and(|id| *id == *text)
         }
-    }
-}
-
-/// Claims what the leader knows after the changes.
-fn report(run: &Run, delta: &Delta, asked: Instant) {
-    match delta.knowledge {
-        Knowledge::More => {}
-        Knowledge::Unknown => run.lost(),
-        Knowledge::Age(age) => match claim(asked, delta.held, age) {
-            Some(moment) => run.known_until(moment),
-            // Longer ago than the clock can express.
-            None => run.lost(),
-        },
     }
 }
 

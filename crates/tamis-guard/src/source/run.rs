@@ -14,6 +14,8 @@ use crate::snapshot::Snapshot;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite", feature = "proxy"))]
+use crate::source::follow::{Effect, Event, Follow, LogPosition};
 use crate::source::loader::Loader;
 use crate::source::snapshot_record::SnapshotRecord;
 use crate::source::status::{Built, Progress, Rows};
@@ -174,6 +176,26 @@ impl Run {
         let end = Instant::now() + pause;
         let mut progress = self.progress.lock();
         while !self.is_stopped() && !self.wake.wait_until(&mut progress, end).timed_out() {}
+    }
+
+    /// Reports an event to the state of a source, and carries out the effects. Returns the effects.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite", feature = "proxy"))]
+    pub(super) fn step<P: LogPosition>(
+        &self,
+        follow: &mut Follow<P, Instant>,
+        event: Event<P, Instant>,
+        position: &P,
+    ) -> Vec<Effect<Instant>> {
+        let (next, effects) = std::mem::take(follow).step(event, position);
+        *follow = next;
+        for effect in &effects {
+            match effect {
+                Effect::Publish => self.publish_generation(),
+                Effect::MakeStale => self.lost(),
+                Effect::KnownUntil(moment) => self.known_until(*moment),
+            }
+        }
+        effects
     }
 
     /// Reports that the set has all ids that were committed before `moment`.

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::source::error::SourceError;
+use crate::source::follow::{self, Effect, Follow, LogPosition as _};
 use crate::source::mysql::connect::{check_identity, connect_to};
 use crate::source::mysql::explain::explained_stream;
 use crate::source::mysql::full_read::FullRead;
@@ -91,12 +92,8 @@ pub(super) struct Follower {
     must_open: bool,
     /// The end of a compressed transaction whose events are being applied.
     payload_end: Option<u64>,
-    /// True if the generation in use has all ids up to the position.
-    is_current: bool,
-    /// True if all ids must be read again.
-    needs_read: bool,
-    /// True while all ids are read.
-    is_reading: bool,
+    /// What the source knows at the position.
+    follow: Follow<Position, Instant>,
 }
 
 impl Follower {
@@ -124,9 +121,7 @@ impl Follower {
             is_log_synced: false,
             must_open: false,
             payload_end: None,
-            is_current: false,
-            needs_read: true,
-            is_reading: false,
+            follow: Follow::default(),
         }
     }
 
@@ -139,24 +134,19 @@ impl Follower {
         let mut stream = with_timeout(limit, self.open_stream(&server)).await?;
         let mut ticks = interval(run.options.interval.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asked: Option<(Instant, Position)> = None;
         let mut answered = Instant::now();
-        // The largest end of the log that the server has told.
+        // The highest log position that the server has reported.
         let mut newest = self.position.clone();
         let mut full_read: Option<FullRead> = None;
-        // The end of the log after the read of all ids.
-        let mut end: Option<Position> = None;
         loop {
-            if self.needs_read && full_read.is_none() {
-                (self.needs_read, self.is_reading, end) = (false, true, None);
-                self.prepared.clear();
-                let visible =
-                    Visible { place: self.position.clone(), last_xa_commit: self.last_xa_commit };
-                let rows = with_timeout(limit, async { Ok(server.rows().await) }).await?;
-                let generation = run.start_generation(rows)?;
-                let read = FullRead::start(run, &mut server, generation, Some(visible));
-                full_read = Some(with_timeout(limit, read).await?);
+            if self.follow.is_read_due() {
+                drop(full_read.take());
+                if std::mem::take(&mut self.must_open) {
+                    with_timeout(limit, self.open_again(run, &mut server)).await?;
+                }
+                full_read = Some(with_timeout(limit, self.begin_read(run, &mut server)).await?);
             }
+            let was_current = self.follow.is_current();
             tokio::select! {
                 event = stream.next() => {
                     let event = event.unwrap_or_else(|| Err(closed()));
@@ -168,15 +158,15 @@ impl Follower {
                 rows = async { full_read.as_mut().expect("tested").finish().await }, if full_read.is_some() => {
                     run.count(rows?);
                     full_read = None;
-                    end = Some(with_timeout(limit, server.position()).await?);
+                    let end = with_timeout(limit, server.position()).await?;
+                    self.step(run, follow::Event::ReadEnded(end));
                 }
                 _ = ticks.tick() => {
-                    self.needs_read |= !self.is_reading && run.is_rebuild_due();
-                    if self.is_saveable() && self.snapshots.is_due() {
-                        let (position, end) = self.places();
-                        self.snapshots.save(run, position, end);
+                    if run.is_rebuild_due() {
+                        self.step(run, follow::Event::RebuildDue);
                     }
-                    if asked.is_none() {
+                    self.save_when_due(run);
+                    if self.follow.asked().is_none() {
                         // Before the position: what a replica has applied is in its log.
                         let known = with_timeout(limit, server.known_before()).await?;
                         let at = with_timeout(limit, server.position()).await?;
@@ -184,7 +174,9 @@ impl Follower {
                             return Err(self.begun_again(run));
                         }
                         newest.clone_from(&at);
-                        asked = known.map(|moment| (moment, at));
+                        if let Some(moment) = known {
+                            self.step(run, follow::Event::LogEnd(moment, at));
+                        }
                         answered = Instant::now();
                     } else if answered.elapsed() > limit {
                         return Err(SourceError::Connect("the binary log has stalled".to_owned()));
@@ -192,34 +184,44 @@ impl Follower {
                     run.lag_bytes(self.position.bytes_to(&newest));
                 }
             }
-            if self.needs_read {
-                if !self.is_current {
-                    (full_read, end, self.is_reading) = (None, None, false);
-                }
-                if std::mem::take(&mut self.must_open) {
-                    let again =
-                        with_timeout(limit, Server::open(&self.options, &run.ids.options().id))
-                            .await?;
-                    check_identity(&server.identity, &again.identity)?;
-                    server = again;
-                    self.shape.clone_from(&server.table.shape);
-                    run.set_fold(server.table.fold);
-                }
-            } else if end.as_ref().is_some_and(|end| self.position.has_reached(end)) {
-                (end, self.is_reading) = (None, false);
-                run.publish_generation();
-                self.is_current = true;
+            self.find_end(run);
+            self.step(run, follow::Event::Reached);
+            if self.follow.is_current() && !was_current {
                 // The set is synced with the next answer about the end of the log.
                 ticks.reset_immediately();
             }
-            if let Some((moment, _)) = asked.take_if(|(_, at)| self.position.has_reached(at))
-                && self.is_current
-                && self.snapshot_end.is_none()
-            {
-                self.is_resuming = false;
-                run.known_until(moment);
-            }
         }
+    }
+
+    /// Reports an event to the state.
+    fn step(&mut self, run: &Run, event: follow::Event<Position, Instant>) {
+        let effects = run.step(&mut self.follow, event, &self.position);
+        if effects.iter().any(|effect| matches!(effect, Effect::KnownUntil(_))) {
+            self.is_resuming = false;
+        }
+    }
+
+    /// Begins to read all ids into a new generation.
+    async fn begin_read(
+        &mut self,
+        run: &Run,
+        server: &mut Server,
+    ) -> Result<FullRead, SourceError> {
+        self.step(run, follow::Event::ReadBegun);
+        self.prepared.clear();
+        let visible = Visible { place: self.position.clone(), last_xa_commit: self.last_xa_commit };
+        let generation = run.start_generation(server.rows().await)?;
+        FullRead::start(run, server, generation, Some(visible)).await
+    }
+
+    /// Reads the definition of the table again.
+    async fn open_again(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
+        let again = Server::open(&self.options, &run.ids.options().id).await?;
+        check_identity(&server.identity, &again.identity)?;
+        *server = again;
+        self.shape.clone_from(&server.table.shape);
+        run.set_fold(server.table.fold);
+        Ok(())
     }
 
     /// Sets the position at which the stream begins.
@@ -254,12 +256,10 @@ impl Follower {
                 });
             }
         }
-        // A read that was broken off begins again.
-        self.needs_read |= !self.is_current || self.is_reading;
-        self.is_reading = false;
         // The server has just been opened.
         self.must_open = false;
         self.find_end(run);
+        self.step(run, follow::Event::Connected { continues: true });
         Ok(())
     }
 
@@ -278,9 +278,7 @@ impl Follower {
 
     /// Records that the log has a change that the source does not know.
     fn lose(&mut self, run: &Run) {
-        run.lost();
-        self.is_current = false;
-        self.needs_read = true;
+        self.step(run, follow::Event::Lost);
         self.must_open = true;
         self.snapshot_end = None;
         self.is_resuming = false;
@@ -366,7 +364,6 @@ impl Follower {
                         self.lose(run);
                     }
                     self.position = Position { file, offset: rotate.position() };
-                    self.find_end(run);
                 }
                 return Ok(Step::KeepPosition);
             }
@@ -431,8 +428,6 @@ impl Follower {
             known.position.clone_from(&self.position);
             known.created = self.created;
         }
-        drop(known);
-        self.find_end(run);
     }
 
     fn apply_rows(
@@ -460,7 +455,7 @@ impl Follower {
         if self.deleted.len() > MAX_DELETED {
             // The ids pass until all are read again.
             self.deleted.clear();
-            self.needs_read = true;
+            self.step(run, follow::Event::ReadRequired);
         }
         Ok(())
     }

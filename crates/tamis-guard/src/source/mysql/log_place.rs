@@ -1,5 +1,6 @@
 //! Places in the binary log, also as snapshots keep them.
 
+use crate::source::follow::LogPosition;
 use serde_json::{Value, json};
 
 /// A place in the binary log.
@@ -9,17 +10,19 @@ pub(super) struct Position {
     pub(super) offset: u64,
 }
 
-impl Position {
+impl LogPosition for Position {
     /// Tests whether this place is at or after another one of the same server. The files have
     /// increasing numbers.
-    pub(super) fn has_reached(&self, other: &Self) -> bool {
+    fn has_reached(&self, other: &Self) -> bool {
         let number = |file: &[u8]| -> u64 {
             let digits = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
             std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
         };
         (number(&self.file), self.offset) >= (number(&other.file), other.offset)
     }
+}
 
+impl Position {
     /// Returns how many bytes of the log are between this place and a later one; `None` if they are
     /// in different files.
     pub(super) fn bytes_to(&self, end: &Self) -> Option<u64> {

@@ -12,6 +12,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
 use crate::source::error::SourceError;
+use crate::source::follow::LogPosition as _;
 use crate::source::mysql::cluster::catch_up;
 use crate::source::mysql::connect::connect_at;
 use crate::source::mysql::explain::{explained, user};

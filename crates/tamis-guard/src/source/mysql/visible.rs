@@ -23,6 +23,7 @@ use mysql_async::{Conn, Error};
 use tokio::time::{sleep, timeout};
 
 use crate::source::error::SourceError;
+use crate::source::follow::LogPosition as _;
 use crate::source::mysql::log_place::Position;
 
 /// The time between two questions.

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::snapshot::{SnapshotError, SnapshotOptions};
 use crate::source::error::SourceError;
+use crate::source::follow::{Event, Follow};
 use crate::source::poll::column_value::ColumnValue;
 use crate::source::poll::history::History;
 use crate::source::poll::options::PollOptions;
@@ -27,9 +28,9 @@ pub(in crate::source) struct Follower {
     /// The last poll saw all rows that were committed before. `None` before the first poll, and until a replica has
     /// shown such a moment.
     known: Option<Instant>,
-    /// True if polls insert what they find.
-    is_following: bool,
-    /// The last read of all ids.
+    /// What is known. The polls have no positions.
+    follow: Follow<(), Instant>,
+    /// The last complete read of all ids.
     read: Option<FullRead>,
     /// When the next one may begin.
     read_after: Instant,
@@ -70,7 +71,7 @@ impl Follower {
             history: History::new(overlap),
             polled: Instant::now(),
             known: None,
-            is_following: false,
+            follow: Follow::default(),
             read: None,
             read_after: Instant::now(),
             // Without a change column, nothing shows what has changed since the snapshot.
@@ -89,21 +90,20 @@ impl Follower {
         }
         self.load_snapshot(run, database)?;
         self.poll(run, database)?;
-        let is_due = match self.read {
-            // Rows without a bound would be lost.
-            None => self.bound().is_some(),
-            Some(read) => {
-                let is_changed = self.version.is_none() || read.version != self.version;
-                let is_old = read.ends <= Instant::now() && is_changed;
-                is_old || run.is_rebuild_due()
-            }
-        };
+        let is_changed = |read: FullRead| self.version.is_none() || read.version != self.version;
+        let is_old = |read: FullRead| read.ends <= Instant::now() && is_changed(read);
+        if self.read.is_some_and(is_old) || run.is_rebuild_due() {
+            self.step(run, Event::RebuildDue);
+        }
+        // Without a bound, rows would be lost.
+        let is_due = self.follow.is_read_due() && self.bound().is_some();
         if is_due && Instant::now() >= self.read_after {
             match self.read_all(run, database, self.version) {
-                Ok(true) => self.report_known(run),
-                Ok(false) => {}
+                Ok(()) => self.report_known(run),
                 // The ids in use are right without the new generation.
-                Err(error) if self.read.is_some() && !matches!(error, SourceError::Stopped) => {
+                Err(error)
+                    if self.follow.is_current() && !matches!(error, SourceError::Stopped) =>
+                {
                     run.report(&error);
                     run.ids.abandon_generation();
                     self.read_after = Instant::now() + run.options.max_pause;
@@ -149,7 +149,7 @@ impl Follower {
         run.set_fold(fold);
         self.history.resume(place.bound);
         self.schema = Some(place.schema);
-        self.is_following = true;
+        self.step(run, Event::Loaded(()));
         let left = place.ends.duration_since(SystemTime::now()).unwrap_or_default();
         self.read = Some(FullRead::new(left.min(self.reread), None));
         run.publish_snapshot(snapshot);
@@ -183,14 +183,13 @@ impl Follower {
         let known = database.known_before()?;
         let version = database.version()?;
         let is_unchanged = |read: FullRead| version.is_some() && read.version == version;
-        let is_due = !self.read.is_some_and(is_unchanged) || run.is_rebuild_due();
-        if is_due {
+        if !self.read.is_some_and(is_unchanged) || run.is_rebuild_due() {
             self.note_schema(run, database)?;
+            // Nothing tells what has changed since the last read.
+            self.step(run, Event::Connected { continues: false });
+            self.read_all(run, database, version)?;
         }
         self.known = known;
-        if is_due && !self.read_all(run, database, version)? {
-            return Ok(());
-        }
         self.report_known(run);
         Ok(())
     }
@@ -217,10 +216,14 @@ impl Follower {
     }
 
     /// Reports up to when all ids are known.
-    fn report_known(&self, run: &Run) {
+    fn report_known(&mut self, run: &Run) {
         if let Some(known) = self.known {
-            run.known_until(known);
+            self.step(run, Event::LogEnd(known, ()));
         }
+    }
+
+    fn step(&mut self, run: &Run, event: Event<(), Instant>) {
+        run.step(&mut self.follow, event, &());
     }
 
     /// Reads the rows that were committed since the last poll.
@@ -237,7 +240,7 @@ impl Follower {
                 self.note_schema(run, database)?;
                 let highest = database.highest()?;
                 let at = Instant::now();
-                if self.is_following {
+                if !self.follow.is_lost() {
                     let bound = self.bound().cloned().unwrap_or(ColumnValue::Null);
                     read_changed(run, database, &smaller(bound, &highest))?;
                 }
@@ -247,22 +250,33 @@ impl Follower {
             self.version = version;
         }
         (self.polled, self.known) = (start, Some(known));
-        if self.read.is_some() {
-            self.report_known(run);
-        }
+        self.report_known(run);
         Ok(())
     }
 
-    /// Reads all ids into a new generation. Returns false if the database was replaced meanwhile.
+    /// Reads all ids into a new generation, and publishes it unless the database was replaced meanwhile.
     fn read_all(
         &mut self,
         run: &Run,
         database: &impl PolledDatabase,
         version: Option<i64>,
-    ) -> Result<bool, SourceError> {
+    ) -> Result<(), SourceError> {
+        let result = self.read_rows(run, database, version);
+        if result.is_err() {
+            self.step(run, Event::ReadFailed);
+        }
+        result
+    }
+
+    fn read_rows(
+        &mut self,
+        run: &Run,
+        database: &impl PolledDatabase,
+        version: Option<i64>,
+    ) -> Result<(), SourceError> {
         let read = FullRead::new(self.reread, version);
         let schema = self.schema.clone();
-        self.is_following = true;
+        self.step(run, Event::ReadBegun);
         run.set_fold(database.fold()?);
         let generation = run.start_generation(database.rows()?)?;
         database.read_all(run, &generation, &mut || {
@@ -272,28 +286,27 @@ impl Follower {
             if self.has_changes && self.polled.elapsed() >= run.options.interval {
                 self.poll(run, database)?;
             }
-            Ok(self.is_following)
+            Ok(!self.follow.is_lost())
         })?;
         if !database.is_same()? || Some(database.schema()?) != schema {
             self.forget(run);
             database.after_change()?;
         }
-        if !self.is_following {
+        if self.follow.is_lost() {
             run.ids.abandon_generation();
-            return Ok(false);
+            return Ok(());
         }
-        run.publish_generation();
+        self.step(run, Event::ReadEnded(()));
         self.read = Some(read);
-        Ok(true)
+        Ok(())
     }
 
     /// Forgets what is known about the database. All ids must be read again.
     pub(in crate::source) fn forget(&mut self, run: &Run) {
-        run.lost();
+        self.step(run, Event::Lost);
         self.schema = None;
         self.version = None;
         self.history.clear();
-        self.is_following = false;
         self.known = None;
         self.read = None;
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::source::error::SourceError;
+use crate::source::follow::{self, Effect as FollowEffect};
 use crate::source::postgres::address::Address;
 use crate::source::postgres::begin::{Begin, Work};
 use crate::source::postgres::change_stream::{Applied, ChangeStream, Event};
@@ -53,16 +54,8 @@ pub(super) struct Follower<'r> {
     full_read: Option<Work<'r, Option<Lsn>>>,
     /// The question that is going on, with the moment before it.
     question: Option<Work<'r, (Instant, ServerState)>>,
-    /// The point of the read that is complete.
-    read_point: Option<Lsn>,
-    /// True if all ids must be read.
-    needs_read: bool,
     /// When the next read may begin.
     read_after: Instant,
-    /// True if the generation in use has all ids up to the position.
-    is_current: bool,
-    /// A moment, and the end of the log after it.
-    asked: Option<(Instant, Lsn)>,
     /// The part of the log that was on disk at the last question.
     flushed: Lsn,
 }
@@ -101,7 +94,10 @@ impl<'r> Follower<'r> {
             None => connection.begin_temporary().await?,
         };
         let Begin { stream, slot, permanent, position, definition, full_read } = begin;
-        resume.owes_read &= full_read.is_none();
+        resume.step(run, follow::Event::Connected { continues: full_read.is_none() }, position);
+        if full_read.is_some() {
+            resume.step(run, follow::Event::ReadBegun, position);
+        }
         let follower = Follower {
             run,
             connection,
@@ -111,13 +107,9 @@ impl<'r> Follower<'r> {
             transaction: Transaction::new(run, &server.table),
             definition,
             versions: server.versions,
-            is_current: full_read.is_none(),
             full_read,
-            read_point: None,
-            needs_read: resume.owes_read,
             read_after: Instant::now(),
             question: None,
-            asked: None,
             flushed: Lsn::default(),
             resume,
         };
@@ -132,9 +124,11 @@ impl<'r> Follower<'r> {
         // When the server was asked for a message.
         let mut nudged = heard;
         loop {
-            if self.needs_read && self.full_read.is_none() && Instant::now() >= self.read_after {
+            let is_read_due = self.resume.follow.is_read_due() && self.full_read.is_none();
+            if is_read_due && Instant::now() >= self.read_after {
                 self.start_read().await?;
             }
+            let was_current = self.resume.follow.is_current();
             let is_same = tokio::select! {
                 event = stream.next() => {
                     heard = Instant::now();
@@ -156,13 +150,13 @@ impl<'r> Follower<'r> {
                         nudged = Instant::now();
                         stream.ask().await?;
                     }
-                    if self.asked.is_some() && heard.elapsed() > SILENCE.max(pause) {
+                    if self.resume.follow.asked().is_some() && heard.elapsed() > SILENCE.max(pause) {
                         let message = "the stream of changes has stalled".to_owned();
                         return Err(SourceError::Connect(message));
                     }
-                    let is_idle = self.full_read.is_none() && self.read_point.is_none();
-                    // Not a read that the set needs: snapshots go on.
-                    self.needs_read |= self.is_current && is_idle && self.run.is_rebuild_due();
+                    if self.run.is_rebuild_due() {
+                        self.step(follow::Event::RebuildDue);
+                    }
                     if self.question.is_none() && asked.is_none_or(|it| it.elapsed() >= pause) {
                         asked = Some(Instant::now());
                         self.ask();
@@ -174,26 +168,21 @@ impl<'r> Follower<'r> {
                 self.resume.forget(self.run, TABLE_DIFFERS);
                 return Ok(());
             }
-            if self.read_point.take_if(|point| self.position >= *point).is_some() {
-                self.run.publish_generation();
-                self.is_current = true;
-                self.resume.published(self.place(), self.needs_read);
+            self.step(follow::Event::Reached);
+            if self.resume.follow.is_current() && !was_current {
                 // The set is synced with the next answer about the end of the log.
                 asked = None;
                 ticks.reset_immediately();
             }
-            if let Some((moment, _)) = self.asked.take_if(|(_, end)| self.position >= *end)
-                && self.is_current
-            {
-                self.run.known_until(moment);
-                self.resume.synced();
-            }
         }
     }
 
-    /// Records that all ids must be read again.
-    fn require_read(&mut self) {
-        (self.needs_read, self.resume.owes_read) = (true, true);
+    /// Reports an event to the state.
+    fn step(&mut self, event: follow::Event<Lsn, Instant>) {
+        if self.resume.step(self.run, event, self.position).contains(&FollowEffect::Publish) {
+            let place = self.place();
+            self.resume.published(place);
+        }
     }
 
     /// Returns the place up to which all changes are applied, if the slot is permanent.
@@ -240,7 +229,7 @@ impl<'r> Follower<'r> {
                         }
                         Effect::NeedsRead => {
                             drop(reached);
-                            self.require_read();
+                            self.step(follow::Event::ReadRequired);
                         }
                         Effect::Defined => {
                             drop(reached);
@@ -266,9 +255,11 @@ impl<'r> Follower<'r> {
     /// Asks for the end of the log and the definition of the table.
     fn ask(&mut self) {
         let (server, slot) = (self.connection.server, self.slot.clone());
-        let must_flush = self.asked.is_some_and(|(since, end)| {
-            self.position < end && self.flushed < end && since.elapsed() > FLUSH_AFTER
-        });
+        let must_flush = self
+            .resume
+            .follow
+            .asked()
+            .is_some_and(|(since, end)| self.flushed < *end && since.elapsed() > FLUSH_AFTER);
         self.question = Some(Box::pin(async move {
             if must_flush {
                 server.flush_log().await;
@@ -287,14 +278,14 @@ impl<'r> Follower<'r> {
         self.resume.see(state.versions);
         self.flushed = state.flushed;
         self.run.lag_bytes(Some(state.end.0.saturating_sub(self.position.0)));
-        self.asked.get_or_insert((moment, state.end));
+        self.step(follow::Event::LogEnd(moment, state.end));
         true
     }
 
     /// Starts a read of all ids into a second generation, while the first one is in use. It has a
     /// slot of its own for its snapshot.
     async fn start_read(&mut self) -> Result<(), SourceError> {
-        (self.needs_read, self.read_point) = (false, None);
+        self.step(follow::Event::ReadBegun);
         // Before the slot: the generation gets all changes after the point of the slot.
         let generation = self.run.start_generation(self.connection.server.rows().await?)?;
         let (connection, slot) = (self.connection, self.slot.clone());
@@ -305,14 +296,14 @@ impl<'r> Follower<'r> {
     /// Returns false if the table is another one.
     fn end_read(&mut self, read: Result<Option<Lsn>, SourceError>) -> Result<bool, SourceError> {
         match read {
-            Ok(Some(point)) => self.read_point = Some(point),
+            Ok(Some(point)) => self.step(follow::Event::ReadEnded(point)),
             Ok(None) => return Ok(false),
-            Err(error) if !self.is_current => return Err(error),
+            Err(error) if !self.resume.follow.is_current() => return Err(error),
             // The ids in use are right without the new generation.
             Err(error) => {
                 self.run.report(&error);
                 self.run.ids.abandon_generation();
-                self.needs_read = true;
+                self.step(follow::Event::ReadFailed);
                 self.read_after = Instant::now() + self.run.options.max_pause;
             }
         }

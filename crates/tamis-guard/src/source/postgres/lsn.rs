@@ -3,9 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::source::follow::LogPosition;
+
 /// A place in the write-ahead log, in bytes from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lsn(pub(super) u64);
+
+impl LogPosition for Lsn {
+    fn has_reached(&self, other: &Self) -> bool {
+        self >= other
+    }
+}
 
 impl Lsn {
     /// Returns the end of the last record before the place at which the next one will begin.

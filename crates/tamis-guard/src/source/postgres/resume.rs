@@ -22,10 +22,12 @@
 //! PostgreSQL would move the slot back, although they have deleted that part of the log.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::snapshot::{Snapshot, SnapshotError};
+use crate::source::follow::{Effect, Event, Follow};
 use crate::source::postgres::address::Address;
 use crate::source::postgres::definition::{Definition, Versions};
 use crate::source::postgres::log_place::LogPlace;
@@ -49,14 +51,12 @@ pub(super) struct Resume {
     snapshots: Snapshots,
     /// The place up to which the generation in use has all changes. `None` without a permanent slot.
     place: Arc<Mutex<Option<LogPlace>>>,
-    /// No change in the generation in use is after this place and after `place`.
-    end: Lsn,
+    /// What is known at the position of the stream.
+    pub(super) follow: Follow<Lsn, Instant>,
     /// The snapshot that will be published when the stream has begun.
     snapshot: Option<Snapshot>,
     /// True from the load of the snapshot until the set is synced.
     is_resuming: bool,
-    /// True if all ids must be read again, although the place is known.
-    pub(super) owes_read: bool,
     /// The process of the server that had the slot last.
     pub(super) process: Option<i32>,
     /// The number of attempts to continue since the last commit that the stream sent, or since the set
@@ -72,10 +72,9 @@ impl Resume {
         Self {
             snapshots: Snapshots::new(snapshot, identity(options)),
             place: Arc::default(),
-            end: Lsn::default(),
+            follow: Follow::default(),
             snapshot: None,
             is_resuming: false,
-            owes_read: false,
             process: None,
             attempts: 0,
             definition: None,
@@ -86,8 +85,22 @@ impl Resume {
     /// until all ids are read.
     pub(super) fn compare(&mut self, run: &Run, definition: Definition) {
         if self.definition.replace(definition).is_some_and(|known| known != definition) {
-            run.lost();
+            self.step(run, Event::Lost, Lsn::default());
         }
+    }
+
+    /// Reports an event at a position of the stream to the state.
+    pub(super) fn step(
+        &mut self,
+        run: &Run,
+        event: Event<Lsn, Instant>,
+        position: Lsn,
+    ) -> Vec<Effect<Instant>> {
+        let effects = run.step(&mut self.follow, event, &position);
+        if effects.iter().any(|effect| matches!(effect, Effect::KnownUntil(_))) {
+            (self.is_resuming, self.attempts) = (false, 0);
+        }
+        effects
     }
 
     /// Returns the place at which the stream can go on; `None` if all ids must be read.
@@ -103,7 +116,9 @@ impl Resume {
             "the server is another one"
         } else if place.definition != server.definition || place.versions != server.versions {
             TABLE_DIFFERS
-        } else if server.end < place.position.max(self.end) {
+        } else if server.end
+            < self.follow.resumes_to().map_or(place.position, |to| place.position.max(*to))
+        {
             "the log of the server does not have all changes that it has"
         } else if state.is_none_or(|state| state.confirmed > place.position) {
             "the replication slot no longer has the changes after it"
@@ -125,8 +140,9 @@ impl Resume {
             let reason = "it has no place in the log of a server".to_owned();
             return run.snapshots.refuse(&SnapshotError::Outdated(reason));
         };
+        self.step(run, Event::Loaded(end.position), start.position);
         *self.place.lock() = Some(start);
-        (self.end, self.is_resuming, self.snapshot) = (end.position, true, Some(snapshot));
+        (self.is_resuming, self.snapshot) = (true, Some(snapshot));
     }
 
     /// Records that the stream has begun, and the process of the server that sends it.
@@ -144,16 +160,14 @@ impl Resume {
             run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
         }
         *self.place.lock() = None;
-        (self.end, self.snapshot, self.attempts) = (Lsn::default(), None, 0);
-        self.owes_read = false;
+        (self.snapshot, self.attempts) = (None, 0);
         self.snapshots.discard();
-        run.lost();
+        self.step(run, Event::Lost, Lsn::default());
     }
 
-    /// Records that a generation is published which has all changes up to a place.
-    pub(super) fn published(&mut self, place: Option<LogPlace>, owes_read: bool) {
+    /// Records the place up to which the generation in use has all changes.
+    pub(super) fn published(&mut self, place: Option<LogPlace>) {
         *self.place.lock() = place;
-        self.owes_read = owes_read;
     }
 
     /// Records that all changes up to a position are applied.
@@ -176,11 +190,6 @@ impl Resume {
     /// Locks the place.
     pub(super) fn lock(&self) -> Reached<'_> {
         Reached(self.place.lock())
-    }
-
-    /// Records that the set is synced.
-    pub(super) fn synced(&mut self) {
-        (self.is_resuming, self.attempts) = (false, 0);
     }
 
     /// Writes a snapshot if it is time for one.
@@ -206,11 +215,9 @@ impl Resume {
         self.snapshots.finish(run, position, end);
     }
 
-    /// Tests whether the generation in use has all that is known.
+    /// Tests whether the generation in use may be written. A snapshot is not in use before the stream has begun.
     fn is_saveable(&self) -> bool {
-        let place = self.place.lock();
-        let is_known = place.as_ref().is_some_and(|place| place.position >= self.end);
-        is_known && self.snapshot.is_none() && !self.owes_read
+        self.follow.is_saveable() && self.snapshot.is_none()
     }
 
     /// Returns the position for a snapshot that is begun now, and what returns its end.

@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use crate::snapshot::SnapshotError;
 use crate::source::error::SourceError;
+use crate::source::follow::{Event, LogPosition as _};
 use crate::source::mysql::follower::Follower;
 use crate::source::mysql::log_place::LogPlace;
 use crate::source::mysql::server::Server;
@@ -50,11 +51,11 @@ impl Follower {
         if shape != server.table.shape {
             return refuse("the table has other columns or unique indexes");
         }
-        *self.known.lock() = Some(start);
-        self.snapshot_end = Some(end);
-        self.is_resuming = true;
-        (self.is_current, self.needs_read) = (true, false);
         run.publish_snapshot(snapshot);
+        (self.position, self.is_resuming) = (start.position.clone(), true);
+        *self.known.lock() = Some(start);
+        self.step(run, Event::Loaded(end.position.clone()));
+        self.snapshot_end = Some(end);
     }
 
     /// Tests whether the log has the end of the snapshot, when the stream reaches it.
@@ -77,13 +78,16 @@ impl Follower {
         }
     }
 
-    /// Tests whether the generation in use has all that is known.
-    pub(super) fn is_saveable(&self) -> bool {
-        self.is_current && !self.needs_read && !self.is_reading && self.snapshot_end.is_none()
+    /// Writes a snapshot if it is time for one.
+    pub(super) fn save_when_due(&mut self, run: &Run) {
+        if self.follow.is_saveable() && self.snapshots.is_due() {
+            let (position, end) = self.places();
+            self.snapshots.save(run, position, end);
+        }
     }
 
     /// Returns the place for a snapshot that is begun now, and what returns its end.
-    pub(super) fn places(&self) -> (Option<Vec<u8>>, impl FnOnce() -> Vec<u8> + Send + use<>) {
+    fn places(&self) -> (Option<Vec<u8>>, impl FnOnce() -> Vec<u8> + Send + use<>) {
         let (known, shape) = (Arc::clone(&self.known), self.shape.clone());
         let place = known.lock().as_ref().and_then(|place| place.encode(&shape));
         let end = move || known.lock().as_ref().and_then(|place| place.encode(&shape));
@@ -94,7 +98,7 @@ impl Follower {
     /// Writes a last snapshot.
     pub(in crate::source::mysql) fn stop(&mut self, run: &Run) {
         let (position, end) = self.places();
-        let position = position.filter(|_| self.is_saveable());
+        let position = position.filter(|_| self.follow.is_saveable());
         self.snapshots.finish(run, position, end);
     }
 
