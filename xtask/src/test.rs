@@ -87,9 +87,24 @@ fn compiles(steps: &Steps) -> Outcome {
     none.args(["test", "-p", "tamis", "--no-default-features", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
     steps.run("the library without the standard library", &mut none)?;
+    guard_features(steps)?;
     steps.check("links of the pages", links::check)?;
     steps.run("loom", &mut loom())?;
     miri(steps)
+}
+
+/// Compiles the guard with each of its features alone. The tests have all of them. Warnings are errors.
+fn guard_features(steps: &Steps) -> Outcome {
+    for feature in ["", "layer", "sources", "proxy"] {
+        let mut check = cargo(&["check", "-p", "tamis-guard", "--no-default-features", "--quiet"]);
+        check.args(["--features", feature]);
+        steps.check(&format!("the guard with the feature {feature:?} alone"), || {
+            let mut warnings = String::new();
+            steps.finish(&mut check, |line| warnings += line)?;
+            if warnings.is_empty() { Ok(()) } else { Err(warnings) }
+        })?;
+    }
+    Ok(())
 }
 
 /// Lowers the priority of this thread and of the commands that it starts, so that the tests with

@@ -17,12 +17,12 @@ pub(crate) struct Base {
 #[derive(Debug)]
 pub(crate) enum BaseFilter {
     Tamis(Box<AnyFilter>),
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "sources")]
     Foreign(Box<dyn ForeignFilter>),
 }
 
 /// A filter with the layout of another system.
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 pub(crate) trait ForeignFilter: std::fmt::Debug + Send + Sync {
     /// Tests whether an id may be in the filter.
     fn contains(&self, id: &[u8]) -> bool;
@@ -50,7 +50,7 @@ impl Base {
         }
     }
 
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "sources")]
     pub(crate) fn foreign(filter: Box<dyn ForeignFilter>) -> Self {
         Self {
             items: filter.items(),
@@ -62,7 +62,7 @@ impl Base {
     pub(crate) fn contains(&self, id: &[u8]) -> bool {
         match &self.filter {
             BaseFilter::Tamis(filter) => filter.contains(id),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             BaseFilter::Foreign(filter) => filter.contains(id),
         }
     }
@@ -70,7 +70,7 @@ impl Base {
     pub(crate) fn bytes(&self) -> u64 {
         match &self.filter {
             BaseFilter::Tamis(filter) => filter.plan().bytes(),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             BaseFilter::Foreign(filter) => filter.bytes(),
         }
     }
@@ -78,7 +78,7 @@ impl Base {
     pub(crate) fn rate(&self) -> f64 {
         match &self.filter {
             BaseFilter::Tamis(filter) => filter.plan().rate(),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             BaseFilter::Foreign(filter) => filter.rate(),
         }
     }
@@ -87,7 +87,7 @@ impl Base {
     pub(crate) fn estimate_rate(&self) -> f64 {
         *self.rate_now.get_or_init(|| match &self.filter {
             BaseFilter::Tamis(filter) => filter.estimate_rate(),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             BaseFilter::Foreign(filter) => filter.estimate_rate(),
         })
     }

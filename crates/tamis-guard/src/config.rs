@@ -11,7 +11,7 @@ mod learn;
 mod one_route;
 mod proxy;
 mod read;
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 mod redis;
 mod refusal;
 mod route;

@@ -16,7 +16,7 @@ mod shared_snapshot;
 
 pub use delta::{Change, Delta, DeltaError, Knowledge};
 pub use position::FeedPosition;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub(crate) use publication::unauthorized;
 pub use publication::{Publication, PublicationOptions};
 pub use shared_snapshot::PublicationBody;

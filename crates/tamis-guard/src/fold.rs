@@ -57,7 +57,7 @@ impl Fold {
 
     /// Returns the way for a collation of MySQL or MariaDB, such as `utf8mb4_general_ci`. `None` for a collation of a
     /// language, and for an unknown collation.
-    #[cfg(feature = "mysql")]
+    #[cfg(feature = "sources")]
     pub(crate) fn of_collation(collation: &str) -> Option<Self> {
         let (_, name) = collation.split_once('_')?;
         if let Some(options) = name.strip_prefix("uca1400_") {
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "mysql")]
+    #[cfg(feature = "sources")]
     #[test]
     fn collations_of_languages_are_not_known() {
         for (collation, expected) in [

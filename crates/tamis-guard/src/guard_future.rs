@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 
 use crate::learn::{LearnBody, Lessons};
 use crate::route::{Decision, Route};
-#[cfg(feature = "single-flight")]
+#[cfg(feature = "layer")]
 use crate::turn;
 use crate::verdict::{PassReason, Verdict};
 
@@ -72,7 +72,7 @@ impl Decided {
             Verdict::Pass(PassReason::Known) if status == StatusCode::NOT_FOUND => {
                 route.counters.count_not_found();
                 self.decision.not_found(answer.headers());
-                #[cfg(feature = "single-flight")]
+                #[cfg(feature = "layer")]
                 turn::not_found(route, &self.decision);
             }
             Verdict::Refuse(_) if status.is_success() => route.counters.count_misjudged(),

@@ -19,7 +19,7 @@ use crate::json::Json;
 use crate::learn::{LearnRule, Lessons};
 use crate::path::Reading;
 use crate::route::{Decision, Route};
-#[cfg(feature = "single-flight")]
+#[cfg(feature = "layer")]
 use crate::turn;
 #[cfg(feature = "proxy")]
 use crate::verdict_slot::VerdictSlot;
@@ -210,14 +210,14 @@ fn decide_in_each(
 
 impl ByHead {
     /// Tests whether a request waits for its body or for other requests before it is answered.
-    #[cfg_attr(not(feature = "single-flight"), expect(unused_variables))]
+    #[cfg_attr(not(feature = "layer"), expect(unused_variables))]
     fn needs_more(&self, routes: &[Route], method: &Method) -> bool {
         match self {
             Self::Unguarded => false,
             Self::NeedsBody(..) => true,
-            #[cfg(feature = "single-flight")]
+            #[cfg(feature = "layer")]
             Self::Decided(index, decision) => turn::is_needed(&routes[*index], method, decision),
-            #[cfg(not(feature = "single-flight"))]
+            #[cfg(not(feature = "layer"))]
             Self::Decided(..) => false,
         }
     }
@@ -251,7 +251,7 @@ where
     if let (Some(lessons), Some(json)) = (&mut lessons, &json) {
         lessons.read_request(json);
     }
-    #[cfg_attr(not(feature = "single-flight"), expect(unused_mut))]
+    #[cfg_attr(not(feature = "layer"), expect(unused_mut))]
     let (index, mut decision) = match by_head {
         ByHead::Unguarded => {
             let answer = inner.call(Request::from_parts(parts, body)).await?;
@@ -274,7 +274,7 @@ where
             decide_in_each(&routes, &parts, &matches, json.as_ref()).expect("a route matches")
         }
     };
-    #[cfg(feature = "single-flight")]
+    #[cfg(feature = "layer")]
     let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
     #[cfg(feature = "proxy")]
     VerdictSlot::write(&parts.extensions, &routes[index].name, decision.verdict);
@@ -283,7 +283,7 @@ where
     }
     let answer = inner.call(Request::from_parts(parts, body)).await?;
     Decided { routes: Arc::clone(&routes), index, decision }.learn(&answer);
-    #[cfg(feature = "single-flight")]
+    #[cfg(feature = "layer")]
     if let Some(turn) = turn {
         turn.answered(answer.status());
     }

@@ -5,7 +5,7 @@
 //! With the feature `proxy`, `Proxy` is such a service in front of any program.
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod admin;
 mod audit;
 mod base;
@@ -13,11 +13,11 @@ mod base;
 mod bearer_token;
 mod body;
 mod cache_control;
-#[cfg(any(feature = "postgres", feature = "proxy"))]
+#[cfg(any(feature = "sources", feature = "proxy"))]
 mod certificates;
 mod change_kind;
 mod change_log;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod config;
 mod cors;
 mod counters;
@@ -29,14 +29,14 @@ mod evidence;
 mod fleet;
 mod fold;
 mod generation;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod guard;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod guard_error;
 mod guard_future;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod guard_handle;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod guard_sets;
 #[cfg(feature = "proxy")]
 mod http_answer;
@@ -62,14 +62,14 @@ mod plain_io;
 mod proxy;
 mod refusal;
 mod route;
-#[cfg(feature = "single-flight")]
+#[cfg(feature = "layer")]
 mod single_flight;
 mod snapshot;
 pub mod source;
 mod state;
 mod timed_state;
 mod tombstones;
-#[cfg(feature = "single-flight")]
+#[cfg(feature = "layer")]
 mod turn;
 mod verdict;
 #[cfg(feature = "proxy")]
@@ -80,7 +80,7 @@ pub use audit::{AuditOptions, AuditReport, audit};
 pub use bearer_token::{BearerToken, EmptyToken};
 pub use body::GuardedBody;
 pub use change_kind::ChangeKind;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub use config::{Config, ConfigError, OneRoute};
 pub use cors::Cors;
 pub use counters::RouteCounters;
@@ -92,14 +92,14 @@ pub use fleet::{
     PublicationOptions,
 };
 pub use generation::Generation;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub use guard::Guard;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub use guard_error::GuardError;
 pub use guard_future::{AnswerBody, GuardFuture};
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub use guard_handle::GuardHandle;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub use guard_sets::{GuardSet, GuardSets};
 #[cfg(feature = "proxy")]
 pub use http_client::{HttpAnswer, HttpClient, HttpClientError};
@@ -117,7 +117,7 @@ pub use place::{IdPlace, PlaceError};
 pub use proxy::{Proxy, ProxyError, ProxyHandle, ProxyOptions, TlsFiles};
 pub use refusal::Refusal;
 pub use route::{Required, Route, RouteId};
-#[cfg(feature = "single-flight")]
+#[cfg(feature = "layer")]
 pub use single_flight::SingleFlight;
 pub use snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
 pub use state::{Policies, Policy, SyncState};

@@ -19,7 +19,7 @@ use crate::negative_cache::{Passed, RequestKey};
 use crate::path::{PathTemplate, Reading, Values, dots_in_path, dots_in_value};
 use crate::place::IdPlace;
 use crate::refusal::Refusal;
-#[cfg(feature = "single-flight")]
+#[cfg(feature = "layer")]
 use crate::single_flight::SingleFlight;
 use crate::verdict::{PassReason, RefuseReason, Verdict};
 
@@ -69,7 +69,7 @@ pub struct Route {
     /// The turns of GET and HEAD requests for one id. `None` if requests do not wait for each
     /// other. It has no effect without the negative cache, on a shadow route, and on requests with
     /// several ids.
-    #[cfg(feature = "single-flight")]
+    #[cfg(feature = "layer")]
     pub single_flight: Option<SingleFlight>,
     /// What was decided so far.
     pub counters: RouteCounters,
@@ -89,7 +89,7 @@ impl Route {
             refusal: Refusal::default(),
             is_shadow: false,
             max_body_bytes: 64 << 10,
-            #[cfg(feature = "single-flight")]
+            #[cfg(feature = "layer")]
             single_flight: None,
             counters: RouteCounters::default(),
         }
@@ -356,7 +356,7 @@ impl Decision {
 
     /// Returns the only id of a request that passed because the filter has it, and whose answer may
     /// be 404 again.
-    #[cfg(feature = "single-flight")]
+    #[cfg(feature = "layer")]
     pub(crate) fn only_id(&self) -> Option<&[u8]> {
         match (self.request, &self.passed[..]) {
             (Some(_), [PassedId { id, .. }]) => Some(id),
@@ -365,7 +365,7 @@ impl Decision {
     }
 
     /// Decides again about a request with only one id.
-    #[cfg(feature = "single-flight")]
+    #[cfg(feature = "layer")]
     pub(crate) fn decide_again(&mut self) {
         if let (Some(_), [PassedId { ids, id, version }]) = (self.request, &mut self.passed[..]) {
             *version = ids.passed(id);

@@ -46,7 +46,7 @@
 
 mod error;
 mod fields;
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 mod folder;
 mod head;
 mod store;
@@ -61,7 +61,7 @@ use tamis_formats::TamisFile;
 
 pub use error::SnapshotError;
 use fields::{FieldReader, FieldWriter};
-#[cfg(feature = "config")]
+#[cfg(feature = "proxy")]
 pub(crate) use folder::{SnapshotFolder, file_name};
 pub use head::{Snapshot, SnapshotHead};
 pub use store::{SnapshotOptions, SnapshotStore};
@@ -101,7 +101,7 @@ impl Generation {
         let base = match self.base().map(|base| &base.filter) {
             None => None,
             Some(BaseFilter::Tamis(filter)) => Some(&**filter),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             Some(BaseFilter::Foreign(_)) => return Err(io::ErrorKind::Unsupported.into()),
         };
         let mut out = FieldWriter::new(out);

@@ -14,34 +14,35 @@
 mod audit_source;
 mod error;
 mod file;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite", feature = "proxy"))]
+#[cfg(any(feature = "sources", feature = "proxy"))]
+#[cfg_attr(not(feature = "sources"), allow(dead_code, reason = "a leader has no log"))]
 mod follow;
 #[cfg(feature = "proxy")]
 mod leader;
 mod loader;
-#[cfg(feature = "mysql")]
+#[cfg(feature = "sources")]
 mod mysql;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sources")]
 mod poll;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "sources")]
 mod postgres;
 mod priority;
 mod push;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 mod read_threads;
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 mod redis;
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 mod redis_error;
 mod run;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 mod runtime;
 mod snapshot_record;
 mod snapshots;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 mod sqlite;
 mod status;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 mod stop_flag;
 
 use std::sync::Arc;
@@ -56,19 +57,19 @@ pub use error::SourceError;
 pub use file::{CsvColumn, FileFormat, FileOptions};
 #[cfg(feature = "proxy")]
 pub use leader::{LeaderError, LeaderOptions};
-#[cfg(feature = "mysql")]
+#[cfg(feature = "sources")]
 pub use mysql::{MysqlAudit, MysqlOptions};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sources")]
 pub use poll::{ChangeColumn, PollOptions};
-#[cfg(feature = "postgres")]
+#[cfg(feature = "sources")]
 pub use postgres::{PostgresAudit, PostgresOptions};
 pub use push::{PushError, PushSource, Pushed};
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 pub use redis::RedisOptions;
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 pub use redis_error::RedisSourceError;
 pub use run::SourceOptions;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 pub use sqlite::{SqliteAudit, SqliteOptions};
 pub use status::{SnapshotStatus, SourceStatus};
 
@@ -98,7 +99,7 @@ impl Source {
     /// # Panics
     ///
     /// If the system cannot start a thread.
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sources")]
     #[must_use]
     pub fn sqlite(ids: Arc<IdSet>, sqlite: SqliteOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, move || sqlite::SqliteReader::new(sqlite.clone()))
@@ -110,7 +111,7 @@ impl Source {
     /// # Panics
     ///
     /// If the system cannot start a thread.
-    #[cfg(feature = "mysql")]
+    #[cfg(feature = "sources")]
     #[must_use]
     pub fn mysql(ids: Arc<IdSet>, mysql: MysqlOptions, options: SourceOptions) -> Self {
         match mysql.poll.clone() {
@@ -127,7 +128,7 @@ impl Source {
     /// # Panics
     ///
     /// If the system cannot start a thread.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     #[must_use]
     pub fn postgres(ids: Arc<IdSet>, postgres: PostgresOptions, options: SourceOptions) -> Self {
         match postgres.poll.clone() {
@@ -156,7 +157,7 @@ impl Source {
     /// # Panics
     ///
     /// If the system cannot start a thread.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "sources")]
     #[must_use]
     pub fn redis(ids: Arc<IdSet>, redis: RedisOptions, options: SourceOptions) -> Self {
         Self::start(ids, options, move || redis::RedisReader::new(redis.clone()))

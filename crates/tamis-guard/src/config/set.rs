@@ -12,11 +12,11 @@ use crate::id::IdType;
 use crate::id_set::IdSet;
 use crate::id_set_options::IdSetOptions;
 use crate::snapshot::SnapshotOptions;
-#[cfg(feature = "mysql")]
+#[cfg(feature = "sources")]
 use crate::source::MysqlAudit;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "sources")]
 use crate::source::PostgresAudit;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 use crate::source::SqliteAudit;
 use crate::source::{AuditSource, FileOptions, Source, SourceError, SourceOptions};
 
@@ -51,33 +51,30 @@ pub(crate) struct SnapshotsConfig {
 pub(crate) enum SourceConfig {
     File(FileOptions),
     Leader(crate::source::LeaderOptions),
-    #[cfg(feature = "mysql")]
+    #[cfg(feature = "sources")]
     Mysql(crate::source::MysqlOptions),
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     Postgres(crate::source::PostgresOptions),
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "sources")]
     Redis(crate::source::RedisOptions),
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sources")]
     Sqlite(crate::source::SqliteOptions),
 }
 
 impl SourceConfig {
     /// Opens the source for an audit.
-    #[cfg_attr(
-        not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-        expect(unused_variables)
-    )]
+    #[cfg_attr(not(feature = "sources"), expect(unused_variables))]
     pub(crate) fn audit(&self, id: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
         Ok(match self {
             Self::File(file) => Box::new(file.clone()),
             Self::Leader(_) => return Err(SourceError::LeaderHasNoList),
-            #[cfg(feature = "mysql")]
+            #[cfg(feature = "sources")]
             Self::Mysql(mysql) => Box::new(MysqlAudit::open(mysql, id)?),
-            #[cfg(feature = "postgres")]
+            #[cfg(feature = "sources")]
             Self::Postgres(postgres) => Box::new(PostgresAudit::open(postgres, id)?),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             Self::Redis(redis) => Box::new(redis.clone()),
-            #[cfg(feature = "sqlite")]
+            #[cfg(feature = "sources")]
             Self::Sqlite(sqlite) => Box::new(SqliteAudit::open(sqlite, id)?),
         })
     }
@@ -85,7 +82,7 @@ impl SourceConfig {
     /// Returns the permanent replication slot of the source, with the URL of its server.
     pub(crate) fn slot(&self) -> Option<(&str, &str)> {
         match self {
-            #[cfg(feature = "postgres")]
+            #[cfg(feature = "sources")]
             Self::Postgres(postgres) => Some((&postgres.url, postgres.slot.as_deref()?)),
             _ => None,
         }
@@ -100,19 +97,19 @@ impl SourceConfig {
     ) -> Source {
         match self.clone() {
             Self::File(file) => Source::file(ids, FileOptions { snapshot, ..file }, options),
-            #[cfg(feature = "mysql")]
+            #[cfg(feature = "sources")]
             Self::Mysql(mysql) => {
                 Source::mysql(ids, crate::source::MysqlOptions { snapshot, ..mysql }, options)
             }
-            #[cfg(feature = "postgres")]
+            #[cfg(feature = "sources")]
             Self::Postgres(postgres) => {
                 let postgres = crate::source::PostgresOptions { snapshot, ..postgres };
                 Source::postgres(ids, postgres, options)
             }
             Self::Leader(leader) => Source::leader(ids, leader, options),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             Self::Redis(redis) => Source::redis(ids, redis, options),
-            #[cfg(feature = "sqlite")]
+            #[cfg(feature = "sources")]
             Self::Sqlite(sqlite) => {
                 Source::sqlite(ids, crate::source::SqliteOptions { snapshot, ..sqlite }, options)
             }

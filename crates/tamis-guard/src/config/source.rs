@@ -1,12 +1,12 @@
 //! Reads the field `source` of a set.
 
 use std::path::Path;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sources")]
 use std::time::Duration;
 
 use crate::bearer_token::BearerToken;
 use crate::config::file;
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 use crate::config::redis::redis;
 use crate::config::set::SourceConfig;
 use crate::config::setting::{InvalidValue, invalid, set_to, set_to_text};
@@ -44,7 +44,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             set_to(&mut options.max_invalid, *max_invalid);
             SourceConfig::File(options)
         }
-        #[cfg(feature = "parquet")]
+        #[cfg(feature = "sources")]
         file::Source::Parquet { path, column, quiet, min_items, min_share, max_invalid } => {
             let mut options = options(path, FileFormat::Parquet { column: column.clone() });
             set_to_text(&mut options.quiet, *quiet);
@@ -52,10 +52,6 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             set_to(&mut options.min_share, *min_share);
             set_to(&mut options.max_invalid, *max_invalid);
             SourceConfig::File(options)
-        }
-        #[cfg(not(feature = "parquet"))]
-        file::Source::Parquet { .. } => {
-            return Err(invalid("kind", "this build of tamis has no support for Parquet"));
         }
         file::Source::Filter { path, quiet, max_size } => {
             let mut options = options(path, FileFormat::Filter);
@@ -66,7 +62,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         file::Source::Leader { url, token, max_size, ca } => {
             SourceConfig::Leader(leader(url, token, *max_size, ca.as_deref(), folder)?)
         }
-        #[cfg(feature = "sqlite")]
+        #[cfg(feature = "sources")]
         file::Source::Sqlite {
             path,
             table,
@@ -86,7 +82,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             options.changes = change_column(changed.as_deref(), *overlap)?;
             SourceConfig::Sqlite(options)
         }
-        #[cfg(feature = "mysql")]
+        #[cfg(feature = "sources")]
         file::Source::Mysql {
             url,
             primary,
@@ -115,7 +111,7 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             }
             SourceConfig::Mysql(options)
         }
-        #[cfg(feature = "postgres")]
+        #[cfg(feature = "sources")]
         file::Source::Postgres {
             url,
             ca,
@@ -149,37 +145,29 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
             }
             SourceConfig::Postgres(options)
         }
-        #[cfg(feature = "redis")]
+        #[cfg(feature = "sources")]
         file::Source::Redis(table) => SourceConfig::Redis(redis(table)?),
-        #[cfg(not(feature = "redis"))]
-        file::Source::Redis(_) => {
-            return Err(invalid("kind", "this build of tamis has no support for Redis"));
-        }
-        #[cfg(not(feature = "mysql"))]
-        file::Source::Mysql { .. } => {
-            return Err(invalid("kind", "this build of tamis has no support for MySQL"));
-        }
-        #[cfg(not(feature = "postgres"))]
-        file::Source::Postgres { .. } => {
-            return Err(invalid("kind", "this build of tamis has no support for PostgreSQL"));
-        }
-        #[cfg(not(feature = "sqlite"))]
-        file::Source::Sqlite { .. } => {
-            return Err(invalid("kind", "this build of tamis has no support for SQLite"));
+        #[cfg(not(feature = "sources"))]
+        file::Source::Parquet { .. }
+        | file::Source::Redis(_)
+        | file::Source::Mysql { .. }
+        | file::Source::Postgres { .. }
+        | file::Source::Sqlite { .. } => {
+            return Err(invalid("kind", "this build of tamis has no databases, Redis and Parquet"));
         }
     })
 }
 
 /// Tests whether a name is one for the replication slot of a guard. The guard drops such a slot when it
 /// cannot use it, so the slots of other programs must have other names.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "sources")]
 fn is_slot_name(name: &str) -> bool {
     let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     name.starts_with("tamis_guard") && name.len() <= 63 && name.bytes().all(is_allowed)
 }
 
 /// Returns how the table of a server is polled; `None` if its log is followed.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 fn poll(
     follow: Option<file::Follow>,
     changed: Option<&str>,
@@ -214,7 +202,7 @@ fn poll(
 }
 
 /// Returns the column by which polls find new rows.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sources")]
 fn change_column(
     column: Option<&str>,
     overlap: Option<Text<Duration>>,

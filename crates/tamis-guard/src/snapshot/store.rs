@@ -102,7 +102,7 @@ impl SnapshotStore {
     }
 
     /// Removes the file, if there is one. The next snapshot is due at once.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     pub(crate) fn remove(&self) {
         *self.saved.lock() = None;
         // A source does not use a file that cannot be removed either: it tests its position.

@@ -11,7 +11,7 @@ use crate::escaped::Escaped;
 use crate::plain_io::PlainIo;
 #[cfg(feature = "proxy")]
 use crate::source::leader::error::LeaderError;
-#[cfg(feature = "redis")]
+#[cfg(feature = "sources")]
 use crate::source::redis_error::RedisSourceError;
 
 /// Why a read of a source failed. The ids in use stay.
@@ -30,7 +30,7 @@ pub enum SourceError {
     /// The file is no CSV file.
     Csv(csv::Error),
     /// The file is no Parquet file, or it has no such ids.
-    #[cfg(feature = "parquet")]
+    #[cfg(feature = "sources")]
     Parquet(parquet::errors::ParquetError),
     /// The CSV or Parquet file has no column of this name.
     NoColumn(String),
@@ -57,7 +57,7 @@ pub enum SourceError {
     /// There is no memory for a filter.
     Plan(PlanError),
     /// The error of the database.
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sources")]
     Sqlite(rusqlite::Error),
     /// A connection to the database or a query failed. The message is that of the server or of the
     /// system.
@@ -75,7 +75,7 @@ pub enum SourceError {
     #[cfg(feature = "proxy")]
     LeaderHasNoList,
     /// The filter on a Redis server cannot be read.
-    #[cfg(feature = "redis")]
+    #[cfg(feature = "sources")]
     Redis {
         /// The URL of the key, without user and password.
         name: String,
@@ -96,7 +96,7 @@ impl fmt::Display for SourceError {
             }
             Self::NotAFile(path) => write!(f, "{} is not a regular file", path.display()),
             Self::Csv(error) => write!(f, "cannot read the CSV file: {error}"),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "sources")]
             Self::Parquet(error) => {
                 let message = error.to_string();
                 // The message of a damaged file may have its bytes.
@@ -121,7 +121,7 @@ impl fmt::Display for SourceError {
                 "{invalid} of {rows} rows are no ids; check the type of the ids and the format"
             ),
             Self::Plan(error) => write!(f, "cannot create a filter: {error}"),
-            #[cfg(feature = "sqlite")]
+            #[cfg(feature = "sources")]
             Self::Sqlite(error) => write!(f, "cannot read the database: {error}"),
             Self::Connect(error) => write!(f, "the database cannot be read: {}", Escaped(error)),
             Self::Preflight(message) | Self::Reread(message) => Escaped(message).fmt(f),
@@ -132,7 +132,7 @@ impl fmt::Display for SourceError {
                 "a leader sends no list of its ids; audit the set with the leader's configuration, or \
                  with ids that exist: tamis guard audit --ids FILE",
             ),
-            #[cfg(feature = "redis")]
+            #[cfg(feature = "sources")]
             Self::Redis { name, error } => write!(f, "{name}: {error}"),
             Self::Panicked => f.write_str(
                 "the reader of the source panicked, and the guard has started another one; report the panic \
@@ -152,7 +152,7 @@ impl std::error::Error for SourceError {
             Self::Plan(error) => Some(error),
             #[cfg(feature = "proxy")]
             Self::Leader(error) => Some(error),
-            #[cfg(feature = "sqlite")]
+            #[cfg(feature = "sources")]
             Self::Sqlite(error) => Some(error),
             _ => None,
         }
@@ -171,14 +171,14 @@ impl From<csv::Error> for SourceError {
     }
 }
 
-#[cfg(feature = "parquet")]
+#[cfg(feature = "sources")]
 impl From<parquet::errors::ParquetError> for SourceError {
     fn from(error: parquet::errors::ParquetError) -> Self {
         Self::Parquet(error)
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 impl From<rusqlite::Error> for SourceError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)

@@ -11,7 +11,7 @@
 
 mod audit;
 mod list;
-#[cfg(feature = "parquet")]
+#[cfg(feature = "sources")]
 mod parquet;
 mod signature;
 mod unpacked;
@@ -32,7 +32,7 @@ use crate::source::run::{Reader, Run};
 use crate::source::snapshots::Snapshots;
 use crate::source::status::Rows;
 pub use list::CsvColumn;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 pub(super) use signature::Identity;
 pub(super) use signature::Signature;
 use unpacked::unpacked;
@@ -52,7 +52,7 @@ pub enum FileFormat {
         delimiter: u8,
     },
     /// A column of a Parquet file: whole numbers, texts, or UUIDs, which may be 16 bytes.
-    #[cfg(feature = "parquet")]
+    #[cfg(feature = "sources")]
     Parquet {
         /// The column, such as `id`; a field of it as `shop.id`.
         column: String,
@@ -231,7 +231,7 @@ impl FileReader {
         }
         let io = |error| SourceError::Io { path: self.options.path.clone(), error };
         let expected = match &self.options.format {
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "sources")]
             FileFormat::Parquet { .. } => parquet::count_rows(file)?,
             _ => list::count_lines(unpacked(file).map_err(io)?).map_err(io)?,
         };
@@ -270,7 +270,7 @@ impl FileReader {
 fn each_row(
     options: &FileOptions,
     file: &File,
-    #[cfg_attr(not(feature = "parquet"), expect(unused_variables))] is_stopped: &dyn Fn() -> bool,
+    #[cfg_attr(not(feature = "sources"), expect(unused_variables))] is_stopped: &dyn Fn() -> bool,
     row: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let io = |error| SourceError::Io { path: options.path.clone(), error };
@@ -279,7 +279,7 @@ fn each_row(
         FileFormat::Csv { column, delimiter } => {
             list::each_field(unpacked(file).map_err(io)?, column, *delimiter, row)
         }
-        #[cfg(feature = "parquet")]
+        #[cfg(feature = "sources")]
         FileFormat::Parquet { column } => parquet::each_value(file, column, is_stopped, row),
         FileFormat::Filter => Err(SourceError::NoList),
     }

@@ -16,19 +16,19 @@ mod history;
 mod options;
 mod place;
 mod polled_database;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 mod runtime;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 mod server_reader;
 
 pub(super) use column_value::ColumnValue;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 pub(super) use follower::Follower;
 pub use options::{ChangeColumn, PollOptions};
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 pub(super) use polled_database::in_deletions;
 pub(super) use polled_database::{EachDeleted, PolledDatabase};
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 pub(super) use runtime::PollRuntime;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 pub(super) use server_reader::{BATCH, PolledTable, ServerReader};

@@ -72,7 +72,7 @@ impl ReadThreads {
     }
 
     /// Returns the number of threads that have not ended.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     pub(super) fn running(&self) -> usize {
         self.running
     }

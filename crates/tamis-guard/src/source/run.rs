@@ -11,10 +11,10 @@ use crate::fold::Fold;
 use crate::generation::Generation;
 use crate::id_set::IdSet;
 use crate::snapshot::Snapshot;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sources")]
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite", feature = "proxy"))]
+#[cfg(any(feature = "sources", feature = "proxy"))]
 use crate::source::follow::{Effect, Event, Follow, LogPosition};
 use crate::source::loader::Loader;
 use crate::source::snapshot_record::SnapshotRecord;
@@ -54,7 +54,7 @@ impl Default for SourceOptions {
 }
 
 /// With fewer deleted ids, their share does not matter.
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(feature = "sources")]
 const FEW_DELETED: u64 = 1000;
 
 /// Reads the ids of one kind of source.
@@ -153,7 +153,7 @@ impl Run {
     }
 
     /// Waits for the work of a source, and drops it when the source is stopped.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[cfg(feature = "sources")]
     pub(super) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, SourceError>>,
@@ -179,7 +179,7 @@ impl Run {
     }
 
     /// Reports an event to the state of a source, and carries out the effects. Returns the effects.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite", feature = "proxy"))]
+    #[cfg(any(feature = "sources", feature = "proxy"))]
     pub(super) fn step<P: LogPosition>(
         &self,
         follow: &mut Follow<P, Instant>,
@@ -235,7 +235,7 @@ impl Run {
     }
 
     /// As `is_rebuild_asked`, and also if too many ids of the generation are deleted.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "sources")]
     pub(super) fn is_rebuild_due(&self) -> bool {
         let generation = self.ids.generation();
         let (items, deleted) = (generation.items(), generation.deleted());
@@ -253,7 +253,7 @@ impl Run {
     }
 
     /// Sets the fold of text ids for the rows and the generations that follow.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "sources")]
     pub(super) fn set_fold(&self, fold: Fold) {
         // Relaxed: the thread that reads the source is the only one that uses it.
         self.fold.store(fold.number(), Ordering::Relaxed);
@@ -303,7 +303,7 @@ impl Run {
     }
 
     /// Returns the key of an id in a row.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "sources")]
     pub(super) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
         use std::borrow::Cow;
 
@@ -314,7 +314,7 @@ impl Run {
     }
 
     /// Inserts the id of a row that the log of a database has. Counts a row whose id is none of the type.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[cfg(feature = "sources")]
     pub(super) fn insert_live(
         &self,
         text: &[u8],
@@ -336,13 +336,13 @@ impl Run {
     }
 
     /// Reports an error that does not end the read.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "sources")]
     pub(super) fn report(&self, error: &SourceError) {
         self.progress.lock().fail(error);
     }
 
     /// Reports how many bytes of the log of changes are not yet applied. `None` if it is unknown.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[cfg(feature = "sources")]
     pub(super) fn lag_bytes(&self, bytes: Option<u64>) {
         self.progress.lock().lag_bytes = bytes;
     }

@@ -90,7 +90,7 @@ impl Snapshots {
 
     /// Returns the positions at which a restart may go on: that of the file, and that of the snapshot
     /// which is being written.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     pub(super) fn positions(&mut self) -> impl Iterator<Item = &[u8]> {
         self.is_writing();
         let writing = self.writing.as_ref().map(|(position, _)| position);
@@ -98,7 +98,7 @@ impl Snapshots {
     }
 
     /// Removes the file: a later start must not go on from it.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     pub(super) fn discard(&mut self) {
         self.wait(Instant::now() + LIMIT);
         if let Some(store) = &self.store {

@@ -215,7 +215,7 @@ fn files_are_audited() {
     assert!(matches!(audit(&ids, &mut absent, QUICK), Err(SourceError::Io { .. })));
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "sources")]
 #[test]
 fn databases_are_audited() {
     use tamis_guard::source::{SqliteAudit, SqliteOptions};

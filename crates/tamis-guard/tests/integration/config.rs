@@ -190,7 +190,7 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     assert_eq!(in_time("the shutdown", guard.run(std::future::ready(()))).await, 0);
 }
 
-#[cfg(feature = "postgres")]
+#[cfg(feature = "sources")]
 #[test]
 fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     let with = |slot: &str, more: &str| {
@@ -217,7 +217,7 @@ fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     assert!(message(&polled).contains("source.slot: only with follow = \"log\""));
 }
 
-#[cfg(all(feature = "mysql", feature = "postgres"))]
+#[cfg(all(feature = "sources", feature = "sources"))]
 #[test]
 fn a_poll_needs_a_change_column_and_a_log_has_none() {
     for (kind, of_log) in [("mysql", "server_id = 7"), ("postgres", "publication = \"p\"")] {

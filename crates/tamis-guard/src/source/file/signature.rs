@@ -47,7 +47,7 @@ impl Signature {
     }
 
     /// Returns which file it is. It stays the same when the content changes.
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sources")]
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }

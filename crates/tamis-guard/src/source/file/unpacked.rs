@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek as _};
 /// name of the file does not matter.
 pub(super) fn unpacked(mut file: &File) -> io::Result<Box<dyn Read + '_>> {
     file.rewind()?;
-    #[cfg(feature = "compression")]
+    #[cfg(feature = "sources")]
     {
         let mut head = Vec::new();
         file.take(4).read_to_end(&mut head)?;
@@ -22,7 +22,7 @@ pub(super) fn unpacked(mut file: &File) -> io::Result<Box<dyn Read + '_>> {
     Ok(Box::new(file))
 }
 
-#[cfg(all(test, feature = "compression"))]
+#[cfg(all(test, feature = "sources"))]
 mod tests {
     use std::io::Write as _;
 

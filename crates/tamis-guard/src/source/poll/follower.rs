@@ -168,7 +168,7 @@ impl Follower {
     }
 
     /// Writes a last snapshot.
-    #[cfg(feature = "sqlite")]
+    #[cfg(feature = "sources")]
     pub(in crate::source) fn stop(&mut self, run: &Run, database: &impl PolledDatabase) {
         let position = self.position(database);
         self.snapshots.finish(run, position, Vec::new);

@@ -14,7 +14,7 @@ pub(in crate::source) type EachDeleted<'e> =
     &'e mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>;
 
 /// Names the query for deletions, which people write, in its error.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "sources")]
 pub(in crate::source) fn in_deletions(error: SourceError) -> SourceError {
     match error {
         SourceError::Connect(why) => {

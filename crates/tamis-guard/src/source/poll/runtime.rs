@@ -61,7 +61,7 @@ impl PollRuntime {
     }
 
     /// Waits for the end of work for some time. Its result does not matter.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "sources")]
     pub(in crate::source) fn finish(
         &self,
         limit: Duration,
