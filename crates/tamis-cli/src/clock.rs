@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tamis::{AnyFilter, Bits, Span};
 
+use crate::arguments::window_span::WindowSpan;
 use crate::exit::Failure;
-use crate::window_span::WindowSpan;
 
 /// Returns the milliseconds since 1970. `SOURCE_DATE_EPOCH` (in whole seconds) replaces the clock
 /// for builds that must be identical to the byte. An invalid value counts as unset, as in other

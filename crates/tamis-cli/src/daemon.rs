@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 #[cfg(unix)]
 use std::path::Path;
 
-use crate::messages;
+use crate::io::messages;
 
 /// The options of the log.
 #[derive(clap::Args)]

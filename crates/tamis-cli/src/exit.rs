@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::messages;
+use crate::io::messages;
 
 /// The exit status of a command that completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

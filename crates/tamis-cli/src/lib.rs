@@ -5,81 +5,23 @@
 //! commands share `input`, `output` and `progress`.
 
 // This module is first because the others use its macro.
+
+// The first one: the others use its macros.
 #[macro_use]
-mod messages;
-
-mod add;
-mod attributes;
-mod build;
-mod byte_size;
-mod change_lock;
-mod check;
-mod check_data;
+mod io;
+mod arguments;
 mod clock;
-mod column_name;
-mod column_table;
-mod column_text;
-mod completions;
-mod content_tag;
-mod convert;
-pub mod csv;
+mod commands;
 mod daemon;
-mod decode_options;
-mod dedup;
 mod exit;
-mod file_bytes;
-mod formats;
-mod guard;
-mod hash_key;
-mod info;
-mod input;
-mod ints;
-mod items;
-pub mod key;
-mod lookup;
-mod map;
-mod memory_limit;
-mod merge;
-mod metadata;
-mod numbers;
-mod open_filter;
-mod opener;
-pub mod orc_file;
-mod orc_table;
-mod output;
-mod packing;
-mod parquet_table;
-mod plan;
-mod prefetcher;
-mod progress;
-mod publish;
-mod pull;
-mod rate_notes;
-mod read;
-mod read_ahead;
-mod record_reader;
-pub mod records;
-mod redact;
-mod redis_key;
-mod redis_url;
-mod remove;
-mod repeats;
-mod secret_set;
-mod serve;
-mod server_filter;
-mod standard;
-mod svg;
-mod table;
-mod table_filters;
-mod temporary;
-mod token_file;
-mod unpack;
-mod unread_file;
-mod unused_options;
-mod usage;
-mod window_span;
+mod filters;
+mod records;
 
-pub use ints::decimal;
+pub use commands::ints::decimal;
+pub use filters::orc_file;
+pub use records::csv;
+pub use records::key;
+pub use records::split;
 
 use std::process::ExitCode;
 
@@ -103,24 +45,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Dedup(dedup::Args),
-    Build(build::Args),
-    Add(add::Args),
-    Remove(remove::Args),
-    Check(check::Args),
-    Info(info::Args),
-    Merge(merge::Args),
-    Convert(convert::Args),
-    Formats(formats::Args),
-    Plan(plan::Args),
-    Ints(ints::Args),
-    Serve(Box<serve::Args>),
-    Guard(Box<guard::Args>),
-    Publish(publish::Args),
-    Pull(pull::Args),
-    CheckData(check_data::Args),
-    Completions(completions::CompletionsArgs),
-    Man(completions::ManArgs),
+    Dedup(commands::dedup::Args),
+    Build(commands::build::Args),
+    Add(commands::add::Args),
+    Remove(commands::remove::Args),
+    Check(commands::check::Args),
+    Info(commands::info::Args),
+    Merge(commands::merge::Args),
+    Convert(commands::convert::Args),
+    Formats(commands::formats::Args),
+    Plan(commands::plan::Args),
+    Ints(commands::ints::Args),
+    Serve(Box<commands::serve::Args>),
+    Guard(Box<commands::guard::Args>),
+    Publish(commands::publish::Args),
+    Pull(commands::pull::Args),
+    CheckData(commands::check_data::Args),
+    Completions(commands::completions::CompletionsArgs),
+    Man(commands::completions::ManArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -129,38 +71,40 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         // Help and version texts that the user requested, and the help for a call without a
         // command.
-        Err(error) if !usage::is_mistake(&error) => return usage::show(&error),
+        Err(error) if !arguments::usage::is_mistake(&error) => {
+            return arguments::usage::show(&error);
+        }
         Err(error) => {
             let words: Vec<_> = std::env::args_os().skip(1).collect();
             let words = words.iter().filter_map(|word| word.to_str());
-            return exit::report(Err(exit::Failure::new(usage::line(&error, words))));
+            return exit::report(Err(exit::Failure::new(arguments::usage::line(&error, words))));
         }
     };
     if cli.quiet {
-        messages::be_quiet();
+        io::messages::be_quiet();
     }
     if cli.quiet || cli.no_progress {
-        progress::turn_off();
+        io::progress::turn_off();
     }
     let outcome = match cli.command {
-        Command::Dedup(args) => dedup::run(&args),
-        Command::Build(args) => build::run(&args),
-        Command::Add(args) => add::run(&args),
-        Command::Remove(args) => remove::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Merge(args) => merge::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Formats(args) => formats::run(&args),
-        Command::Plan(args) => plan::run(&args),
-        Command::Ints(args) => ints::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Guard(args) => guard::run(&args),
-        Command::Publish(args) => publish::run(&args),
-        Command::Pull(args) => pull::run(&args),
-        Command::CheckData(args) => check_data::run(&args),
-        Command::Completions(args) => completions::completions(&args),
-        Command::Man(args) => completions::man(&args),
+        Command::Dedup(args) => commands::dedup::run(&args),
+        Command::Build(args) => commands::build::run(&args),
+        Command::Add(args) => commands::add::run(&args),
+        Command::Remove(args) => commands::remove::run(&args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Info(args) => commands::info::run(&args),
+        Command::Merge(args) => commands::merge::run(&args),
+        Command::Convert(args) => commands::convert::run(&args),
+        Command::Formats(args) => commands::formats::run(&args),
+        Command::Plan(args) => commands::plan::run(&args),
+        Command::Ints(args) => commands::ints::run(&args),
+        Command::Serve(args) => commands::serve::run(&args),
+        Command::Guard(args) => commands::guard::run(&args),
+        Command::Publish(args) => commands::publish::run(&args),
+        Command::Pull(args) => commands::pull::run(&args),
+        Command::CheckData(args) => commands::check_data::run(&args),
+        Command::Completions(args) => commands::completions::completions(&args),
+        Command::Man(args) => commands::completions::man(&args),
     };
     exit::report(outcome)
 }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use tamis::{Answers, AnyFilter, Hasher, Item};
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
-use crate::run::KeyReply;
+use crate::command::argv::Argv;
+use crate::command::run::KeyReply;
 use crate::text::Text;
 use crate::value::Value;
 

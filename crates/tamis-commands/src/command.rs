@@ -1,12 +1,22 @@
 //! A row of the command table: what the server and its users need to know about a command.
 
-use crate::argv::Argv;
-use crate::arity::Arity;
+pub(crate) mod access;
+pub(crate) mod argv;
+pub(crate) mod arity;
+pub(crate) mod category;
+pub(crate) mod handler;
+pub(crate) mod keys;
+pub(crate) mod permission;
+pub(crate) mod run;
+pub(crate) mod subcommands;
+
 use crate::batch::BatchItems;
-use crate::category::Category;
-use crate::handler::{Handler, KeyHandler};
-use crate::keys::Keys;
-use crate::subcommands::Subcommand;
+use crate::command::argv::Argv;
+use crate::command::arity::Arity;
+use crate::command::category::Category;
+use crate::command::handler::{Handler, KeyHandler};
+use crate::command::keys::Keys;
+use crate::command::subcommands::Subcommand;
 
 /// A command.
 #[derive(Clone, Copy, Debug)]

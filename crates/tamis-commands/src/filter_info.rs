@@ -1,13 +1,16 @@
 //! What is reported about the filter of a key, for `TM.INFO`, `/metrics` and the console.
 
+pub(crate) mod curve;
+pub(crate) mod forecast;
 mod redisbloom;
+pub(crate) mod utilization;
 
 use tamis_formats::FilterInfo;
 
 pub(crate) use crate::filter_info::redisbloom::expected_fill;
 use crate::filter_info::redisbloom::{of_redis_bloom, of_redis_cuckoo};
+use crate::filter_info::utilization::SAMPLE_BYTES;
 use crate::settings::Settings;
-use crate::utilization::SAMPLE_BYTES;
 use crate::value::Value;
 
 impl Value {
@@ -80,9 +83,9 @@ mod tests {
     use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 
     use super::*;
-    use crate::forecast::Forecast;
-    use crate::scalable_bloom::ScalableBloom;
-    use crate::utilization::Utilization;
+    use crate::filter_info::forecast::Forecast;
+    use crate::filter_info::utilization::Utilization;
+    use crate::value::scalable_bloom::ScalableBloom;
 
     fn info(value: &Value) -> FilterInfo {
         value.info(&Settings::default(), 0).unwrap()

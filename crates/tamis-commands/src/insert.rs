@@ -7,10 +7,10 @@ use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 
 use crate::batch::{Batch, BatchItems, Family, Refusal};
 use crate::bf::reserve::create_default;
-use crate::run::{Change, Env, Outcome};
-use crate::scalable_bloom::ExpandError;
+use crate::command::run::{Change, Env, Outcome};
 use crate::text::{self, Text, bf, tm};
 use crate::value::Value;
+use crate::value::scalable_bloom::ExpandError;
 
 /// The number of items before the first refused one, the error of that item, and whether the
 /// command stops there.

@@ -40,71 +40,52 @@
 //! commands answer exactly as Redis 7.0 does. Clients match on these texts, which are in [`text`].
 //! `TM.*` commands are Tamis' own and work on every kind of filter; their errors say what to do.
 
-mod access;
-mod argv;
-mod arity;
 mod batch;
 mod bf;
 mod bitmap;
-mod category;
 mod cf;
 mod command;
-mod curve;
-mod empty_filter;
 mod filter_info;
-mod forecast;
-mod handler;
-mod heap;
 mod insert;
-mod keys;
 mod load_commands;
 mod new_filter;
-mod partial_load;
-mod permission;
-mod run;
-mod scalable_bloom;
-mod serialization;
 mod settings;
-mod small_bytes;
-mod sparse_bytes;
 mod string;
-mod subcommands;
 mod table;
 pub mod text;
 mod tm;
-mod utilization;
 mod value;
 
-pub use argv::{Argv, parse_double, parse_integer};
-pub use arity::Arity;
 pub use batch::{Batch, BatchAnswers, BatchItems, Family};
 pub use bitmap::BitOp;
-pub use category::Category;
-pub use command::{Command, Data, Flag, InMulti, Secrets};
-pub use curve::RatePoint;
-pub use forecast::Forecast;
-pub use handler::{
+pub use command::argv::{Argv, parse_double, parse_integer};
+pub use command::arity::Arity;
+pub use command::category::Category;
+pub use command::handler::{
     AnswerHandler, Handler, KeyHandler, ReadHandler, ReadKeys, ServerCommand, TimeUnit,
     WriteHandler, WriteKeys,
 };
+pub use command::keys::{Access, KeyOption, Keys};
+pub use command::permission::Permission;
+pub use command::run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
+pub use command::subcommands::{SUBCOMMANDS, Subcommand};
+pub use command::{Command, Data, Flag, InMulti, Secrets};
+pub use filter_info::curve::RatePoint;
+pub use filter_info::forecast::Forecast;
+pub use filter_info::utilization::Utilization;
 pub use insert::BatchPart;
-pub use keys::{Access, KeyOption, Keys};
 pub use load_commands::{LoadCommand, load_commands};
-pub use partial_load::PartialLoad;
-pub use permission::Permission;
-pub use run::{Change, Env, ErrorReply, Expiry, KeyReply, Outcome, Written};
-pub use scalable_bloom::{ExpandError, ScalableBloom};
-pub use serialization::{ImageError, MAX_STRING_BYTES};
 pub use settings::{ArgumentLimits, BloomLayout, Setting, SettingError, Settings};
-pub use small_bytes::SmallBytes;
-pub use sparse_bytes::SparseBytes;
 pub use string::{get as get_string, set as set_string};
-pub use subcommands::{SUBCOMMANDS, Subcommand};
 pub use table::{COMMANDS, find};
 pub use tamis::{allocation_bytes, allocation_bytes_of_glibc};
 pub use tm::{
     PlanCurve, decode_file, info_reply, load_decoded, load_refusal, made_like, merge, plan,
     plan_curves, reserve_like,
 };
-pub use utilization::Utilization;
+pub use value::partial_load::PartialLoad;
+pub use value::scalable_bloom::{ExpandError, ScalableBloom};
+pub use value::serialization::{ImageError, MAX_STRING_BYTES};
+pub use value::small_bytes::SmallBytes;
+pub use value::sparse_bytes::SparseBytes;
 pub use value::{EmptyFilter, Value};

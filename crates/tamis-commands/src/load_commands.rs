@@ -1,8 +1,8 @@
 //! The commands that create a new filter on another server, such as a replica.
 
 use crate::batch::Family;
-use crate::partial_load::PartialLoad;
-use crate::serialization;
+use crate::value::partial_load::PartialLoad;
+use crate::value::serialization;
 
 /// A command that loads a part of a filter: name, position and data. The key is its first argument.
 pub type LoadCommand = (&'static str, i64, Vec<u8>);

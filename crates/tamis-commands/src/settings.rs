@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::Hasher;
 
-use crate::argv::{parse_double, parse_integer};
+use crate::command::argv::{parse_double, parse_integer};
 
 /// The upper limits of the arguments with which a command creates a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,11 +3,11 @@
 
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, is, parse_integer};
 use crate::bitmap::{is_backwards, places};
-use crate::run::{Env, Expiry, Outcome, Written, error};
-use crate::sparse_bytes::SparseBytes;
+use crate::command::argv::{Argv, is, parse_integer};
+use crate::command::run::{Env, Expiry, Outcome, Written, error};
 use crate::text;
+use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes, bytes_or_new};
 
 /// The longest string that a command writes, in bytes.

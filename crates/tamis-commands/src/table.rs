@@ -106,11 +106,11 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arity::Arity::Exactly;
-    use crate::category::Category;
     use crate::command::Flag::{DenyOom, ReadOnly, Write};
-    use crate::handler::{Handler, KeyHandler, ServerCommand};
-    use crate::keys::Keys;
+    use crate::command::arity::Arity::Exactly;
+    use crate::command::category::Category;
+    use crate::command::handler::{Handler, KeyHandler, ServerCommand};
+    use crate::command::keys::Keys;
 
     #[test]
     fn every_command_is_found_by_its_name() {

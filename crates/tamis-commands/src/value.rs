@@ -1,14 +1,22 @@
 //! The value of a key.
 
+pub(crate) mod empty_filter;
+pub(crate) mod heap;
+pub(crate) mod partial_load;
+pub(crate) mod scalable_bloom;
+pub(crate) mod serialization;
+pub(crate) mod small_bytes;
+pub(crate) mod sparse_bytes;
+
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::heap::{boxed_bytes, file_heap_bytes};
-use crate::partial_load::PartialLoad;
-use crate::scalable_bloom::ScalableBloom;
-use crate::sparse_bytes::SparseBytes;
 use crate::text::{self, Text};
+use crate::value::heap::{boxed_bytes, file_heap_bytes};
+use crate::value::partial_load::PartialLoad;
+use crate::value::scalable_bloom::ScalableBloom;
+use crate::value::sparse_bytes::SparseBytes;
 
 /// The value of a key.
 #[derive(Debug)]

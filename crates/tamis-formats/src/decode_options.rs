@@ -1,11 +1,11 @@
 //! Parameters that the caller supplies because the file does not store them.
 
-use crate::bitcoin::Hash256;
-use crate::contents::Contents;
-use crate::create_error::CreateError;
-use crate::decode_error::{DecodeError, DecodeErrorKind};
+use crate::encoding::bitcoin::Hash256;
+use crate::errors::create::CreateError;
+use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::filters::contents::Contents;
+use crate::filters::stored_filter::StoredFilter;
 use crate::parameter::Parameter;
-use crate::stored_filter::StoredFilter;
 
 /// Parameters of a filter that the caller supplies because the file does not store them.
 ///

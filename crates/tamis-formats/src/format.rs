@@ -3,13 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use crate::charset::Charset;
-use crate::contents::Contents;
-use crate::create_error::CreateError;
-use crate::decode_error::DecodeError;
 use crate::decode_options::DecodeOptions;
-use crate::encode_error::EncodeError;
-use crate::funnel::Funnel;
+use crate::errors::create::CreateError;
+use crate::errors::decode::DecodeError;
+use crate::errors::encode::EncodeError;
+use crate::filters::contents::Contents;
+use crate::items::charset::Charset;
+use crate::items::funnel::Funnel;
 use crate::parameter::Parameter;
 
 /// A file format of filters: a row of [`FORMATS`](crate::FORMATS).
@@ -32,7 +32,7 @@ pub struct Format {
     /// The values of [`DecodeOptions::version`]. `None` if the format has one version.
     pub versions: Option<Versions>,
     /// Reads a whole file. Takes at most four times the memory of the bytes, plus the memory that
-    /// the decode options allow. There are two exceptions. A [`Roaring`](crate::roaring::Roaring)
+    /// the decode options allow. There are two exceptions. A [`Roaring`](crate::formats::roaring::Roaring)
     /// bitmap of values that are far apart takes up to 18 times the bytes. A compressed value of
     /// Redis counts with its expanded size, which is up to 88 times as large.
     pub decode: fn(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError>,

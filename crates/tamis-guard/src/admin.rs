@@ -38,9 +38,9 @@ use tamis_console::{Asset, HEADERS};
 
 use crate::fleet::{PublicationBody, unauthorized};
 use crate::guard_handle::GuardHandle;
-use crate::http_answer::{Answer, error, json, text};
-use crate::http_server::HttpServer;
-use crate::proxy::ProxyError;
+use crate::http::answer::{Answer, error, json, text};
+use crate::http::proxy::ProxyError;
+use crate::http::server::HttpServer;
 
 /// The largest body of a request in bytes.
 const MAX_BODY: usize = 16 << 20;

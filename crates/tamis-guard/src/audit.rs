@@ -11,9 +11,9 @@ mod binomial;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::id_set::IdSet;
+use crate::ids::id_set::IdSet;
+use crate::ids::state::SyncState;
 use crate::source::{AuditSource, SourceError, canonical_row};
-use crate::state::SyncState;
 use absent::AbsentIds;
 
 /// The settings of an audit.

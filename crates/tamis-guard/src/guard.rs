@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::guard_error::GuardError;
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSets;
-use crate::layer::GuardLayer;
-use crate::proxy::Proxy;
+use crate::http::proxy::Proxy;
+use crate::request::layer::GuardLayer;
 
 /// A guard with the settings of a [`Config`].
 ///

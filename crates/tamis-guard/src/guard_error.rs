@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::PlanError;
 
-use crate::proxy::ProxyError;
+use crate::http::proxy::ProxyError;
 
 /// Why a guard cannot start, or cannot use another configuration.
 #[derive(Debug)]

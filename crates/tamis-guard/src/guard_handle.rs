@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::guard_error::GuardError;
 use crate::guard_sets::{GuardSet, GuardSets};
-use crate::layer::GuardLayer;
-use crate::proxy::ProxyHandle;
+use crate::http::proxy::ProxyHandle;
+use crate::request::layer::GuardLayer;
 
 /// Reads and changes a guard while it runs. Clones belong to the same guard.
 #[derive(Clone, Debug)]

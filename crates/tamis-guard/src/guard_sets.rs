@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::config::{Config, SetConfig, SnapshotsConfig};
 use crate::fleet::Publication;
 use crate::guard_error::GuardError;
-use crate::id_set::IdSet;
-use crate::snapshot::{SnapshotFolder, SnapshotOptions};
+use crate::ids::id_set::IdSet;
+use crate::ids::snapshot::{SnapshotFolder, SnapshotOptions};
 use crate::source::{PushSource, Source, SourceStatus};
 
 /// The sets of ids of a configuration, with sources that run. Dropping it stops them.

@@ -73,7 +73,7 @@ pub use run::SourceOptions;
 pub use sqlite::{SqliteAudit, SqliteOptions};
 pub use status::{SnapshotStatus, SourceStatus};
 
-use crate::id_set::IdSet;
+use crate::ids::id_set::IdSet;
 use run::{Reader, Run};
 
 /// A source that runs. Dropping it stops it.
@@ -241,10 +241,10 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::id::{IdType, IntegerForm};
-    use crate::id_set_options::IdSetOptions;
+    use crate::ids::id::{IdType, IntegerForm};
+    use crate::ids::id_set_options::IdSetOptions;
+    use crate::ids::state::SyncState;
     use crate::source::error::SourceError;
-    use crate::state::SyncState;
 
     /// A reader that reads once, and panics at the next read when the test allows it.
     struct Panicking {

@@ -4,21 +4,21 @@ use std::future::Future;
 
 use tamis::Item;
 
-use crate::async_transport::AsyncTransport;
 use crate::error::{RedisCreateError, RedisItemError, RedisOpenError};
-use crate::exchange::{Exchange, perform};
 use crate::filter::MAX_BATCH;
-use crate::generations::{
+use crate::info::{RedisFilterInfo, info};
+use crate::layouts::view::{Kind, View};
+use crate::operations::generations::{
     RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
 };
-use crate::info::{RedisFilterInfo, info};
-use crate::lifecycle::{Open, create, open_or_create};
-use crate::merge::{RedisMergeError, merge};
+use crate::operations::lifecycle::{Open, create, open_or_create};
+use crate::operations::merge::{RedisMergeError, merge};
+use crate::operations::slices::batch;
+use crate::operations::sweep::flush;
 use crate::plan::RedisPlan;
-use crate::request::{NodeReply, NodeRequest};
-use crate::slices::batch;
-use crate::sweep::flush;
-use crate::view::{Kind, View};
+use crate::transport::asynchronous::AsyncTransport;
+use crate::transport::exchange::{Exchange, perform};
+use crate::transport::request::{NodeReply, NodeRequest};
 
 /// [`RedisFilter`](crate::RedisFilter) for asynchronous programs, on tokio.
 ///

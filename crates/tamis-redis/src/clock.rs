@@ -7,8 +7,8 @@
 use std::time::Instant;
 
 use crate::error::RedisItemError;
-use crate::exchange::Exchange;
-use crate::request::{NodeReply, NodeRequest, value};
+use crate::transport::exchange::Exchange;
+use crate::transport::request::{NodeReply, NodeRequest, value};
 
 /// A time of the server, and when the client received it.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::metadata::RedisMetadataError;
-use crate::shard_keys::NameError;
+use crate::layouts::metadata::RedisMetadataError;
+use crate::layouts::shard_keys::NameError;
 
 /// Why one item of a batch has no answer. The other items of the batch have theirs.
 ///

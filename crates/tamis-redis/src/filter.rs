@@ -3,20 +3,20 @@
 use tamis::Item;
 
 use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError};
-use crate::exchange::{Blocking, complete};
-use crate::generation::RedisGeneration;
-use crate::generations::{
+use crate::info::{RedisFilterInfo, info};
+use crate::layouts::generation::RedisGeneration;
+use crate::layouts::view::{Kind, View};
+use crate::operations::generations::{
     RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
 };
-use crate::info::{RedisFilterInfo, info};
-use crate::lifecycle::{Open, create, differences, open_or_create};
-use crate::merge::{RedisMergeError, merge};
+use crate::operations::lifecycle::{Open, create, differences, open_or_create};
+use crate::operations::merge::{RedisMergeError, merge};
+use crate::operations::slices::batch;
+use crate::operations::sweep::flush;
 use crate::plan::RedisPlan;
-use crate::request::{Operation, Step};
-use crate::slices::batch;
-use crate::sweep::flush;
-use crate::transport::Transport;
-use crate::view::{Kind, View};
+use crate::transport::blocking::Transport;
+use crate::transport::exchange::{Blocking, complete};
+use crate::transport::request::{Operation, Step};
 
 /// The largest number of items that one round trip handles.
 pub(crate) const MAX_BATCH: usize = 10_000;

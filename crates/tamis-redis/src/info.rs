@@ -1,10 +1,10 @@
 //! What is reported about a filter.
 
 use crate::error::RedisItemError;
-use crate::exchange::{Exchange, perform};
-use crate::slices::read_clock;
-use crate::sweep::{Sweep, Visited, flush};
-use crate::view::View;
+use crate::layouts::view::View;
+use crate::operations::slices::read_clock;
+use crate::operations::sweep::{Sweep, Visited, flush};
+use crate::transport::exchange::{Exchange, perform};
 
 /// What is reported about a filter on Redis bitmaps.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,70 +9,44 @@
 
 #[cfg(feature = "async")]
 mod async_filter;
-#[cfg(feature = "async")]
-mod async_transport;
-mod batch;
-mod bitmaps_filter;
-mod bits;
 mod clock;
-mod cluster;
-mod create_shards;
-mod draft;
 mod error;
-mod exchange;
 mod filter;
-mod generation;
-mod generations;
-mod geometry;
-mod growth;
-mod header;
-mod helper_filter;
 mod info;
-mod key_url;
-mod lifecycle;
+mod layouts;
 mod local_copy;
-mod merge;
-mod metadata;
 #[cfg(test)]
 mod model;
-mod nodes;
+mod operations;
 mod plan;
-mod probe;
 mod rates;
-mod redisson_filter;
-mod request;
-mod routes;
-mod sentinel;
-mod shard_keys;
-mod slices;
-mod slot;
-mod sweep;
 mod transport;
-mod view;
 
 #[cfg(feature = "async")]
 pub use async_filter::AsyncRedisFilter;
-#[cfg(feature = "async")]
-pub use async_transport::{AsyncClusterNodes, AsyncSentinelNode, AsyncSingleNode, AsyncTransport};
-pub use bitmaps_filter::BitmapsFilter;
-pub use cluster::ClusterNodes;
-pub use draft::RedisDraft;
 pub use error::{Difference, RedisCreateError, RedisItemError, RedisOpenError};
 pub use filter::{RedisFilter, RedisRebuild};
-pub use generation::RedisGeneration;
-pub use generations::RedisRebuildError;
-pub use geometry::RedisGrowth;
-pub use helper_filter::HelperFilter;
 pub use info::RedisFilterInfo;
-pub use key_url::{KeyUrl, KeyUrlError, ServerAddress, without_password};
+pub use layouts::bitmaps_filter::BitmapsFilter;
+pub use layouts::draft::RedisDraft;
+pub use layouts::generation::RedisGeneration;
+pub use layouts::geometry::RedisGrowth;
+pub use layouts::helper_filter::HelperFilter;
+pub use layouts::metadata::RedisMetadataError;
+pub use layouts::redisson_filter::RedissonFilter;
+pub use layouts::shard_keys::NameError;
 pub use local_copy::{RedisCopy, RedisCopyBuilder, RedisCopyError};
-pub use merge::RedisMergeError;
-pub use metadata::RedisMetadataError;
-pub use nodes::RedisNodes;
+pub use operations::generations::RedisRebuildError;
+pub use operations::merge::RedisMergeError;
 pub use plan::{RedisPlan, RedisPlanError, RedisWindow};
-pub use redisson_filter::RedissonFilter;
-pub use request::{NodeReply, NodeRequest, SendError};
-pub use sentinel::SentinelNode;
-pub use shard_keys::NameError;
-pub use slot::cluster_slot;
-pub use transport::{Patience, SingleNode, Transport};
+#[cfg(feature = "async")]
+pub use transport::asynchronous::{
+    AsyncClusterNodes, AsyncSentinelNode, AsyncSingleNode, AsyncTransport,
+};
+pub use transport::blocking::{Patience, SingleNode, Transport};
+pub use transport::cluster::ClusterNodes;
+pub use transport::key_url::{KeyUrl, KeyUrlError, ServerAddress, without_password};
+pub use transport::nodes::RedisNodes;
+pub use transport::request::{NodeReply, NodeRequest, SendError};
+pub use transport::sentinel::SentinelNode;
+pub use transport::slot::cluster_slot;

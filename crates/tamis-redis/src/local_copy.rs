@@ -16,10 +16,10 @@ use std::fmt;
 
 use tamis::Hasher;
 
-use crate::geometry::LayerGeometry;
-use crate::header::State;
-use crate::metadata::{GenerationRecord, Metadata, RedisMetadataError, Role};
-use crate::shard_keys::{NameError, ShardKeys};
+use crate::layouts::geometry::LayerGeometry;
+use crate::layouts::header::State;
+use crate::layouts::metadata::{GenerationRecord, Metadata, RedisMetadataError, Role};
+use crate::layouts::shard_keys::{NameError, ShardKeys};
 
 /// Why a filter cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]

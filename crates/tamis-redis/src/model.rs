@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use redis::{Arg, Value};
 
-use crate::create_shards::CREATE_SHARD;
-use crate::request::{NodeReply, NodeRequest, SendError};
-use crate::sweep::CORRECT;
-use crate::transport::Transport;
+use crate::operations::create_shards::CREATE_SHARD;
+use crate::operations::sweep::CORRECT;
+use crate::transport::blocking::Transport;
+use crate::transport::request::{NodeReply, NodeRequest, SendError};
 
 /// The strings of a server, and how many round trips and commands it served.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::Hasher;
 
-use crate::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeometry};
+use crate::layouts::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeometry};
 
 /// The bounds of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;

@@ -3,8 +3,10 @@
 
 mod bind;
 mod by_name;
+pub(crate) mod config_file;
 pub(crate) mod config_option;
 mod error;
+pub(crate) mod hash_key;
 mod network_options;
 mod options;
 mod output_limit;
@@ -15,7 +17,7 @@ use std::path::PathBuf;
 
 use tamis_commands::Settings;
 
-use crate::hash_key::HashKey;
+use crate::config::hash_key::HashKey;
 use crate::persistence::FsyncPolicy;
 pub use bind::BindAddress;
 pub use error::{ConfigError, OptionValueError};

@@ -1,6 +1,16 @@
 //! A connection: reads the available bytes of the socket, runs all complete commands, writes the
 //! replies at once.
 
+pub(crate) mod acceptor;
+pub(crate) mod change_replies;
+pub(crate) mod chunk_pacing;
+pub(crate) mod chunked;
+pub(crate) mod clients;
+pub(crate) mod cross_protocol;
+pub mod input_limit;
+pub(crate) mod output;
+pub(crate) mod pipeline;
+pub(crate) mod tls;
 mod transfer;
 
 use std::io;
@@ -17,12 +27,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::clients::PendingConnection;
-use crate::clock::now_millis;
-use crate::held_memory::Hold;
-use crate::output::OutputBuffer;
+use crate::connection::clients::PendingConnection;
+use crate::connection::output::OutputBuffer;
 use crate::session::Session;
 use crate::shared_state::SharedState;
+use crate::system::clock::now_millis;
+use crate::system::held_memory::Hold;
 
 /// Spare capacity of the input buffer for the next read, in bytes.
 const READ_BYTES: usize = 16 << 10;

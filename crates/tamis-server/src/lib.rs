@@ -30,64 +30,33 @@
 //! Each thread serves its own connections. All threads share the [keyspace](keyspace::Keyspace) and
 //! hold its locks for at most one batch.
 
-mod acceptor;
-mod background_save;
-mod call;
-mod change_replies;
-mod chunk_pacing;
-mod chunked;
-mod clients;
-mod clock;
 mod config;
-mod config_file;
 mod connection;
-mod cross_protocol;
-mod decoding;
-mod descriptors;
-mod exec;
 mod handlers;
-mod hash_key;
-mod held_memory;
-mod hex;
 mod http;
-pub mod input_limit;
 pub mod keyspace;
-mod loading;
-mod measurement;
-mod metrics;
-mod monitors;
-mod not_decoded;
-mod output;
 mod pattern;
 mod persistence;
-mod pipeline;
-mod procfs;
-mod replace_file;
-mod report;
-mod runtime;
 mod server;
 mod server_error;
 mod session;
 mod shared_state;
 mod stats;
-mod subcommand;
-mod system_error;
+mod system;
 #[cfg(test)]
 mod test_server;
-mod tls;
-mod transaction;
 mod users;
 mod version;
-mod write_keys;
 
 pub use config::config_option::{ConfigOption, OptionGroup};
+pub use config::hash_key::{HashKey, HashKeyError};
 pub use config::{
     BindAddress, ClientCertificates, Config, ConfigError, ConfigFile, DebugCommand, HttpPort,
     OptionValueError, OutputLimit,
 };
-pub use hash_key::{HashKey, HashKeyError};
+pub use connection::input_limit;
+pub use connection::tls::TlsError;
 pub use persistence::{DataReport, DurabilityError, FsyncPolicy, check_data, repair_data};
 pub use server::{Server, ServerHandle};
 pub use server_error::ServerError;
-pub use tls::TlsError;
 pub use users::UsersError;

@@ -7,18 +7,18 @@ use std::thread::JoinHandle;
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
 
-use crate::acceptor::{self, Arrival};
-use crate::clock::now_millis;
 use crate::config::{Config, HttpPort};
-use crate::descriptors;
+use crate::connection::acceptor::{self, Arrival};
+use crate::connection::tls::{self, TlsError};
 use crate::http;
 use crate::keyspace::Keyspace;
-use crate::loading::{self, Loading};
+use crate::persistence::loading::{self, Loading};
 use crate::persistence::{Durable, Record};
-use crate::procfs::memory_of_machine;
 use crate::server_error::ServerError;
 use crate::shared_state::SharedState;
-use crate::tls::{self, TlsError};
+use crate::system::clock::now_millis;
+use crate::system::descriptors;
+use crate::system::procfs::memory_of_machine;
 use crate::users::Users;
 
 /// A running server. It runs until it is [stopped](Self::stop) or dropped. The

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::hash_key::HashKeyError;
+use crate::config::hash_key::HashKeyError;
+use crate::connection::tls::TlsError;
 use crate::persistence::DurabilityError;
-use crate::system_error::without_code;
-use crate::tls::TlsError;
+use crate::system::system_error::without_code;
 use crate::users::UsersError;
 
 /// Why a server does not start, or ends with an error.

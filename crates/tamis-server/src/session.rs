@@ -1,8 +1,14 @@
 //! The state of a client between commands.
 
+pub(crate) mod call;
 pub(crate) mod checks;
+pub(crate) mod exec;
 pub(crate) mod key_commands;
 mod login;
+pub(crate) mod monitors;
+pub(crate) mod subcommand;
+pub(crate) mod transaction;
+pub(crate) mod write_keys;
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,16 +19,16 @@ use std::time::{Duration, Instant};
 use tamis_commands::{Argv, Command, Handler, ServerCommand, find};
 use tamis_resp::{Protocol, Reply};
 
-use crate::call::Call;
-use crate::change_replies::ChangeReplies;
-use crate::chunk_pacing::ChunkPacing;
-use crate::clients::Client;
 use crate::config::Config;
-use crate::decoding::{Decoded, decode, refuses_data};
-use crate::monitors::Monitoring;
-use crate::not_decoded::NotDecoded;
+use crate::connection::change_replies::ChangeReplies;
+use crate::connection::chunk_pacing::ChunkPacing;
+use crate::connection::clients::Client;
+use crate::persistence::decoding::{Decoded, decode, refuses_data};
+use crate::persistence::not_decoded::NotDecoded;
+use crate::session::call::Call;
+use crate::session::monitors::Monitoring;
+use crate::session::transaction::{Transaction, Watched};
 use crate::shared_state::SharedState;
-use crate::transaction::{Transaction, Watched};
 use crate::users::User;
 
 /// A connection's state between commands.

@@ -10,17 +10,17 @@ use tamis_resp::Reply;
 use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::rustls::ServerConfig;
 
-use crate::clients::Clients;
-use crate::clock::now_millis;
 use crate::config::Config;
-use crate::cross_protocol::Warnings;
-use crate::descriptors;
-use crate::held_memory::{HeldMemory, Hold};
+use crate::connection::clients::Clients;
+use crate::connection::cross_protocol::Warnings;
+use crate::connection::tls::{self, TlsError};
 use crate::keyspace::Keyspace;
-use crate::monitors::Monitors;
 use crate::persistence::{Durable, Record};
+use crate::session::monitors::Monitors;
 use crate::stats::Stats;
-use crate::tls::{self, TlsError};
+use crate::system::clock::now_millis;
+use crate::system::descriptors;
+use crate::system::held_memory::{HeldMemory, Hold};
 use crate::users::Users;
 
 /// The state that all connections share.

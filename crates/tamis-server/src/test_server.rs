@@ -7,10 +7,10 @@ use tamis_commands::Argv;
 use tamis_testing::DEADLINE;
 
 use crate::config::Config;
-use crate::runtime::runtime;
 use crate::server::Server;
 use crate::session::Session;
 use crate::shared_state::SharedState;
+use crate::system::runtime::runtime;
 
 /// Returns the options of a server with one thread and without a log.
 pub(crate) fn config() -> Config {

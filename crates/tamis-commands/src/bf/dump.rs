@@ -3,12 +3,12 @@
 use tamis_redisbloom::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, parse_integer};
-use crate::partial_load::{MAX_CHUNK_BYTES, PartialLoad};
-use crate::run::{Env, Outcome, Written, error};
-use crate::serialization::ImageError;
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, bf, tm};
 use crate::value::Value;
+use crate::value::partial_load::{MAX_CHUNK_BYTES, PartialLoad};
+use crate::value::serialization::ImageError;
 
 /// `BF.SCANDUMP key iterator`
 pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {

@@ -2,10 +2,10 @@
 
 use tamis_resp::{Protocol, Reply};
 
-use crate::argv::{Argv, is};
-use crate::run::{Env, error};
+use crate::command::argv::{Argv, is};
+use crate::command::run::{Env, error};
+use crate::filter_info::utilization::items_of;
 use crate::text::{self, bf};
-use crate::utilization::items_of;
 use crate::value::Value;
 
 /// The fields: their names in the command and in replies.

@@ -1,10 +1,10 @@
 //! `BF.INSERT`.
 
-use crate::argv::{Argv, parse_integer};
 use crate::batch::{Batch, BatchItems, Family};
 use crate::bf::reserve::{BloomOptions, parse_rate, stored_expansion};
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Env, Outcome, Written};
 use crate::insert::PartEnd;
-use crate::run::{Env, Outcome, Written};
 use crate::settings::Settings;
 use crate::text::{self, Text, bf};
 use crate::value::Value;

@@ -3,12 +3,12 @@
 use tamis::PlanError;
 use tamis_redisbloom::{RedisBloom, RedisBloomError, RedisBloomOptions};
 
-use crate::argv::{Argv, parse_double, parse_integer, position};
-use crate::run::{Env, Outcome, Written};
-use crate::scalable_bloom::ScalableBloom;
+use crate::command::argv::{Argv, parse_double, parse_integer, position};
+use crate::command::run::{Env, Outcome, Written};
 use crate::settings::{ArgumentLimits, BloomLayout, Settings};
 use crate::text::{self, Text, bf};
 use crate::value::Value;
+use crate::value::scalable_bloom::ScalableBloom;
 
 /// The parameters of a new Bloom filter.
 #[derive(Clone, Copy, Debug, PartialEq)]

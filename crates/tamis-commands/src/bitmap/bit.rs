@@ -2,8 +2,8 @@
 
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, parse_integer};
-use crate::run::{Env, Outcome, Written, error};
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, Text};
 use crate::value::{Value, bytes, bytes_or_new};
 

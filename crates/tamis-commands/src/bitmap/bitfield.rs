@@ -6,11 +6,11 @@
 
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, is, parse_integer};
 use crate::bitmap::bit::{in_string, parse_offset};
-use crate::run::{Env, Outcome, Written, error};
-use crate::sparse_bytes::SparseBytes;
+use crate::command::argv::{Argv, is, parse_integer};
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, Text};
+use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes, bytes_or_new};
 
 /// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY

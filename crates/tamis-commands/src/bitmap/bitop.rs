@@ -2,10 +2,10 @@
 
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, is};
-use crate::run::error;
-use crate::sparse_bytes::SparseBytes;
+use crate::command::argv::{Argv, is};
+use crate::command::run::error;
 use crate::text;
+use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes};
 
 /// A running `BITOP`. The server passes the value of each source key to it, then stores the result

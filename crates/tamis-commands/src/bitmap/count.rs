@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, parse_integer};
 use crate::bitmap::range::{Unit, is_backwards};
-use crate::run::{Env, error};
-use crate::sparse_bytes::SparseBytes;
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Env, error};
 use crate::text::{self, Text};
+use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes};
 
 /// `BITCOUNT key [start end [BYTE | BIT]]`

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::argv::is;
+use crate::command::argv::is;
 use crate::text::{self, Text};
 
 /// The unit of a range.

@@ -3,11 +3,11 @@
 use tamis_redisbloom::RedisCuckoo;
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, parse_integer};
-use crate::partial_load::MAX_CHUNK_BYTES;
-use crate::run::{Env, Outcome, Written, error};
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, cf};
 use crate::value::Value;
+use crate::value::partial_load::MAX_CHUNK_BYTES;
 
 /// The length of a header, in bytes.
 const HEADER_BYTES: usize = 38;

@@ -2,8 +2,8 @@
 
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
-use crate::run::{Env, error};
+use crate::command::argv::Argv;
+use crate::command::run::{Env, error};
 use crate::text;
 use crate::value::Value;
 

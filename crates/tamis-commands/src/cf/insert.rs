@@ -3,9 +3,9 @@
 use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
 
-use crate::argv::{Argv, parse_integer};
 use crate::cf::reserve::{build, default_options};
-use crate::run::{Change, Env, Outcome, Written, error};
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Change, Env, Outcome, Written, error};
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 

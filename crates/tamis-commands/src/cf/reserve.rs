@@ -2,8 +2,8 @@
 
 use tamis_redisbloom::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 
-use crate::argv::{Argv, parse_integer, position};
-use crate::run::{Env, Outcome, Written};
+use crate::command::argv::{Argv, parse_integer, position};
+use crate::command::run::{Env, Outcome, Written};
 use crate::settings::{MAX_CUCKOO_EXPANSION, Settings};
 use crate::text::{self, Text, cf};
 use crate::value::Value;

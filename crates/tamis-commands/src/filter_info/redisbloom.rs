@@ -7,8 +7,8 @@
 use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rates};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
+use crate::filter_info::utilization::{SAMPLE_BYTES, accepted_by_redis_cuckoo};
 use crate::settings::Settings;
-use crate::utilization::{SAMPLE_BYTES, accepted_by_redis_cuckoo};
 
 pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterInfo {
     let (first, last) = (filter.layers().next(), filter.layers().next_back());

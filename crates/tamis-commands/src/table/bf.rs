@@ -1,12 +1,12 @@
 //! The rows of Bloom filters: `BF.*`.
 
-use crate::arity::Arity::{AtLeast, Exactly};
 use crate::batch::Family;
 use crate::bf;
-use crate::category::Category::{
+use crate::command::Command;
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{
     Bloom, Fast as FastGroup, Read as ReadGroup, Slow, Write as WriteGroup,
 };
-use crate::command::Command;
 use crate::table::row::{ADDS, READS, contains, insert, read, row, write};
 
 pub(super) const ROWS: &[Command] = &[

@@ -1,14 +1,14 @@
 //! The rows of bitmaps.
 
-use crate::arity::Arity::{AtLeast, Exactly};
 use crate::bitmap;
-use crate::category::Category::{
-    Bitmap as BitmapGroup, Fast as FastGroup, Read as ReadGroup, Slow, Write as WriteGroup,
-};
 use crate::command::Command;
 use crate::command::Flag::{DenyOom, Fast, ReadOnly, Write};
-use crate::handler::{Handler, WriteKeys};
-use crate::keys::{Access, Keys};
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{
+    Bitmap as BitmapGroup, Fast as FastGroup, Read as ReadGroup, Slow, Write as WriteGroup,
+};
+use crate::command::handler::{Handler, WriteKeys};
+use crate::command::keys::{Access, Keys};
 use crate::table::row::{UPDATE_KEY, read, row, write};
 
 pub(super) const ROWS: &[Command] = &[

@@ -1,11 +1,11 @@
 //! The rows of cuckoo filters: `CF.*`.
 
-use crate::arity::Arity::{AtLeast, Exactly};
 use crate::batch::Family;
-use crate::category::Category::{
+use crate::command::Command;
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{
     Cuckoo, Fast as FastGroup, Read as ReadGroup, Slow, Write as WriteGroup,
 };
-use crate::command::Command;
 use crate::table::row::{ADDS, CHANGES, CHANGES_ALL, READS, contains, read, row, write};
 use crate::{bf, cf};
 

@@ -1,10 +1,10 @@
 //! The rows of the connection.
 
-use crate::arity::Arity::{AtLeast, Exactly};
-use crate::category::Category::{Connection, Fast as FastGroup, Slow};
 use crate::command::Flag::{Fast, Loading, NoAuth};
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{Connection, Fast as FastGroup, Slow};
+use crate::command::handler::{Handler, ServerCommand};
 use crate::command::{Command, InMulti, Secrets};
-use crate::handler::{Handler, ServerCommand};
 use crate::table::row::row;
 
 pub(super) const ROWS: &[Command] = &[

@@ -1,13 +1,13 @@
 //! The rows of keys of any type.
 
-use crate::arity::Arity::{AtLeast, Exactly};
-use crate::category::Category::{
-    Dangerous, Fast as FastGroup, Keyspace, Read as ReadGroup, Slow, Write as WriteGroup,
-};
 use crate::command::Command;
 use crate::command::Flag::{DenyOom, Fast, Payload, ReadOnly, Write};
-use crate::handler::{Handler, ReadKeys, TimeUnit, WriteKeys};
-use crate::keys::{Access, Keys};
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{
+    Dangerous, Fast as FastGroup, Keyspace, Read as ReadGroup, Slow, Write as WriteGroup,
+};
+use crate::command::handler::{Handler, ReadKeys, TimeUnit, WriteKeys};
+use crate::command::keys::{Access, Keys};
 use crate::string;
 use crate::table::row::{KEY, READ_KEY, WRITE_KEY, read, row};
 

@@ -1,14 +1,14 @@
 //! Builds the rows of the table. A row states what differs from the usual row.
 
-use crate::argv::Argv;
-use crate::arity::Arity;
 use crate::batch::{BatchItems, Family};
-use crate::category::Category;
 use crate::command::Flag::{DenyOom, Fast, Module, ReadOnly, Write};
+use crate::command::argv::Argv;
+use crate::command::arity::Arity;
+use crate::command::category::Category;
+use crate::command::handler::{Handler, KeyHandler, ReadHandler, WriteHandler};
+use crate::command::keys::{Access, Keys};
+use crate::command::subcommands::subcommands_of;
 use crate::command::{Command, Flag, InMulti, Secrets};
-use crate::handler::{Handler, KeyHandler, ReadHandler, WriteHandler};
-use crate::keys::{Access, Keys};
-use crate::subcommands::subcommands_of;
 
 pub(super) const ADDS: &[Flag] = &[Write, DenyOom, Module];
 pub(super) const CHANGES: &[Flag] = &[Write, Fast, Module];

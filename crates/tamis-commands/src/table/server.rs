@@ -1,12 +1,12 @@
 //! The rows of the server.
 
-use crate::arity::Arity::{AtLeast, Exactly};
-use crate::category::Category::{
+use crate::command::Flag::{Admin, Fast, Loading, NoReply, ReadOnly};
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{
     Admin as AdminGroup, Dangerous, Fast as FastGroup, Read as ReadGroup, Slow,
 };
-use crate::command::Flag::{Admin, Fast, Loading, NoReply, ReadOnly};
+use crate::command::handler::{Handler, ReadKeys, ServerCommand};
 use crate::command::{Command, InMulti, Secrets};
-use crate::handler::{Handler, ReadKeys, ServerCommand};
 use crate::table::row::row;
 
 pub(super) const ROWS: &[Command] = &[

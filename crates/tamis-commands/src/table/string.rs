@@ -1,13 +1,13 @@
 //! The rows of strings.
 
-use crate::arity::Arity::{AtLeast, Exactly};
-use crate::category::Category::{
-    Fast as FastGroup, Read as ReadGroup, Slow, String as StringGroup, Write as WriteGroup,
-};
 use crate::command::Command;
 use crate::command::Flag::{DenyOom, Fast, ReadOnly, Write};
-use crate::handler::{Handler, ReadKeys, WriteKeys};
-use crate::keys::{Access, Keys};
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{
+    Fast as FastGroup, Read as ReadGroup, Slow, String as StringGroup, Write as WriteGroup,
+};
+use crate::command::handler::{Handler, ReadKeys, WriteKeys};
+use crate::command::keys::{Access, Keys};
 use crate::string;
 use crate::table::row::{KEY, UPDATE_KEY, read, row, write};
 

@@ -1,14 +1,14 @@
 //! The rows of filters of any kind: `TM.*`.
 
-use crate::arity::Arity::{self, AtLeast, Exactly};
 use crate::batch::Family;
-use crate::category::Category::{
-    Fast as FastGroup, Read as ReadGroup, Slow, Tamis, Write as WriteGroup,
-};
 use crate::command::Command;
 use crate::command::Flag::{DenyOom, File, Module, Write};
-use crate::handler::{Handler, WriteKeys};
-use crate::keys::{Access, Keys};
+use crate::command::arity::Arity::{self, AtLeast, Exactly};
+use crate::command::category::Category::{
+    Fast as FastGroup, Read as ReadGroup, Slow, Tamis, Write as WriteGroup,
+};
+use crate::command::handler::{Handler, WriteKeys};
+use crate::command::keys::{Access, Keys};
 use crate::table::row::{ADDS, CHANGES, READS, READS_ALL, contains, insert, read, row, write};
 use crate::tm;
 

@@ -1,11 +1,11 @@
 //! The rows of transactions.
 
-use crate::arity::Arity::{AtLeast, Exactly};
-use crate::category::Category::{Fast as FastGroup, Slow, Transaction};
 use crate::command::Flag::{Fast, Loading};
+use crate::command::arity::Arity::{AtLeast, Exactly};
+use crate::command::category::Category::{Fast as FastGroup, Slow, Transaction};
+use crate::command::handler::{Handler, ServerCommand};
+use crate::command::keys::{Access, Keys};
 use crate::command::{Command, InMulti};
-use crate::handler::{Handler, ServerCommand};
-use crate::keys::{Access, Keys};
 use crate::table::row::row;
 
 pub(super) const ROWS: &[Command] = &[

@@ -3,8 +3,8 @@
 use tamis::AnyFilter;
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, parse_integer};
-use crate::run::{Env, Outcome, Written};
+use crate::command::argv::{Argv, parse_integer};
+use crate::command::run::{Env, Outcome, Written};
 use crate::text::{self, tm};
 use crate::value::{Value, is_ahead};
 

@@ -5,9 +5,9 @@ use tamis_formats::TamisFile;
 use tamis_redisbloom::{RedisCuckoo, RedisCuckooOptions};
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
+use crate::command::argv::Argv;
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::new_filter::new_filter;
-use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 

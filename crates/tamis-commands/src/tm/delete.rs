@@ -4,8 +4,8 @@ use tamis::Removed;
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
-use crate::run::{Env, Outcome, Written, error};
+use crate::command::argv::Argv;
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 

@@ -3,8 +3,8 @@
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, is};
-use crate::run::{Env, Outcome, Written, error};
+use crate::command::argv::{Argv, is};
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, Text, tm};
 use crate::value::Value;
 

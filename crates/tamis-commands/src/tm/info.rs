@@ -4,11 +4,11 @@ use tamis::Span;
 use tamis_formats::{FilterInfo, ItemCount};
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
-use crate::forecast::Forecast;
-use crate::run::{Env, error};
+use crate::command::argv::Argv;
+use crate::command::run::{Env, error};
+use crate::filter_info::forecast::Forecast;
+use crate::filter_info::utilization::rounded;
 use crate::text::{self, tm};
-use crate::utilization::rounded;
 use crate::value::Value;
 
 /// The info of a larger filter is estimated from a part of its bits. Reading all bits of this many

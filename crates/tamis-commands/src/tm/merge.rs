@@ -4,7 +4,7 @@ use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, P
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use crate::run::{Env, Outcome, Written, error};
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 

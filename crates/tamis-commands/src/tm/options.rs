@@ -3,8 +3,8 @@
 use tamis::{Kind, Plan, PlanError, PlanInput, Span};
 use tamis_resp::Reply;
 
-use crate::argv::{Argv, is, parse_double, parse_integer};
-use crate::run::error;
+use crate::command::argv::{Argv, is, parse_double, parse_integer};
+use crate::command::run::error;
 use crate::text::tm;
 
 /// The values of `KIND`, in display order.

@@ -3,9 +3,9 @@
 use tamis::{Kind, Plan, PlanInput};
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
-use crate::curve::{RatePoint, plan_curve};
-use crate::run::{Env, error};
+use crate::command::argv::Argv;
+use crate::command::run::{Env, error};
+use crate::filter_info::curve::{RatePoint, plan_curve};
 use crate::text::tm;
 use crate::tm::options::{FilterOptions, KINDS};
 

@@ -4,9 +4,9 @@ use tamis::{Kind, Plan, PlanInput};
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
 
-use crate::argv::Argv;
+use crate::command::argv::Argv;
+use crate::command::run::{Env, Outcome, Written, error};
 use crate::new_filter::new_filter;
-use crate::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::tm::clear::emptied;
 use crate::tm::options::FilterOptions;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::admin::exposition::Exposition;
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSet;
-use crate::learn::NotLearnt;
-use crate::route::Route;
+use crate::ids::state::SyncState;
+use crate::request::learn::NotLearnt;
+use crate::request::route::Route;
+use crate::request::verdict::{PassReason, RefuseReason};
 use crate::source::SourceStatus;
-use crate::state::SyncState;
-use crate::verdict::{PassReason, RefuseReason};
 
 /// Returns all metrics.
 pub(super) fn text(guard: &GuardHandle) -> String {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::counters::RouteCounters;
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSet;
-use crate::learn::NotLearnt;
-use crate::route::Route;
-use crate::single_flight::SingleFlight;
-use crate::verdict::{PassReason, RefuseReason};
+use crate::request::counters::RouteCounters;
+use crate::request::learn::NotLearnt;
+use crate::request::route::Route;
+use crate::request::single_flight::SingleFlight;
+use crate::request::verdict::{PassReason, RefuseReason};
 
 /// Tests whether all sets with a source have been read. An unproven set needs requests for its proof,
 /// so that a load balancer must not wait for it.

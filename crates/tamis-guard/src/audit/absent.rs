@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 
 /// Makes different ids of a type, in their canonical text. The same seed makes the same ids.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::IntegerForm;
+    use crate::ids::id::IntegerForm;
 
     fn integers(min: i128, max: i128) -> IdType {
         IdType::Integer { min, max, form: IntegerForm { is_padded: false, is_spaced: false } }

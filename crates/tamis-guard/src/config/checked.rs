@@ -9,10 +9,10 @@ use crate::config::read::read_text;
 use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
 use crate::config::setting::{InvalidValue, invalid};
 use crate::config::{admin, file, ids, learn, proxy, route, snapshots};
-use crate::id_set::IdSet;
-use crate::id_set_options::IdSetOptions;
-use crate::layer::GuardLayer;
-use crate::proxy::ProxyOptions;
+use crate::http::proxy::ProxyOptions;
+use crate::ids::id_set::IdSet;
+use crate::ids::id_set_options::IdSetOptions;
+use crate::request::layer::GuardLayer;
 use crate::source::{AuditSource, SourceError};
 
 /// A complete and checked configuration.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::plain_io::PlainIo;
+use crate::http::plain_io::PlainIo;
 
 /// Why a configuration cannot be used.
 #[derive(Debug)]

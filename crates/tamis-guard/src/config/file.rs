@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::config::units::{OneOrMany, Secret, SecretUrl, Size, Text};
-use crate::state::Policy;
+use crate::ids::state::Policy;
 
 /// The whole file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::bearer_token::BearerToken;
 use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::set::SetConfig;
@@ -11,11 +10,12 @@ use crate::config::setting::{InvalidValue, bytes, invalid, set_to, set_to_text};
 use crate::config::source::source;
 use crate::config::units::Text;
 use crate::fleet::PublicationOptions;
-use crate::id::{IdType, IntegerForm};
-use crate::id_set_options::IdSetOptions;
-use crate::plain_io::PlainIo;
+use crate::http::bearer_token::BearerToken;
+use crate::http::plain_io::PlainIo;
+use crate::ids::id::{IdType, IntegerForm};
+use crate::ids::id_set_options::IdSetOptions;
+use crate::ids::state::Policies;
 use crate::source::SourceOptions;
-use crate::state::Policies;
 
 /// Returns the settings of a set of ids.
 pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetConfig, InvalidValue> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::config::file;
 use crate::config::route::{find_set, methods};
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
-use crate::id_set::IdSet;
-use crate::learn::{LearnPlace, LearnRule};
-use crate::path::TemplateError;
+use crate::ids::id_set::IdSet;
+use crate::request::learn::{LearnPlace, LearnRule};
+use crate::request::path::TemplateError;
 
 /// Returns the rules by which answers teach ids.
 pub(super) fn learn_rules(

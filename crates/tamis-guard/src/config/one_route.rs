@@ -9,8 +9,8 @@ use crate::config::checked::Config;
 use crate::config::error::ConfigError;
 use crate::config::file;
 use crate::config::units::OneOrMany;
-use crate::path::PathTemplate;
-use crate::plain_io::PlainIo;
+use crate::http::plain_io::PlainIo;
+use crate::request::path::PathTemplate;
 
 /// What a guard with one route needs.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::config::file;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to, set_to_text};
 use crate::config::units::OneOrMany;
-use crate::proxy::{ProxyOptions, TlsFiles};
+use crate::http::proxy::{ProxyOptions, TlsFiles};
 
 /// Returns the settings of the proxy.
 pub(super) fn proxy(table: &file::Proxy, folder: &Path) -> Result<ProxyOptions, InvalidValue> {

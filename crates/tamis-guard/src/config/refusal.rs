@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::config::file;
 use crate::config::setting::{InvalidValue, invalid};
-use crate::cors::Cors;
-use crate::refusal::Refusal;
+use crate::request::cors::Cors;
+use crate::request::refusal::Refusal;
 
 /// Creates the answer of a route.
 pub(super) fn refusal(config: &file::Refusal) -> Result<Refusal, InvalidValue> {

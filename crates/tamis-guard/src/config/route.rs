@@ -8,11 +8,11 @@ use http::Method;
 use crate::config::file;
 use crate::config::refusal::refusal;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
-use crate::id_set::IdSet;
-use crate::path::PathTemplate;
-use crate::place::IdPlace;
-use crate::route::{Required, Route, RouteId};
-use crate::single_flight::SingleFlight;
+use crate::ids::id_set::IdSet;
+use crate::request::path::PathTemplate;
+use crate::request::place::IdPlace;
+use crate::request::route::{Required, Route, RouteId};
+use crate::request::single_flight::SingleFlight;
 
 /// Returns the routes for sets of ids.
 pub(super) fn routes(

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::config::units::Secret;
 use crate::fleet::PublicationOptions;
-use crate::id::IdType;
-use crate::id_set::IdSet;
-use crate::id_set_options::IdSetOptions;
-use crate::snapshot::SnapshotOptions;
+use crate::ids::id::IdType;
+use crate::ids::id_set::IdSet;
+use crate::ids::id_set_options::IdSetOptions;
+use crate::ids::snapshot::SnapshotOptions;
 #[cfg(feature = "sources")]
 use crate::source::MysqlAudit;
 #[cfg(feature = "sources")]

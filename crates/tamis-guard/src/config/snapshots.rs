@@ -8,7 +8,7 @@ use crate::config::file;
 use crate::config::set::SnapshotsConfig;
 use crate::config::setting::{InvalidValue, invalid};
 use crate::config::units::Text;
-use crate::snapshot::{SnapshotOptions, file_name};
+use crate::ids::snapshot::{SnapshotOptions, file_name};
 
 /// Returns the settings of snapshots.
 pub(super) fn snapshots(

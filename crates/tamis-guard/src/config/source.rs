@@ -4,13 +4,13 @@ use std::path::Path;
 #[cfg(feature = "sources")]
 use std::time::Duration;
 
-use crate::bearer_token::BearerToken;
 use crate::config::file;
 #[cfg(feature = "sources")]
 use crate::config::redis::redis;
 use crate::config::set::SourceConfig;
 use crate::config::setting::{InvalidValue, invalid, set_to, set_to_text};
 use crate::config::units::{Secret, Size, Text};
+use crate::http::bearer_token::BearerToken;
 use crate::source::{CsvColumn, FileFormat, FileOptions, LeaderOptions};
 
 /// Returns the settings of a source.

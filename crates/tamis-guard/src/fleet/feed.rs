@@ -7,9 +7,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::change_kind::ChangeKind;
 use crate::fleet::delta::{Delta, Knowledge, MAX_CHANGE_BYTES, MAX_ID, push_change, split_change};
 use crate::fleet::position::FeedPosition;
+use crate::ids::change_kind::ChangeKind;
 
 /// The bytes of changes in a block. The oldest changes are forgotten in whole blocks.
 const BLOCK_BYTES: usize = 64 << 10;

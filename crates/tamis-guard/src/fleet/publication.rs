@@ -10,15 +10,15 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, RETRY_
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::sync::Mutex;
 
-use crate::bearer_token::BearerToken;
-use crate::entity_tag::EntityTag;
 use crate::fleet::feed::{Feed, NoChanges};
 use crate::fleet::position::FeedPosition;
 use crate::fleet::shared_snapshot::{PublicationBody, SharedSnapshot};
-use crate::generation::Generation;
-use crate::http_answer::{Answer, error};
-use crate::id_set::IdSet;
-use crate::snapshot::SnapshotHead;
+use crate::http::answer::{Answer, error};
+use crate::http::bearer_token::BearerToken;
+use crate::http::entity_tag::EntityTag;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
+use crate::ids::snapshot::SnapshotHead;
 
 /// The longest time for which a request waits for changes.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -320,8 +320,8 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::id::{IdType, IntegerForm};
-    use crate::id_set_options::IdSetOptions;
+    use crate::ids::id::{IdType, IntegerForm};
+    use crate::ids::id_set_options::IdSetOptions;
 
     fn publication() -> Arc<Publication> {
         let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };

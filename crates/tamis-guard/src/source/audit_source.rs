@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::id::{IdType, IntegerForm};
+use crate::ids::id::{IdType, IntegerForm};
 use crate::source::error::SourceError;
 
 /// The ids of a source, for [`audit`](crate::audit()).

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use tamis::PlanError;
 use tamis_formats::ReadError;
 
-use crate::escaped::Escaped;
-use crate::plain_io::PlainIo;
+use crate::http::plain_io::PlainIo;
+use crate::request::escaped::Escaped;
 #[cfg(feature = "proxy")]
 use crate::source::leader::error::LeaderError;
 #[cfg(feature = "sources")]

@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;
 
-use crate::generation::Generation;
-use crate::snapshot::{SnapshotError, SnapshotOptions};
+use crate::ids::generation::Generation;
+use crate::ids::snapshot::{SnapshotError, SnapshotOptions};
 use crate::source::error::SourceError;
 use crate::source::priority;
 use crate::source::run::{Reader, Run};

@@ -31,11 +31,11 @@ use std::time::{Duration, Instant};
 
 use tamis::PlanError;
 
-use crate::change_kind::ChangeKind;
 use crate::fleet::{Delta, FeedPosition, Knowledge};
-use crate::generation::Generation;
-use crate::id::IdType;
-use crate::snapshot::{Snapshot, SnapshotError};
+use crate::ids::change_kind::ChangeKind;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
+use crate::ids::snapshot::{Snapshot, SnapshotError};
 use crate::source::error::SourceError;
 use crate::source::follow::{Event, Follow};
 use crate::source::run::{Reader, Run};

@@ -1,7 +1,7 @@
 //! Loads the rows of a read into a generation.
 
-use crate::generation::Generation;
-use crate::id::IdType;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
 use crate::source::audit_source::canonical_row_and_value;
 use crate::source::error::SourceError;
 use crate::source::status::Rows;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
 use tamis::PlanError;
 
-use crate::id_set::IdSet;
+use crate::ids::id_set::IdSet;
 
 /// Inserts and deletes ids on behalf of a caller that knows the token.
 ///

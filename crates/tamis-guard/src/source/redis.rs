@@ -34,8 +34,8 @@ use tamis_redis::{KeyUrl, ServerAddress};
 
 pub use options::RedisOptions;
 
-use crate::base::Base;
-use crate::generation::Generation;
+use crate::ids::base::Base;
+use crate::ids::generation::Generation;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
 use crate::source::redis_error::RedisSourceError;

@@ -8,7 +8,7 @@ use tamis_formats::{DecodeError, PayloadError};
 use tamis_redis::{KeyUrlError, RedisCopyError};
 use tamis_resp::ProtocolError;
 
-use crate::plain_io::PlainIo;
+use crate::http::plain_io::PlainIo;
 
 /// The formats of strings that the source reads.
 pub(super) const FORMATS: [&str; 3] = ["redis-bitmap", "redis-bits", "java-bitmap"];

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::fold::Fold;
-use crate::generation::Generation;
-use crate::id_set::IdSet;
-use crate::snapshot::Snapshot;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
+use crate::ids::snapshot::Snapshot;
+use crate::ids::state::SyncState;
 #[cfg(feature = "sources")]
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
@@ -19,7 +20,6 @@ use crate::source::follow::{Effect, Event, Follow, LogPosition};
 use crate::source::loader::Loader;
 use crate::source::snapshot_record::SnapshotRecord;
 use crate::source::status::{Built, Progress, Rows};
-use crate::state::SyncState;
 
 /// How often a source looks for changes, and how old its knowledge may be.
 #[derive(Clone, Copy, Debug, PartialEq)]

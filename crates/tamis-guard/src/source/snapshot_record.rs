@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
-use crate::snapshot::SnapshotError;
+use crate::ids::snapshot::SnapshotError;
 use crate::source::status::SnapshotStatus;
 
 /// What happened to the snapshots of a source.

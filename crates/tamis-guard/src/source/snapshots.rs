@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use crate::snapshot::{Snapshot, SnapshotHead, SnapshotOptions, SnapshotStore};
+use crate::ids::snapshot::{Snapshot, SnapshotHead, SnapshotOptions, SnapshotStore};
 use crate::source::run::Run;
 
 /// The longest time that a source which ends waits for its last snapshot.

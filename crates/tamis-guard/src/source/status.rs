@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::ids::state::SyncState;
 use crate::source::error::SourceError;
-use crate::state::SyncState;
 
 /// The status of a source.
 #[derive(Clone, Debug)]

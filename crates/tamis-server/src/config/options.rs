@@ -4,10 +4,10 @@ use tamis_commands::parse_integer;
 
 use crate::config::DebugCommand;
 use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
+use crate::config::hash_key::HashKey;
 use crate::config::values::{
     name_of, named, parse_bytes, parse_path, parse_up_to, parse_yes, put, shown_path, yes,
 };
-use crate::hash_key::HashKey;
 use crate::persistence::FsyncPolicy;
 
 /// The option whose value clients never see.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
+use crate::connection::output::OutputOverflow;
 use crate::connection::{Connection, KEEP_BYTES, TURN_BYTES};
-use crate::output::OutputOverflow;
 
 /// How long a closing connection waits while its client reads none of the last replies.
 const LAST_WRITE_TIME: Duration = Duration::from_secs(60);
@@ -173,10 +173,10 @@ mod tests {
     use tokio::io::ReadBuf;
 
     use super::*;
-    use crate::clients::Client;
+    use crate::connection::clients::Client;
     use crate::test_server;
 
-    use crate::output::OutputBuffer;
+    use crate::connection::output::OutputBuffer;
 
     use crate::session::Session;
     use crate::shared_state::SharedState;

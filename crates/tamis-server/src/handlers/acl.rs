@@ -4,11 +4,11 @@ use tamis_commands::text::{self, acl as texts, shown};
 use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
-use crate::call::Call;
 use crate::handlers::client::{close_connections_of, map};
-use crate::hex;
 use crate::session::Session;
-use crate::subcommand::unknown_subcommand;
+use crate::session::call::Call;
+use crate::session::subcommand::unknown_subcommand;
+use crate::system::hex;
 use crate::users::{DEFAULT, Denied, Permissions, category_named};
 
 pub(super) fn acl(session: &mut Session, call: Call<'_>) -> Result<Reply, Reply> {

@@ -6,14 +6,14 @@ use tamis_commands::Argv;
 use tamis_commands::text::server;
 use tamis_resp::Reply;
 
-use crate::background_save::save_in_background;
-use crate::clock::since_1970;
 use crate::config::ConfigError;
 use crate::handlers::client::bf_module;
 use crate::pattern::matches;
+use crate::persistence::background_save::save_in_background;
 use crate::session::Session;
-use crate::subcommand::unknown_subcommand;
-use crate::system_error::without_code;
+use crate::session::subcommand::unknown_subcommand;
+use crate::system::clock::since_1970;
+use crate::system::system_error::without_code;
 
 pub(super) fn module(argv: Argv<'_>) -> Reply {
     if !argv[1].eq_ignore_ascii_case(b"LIST") {

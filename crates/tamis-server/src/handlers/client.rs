@@ -6,11 +6,11 @@ use tamis_commands::text::{self, Text, acl, server};
 use tamis_commands::{Argv, Env, parse_integer};
 use tamis_resp::{Protocol, Reply};
 
-use crate::call::Call;
-use crate::clients::{Client, ClientProperties};
+use crate::connection::clients::{Client, ClientProperties};
 use crate::handlers::transaction;
 use crate::session::Session;
-use crate::subcommand::unknown_subcommand;
+use crate::session::call::Call;
+use crate::session::subcommand::unknown_subcommand;
 use crate::users::DEFAULT;
 use crate::version::{MODULE_VERSION, REDIS_VERSION};
 

@@ -4,11 +4,11 @@ use tamis_commands::WriteKeys;
 use tamis_commands::text::server;
 use tamis_resp::Reply;
 
-use crate::call::Call;
-use crate::clock::now_millis;
 use crate::handlers::write_log;
 use crate::session::Session;
-use crate::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
+use crate::session::call::Call;
+use crate::session::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
+use crate::system::clock::now_millis;
 
 /// Copies a value. A separate thread copies a large one under a lease, while other commands run.
 /// The command locks the keys exclusively only while it stores the copy under its key. If the

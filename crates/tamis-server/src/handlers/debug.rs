@@ -4,12 +4,12 @@ use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Value};
 use tamis_resp::Reply;
 
-use crate::clock::now_millis;
 use crate::config::DebugCommand;
 use crate::handlers::admin;
 use crate::keyspace::ExclusiveAccess;
 use crate::session::Session;
-use crate::subcommand::unknown_subcommand;
+use crate::session::subcommand::unknown_subcommand;
+use crate::system::clock::now_millis;
 
 pub(super) async fn debug(session: &Session, argv: Argv<'_>) -> Reply {
     let is_allowed = match session.server.config().debug_command {

@@ -5,7 +5,7 @@ use tamis_commands::{Argv, COMMANDS, Category, Command, Flag, InMulti, Permissio
 use tamis_resp::Reply;
 
 use crate::pattern::{self, MAX_PATTERN_BYTES};
-use crate::subcommand::unknown_subcommand;
+use crate::session::subcommand::unknown_subcommand;
 use crate::users::category_named;
 
 pub(super) fn command(argv: Argv<'_>) -> Reply {

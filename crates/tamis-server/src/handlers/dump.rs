@@ -5,15 +5,15 @@ use tamis_commands::{Value, WriteKeys};
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 
-use crate::call::Call;
-use crate::clock::now_millis;
-use crate::decoding::{Decoded, decode, payload_decoder};
 use crate::handlers::write_log::{self, MAX_IMAGE_BYTES};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::not_decoded::NotDecoded;
+use crate::persistence::decoding::{Decoded, decode, payload_decoder};
+use crate::persistence::not_decoded::NotDecoded;
 use crate::session::Session;
+use crate::session::call::Call;
+use crate::session::write_keys::restore::{RestoreOptions, restore_refusal};
 use crate::shared_state::SharedState;
-use crate::write_keys::restore::{RestoreOptions, restore_refusal};
+use crate::system::clock::now_millis;
 
 pub(super) fn dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     keys.read(argv[1], env.now_millis, |value| {

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tamis_commands::{Env, Value};
 use tamis_resp::Reply;
 
-use crate::call::Call;
 use crate::handlers::client::verbatim;
 use crate::keyspace::KeyspaceRef;
-use crate::procfs::{cpu_seconds, memory_of_process};
 use crate::session::Session;
+use crate::session::call::Call;
+use crate::system::procfs::{cpu_seconds, memory_of_process};
 use crate::version::{MODULE_VERSION, REDIS_VERSION};
 
 /// The sections, and whether `INFO` without arguments includes each of them.
@@ -101,7 +101,7 @@ fn write_section(
             line("used_memory_peak_human", &human(peak))?;
             let share = 100.0 * bytes as f64 / peak.max(1) as f64;
             line("used_memory_peak_perc", &format_args!("{share:.2}%"))?;
-            if let Some(total) = crate::procfs::memory_of_machine() {
+            if let Some(total) = crate::system::procfs::memory_of_machine() {
                 line("total_system_memory", &total)?;
                 line("total_system_memory_human", &human(total))?;
             }

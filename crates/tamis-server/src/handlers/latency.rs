@@ -6,8 +6,8 @@ use tamis_resp::Reply;
 
 use crate::handlers::client::{map, verbatim};
 use crate::session::Session;
+use crate::session::subcommand::unknown_subcommand;
 use crate::stats::{Called, bound_nanos};
-use crate::subcommand::unknown_subcommand;
 
 pub(super) fn latency(session: &Session, argv: Argv<'_>) -> Reply {
     match (argv[1].to_ascii_uppercase().as_slice(), &argv[2..]) {

@@ -4,10 +4,10 @@ use tamis_commands::text::server;
 use tamis_commands::{Value, get_string};
 use tamis_resp::Reply;
 
-use crate::call::Call;
 use crate::keyspace::KeyspaceRef;
 use crate::session::Session;
-use crate::subcommand::unknown_subcommand;
+use crate::session::call::Call;
+use crate::session::subcommand::unknown_subcommand;
 
 pub(super) fn count_existing(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Call { argv, env, .. } = call;

@@ -4,9 +4,9 @@ use tamis_commands::text::server;
 use tamis_commands::{Env, parse_integer, text};
 use tamis_resp::Reply;
 
-use crate::call::Call;
 use crate::keyspace::KeyspaceRef;
 use crate::pattern::{MAX_PATTERN_BYTES, matches};
+use crate::session::call::Call;
 
 pub(super) fn list(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let pattern = argv[1];

@@ -4,7 +4,7 @@ use tamis_commands::{Argv, parse_integer, text};
 use tamis_resp::Reply;
 
 use crate::session::Session;
-use crate::subcommand::unknown_subcommand;
+use crate::session::subcommand::unknown_subcommand;
 
 pub(super) fn slow_log(session: &Session, argv: Argv<'_>) -> Reply {
     let slow = &session.server.stats.slow;

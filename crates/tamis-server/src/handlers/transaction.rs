@@ -3,9 +3,9 @@
 use tamis_commands::text::server;
 use tamis_resp::Reply;
 
-use crate::call::Call;
 use crate::session::Session;
-use crate::transaction::Transaction;
+use crate::session::call::Call;
+use crate::session::transaction::Transaction;
 
 pub(super) fn multi(session: &mut Session) -> Reply {
     if session.transaction.is_some() {

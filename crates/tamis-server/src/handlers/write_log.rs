@@ -4,13 +4,13 @@ use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value, WriteKeys};
 use tamis_resp::Reply;
 
-use crate::call::Call;
-use crate::held_memory::Hold;
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
+use crate::session::call::Call;
+use crate::session::write_keys::outcome::WriteOutcome;
+use crate::session::write_keys::sets;
 use crate::shared_state::SharedState;
-use crate::write_keys::outcome::WriteOutcome;
-use crate::write_keys::sets;
+use crate::system::held_memory::Hold;
 
 /// Logs the changes of a command, before any other command can see the keys.
 pub(crate) fn log(

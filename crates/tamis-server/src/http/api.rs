@@ -9,7 +9,6 @@ use serde_json::{Value as Json, json};
 use tamis_commands::{Env, Forecast, RatePoint, find, info_reply, plan_curves};
 use tamis_resp::{Protocol, Reply};
 
-use crate::clock::now_millis;
 use crate::http::answer::{self, HttpError};
 use crate::http::console::Console;
 use crate::http::history::SampleInterval;
@@ -18,8 +17,9 @@ use crate::http::order::{Column, PageRequest};
 use crate::http::sampler::CURVE_POINTS;
 use crate::pattern::MAX_PATTERN_BYTES;
 use crate::pattern::matches;
-use crate::report::FilterReport;
 use crate::shared_state::SharedState;
+use crate::stats::report::FilterReport;
+use crate::system::clock::now_millis;
 use crate::users::User;
 
 /// The default number of filters in a response.

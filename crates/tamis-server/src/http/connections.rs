@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-use crate::descriptors::{HEALTH_CONNECTIONS, MAX_HTTP_CONNECTIONS};
+use crate::system::descriptors::{HEALTH_CONNECTIONS, MAX_HTTP_CONNECTIONS};
 
 /// The open connections, in the order of their arrival.
 #[derive(Default)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
-use crate::clock::now_millis;
 use crate::shared_state::SharedState;
 use crate::stats::Called;
+use crate::system::clock::now_millis;
 
 /// The number of samples by second: ten minutes.
 const SECONDS: usize = 600;

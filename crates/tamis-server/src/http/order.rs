@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use crate::http::kinds::kind_id;
-use crate::report::FilterReport;
+use crate::stats::report::FilterReport;
 
 /// The maximum number of filters that can be sorted. If there are more, these are the filters
 /// closest to their limits.

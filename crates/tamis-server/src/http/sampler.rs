@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tamis_commands::{RatePoint, Value};
 
-use crate::clock::now_millis;
 use crate::http::order::{FilterRow, MAX_ROWS, PageRequest};
-use crate::report::{FilterReport, Worst};
 use crate::shared_state::SharedState;
+use crate::stats::report::{FilterReport, Worst};
+use crate::system::clock::now_millis;
 
 /// The state of a filter at one time.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use once_cell::race::OnceBox;
 use parking_lot::RwLock;
 use tamis_commands::{SmallBytes, Value, allocation_bytes_of_glibc};
 
-use crate::measurement::Measurement;
+use crate::stats::measurement::Measurement;
 
 /// A key and its value. A thread may still hold a cell after its removal from the table.
 ///

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::hash_key::{self, HashKey};
+use crate::config::hash_key::{self, HashKey};
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;

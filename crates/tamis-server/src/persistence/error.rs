@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::system_error::without_code;
+use crate::system::system_error::without_code;
 
 /// Why the files of a server cannot be used.
 #[derive(Debug)]

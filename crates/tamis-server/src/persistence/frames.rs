@@ -2,7 +2,7 @@
 
 use crate::persistence::frame;
 use crate::persistence::log_file::{HEADER_BYTES, LogFile};
-use crate::procfs::memory_of_machine;
+use crate::system::procfs::memory_of_machine;
 
 /// The size of one read, in bytes.
 const PIECE_BYTES: u64 = 4 << 20;

@@ -20,7 +20,7 @@ use crate::persistence::log_file::LogFile;
 use crate::persistence::record::Record;
 use crate::persistence::state::answers::Readiness;
 use crate::persistence::state::{FsyncPolicy, LogState};
-use crate::system_error::without_code;
+use crate::system::system_error::without_code;
 
 /// The log of a running server. Several threads can use it at the same time.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
-use crate::held_memory::Hold;
 use crate::persistence::disk::Disk;
 use crate::persistence::log_file::{BeginError, LogFile};
 use crate::persistence::manifest::record_newest;
 use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Refusal};
-use crate::system_error::without_code;
+use crate::system::held_memory::Hold;
+use crate::system::system_error::without_code;
 
 /// The log without its thread. The model test calls its steps in every order.
 #[derive(Debug)]

@@ -24,7 +24,6 @@ use std::sync::Arc;
 use tamis_commands::{Batch, Command, Env, Handler, ScalableBloom, Settings, Value, find};
 use tamis_resp::Protocol;
 
-use crate::held_memory::Hold;
 use crate::keyspace::Keyspace;
 use crate::persistence::error::DurabilityError;
 use crate::persistence::log_core::{LogCore, SyncJob};
@@ -34,6 +33,7 @@ use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::SimDisk;
 use crate::persistence::state::answers::{Needs, Readiness};
 use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Refusal};
+use crate::system::held_memory::Hold;
 use oracle::{KeyChange, Logged};
 use saver::Saver;
 

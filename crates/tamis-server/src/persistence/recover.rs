@@ -20,7 +20,7 @@ use crate::persistence::log_file::{self, BeginError, LogFile};
 use crate::persistence::manifest::record_newest;
 use crate::persistence::replay::Replay;
 use crate::persistence::stream::Stream;
-use crate::system_error::without_code;
+use crate::system::system_error::without_code;
 
 /// The result of a recovery.
 pub(super) struct Recovered {

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use tamis_commands::Value;
 
-use crate::hash_key::{self, HashKey};
+use crate::config::hash_key::{self, HashKey};
 use crate::keyspace::Keyspace;
 use crate::persistence::check::{DataReport, check, check_hash_key, lock_existing};
 use crate::persistence::disk::{Disk, OsDisk, copy_bytes};

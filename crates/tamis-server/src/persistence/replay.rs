@@ -9,7 +9,7 @@ use tamis_resp::{Protocol, Reply};
 use crate::keyspace::Keyspace;
 use crate::persistence::record::Record;
 use crate::persistence::snapshot::SnapshotEntry;
-use crate::write_keys;
+use crate::session::write_keys;
 
 /// Applies changes in the order of the log.
 pub(super) struct Replay<'k> {

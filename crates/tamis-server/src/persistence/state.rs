@@ -29,8 +29,8 @@ mod group;
 
 use std::collections::BTreeSet;
 
-use crate::held_memory::{HeldMemory, Hold};
 use crate::persistence::frame;
+use crate::system::held_memory::{HeldMemory, Hold};
 use group::Group;
 
 /// When the log is synced to the disk.

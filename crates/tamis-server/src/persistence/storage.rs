@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::clock::now_millis;
 use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
@@ -15,6 +14,7 @@ use crate::persistence::log::Log;
 use crate::persistence::recover::recover;
 use crate::persistence::snapshot::writer::save;
 use crate::persistence::state::FsyncPolicy;
+use crate::system::clock::now_millis;
 
 /// The persistent data of a server.
 #[derive(Debug)]

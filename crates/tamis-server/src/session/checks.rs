@@ -3,12 +3,12 @@
 use tamis_commands::{Argv, Command, Flag, Handler, InMulti, WriteKeys, text};
 use tamis_resp::Reply;
 
-use crate::chunk_pacing::most_items;
-use crate::clock::now_millis;
 use crate::config::Config;
-use crate::held_memory::Hold;
+use crate::connection::chunk_pacing::most_items;
 use crate::session::Session;
-use crate::subcommand::check_subcommand;
+use crate::session::subcommand::check_subcommand;
+use crate::system::clock::now_millis;
+use crate::system::held_memory::Hold;
 use crate::users::{AclLogEntry, Denied};
 
 /// The memory of a new key beside its bytes and its value, with a margin.

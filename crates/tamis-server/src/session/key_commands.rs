@@ -7,13 +7,13 @@ use tamis_commands::{
 };
 use tamis_resp::Reply;
 
-use crate::call::Call;
-use crate::clock::now_millis;
-use crate::decoding::Decoded;
 use crate::keyspace::KeyspaceRef;
-use crate::not_decoded::NotDecoded;
 use crate::persistence::Log;
+use crate::persistence::decoding::Decoded;
+use crate::persistence::not_decoded::NotDecoded;
 use crate::session::Session;
+use crate::session::call::Call;
+use crate::system::clock::now_millis;
 
 /// Calls of one command about one key: one, or several that form a batch.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::clock::now_millis;
+use crate::system::clock::now_millis;
 
 /// The history of snapshots since the server started.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamis_commands::{Argv, Secrets, find};
 
-use crate::clients::Client;
-use crate::clock::since_1970;
 use crate::config::Config;
+use crate::connection::clients::Client;
+use crate::system::clock::since_1970;
 
 /// The entries of `SLOWLOG`.
 #[derive(Debug, Default)]
@@ -141,7 +141,7 @@ fn secrets(argv: Argv<'_>) -> impl Fn(usize) -> bool + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::Clients;
+    use crate::connection::clients::Clients;
 
     fn texts(argv: &[&[u8]]) -> Vec<String> {
         let text = |word: Vec<u8>| String::from_utf8(word).unwrap();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tamis_commands::text;
 
-use crate::replace_file::replace_file;
-use crate::system_error::without_code;
+use crate::system::replace_file::replace_file;
+use crate::system::system_error::without_code;
 use crate::users::permissions::is_space;
 use crate::users::user::{User, join_selectors};
 

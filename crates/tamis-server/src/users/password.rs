@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::Digest as _;
 
-use crate::hex;
+use crate::system::hex;
 
 /// The SHA-256 of a password. An ACL file may show the digest. Passwords must be long and random,
 /// because a client can guess short ones.

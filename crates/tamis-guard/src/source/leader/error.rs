@@ -6,8 +6,8 @@ use http::StatusCode;
 use tamis::PlanError;
 
 use crate::fleet::DeltaError;
-use crate::http_client::HttpClientError;
-use crate::snapshot::SnapshotError;
+use crate::http::client::HttpClientError;
+use crate::ids::snapshot::SnapshotError;
 
 /// Why a leader cannot be followed. The ids in use stay.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use crate::fleet::{Delta, FeedPosition};
-use crate::http_client::{HttpAnswer, HttpClient, HttpClientError};
+use crate::http::client::{HttpAnswer, HttpClient, HttpClientError};
 use crate::source::leader::error::LeaderError;
 use crate::source::leader::options::LeaderOptions;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
-use crate::bearer_token::BearerToken;
+use crate::http::bearer_token::BearerToken;
 
 /// A leader and its set.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The ids of a table for an audit.
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
 use crate::source::mysql::options::MysqlOptions;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Value};
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 
 /// A column, as the information schema has it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
-use crate::plain_io::PlainIo;
+use crate::http::plain_io::PlainIo;
 use crate::source::error::SourceError;
 use crate::source::mysql::explain::explained;
 use crate::source::mysql::options::MysqlOptions;

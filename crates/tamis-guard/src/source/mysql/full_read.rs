@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use mysql_async::prelude::Queryable as _;
 
-use crate::generation::Generation;
-use crate::id_set::IdSet;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
 use crate::source::error::SourceError;
 use crate::source::loader::Loader;
 use crate::source::mysql::column::ColumnKind;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use mysql_async::Opts;
 
-use crate::snapshot::SnapshotOptions;
+use crate::ids::snapshot::SnapshotOptions;
 use crate::source::mysql::quoted::quoted;
 use crate::source::poll::PollOptions;
 

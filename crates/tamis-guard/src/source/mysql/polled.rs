@@ -8,9 +8,9 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Params, Row, Value};
 use tokio::sync::Mutex;
 
-use crate::fold::Fold;
-use crate::generation::Generation;
-use crate::id::IdType;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
 use crate::source::audit_source::canonical_row;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::ColumnKind;

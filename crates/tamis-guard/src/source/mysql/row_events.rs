@@ -298,7 +298,7 @@ fn decimal_bytes(digits: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fold::Fold;
+    use crate::ids::fold::Fold;
     use crate::source::mysql::column::ColumnKind;
 
     /// A table with the columns `n INT, squeezed VARCHAR(300) COMPRESSED, id BIGINT UNSIGNED`.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::{Column, columns};
 use crate::source::mysql::connect::{connect, identity};

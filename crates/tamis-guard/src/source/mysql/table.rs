@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Value};
 
-use crate::fold::Fold;
-use crate::id::IdType;
+use crate::ids::fold::Fold;
+use crate::ids::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::mysql::column::{Column, ColumnKind, columns};
 use crate::source::mysql::explain::explained;

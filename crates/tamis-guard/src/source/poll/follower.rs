@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::snapshot::{SnapshotError, SnapshotOptions};
+use crate::ids::snapshot::{SnapshotError, SnapshotOptions};
 use crate::source::error::SourceError;
 use crate::source::follow::{Event, Follow};
 use crate::source::poll::column_value::ColumnValue;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::fold::Fold;
-use crate::generation::Generation;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::poll::column_value::ColumnValue;
 use crate::source::run::Run;

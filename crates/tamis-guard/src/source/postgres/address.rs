@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::certificates::client_config;
+use crate::http::certificates::client_config;
 use crate::source::error::SourceError;
 use crate::source::postgres::explain::explained;
 use crate::source::postgres::options::PostgresOptions;

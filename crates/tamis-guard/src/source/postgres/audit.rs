@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::generation::Generation;
+use crate::ids::generation::Generation;
 use crate::source::error::SourceError;
 use crate::source::postgres::change_stream::ChangeStream;
 use crate::source::postgres::connection::Connection;

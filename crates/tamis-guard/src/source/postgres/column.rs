@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::fold::Fold;
-use crate::id::IdType;
+use crate::ids::fold::Fold;
+use crate::ids::id::IdType;
 
 /// How a column stores ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

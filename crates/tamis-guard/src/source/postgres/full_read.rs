@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::generation::Generation;
-use crate::id_set::IdSet;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
 use crate::source::error::SourceError;
 use crate::source::loader::Loader;
 use crate::source::postgres::address::Address;

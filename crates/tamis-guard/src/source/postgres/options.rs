@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::snapshot::SnapshotOptions;
+use crate::ids::snapshot::SnapshotOptions;
 use crate::source::poll::PollOptions;
 
 /// The settings of a source in PostgreSQL.

@@ -10,9 +10,9 @@ use futures_util::StreamExt as _;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use crate::fold::Fold;
-use crate::generation::Generation;
-use crate::id::IdType;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::poll::{
     BATCH, ColumnValue, EachDeleted, PollOptions, PollRuntime, PolledDatabase, PolledTable,

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::snapshot::{Snapshot, SnapshotError};
+use crate::ids::snapshot::{Snapshot, SnapshotError};
 use crate::source::follow::{Effect, Event, Follow};
 use crate::source::postgres::address::Address;
 use crate::source::postgres::definition::{Definition, Versions};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::postgres::address::Address;
 use crate::source::postgres::definition::{Definition, TREE, Versions, server_state_sql};

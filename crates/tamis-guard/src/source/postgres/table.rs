@@ -2,8 +2,8 @@
 
 use tokio_postgres::{Client, Row};
 
-use crate::fold::Fold;
-use crate::id::IdType;
+use crate::ids::fold::Fold;
+use crate::ids::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::postgres::column::ColumnKind;
 use crate::source::postgres::definition::{HAS_IDENTITY, TREE, UNIQUE_INDEXES};

@@ -5,7 +5,7 @@ use tamis_commands::ScalableBloom;
 use tamis_formats::{Contents, FilterInfo, Funnel};
 use tamis_redis::RedisCopy;
 
-use crate::base::ForeignFilter;
+use crate::ids::base::ForeignFilter;
 
 /// A filter of any format.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use tamis_formats::{
 use tamis_redis::RedisCopyBuilder;
 use tamis_resp::Reply;
 
-use crate::base::Base;
+use crate::ids::base::Base;
 use crate::source::redis::connection::IsStopped;
 use crate::source::redis::copied::{Copied, Grown};
 use crate::source::redis::options::RedisOptions;

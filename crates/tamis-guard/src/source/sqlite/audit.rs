@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::id::IdType;
+use crate::ids::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::error::SourceError;
 use crate::source::poll::ColumnValue;

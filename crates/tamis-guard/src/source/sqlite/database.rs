@@ -9,9 +9,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params};
 
-use crate::fold::Fold;
-use crate::generation::Generation;
-use crate::id::IdType;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
 use crate::source::error::SourceError;
 use crate::source::file::{Identity, Signature};
 use crate::source::poll::{ColumnValue, EachDeleted, PolledDatabase};

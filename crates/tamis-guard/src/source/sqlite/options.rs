@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::snapshot::SnapshotOptions;
+use crate::ids::snapshot::SnapshotOptions;
 use crate::source::poll::{ChangeColumn, PollOptions};
 
 /// The settings of an SQLite source. The operator writes the parts of SQL; they are not checked.

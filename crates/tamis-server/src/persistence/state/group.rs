@@ -3,7 +3,7 @@
 //! All images of a transaction are in one frame, which is appended when the group ends. So the
 //! group keeps the disk space of every image until then.
 
-use crate::held_memory::Hold;
+use crate::system::held_memory::Hold;
 
 /// The records of a transaction that has not ended.
 #[derive(Debug)]

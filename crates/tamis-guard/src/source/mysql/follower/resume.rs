@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use crate::snapshot::SnapshotError;
+use crate::ids::snapshot::SnapshotError;
 use crate::source::error::SourceError;
 use crate::source::follow::{Event, LogPosition as _};
 use crate::source::mysql::follower::Follower;

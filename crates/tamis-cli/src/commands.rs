@@ -1,0 +1,19 @@
+//! The commands, one file or folder each.
+
+pub(crate) mod add;
+pub(crate) mod build;
+pub(crate) mod check;
+pub(crate) mod check_data;
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod dedup;
+pub(crate) mod formats;
+pub(crate) mod guard;
+pub(crate) mod info;
+pub(crate) mod ints;
+pub(crate) mod merge;
+pub(crate) mod plan;
+pub(crate) mod publish;
+pub(crate) mod pull;
+pub(crate) mod remove;
+pub(crate) mod serve;

@@ -1,0 +1,142 @@
+//! A run that compares hashes: exact or approximate, with or without a state.
+
+use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
+
+use crate::arguments::numbers::HumanCount;
+use crate::commands::dedup::approx::Expected;
+use crate::commands::dedup::digest::Width;
+use crate::commands::dedup::sample::InputSample;
+use crate::commands::dedup::seen::Seen;
+use crate::commands::dedup::state::{self, Checkpoint, InputId};
+use crate::commands::dedup::stats::RunStats;
+use crate::commands::dedup::stream::{Deduplicator, NOTABLE_LOSS};
+use crate::commands::dedup::{Args, Repeated};
+use crate::exit::Failure;
+use crate::io::input;
+use crate::io::output::{Output, OutputPosition};
+use crate::io::temporary::hint_at_interruption;
+
+impl Args {
+    /// Removes repeats by hash. The width of the hash is that of the state or of `--hash-bits`.
+    /// Without either, it follows from the size of the input.
+    pub(super) fn by_hash(
+        &self,
+        inputs: &[PathBuf],
+        sample: Option<&InputSample>,
+        found: Option<state::OpenedState>,
+    ) -> Result<RunStats, Failure> {
+        // The sample holds the first lines. Later lines may be shorter, so the input may hold more
+        // of them.
+        let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
+        let is_large = tamis::expected_collisions(most, 64) > NOTABLE_LOSS;
+        // A filter uses only 64 bits of a hash of any width.
+        let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
+        let bits = match &found {
+            Some(found) => found.state.width_bits(),
+            None => self.hash_bits().unwrap_or(usual),
+        };
+        if bits == 64 {
+            self.by_digest::<u64>(inputs, sample, found)
+        } else {
+            self.by_digest::<u128>(inputs, sample, found)
+        }
+    }
+
+    fn by_digest<D: Width>(
+        &self,
+        inputs: &[PathBuf],
+        sample: Option<&InputSample>,
+        found: Option<state::OpenedState>,
+    ) -> Result<RunStats, Failure> {
+        let budget = self.budget();
+        if let Some(recent) = self.window.recent::<D>(self.approx, self.items, budget.max_bytes) {
+            let deduplicator = Deduplicator::Window(Box::new(recent?));
+            let output = Output::open(self.output.as_deref())?;
+            return self
+                .stream(deduplicator, output, None)?
+                .run(self.source(inputs), Checkpoint::default());
+        }
+        let mut seen = if self.approx.is_some() {
+            let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
+            let expected = match (self.items, guess) {
+                (Some(HumanCount(items)), _) => Expected::Stated(items),
+                (None, Some(records)) => Expected::Guessed(records),
+                (None, None) => Expected::Unknown,
+            };
+            Seen::<D>::approx(budget, expected)?
+        } else {
+            Seen::<D>::exact(budget)
+        };
+        let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
+        let Some(found) = found else {
+            let output = Output::open(self.output.as_deref())?;
+            let again =
+                (self.repeated == Some(Repeated::Once)).then(|| Box::new(Seen::exact(budget)));
+            let deduplicator = Deduplicator::Digests { seen, again };
+            return self.stream(deduplicator, output, None)?.run(self.source(inputs), from);
+        };
+        let mut state = found.state;
+        let killed = found.killed.filter(|_| !self.restart);
+        if let Some((checkpoint, _)) = &killed
+            && checkpoint.inputs != from.inputs
+        {
+            let names: Vec<_> = checkpoint.inputs.iter().map(|id| id.name.as_str()).collect();
+            return Err(Failure::new(format!(
+                "a run over {} was killed before its end: give it the same input again, or forget \
+                 it with --restart",
+                names.join(", ")
+            )));
+        }
+        // This run repeats the last finished run if its files are unchanged and its output is
+        // known.
+        let is_known = from.inputs.iter().all(|id| id.file.is_some());
+        let again = found.last.filter(|(last, _)| {
+            killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
+        });
+        let mut begin_at = None;
+        if let Some((last, start)) = again
+            && let Some((was, is)) =
+                last.output.zip(OutputPosition::of_output(self.output.as_deref()))
+        {
+            if is.continues(&was) {
+                state.begin(None)?;
+                note!("this run was finished before; its output is left as it is");
+                return Ok(RunStats { records: last.records, ..RunStats::default() });
+            }
+            begin_at = is.is_cut(&was).then_some(start);
+        }
+        let mark = killed.as_ref().and_then(|(checkpoint, _)| checkpoint.output);
+        let (output, is_resumed) = Output::open_resumable(self.output.as_deref(), mark.as_ref())?;
+        hint_at_interruption(if output.is_resumable() {
+            "run the same command again to continue, or add --restart to discard this run".into()
+        } else {
+            "no progress of this run was saved; run the same command again".into()
+        });
+        match killed {
+            Some((checkpoint, end)) if is_resumed => {
+                state.begin(Some(end))?;
+                from = checkpoint;
+            }
+            _ => state.begin(begin_at)?,
+        }
+        let (mut digests, mut new) = (Vec::new(), tamis::Answers::new());
+        state.replay(|bytes| {
+            D::read_each(bytes, &mut digests);
+            seen.insert_each(&digests, &mut new).map(drop)
+        })?;
+        let deduplicator = Deduplicator::Digests { seen, again: None };
+        self.stream(deduplicator, output, Some(state))?.run(self.source(inputs), from)
+    }
+}
+
+/// Returns the identities of the inputs. A later run recognises the inputs by them.
+fn described(inputs: &[PathBuf]) -> Vec<InputId> {
+    let file = |path: &PathBuf| {
+        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let is_named = !input::is_stdin(path);
+        is_named.then_some((metadata.len(), changed.as_nanos() as u64))
+    };
+    inputs.iter().map(|path| InputId { name: input::name(path), file: file(path) }).collect()
+}

@@ -1,0 +1,288 @@
+//! The state that a run stores for the next run: a log of digests that survives a kill at any
+//! moment.
+//!
+//! The file is append-only (`docs/formats/state.md` has the drawing):
+//!
+//! ```text
+//! header | DATA … DATA MARK DATA … MARK DATA … DONE | DATA … DONE | DATA … MARK DATA … (torn)
+//!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
+//! ```
+//!
+//! The order of writes makes the log safe. A checkpoint syncs the output, then appends the digests
+//! of its records and a MARK with the positions in input and output, then syncs the log. The end of
+//! a run renames the output, then appends DONE. So every record in the log is also in the output.
+//! The header holds the synced length of the log, which tells damage from a torn tail
+//! (`synced.rs`):
+//!
+//! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
+//!   the output to the length in that MARK. It reads the input from the position in that MARK.
+//! * The run is killed before the first MARK, or the output is lost (`> file` empties it, and a
+//!   pipe stores nothing): the next run cuts the log to the last DONE and starts over.
+//! * The run is killed between the renaming of the output and DONE: the output is complete. The
+//!   next run starts over and writes the same output again.
+//! * The run is killed after DONE, but before the caller saw the exit status: the same command on
+//!   unchanged files, with the same output file, counts as the same run. If the output still
+//!   exists, the command does nothing. If `> file` has emptied the output, the command repeats the
+//!   run from its start.
+//!
+//! A run that fails cuts the log to the position at which the run began. A process locks the file,
+//! so only one process at a time uses it.
+
+mod checkpoint;
+mod disk;
+mod header;
+mod log;
+mod synced;
+
+use std::fs::{OpenOptions, TryLockError};
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::path::Path;
+
+use tamis::Hasher;
+
+pub use crate::commands::dedup::state::checkpoint::{Checkpoint, InputId};
+use crate::commands::dedup::state::disk::DiskFile;
+use crate::commands::dedup::state::header::StateHeader;
+pub use crate::commands::dedup::state::header::Wanted;
+use crate::commands::dedup::state::log::{
+    BUFFER_BYTES, DATA, DONE, LogBlock, MARK, MAX_DATA_BYTES, block, damaged, scan,
+};
+use crate::commands::dedup::state::synced::SYNCED_AT;
+use crate::exit::Failure;
+use crate::io::output::create_private;
+
+/// An open and locked state file.
+pub struct StateFile {
+    disk: DiskFile,
+    name: String,
+    width_bytes: u8,
+    hasher: Hasher,
+    data_from: u64,
+    // A failed run cuts the file to this length.
+    cut: u64,
+    end: u64,
+    // The synced length in the header.
+    synced: u64,
+    pending: Vec<u8>,
+    // A run has begun and is not finished.
+    is_running: bool,
+}
+
+/// The contents of a state file that was opened.
+pub struct OpenedState {
+    /// The file, positioned at the end of its last finished run.
+    pub state: StateFile,
+    /// The last checkpoint of a later run that was killed, and the offset of its end.
+    pub killed: Option<(Checkpoint, u64)>,
+    /// The last finished run, and the offset at which its part of the log starts.
+    pub last: Option<(Checkpoint, u64)>,
+}
+
+impl StateFile {
+    /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since the
+    /// file holds the secret key.
+    ///
+    /// # Errors
+    ///
+    /// If another process uses the file, if it is not a state file, if it is damaged, or if a run
+    /// with other options created it.
+    pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<OpenedState, Failure> {
+        let name = path.display().to_string();
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Failure::new(format!("{name}: a state must be a regular file")));
+        }
+        let new = StateHeader {
+            width_bytes: (wanted.width_bits / 8) as u8,
+            description: wanted.description.into(),
+            hasher: wanted.hasher,
+        };
+        // The file appears with its whole header, so a shorter file was cut.
+        create_private(path, &new.to_bytes())?;
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let mut file = file.map_err(failure)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("{name}: another process is using this state; wait for it");
+                return Err(Failure::new(message));
+            }
+            Err(TryLockError::Error(error)) => return Err(failure(error)),
+        }
+        let (header, data_from, synced) = StateHeader::read(&mut file, &name)?;
+        header.check(&name, wanted)?;
+        let width_bytes = header.width_bytes;
+        let scan = scan(&mut file, &name, data_from, synced, width_bytes)?;
+        let end = scan.done_end;
+        let state = StateFile {
+            disk: DiskFile::new(file),
+            name,
+            width_bytes,
+            hasher: header.hasher,
+            data_from,
+            cut: end,
+            end,
+            synced,
+            pending: Vec::new(),
+            is_running: false,
+        };
+        Ok(OpenedState { state, killed: scan.killed, last: scan.last })
+    }
+
+    /// Returns the width of the digests in bits.
+    pub fn width_bits(&self) -> u32 {
+        u32::from(self.width_bytes) * 8
+    }
+
+    /// Returns the hasher that computes the digests.
+    pub fn hasher(&self) -> Hasher {
+        self.hasher
+    }
+
+    /// Cuts the log to the end of the last finished run, or to `end` if the run resumes at
+    /// that offset.
+    ///
+    /// # Errors
+    ///
+    /// I/O errors.
+    pub fn begin(&mut self, end: Option<u64>) -> Result<(), Failure> {
+        self.cut = end.unwrap_or(self.cut);
+        self.end = self.cut;
+        self.is_running = true;
+        self.cut_log()
+    }
+
+    /// Cuts the log to the position at which this run begins.
+    fn cut_log(&mut self) -> Result<(), Failure> {
+        let (cut, synced) = (self.cut, self.synced);
+        self.io(|disk| {
+            if cut < synced {
+                disk.write_at(SYNCED_AT, &synced::encode(cut))?;
+                disk.sync()?;
+            }
+            if disk.as_file().metadata()?.len() > cut {
+                disk.set_len(cut)?;
+                disk.sync()?;
+            }
+            Ok(())
+        })?;
+        self.synced = synced.min(cut);
+        Ok(())
+    }
+
+    /// Calls `each` with the bytes of all digests, in batches.
+    ///
+    /// # Errors
+    ///
+    /// I/O errors, and the errors of `each`.
+    pub fn replay(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (from, end, name) = (self.data_from, self.end, self.name.clone());
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        let file = self.disk.as_file();
+        file.seek(SeekFrom::Start(from)).map_err(failure)?;
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
+        let mut at = from;
+        let mut block = LogBlock::default();
+        while at < end {
+            if !block.read(&mut reader, at).map_err(failure)? {
+                return Err(damaged(&name, at));
+            }
+            if block.tag == DATA {
+                each(&block.payload)?;
+            }
+            at += block.len_bytes();
+        }
+        Ok(())
+    }
+
+    /// Appends digests, given as bytes.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn remember(&mut self, digests: &[u8]) -> Result<(), Failure> {
+        for digests in digests.chunks(MAX_DATA_BYTES) {
+            if self.pending.len() + digests.len() > MAX_DATA_BYTES {
+                self.write_pending()?;
+            }
+            self.pending.extend_from_slice(digests);
+        }
+        Ok(())
+    }
+
+    /// Appends a checkpoint. The caller guarantees that the output is on disk up to this position.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+        // The synced length is on the disk after the next sync. Until then, the blocks behind it
+        // count as the tail of the log.
+        self.append_checkpoint(MARK, checkpoint)
+    }
+
+    /// Appends the end of the run. The caller guarantees that the output is on disk under its final
+    /// name.
+    ///
+    /// # Errors
+    ///
+    /// A full disk.
+    pub fn finish(mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+        self.append_checkpoint(DONE, checkpoint)?;
+        self.io(DiskFile::sync)?;
+        self.is_running = false;
+        Ok(())
+    }
+
+    fn append_checkpoint(&mut self, tag: [u8; 4], checkpoint: &Checkpoint) -> Result<(), Failure> {
+        self.write_pending()?;
+        self.append(tag, &serde_json::to_vec(checkpoint).expect("plain data"))?;
+        let end = self.end;
+        self.io(|disk| {
+            disk.sync()?;
+            disk.write_at(SYNCED_AT, &synced::encode(end))
+        })?;
+        self.synced = end;
+        Ok(())
+    }
+
+    fn write_pending(&mut self) -> Result<(), Failure> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        let appended = self.append(DATA, &pending);
+        pending.clear();
+        self.pending = pending;
+        appended
+    }
+
+    fn append(&mut self, tag: [u8; 4], payload: &[u8]) -> Result<(), Failure> {
+        let (at, block) = (self.end, block(tag, payload, self.end));
+        self.end += block.len() as u64;
+        self.io(|disk| disk.write_at(at, &block))
+    }
+
+    fn io<T>(&mut self, action: impl FnOnce(&mut DiskFile) -> io::Result<T>) -> Result<T, Failure> {
+        action(&mut self.disk).map_err(|error| match Failure::io(&self.name, &error) {
+            Failure::BrokenPipe => Failure::new(format!("{}: {error}", self.name)),
+            failure => failure,
+        })
+    }
+}
+
+impl Drop for StateFile {
+    /// Cuts the log of a run that did not finish to the position at which it began.
+    fn drop(&mut self) {
+        if self.is_running {
+            // An error here does no harm: the next run cuts the log itself.
+            self.cut_log().ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Tests of logs that are incomplete, cut or damaged.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::commands::dedup::state::*;
+
+mod power_loss;
+
+const WANTED: Wanted<'_> = Wanted {
+    description: "record",
+    hasher: Hasher::keyed([1, 2]),
+    is_hasher_fixed: false,
+    width_bits: 64,
+    is_width_fixed: false,
+};
+
+fn open(path: &Path) -> Result<OpenedState, Failure> {
+    StateFile::open(path, &WANTED)
+}
+
+fn digests(state: &mut StateFile) -> Vec<u8> {
+    let mut all = Vec::new();
+    state
+        .replay(|bytes| {
+            all.extend_from_slice(bytes);
+            Ok(())
+        })
+        .unwrap();
+    all
+}
+
+/// Ends a run as `kill -9` does.
+fn kill(mut state: StateFile) {
+    state.is_running = false;
+}
+
+/// Writes a log with one finished run (digest 1) and a killed run (digest 2, a checkpoint, digest
+/// 3).
+fn killed(folder: &Path) -> PathBuf {
+    let path = folder.join("state");
+    let mut state = open(&path).unwrap().state;
+    state.begin(None).unwrap();
+    state.remember(&1_u64.to_le_bytes()).unwrap();
+    state.finish(&Checkpoint::default()).unwrap();
+    let mut state = open(&path).unwrap().state;
+    state.begin(None).unwrap();
+    state.remember(&2_u64.to_le_bytes()).unwrap();
+    state.checkpoint(&Checkpoint { at_bytes: 77, ..Checkpoint::default() }).unwrap();
+    state.remember(&3_u64.to_le_bytes()).unwrap();
+    state.write_pending().unwrap();
+    kill(state);
+    path
+}
+
+#[test]
+fn a_killed_run_goes_on_or_starts_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = killed(folder.path());
+    let mut found = open(&path).unwrap();
+    let (checkpoint, end) = found.killed.unwrap();
+    assert_eq!(checkpoint.at_bytes, 77);
+    found.state.begin(Some(end)).unwrap();
+    assert_eq!(digests(&mut found.state), [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat());
+    drop(found.state);
+    let mut found = open(&path).unwrap();
+    assert!(found.killed.is_some(), "a failure keeps the checkpoint it began with");
+    found.state.begin(None).unwrap();
+    assert_eq!(digests(&mut found.state), 1_u64.to_le_bytes());
+}
+
+#[test]
+fn only_the_tail_of_a_killed_run_may_be_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(killed(folder.path())).unwrap();
+    let marker = memchr::memmem::rfind(&whole, &MARK).unwrap();
+    let tail = memchr::memmem::rfind(&whole, &DATA).unwrap();
+    assert!(tail > marker);
+    let path = folder.path().join("cut");
+    for len in 0..whole.len() {
+        // Behind the cut, the file is shorter, or it has zeros.
+        for zeros in [0, whole.len() - len] {
+            let cut = [&whole[..len], &vec![0; zeros]].concat();
+            if cut == whole {
+                continue;
+            }
+            fs::write(&path, &cut).unwrap();
+            let opened = open(&path);
+            if len >= tail {
+                opened.unwrap().state.begin(None).unwrap();
+                continue;
+            }
+            let Err(Failure::Message(line)) = opened else { panic!("cut at {len}") };
+            let is_named = ["is damaged", "is not a state", "of version 0"];
+            assert!(is_named.iter().any(|words| line.contains(words)), "cut at {len}: {line}");
+            assert_eq!(fs::read(&path).unwrap(), cut, "a refused file is untouched");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_keeps_the_progress_of_a_killed_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = killed(folder.path());
+    drop(open(&path).unwrap());
+    assert!(open(&path).unwrap().killed.is_some());
+}
+
+#[test]
+fn damage_before_the_last_marker_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(killed(folder.path())).unwrap();
+    let marker = memchr::memmem::rfind(&whole, &MARK).unwrap();
+    let path = folder.path().join("flipped");
+    for at in 0..marker {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        fs::write(&path, &flipped).unwrap();
+        assert!(open(&path).is_err(), "a flipped bit in byte {at}");
+        assert_eq!(fs::read(&path).unwrap(), flipped, "a refused file is untouched");
+    }
+}
+
+#[test]
+fn a_second_process_and_other_options_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let found = open(&path).unwrap();
+    assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("another process")));
+    drop(found);
+    let other = StateFile::open(&path, &Wanted { description: "field 2", ..WANTED });
+    assert!(matches!(other, Err(Failure::Message(line)) if line.contains("remembers 'record'")));
+    let wide = Wanted { width_bits: 128, ..WANTED };
+    assert_eq!(StateFile::open(&path, &wide).unwrap().state.width_bits(), 64);
+    let wide = StateFile::open(&path, &Wanted { is_width_fixed: true, ..wide });
+    assert!(matches!(wide, Err(Failure::Message(line)) if line.contains("64-bit")));
+    let seeded = Wanted { hasher: Hasher::xxh3(7), ..WANTED };
+    assert_eq!(StateFile::open(&path, &seeded).unwrap().state.hasher(), WANTED.hasher);
+    let seeded = StateFile::open(&path, &Wanted { is_hasher_fixed: true, ..seeded });
+    assert!(matches!(seeded, Err(Failure::Message(line)) if line.contains("xxh3 seed 7")));
+    fs::write(&path, "a text that is no state file").unwrap();
+    assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("is not a state")));
+}

@@ -1,0 +1,290 @@
+//! `tamis guard`: refuses requests for ids that do not exist before they reach the database.
+
+mod audit;
+mod check;
+mod demo;
+mod signals;
+
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use tamis_guard::{Config, Guard, GuardHandle, OneRoute, SyncState};
+use tokio::runtime::Runtime;
+
+use crate::daemon::{LogArgs, tell_systemd};
+use crate::exit::{CommandResult, Exit, Failure};
+use signals::Signals;
+
+/// Refuse requests for ids that do not exist before they reach the database
+///
+/// The guard is an HTTP proxy in front of a program. It knows all ids that exist, from a file, a
+/// filter or a database, and answers requests for other ids itself, with 404 and JSON. It passes all
+/// other requests. Until it knows all ids, unknown ids pass, unless the policy says otherwise.
+/// Malformed ids and ids on the deny list are refused in every state.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true,
+    after_long_help = "\
+Examples:
+  tamis guard --demo
+  tamis guard --upstream http://127.0.0.1:9000 --path '/pms/productInfo/{id}' --ids ids.txt
+  tamis guard example > guard.toml
+  tamis guard check --config guard.toml
+  tamis guard --config guard.toml
+
+The guard stops on Ctrl-C or a TERM signal, after it has finished the requests in progress. A HUP
+signal reloads the configuration and the TLS files."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    job: Option<Job>,
+
+    #[command(flatten)]
+    settings: Settings,
+
+    #[command(flatten)]
+    demo: demo::DemoArgs,
+
+    /// Set the number of threads that serve requests [default: one a core]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::threads)]
+    threads: Option<NonZero<usize>>,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Job {
+    /// Test a configuration and its sources, and print them
+    ///
+    /// Reads all ids once. The exit status is 0 if every source was read.
+    Check(check::Args),
+    /// Compare the filters with their sources: no id is refused, and the rate is kept
+    ///
+    /// Reads all ids of each source, builds the filters as a guard does, reads the sources again,
+    /// and asks for each id and for absent ones. The exit status is 1 if an id is refused, and 3 if
+    /// more absent ids pass than the rate explains.
+    Audit(audit::Args),
+    /// Print a configuration file with comments
+    Example,
+}
+
+/// A configuration file, or the flags of one route.
+#[derive(clap::Args)]
+struct Settings {
+    /// Read the configuration from a TOML file; 'tamis guard example' prints one
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    route: OneRouteArgs,
+}
+
+#[derive(clap::Args)]
+struct OneRouteArgs {
+    /// Listen on an address [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Vec<String>,
+
+    /// Send requests that pass to this address, such as http://127.0.0.1:9000
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+
+    /// Guard this path, such as '/pms/productInfo/{id}'
+    #[arg(long, value_name = "TEMPLATE")]
+    path: Option<String>,
+
+    /// Look for the id at a place: path:NAME, query:NAME, header:NAME, cookie:NAME or json:/FIELD
+    /// [default: the names in the path]
+    #[arg(long = "id", value_name = "PLACE")]
+    places: Vec<String>,
+
+    /// Read the ids that exist from a file with one a line, or from a filter of 'tamis build'
+    #[arg(long, value_name = "FILE")]
+    ids: Option<PathBuf>,
+
+    /// Set the type of the ids: integer, uuid or text [default: integer]
+    #[arg(long = "type", value_name = "TYPE")]
+    id_type: Option<String>,
+
+    /// Set the false positive rate, such as 0.1% or 1e-3 [default: 0.1%]
+    #[arg(long, value_name = "RATE", value_parser = crate::records::key::rate)]
+    rate: Option<f64>,
+
+    /// Refuse unknown ids at once, without a proof that the filter has the ids as requests write them
+    #[arg(long)]
+    trust: bool,
+
+    /// Set the message in the answer to a refused request [default: not found]
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+
+    /// Refuse nothing, and count what would be refused
+    #[arg(long)]
+    shadow: bool,
+}
+
+impl OneRouteArgs {
+    /// Returns an option that the user gave.
+    fn given(&self) -> Option<&'static str> {
+        [
+            ("--listen", !self.listen.is_empty()),
+            ("--upstream", self.upstream.is_some()),
+            ("--path", self.path.is_some()),
+            ("--id", !self.places.is_empty()),
+            ("--ids", self.ids.is_some()),
+            ("--type", self.id_type.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--trust", self.trust),
+            ("--message", self.message.is_some()),
+            ("--shadow", self.shadow),
+        ]
+        .iter()
+        .find_map(|&(option, is_given)| is_given.then_some(option))
+    }
+}
+
+impl Settings {
+    /// Reads the configuration that the user means.
+    fn read(&self) -> Result<Config, Failure> {
+        let route = &self.route;
+        if let Some(path) = &self.config {
+            if let Some(option) = route.given() {
+                let path = path.display();
+                let message = format!("{option} has no effect with --config: write it into {path}");
+                return Err(Failure::new(message));
+            }
+            return Config::read(path).map_err(Failure::new);
+        }
+        let missing = |option: &str| {
+            Failure::new(format!(
+                "{option} is missing; give --config FILE, or --upstream, --path and --ids"
+            ))
+        };
+        let text = |value: &Option<String>, option| value.clone().ok_or_else(|| missing(option));
+        Config::one_route(OneRoute {
+            listen: route.listen.clone(),
+            upstream: text(&route.upstream, "--upstream")?,
+            path: text(&route.path, "--path")?,
+            places: route.places.clone(),
+            ids: route.ids.clone().ok_or_else(|| missing("--ids"))?,
+            id_type: route.id_type.clone(),
+            rate: route.rate,
+            is_trusted: route.trust,
+            message: route.message.clone(),
+            is_shadow: route.shadow,
+        })
+        .map_err(Failure::new)
+    }
+}
+
+pub fn run(args: &Args) -> CommandResult {
+    match &args.job {
+        Some(Job::Check(args)) => check::run(args),
+        Some(Job::Audit(args)) => audit::run(args),
+        Some(Job::Example) => example(),
+        None if args.demo.demo => show(args),
+        None => serve(args),
+    }
+}
+
+fn example() -> CommandResult {
+    use std::io::Write as _;
+
+    let text = include_str!("guard/example.toml");
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_err(|error| Failure::io("standard output", &error))?;
+    Ok(Exit::Yes)
+}
+
+fn serve(args: &Args) -> CommandResult {
+    let config = args.settings.read()?;
+    args.log.start();
+    runtime(args)?.block_on(async {
+        let guard = Guard::start(config).await.map_err(Failure::new)?;
+        let handle = guard.handle();
+        let signals = Signals::new()?;
+        for address in guard.addresses() {
+            let version = env!("CARGO_PKG_VERSION");
+            tracing::info!(%address, version, "the guard is ready for requests");
+        }
+        if let Some(address) = guard.admin_address() {
+            let url = format!("http://{address}/");
+            tracing::info!(%url, "the console and the metrics are available");
+        }
+        let report = tokio::spawn(report_states(handle.clone()));
+        tell_systemd();
+        let stop = signals.wait_for_stop(handle.clone(), args.settings.config.clone());
+        let cut = guard.run(stop).await;
+        report.abort();
+        for set in handle.sets() {
+            if let Some(error) = set.status.and_then(|status| status.snapshots.last_error) {
+                tracing::warn!(ids = %set.name, %error, "the last snapshot was not written");
+            }
+        }
+        if cut > 0 {
+            tracing::warn!(connections = cut, "connections were cut at the end of the time");
+        }
+        tracing::info!("the guard has stopped");
+        Ok(Exit::Yes)
+    })
+}
+
+/// Runs the demo.
+fn show(args: &Args) -> CommandResult {
+    args.log.start();
+    runtime(args)?.block_on(demo::run(&args.demo, &args.settings.route.listen))
+}
+
+fn runtime(args: &Args) -> Result<Runtime, Failure> {
+    let threads = args.threads.map_or_else(cores, NonZero::get);
+    let mut runtime = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(threads).enable_all().build();
+    runtime.map_err(|error| Failure::io("cannot start threads", &error))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Writes to the log when a set of ids changes its state, and when a source or a snapshot fails.
+async fn report_states(handle: GuardHandle) {
+    let mut known: HashMap<String, (SyncState, [Option<String>; 3])> = HashMap::new();
+    loop {
+        for set in handle.sets() {
+            let Some(status) = set.status else { continue };
+            let (name, items) = (&set.name, set.ids.generation().items());
+            let errors = [status.last_error, status.snapshots.unused, status.snapshots.last_error];
+            let before = known.insert(set.name.clone(), (status.state, errors.clone()));
+            let (before, reported) =
+                before.map_or((None, Default::default()), |it| (Some(it.0), it.1));
+            let messages = [
+                "the source of ids failed",
+                "the snapshot is not used: all ids are read",
+                "the snapshot is not written",
+            ];
+            for ((error, reported), message) in errors.iter().zip(reported).zip(messages) {
+                if let Some(error) = error.as_ref().filter(|it| reported.as_ref() != Some(it)) {
+                    tracing::warn!(ids = %name, %error, "{message}");
+                }
+            }
+            match status.state {
+                state if before == Some(state) => {}
+                SyncState::Warming => tracing::info!(ids = %name, "the source is being read"),
+                SyncState::Synced => tracing::info!(ids = %name, items, "the ids are synced"),
+                SyncState::Unproven => tracing::info!(
+                    ids = %name,
+                    items,
+                    "the filter is read; unknown ids pass until answers of the program prove it"
+                ),
+                SyncState::Stale => tracing::warn!(ids = %name, items, "the ids are stale"),
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}

@@ -1,0 +1,100 @@
+//! One of the two copies of the shop, with what its clients and its database have counted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use parking_lot::Mutex;
+
+use crate::commands::guard::demo::database::Database;
+use crate::commands::guard::demo::latencies::Latencies;
+
+/// One of the two copies of the shop.
+#[derive(Debug)]
+pub struct Side {
+    /// Where its clients send their requests: the guard, or the product service.
+    pub address: SocketAddr,
+    database: Arc<Database>,
+    attack: AtomicU64,
+    customers: AtomicU64,
+    wrong_404: AtomicU64,
+    failed: AtomicU64,
+    /// The times of customers since the last sample.
+    recent: Mutex<Latencies>,
+}
+
+/// What a side has counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Queries of the database for products.
+    pub queries: u64,
+    /// Queries for products that do not exist.
+    pub absent_queries: u64,
+    /// Requests that the attacker sent.
+    pub attack: u64,
+    /// Answered requests of customers.
+    pub customers: u64,
+    /// Requests of customers that got 404, although the product exists.
+    pub wrong_404: u64,
+    /// Requests without an answer, or with another status.
+    pub failed: u64,
+}
+
+impl Side {
+    pub fn new(address: SocketAddr, database: Arc<Database>) -> Self {
+        Self {
+            address,
+            database,
+            attack: AtomicU64::new(0),
+            customers: AtomicU64::new(0),
+            wrong_404: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            recent: Mutex::default(),
+        }
+    }
+
+    /// Counts a request that the attacker is about to send.
+    pub fn count_attack(&self) {
+        self.attack.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the answer to the attacker, if it is not 404. `None` stands for a request without an
+    /// answer.
+    pub fn count_attack_answer(&self, status: Option<StatusCode>) {
+        if status != Some(StatusCode::NOT_FOUND) {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an answer to a customer.
+    pub fn count_customer(&self, status: Option<StatusCode>, time: Duration) {
+        let counter = match status {
+            Some(StatusCode::OK) => &self.customers,
+            Some(StatusCode::NOT_FOUND) => &self.wrong_404,
+            _ => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.recent.lock().record(time);
+    }
+
+    pub fn totals(&self) -> Totals {
+        // Relaxed: the numbers are only displayed.
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        // The fields are read in this order: not more requests reach the database than were sent.
+        Totals {
+            queries: self.database.queries(),
+            absent_queries: self.database.absent_queries(),
+            attack: read(&self.attack),
+            customers: read(&self.customers),
+            wrong_404: read(&self.wrong_404),
+            failed: read(&self.failed),
+        }
+    }
+
+    /// Returns the times of customers since the last call.
+    pub fn take_latencies(&self) -> Latencies {
+        std::mem::take(&mut *self.recent.lock())
+    }
+}

@@ -1,0 +1,174 @@
+//! Finds the integers that occur more than once, with two sets, or with two bitmaps if they pay
+//! off.
+
+use std::ops::RangeInclusive;
+
+use tamis::{Answers, DenseSet, RepeatFinder};
+
+use crate::commands::ints::memory::{Memory, THREADS_BYTES};
+use crate::commands::ints::set::{IntSet, dense_bytes, window};
+use crate::exit::Failure;
+
+/// The set of all integers seen, and the set of those seen more than once.
+pub struct RepeatSearch {
+    seen: IntSet,
+    repeated: IntSet,
+    /// Holds the integers of 32 bits once there are many of them.
+    finder: Option<RepeatFinder>,
+    /// True if a finder is possible: the window is inside `u32`, and the memory allows two bitmaps.
+    may_find: bool,
+    bitmaps_bytes: u64,
+    memory: Memory,
+    threads: usize,
+    check_at: u64,
+    new: Answers,
+    narrow: Vec<u32>,
+    rest: Vec<u64>,
+}
+
+/// The default size in bytes of the integers that wait for a pass over the bitmaps. With it, the
+/// whole command stays below 1.05 GiB.
+const SCRATCH_BYTES: u64 = 24 << 20;
+
+/// The maximum size in bytes of the waiting integers. A larger size is not faster.
+const MAX_SCRATCH_BYTES: u64 = 256 << 20;
+
+/// The number of integers that move to the bitmaps in one call.
+const FEED_ITEMS: usize = 1 << 16;
+
+/// The number of new integers between two checks of the sets.
+const CHECK_EVERY: u64 = 1 << 18;
+
+impl RepeatSearch {
+    /// Creates empty sets, as [`IntSet::new`] does.
+    pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory, threads: usize) -> Self {
+        let window = window(range);
+        let bitmaps_bytes = dense_bytes(&window).saturating_mul(2);
+        let is_narrow = *window.end() <= u64::from(u32::MAX);
+        let may_find = is_narrow && memory.allows(bitmaps_bytes.saturating_add(SCRATCH_BYTES));
+        let set = || {
+            let set = IntSet::new(range, memory);
+            if may_find { set.stay_compressed() } else { set }
+        };
+        Self {
+            seen: set(),
+            repeated: set(),
+            finder: None,
+            may_find,
+            bitmaps_bytes,
+            memory,
+            threads,
+            check_at: CHECK_EVERY,
+            new: Answers::new(),
+            narrow: Vec::new(),
+            rest: Vec::new(),
+        }
+    }
+
+    /// Inserts `values`.
+    ///
+    /// # Errors
+    ///
+    /// If the sets exceed the memory limit.
+    pub fn feed(&mut self, values: &[u64]) -> Result<(), Failure> {
+        self.rest.clear();
+        let rest = match &mut self.finder {
+            None => values,
+            Some(finder) => {
+                self.narrow.clear();
+                for &value in values {
+                    match u32::try_from(value) {
+                        Ok(value) => self.narrow.push(value),
+                        Err(_) => self.rest.push(value),
+                    }
+                }
+                finder.feed(&self.narrow);
+                &self.rest
+            }
+        };
+        let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
+        let memory = self.memory.less(bitmaps + THREADS_BYTES);
+        self.seen.limit(memory.less(self.repeated.memory_bytes()));
+        self.seen.insert_each(rest, &mut self.new)?;
+        self.repeated.limit(memory.less(self.seen.memory_bytes()));
+        let again: Vec<u64> = self.new.zeros().map(|at| rest[at]).collect();
+        self.repeated.insert_each(&again, &mut self.new)?;
+        if self.seen.len() >= self.check_at {
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the sets.
+    pub fn finish(self) -> RepeatSets {
+        let bitmaps = self.finder.map(RepeatFinder::finish);
+        RepeatSets { seen: self.seen, repeated: self.repeated, bitmaps }
+    }
+
+    fn check(&mut self) -> Result<(), Failure> {
+        self.check_at = self.seen.len() + (self.seen.len() / 4).max(CHECK_EVERY);
+        if self.finder.is_none() && self.may_find && self.seen.is_crowded() {
+            self.start_finder()?;
+        }
+        let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
+        self.memory.check(bitmaps + self.seen.memory_bytes() + self.repeated.memory_bytes())
+    }
+
+    /// Moves the integers of the window to two bitmaps.
+    fn start_finder(&mut self) -> Result<(), Failure> {
+        let least_bytes = self.bitmaps_bytes + SCRATCH_BYTES;
+        let spare_bytes = self.memory.bytes().map_or(0, |allowed| allowed - least_bytes);
+        let scratch_bytes = (SCRATCH_BYTES + spare_bytes / 2).min(MAX_SCRATCH_BYTES);
+        let finder = RepeatFinder::new().map_err(Failure::new)?;
+        let mut finder = finder.with_threads(self.threads).with_scratch_bytes(scratch_bytes);
+        // A repeated integer is also in `seen`, so the second feed finds it again.
+        for set in [&mut self.seen, &mut self.repeated] {
+            for value in set.take_window().iter() {
+                self.narrow.push(value as u32);
+                if self.narrow.len() >= FEED_ITEMS {
+                    finder.feed(&self.narrow);
+                    self.narrow.clear();
+                }
+            }
+            finder.feed(&self.narrow);
+            self.narrow.clear();
+        }
+        self.finder = Some(finder);
+        Ok(())
+    }
+}
+
+/// The result of [`RepeatSearch`].
+pub struct RepeatSets {
+    seen: IntSet,
+    repeated: IntSet,
+    bitmaps: Option<tamis::Repeats>,
+}
+
+impl RepeatSets {
+    /// Counts the distinct integers.
+    pub fn distinct(&self) -> u64 {
+        self.seen.len() + self.bitmaps.as_ref().map_or(0, |found| found.seen.len())
+    }
+
+    /// Counts the distinct integers that occur more than once.
+    pub fn repeated(&self) -> u64 {
+        self.repeated.len() + self.bitmaps.as_ref().map_or(0, |found| found.repeated.len())
+    }
+
+    /// Calls `visit` with every repeated integer, ascending.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `visit`.
+    pub fn into_sorted_repeats(
+        self,
+        mut visit: impl FnMut(u64) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        drop(self.seen);
+        let bitmap: Option<DenseSet> = self.bitmaps.map(|found| found.repeated);
+        // With bitmaps, the sets hold only integers above `u32::MAX`.
+        bitmap.iter().flatten().try_for_each(&mut visit)?;
+        self.repeated.into_sorted(visit)
+    }
+}

@@ -1,0 +1,18 @@
+//! Filters in files, in tables and on servers: opening, querying, changing.
+
+pub(crate) mod change_lock;
+pub(crate) mod column_table;
+pub(crate) mod content_tag;
+pub(crate) mod lookup;
+pub(crate) mod metadata;
+pub(crate) mod open_filter;
+pub(crate) mod opener;
+pub mod orc_file;
+pub(crate) mod orc_table;
+pub(crate) mod parquet_table;
+pub(crate) mod rate_notes;
+pub(crate) mod redis_key;
+pub(crate) mod redis_url;
+pub(crate) mod server_filter;
+pub(crate) mod table_filters;
+pub(crate) mod unread_file;

@@ -1,0 +1,21 @@
+//! Deletes the keys of a filter that was not completed.
+
+use tamis_redis::{RedisGeneration, RedisNodes};
+
+use crate::filters::redis_key::value::patience;
+use crate::filters::redis_url::RedisUrl;
+use crate::io::temporary::at_interruption;
+
+/// Deletes the keys of an unfinished filter if the program is interrupted.
+pub fn discard_at_interruption(url: &RedisUrl, generation: &RedisGeneration) {
+    let (url, generation) = (url.clone(), generation.clone());
+    at_interruption(move || discard(&url, &generation));
+}
+
+/// Deletes the keys of an unfinished filter. They remain if the server does not answer.
+pub fn discard(url: &RedisUrl, generation: &RedisGeneration) {
+    let nodes = RedisNodes::connect(&url.server, patience());
+    if let Err(error) = nodes.and_then(|mut nodes| generation.discard(&mut nodes)) {
+        note!("{}: the keys of the unfinished filter were not deleted: {error}", url.name);
+    }
+}

@@ -1,0 +1,64 @@
+//! Writes messages to stderr. If stderr is full or closed, the messages are lost and the work
+//! continues.
+//!
+//! In that case, the macros of the standard library (`eprintln!`) would end the program with a
+//! panic.
+
+use std::fmt;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::arguments::redact::redact;
+use crate::io::table::plain;
+
+/// True if only errors are written (`--quiet`).
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Suppresses all messages except errors from now on.
+pub fn be_quiet() {
+    // Relaxed: the value is set once, before any other thread starts.
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Tests whether only errors are written.
+pub fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes a line to stderr without a prefix.
+pub fn line(text: impl fmt::Display) {
+    // One write, so that lines of several processes do not mix. A failed write cannot be reported.
+    _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Writes the reason why the command failed, completely or in part. Shows no password of a URL.
+/// Escapes all control characters but line feeds: a name in a file must not control the terminal.
+pub fn error(text: impl fmt::Display) {
+    let text = redact(&text.to_string());
+    let lines: Vec<String> = text.split('\n').map(plain).collect();
+    line(format_args!("tamis: {}", lines.join("\n")));
+}
+
+/// Writes a message in addition to the result. Writes nothing with `--quiet`.
+pub fn note(text: impl fmt::Display) {
+    if !is_quiet() {
+        error(text);
+    }
+}
+
+/// Writes a note only once. An input may be read twice: to estimate its length, and to process it.
+pub fn note_once(text: String) {
+    static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut noted = NOTED.lock();
+    if !noted.contains(&text) {
+        note(&text);
+        noted.push(text);
+    }
+}
+
+/// Formats a [`note`] and writes it.
+macro_rules! note {
+    ($($format:tt)*) => { $crate::io::messages::note(format_args!($($format)*)) };
+}

@@ -1,0 +1,101 @@
+//! Resolves the paths of inputs and outputs, and opens standard streams as files.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::filters::redis_url::without_password;
+
+/// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens it.
+pub(super) fn regular_file(path: &Path) -> Option<File> {
+    if path.is_file() { File::open(path).ok() } else { None }
+}
+
+/// Returns `path` with symbolic links resolved. An output replaces or creates the target of a link;
+/// the link remains.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    /// The limit of Linux for links in one path.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..MOST_LINKS {
+        if let Ok(path) = path.canonicalize() {
+            return path;
+        }
+        // `path` is a missing file, or a link to a missing file.
+        let Ok(target) = path.read_link() else { break };
+        path = folder(&path).join(target);
+    }
+    path
+}
+
+/// Tests whether `path` is a name of standard output. Standard output is never replaced.
+pub fn is_stdout(path: &Path) -> bool {
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    names.iter().any(|name| path == Path::new(name))
+}
+
+/// Returns the name of an output for messages.
+pub fn name(path: &Path) -> String {
+    if is_stdout(path) { "standard output".into() } else { without_password(path) }
+}
+
+/// Returns the folder that contains `path`.
+pub fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Tests whether an output at `path` replaces or creates a file. Returns false for standard output,
+/// devices and pipes: each record is written there at once.
+pub fn is_replaced(path: &Path) -> bool {
+    !is_stdout(path) && path.metadata().map_or(true, |metadata| metadata.is_file())
+}
+
+/// Tests whether `a` and `b` name the same regular file, which need not exist yet. Returns false
+/// for devices and pipes: using one of them twice loses no data.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let known = |path: &Path| {
+        path.canonicalize().or_else(|_| {
+            Ok::<_, io::Error>(
+                folder(path).canonicalize()?.join(path.file_name().unwrap_or_default()),
+            )
+        })
+    };
+    is_replaced(a) && is_replaced(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
+}
+
+/// Syncs the folder of `path`, so that a new name in it survives a crash.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
+}
+
+/// Returns standard output without the line buffer of the standard library, which would need a
+/// system call for each line.
+pub(super) fn stdout() -> Box<dyn Write + Send> {
+    // If the process has no free file descriptor, the buffered handle is used.
+    stdout_file()
+        .map_or_else(|| Box::new(io::stdout()) as Box<dyn Write + Send>, |file| Box::new(file))
+}
+
+pub(super) fn stdin_file() -> Option<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        io::stdin().as_fd().try_clone_to_owned().map(File::from).ok()
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+pub(super) fn stdout_file() -> Option<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        io::stdout().as_fd().try_clone_to_owned().map(File::from).ok()
+    }
+    #[cfg(not(unix))]
+    None
+}

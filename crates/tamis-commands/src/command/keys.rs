@@ -1,0 +1,126 @@
+//! Which words of a command are keys, and what the command does with them.
+
+use crate::command::argv::{Argv, is};
+
+/// What a command does with a key. A command that neither reads nor writes only reports metadata of
+/// the key: whether it exists, its expiry time, type and length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The reply shows data of the key, or the command copies the data to another key.
+    pub reads: bool,
+    /// The command may change the value of the key.
+    pub writes: bool,
+}
+
+impl Access {
+    /// Only metadata: neither reads nor writes.
+    pub const ABOUT: Access = Access { reads: false, writes: false };
+    /// Reads only.
+    pub const READ: Access = Access { reads: true, writes: false };
+    /// Writes only.
+    pub const WRITE: Access = Access { reads: false, writes: true };
+    /// Reads and writes.
+    pub const BOTH: Access = Access { reads: true, writes: true };
+}
+
+/// Which words of a command are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// The index of the first key; 0 if the command has no keys.
+    pub first: usize,
+    /// The index of the last key, counted from the end if negative.
+    pub last: i64,
+    /// The distance from one key to the next.
+    pub step: usize,
+    /// The access of the command to the first key.
+    pub first_access: Access,
+    /// The access of the command to the other keys.
+    pub other_access: Access,
+    /// An option that changes the keys or the access to them.
+    pub option: KeyOption,
+}
+
+/// An option of a command that concerns keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOption {
+    /// No option changes the keys.
+    None,
+    /// If this option follows the first two arguments, the command reads the keys too.
+    Reads(&'static str),
+    /// If this word is the second of three arguments, the third is a key that the command reads.
+    SourceAfter(&'static str),
+}
+
+impl Keys {
+    /// No word is a key.
+    pub const NONE: Keys = Keys::at(0, 0, 0);
+    /// The first argument is the key.
+    pub const ONE: Keys = Keys::at(1, 1, 1);
+    /// The first two arguments are keys.
+    pub const TWO: Keys = Keys::at(1, 2, 1);
+    /// All arguments are keys.
+    pub const ALL: Keys = Keys::at(1, -1, 1);
+
+    /// Returns the keys at these positions, with access to metadata only.
+    pub(crate) const fn at(first: usize, last: i64, step: usize) -> Self {
+        let (first_access, other_access) = (Access::ABOUT, Access::ABOUT);
+        Keys { first, last, step, first_access, other_access, option: KeyOption::None }
+    }
+
+    /// Returns the same keys with this access to each.
+    pub(crate) const fn with(self, access: Access) -> Self {
+        Keys { first_access: access, other_access: access, ..self }
+    }
+
+    /// Returns the same keys with this access to all but the first.
+    pub(crate) const fn others(self, access: Access) -> Self {
+        Keys { other_access: access, ..self }
+    }
+
+    /// Returns the same keys; a command with this option also reads them.
+    pub(crate) const fn reading_with(self, option: &'static str) -> Self {
+        Keys { option: KeyOption::Reads(option), ..self }
+    }
+
+    /// Returns the same keys plus the key after this word, which the command reads.
+    pub(crate) const fn and_behind(self, option: &'static str) -> Self {
+        Keys { option: KeyOption::SourceAfter(option), ..self }
+    }
+
+    /// Returns the access of the command to the first key and to the other keys.
+    pub(crate) fn access(self, argv: Argv<'_>) -> (Access, Access) {
+        match self.option {
+            KeyOption::Reads(name) if argv.iter().skip(3).any(|word| is(word, name)) => {
+                (Access::BOTH, Access::BOTH)
+            }
+            _ => (self.first_access, self.other_access),
+        }
+    }
+
+    /// Returns the keys in `argv`.
+    pub fn of<'w>(self, argv: Argv<'w>) -> impl Iterator<Item = &'w [u8]> {
+        let last = if self.last < 0 {
+            argv.len().saturating_sub(self.last.unsigned_abs() as usize)
+        } else {
+            (self.last as usize).min(argv.len().saturating_sub(1))
+        };
+        let range = if self.first == 0 || self.first > last { 0..0 } else { self.first..last + 1 };
+        argv[range].iter().step_by(self.step.max(1)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_at_the_positions_of_the_row() {
+        let words: [&[u8]; 4] = [b"DEL", b"a", b"b", b"c"];
+        let of = |keys: Keys, len: usize| -> Vec<&[u8]> { keys.of(&words[..len]).collect() };
+        assert_eq!(of(Keys::ALL, 4), [b"a", b"b", b"c"]);
+        assert_eq!(of(Keys::ONE, 4), [b"a"]);
+        assert_eq!(of(Keys::TWO, 4), [b"a", b"b"]);
+        assert!(of(Keys::NONE, 4).is_empty());
+        assert!(of(Keys::ALL, 1).is_empty() && of(Keys::ONE, 1).is_empty());
+    }
+}

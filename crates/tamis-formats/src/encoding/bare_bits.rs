@@ -1,0 +1,36 @@
+//! Files that are the bits of a filter and nothing else.
+
+use std::io;
+
+use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::encode::EncodeError;
+use crate::filters::contents::Contents;
+use crate::filters::foreign_bloom::ForeignBloom;
+use crate::rules::any_rule::Rule;
+use crate::rules::probe_rule::ProbeRule;
+
+/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule for a number of bytes above
+/// zero.
+pub(crate) fn decode<R: ProbeRule>(
+    bytes: &[u8],
+    max_bytes: u64,
+    rule: impl FnOnce(u64) -> Option<R>,
+) -> Result<ForeignBloom, DecodeError> {
+    let len = bytes.len() as u64;
+    if len > max_bytes {
+        return Err(DecodeError::too_long("bits", max_bytes));
+    }
+    let missing = DecodeErrorKind::Truncated { expected: 1, found: 0 };
+    let rule = rule(len).ok_or(DecodeError::new("bits", 0, missing))?;
+    ForeignBloom::from_bytes(Rule::new(rule), bytes).map_err(DecodeError::memory("bits", 0))
+}
+
+/// Writes the bits of a filter with the rule `R` of `system`.
+pub(crate) fn encode<R: ProbeRule>(
+    contents: &Contents,
+    system: &str,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    let (filter, _) = ForeignBloom::with_rule::<R>(contents, system)?;
+    Ok(filter.write_bytes(out)?)
+}

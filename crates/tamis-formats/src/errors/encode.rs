@@ -1,0 +1,76 @@
+//! Why a filter cannot be written in a format.
+
+use std::fmt;
+use std::io;
+
+use crate::errors::create::CreateError;
+use crate::parameter::Parameter;
+
+/// Why a filter cannot be written in a format.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The bits cannot move to this format: it stores another kind of filter, or its rule computes
+    /// other probes. A new filter of the format can be built from the items. The text is the
+    /// reason.
+    NeedsItems(Box<str>),
+    /// The format cannot store this filter. The text is the reason, and what to do.
+    Refused(Box<str>),
+    /// The file holds several filters and the format stores one.
+    /// [`DecodeOptions::union`](crate::DecodeOptions::union) merges the filters into one. A new
+    /// filter can also be built from the items.
+    Several {
+        /// The number of filters.
+        filters: usize,
+        /// The false positive rate of their union.
+        rate: f64,
+    },
+    /// A required parameter is missing.
+    Missing(Parameter),
+    /// The bytes could not be written.
+    Io(io::Error),
+}
+
+impl EncodeError {
+    pub(crate) fn needs_items(why: impl Into<String>) -> Self {
+        EncodeError::NeedsItems(why.into().into())
+    }
+
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        EncodeError::Refused(why.into().into())
+    }
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EncodeError::NeedsItems(why) => write!(f, "{why}: build one from the items"),
+            EncodeError::Refused(why) => f.write_str(why),
+            EncodeError::Several { filters, rate } => write!(
+                f,
+                "the format stores one filter, and these are {filters}: a union of their bits has \
+                a false positive rate of {rate:.3}; set the option `union`, or build one from the \
+                items"
+            ),
+            EncodeError::Missing(parameter) => write!(f, "this format needs its {parameter}"),
+            EncodeError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+impl From<CreateError> for EncodeError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Missing(parameter) => EncodeError::Missing(parameter),
+            error => EncodeError::refused(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for EncodeError {
+    fn from(error: io::Error) -> Self {
+        EncodeError::Io(error)
+    }
+}

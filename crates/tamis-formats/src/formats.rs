@@ -1,0 +1,33 @@
+//! The file formats, one file or folder each.
+
+pub mod abloom;
+pub mod bip158;
+pub mod bip37;
+pub mod bits_and_blooms;
+pub mod bloom_filters;
+pub mod byte_buffer;
+pub mod c_hashcode;
+pub mod cassandra;
+pub mod dcso;
+pub mod guava;
+pub mod hadoop;
+pub mod hive;
+pub mod java_bitmap;
+pub mod leveldb;
+pub mod module_value;
+pub mod my_bloom_filter;
+pub mod orc;
+pub mod parquet;
+pub mod pybloom_live;
+pub mod pybloomfiltermmap;
+pub mod rbloom;
+pub mod redis_bitmap;
+pub(crate) mod redis_bitmaps;
+pub mod redis_bits;
+pub(crate) mod redisbloom;
+pub mod redisson;
+pub mod roaring;
+pub mod rocksdb;
+pub mod spark;
+pub mod stream_lib;
+pub(crate) mod tamis_file;

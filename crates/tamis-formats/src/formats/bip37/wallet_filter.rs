@@ -1,0 +1,153 @@
+//! The filter of a wallet: keys, hashes and outpoints that concern the wallet.
+
+use crate::encoding::bitcoin::compact_size;
+use crate::encoding::reader::ByteReader;
+use crate::errors::create::CreateError;
+use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::filters::foreign_bloom::ForeignBloom;
+use crate::formats::bip37::plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
+use crate::formats::bip37::rule::{Bip37, Update};
+use crate::rules::any_rule::Rule;
+
+/// A filter of keys, hashes of keys, transactions and outpoints, as `filterload` carries it.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::bip37::{Bip37Sizing, Update, WalletFilter};
+///
+/// let key_hash = [7; 20];
+/// let mut wallet = WalletFilter::create(3, 0.01, 0, Update::All, Bip37Sizing::Core)?;
+/// wallet.insert(&key_hash);
+/// assert!(wallet.contains(&key_hash));
+/// let payload = wallet.encode();
+/// assert_eq!((payload.len(), WalletFilter::decode(&payload).unwrap()), (13, wallet));
+/// # Ok::<(), tamis_formats::CreateError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct WalletFilter {
+    filter: ForeignBloom,
+    // Invariant: equal to the rule of `filter`.
+    rule: Bip37,
+}
+
+impl WalletFilter {
+    /// Creates an empty filter with the bytes and probes of [`plan`].
+    ///
+    /// With a random `tweak`, two filters of one wallet have different bits. So two nodes cannot
+    /// detect that the filters are of the same wallet.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`] if there are no items, or if the rate is not above 0 and at most 1.
+    pub fn create(
+        items: u32,
+        rate: f64,
+        tweak: u32,
+        update: Update,
+        sizing: Bip37Sizing,
+    ) -> Result<Self, CreateError> {
+        let (bytes, probes) = plan(items, rate, sizing)?;
+        let rule = Bip37::new(bytes, probes, tweak, update as u8);
+        let filter = ForeignBloom::new(Rule::new(rule)).map_err(CreateError::Memory)?;
+        Ok(Self { filter, rule })
+    }
+
+    /// Reads the payload of `filterload`. Rejects trailing bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if a node would disconnect (more than 36,000 bytes or 50 hash functions,
+    /// missing bytes, a length that is not in its shortest form), and if bytes follow.
+    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = ByteReader::new(payload);
+        let filter = Self::read(&mut reader)?;
+        reader.end("flags")?;
+        Ok(filter)
+    }
+
+    /// Reads the payload of `filterload` and returns the trailing bytes, which Bitcoin Core
+    /// ignores.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if a Bitcoin node would disconnect a peer that sends this payload.
+    pub fn decode_start(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let mut reader = ByteReader::new(payload);
+        let filter = Self::read(&mut reader)?;
+        Ok((filter, reader.rest()))
+    }
+
+    fn read(reader: &mut ByteReader<'_>) -> Result<Self, DecodeError> {
+        let len = compact_size::read(&mut reader.clone(), "length")?;
+        if len > MAX_BYTES as u64 {
+            return Err(reader.unexpected("length", "at most 36,000 bytes", len));
+        }
+        let bits = compact_size::read_bytes(reader, "bits")?;
+        let probes_at = reader.clone();
+        let probes = reader.u32("hash functions")?;
+        if probes > MAX_PROBES {
+            return Err(probes_at.unexpected("number of hash functions", "50 at most", probes));
+        }
+        let rule = Bip37::new(bits.len(), probes, reader.u32("tweak")?, reader.u8("flags")?);
+        let filter = ForeignBloom::from_bytes(Rule::new(rule), bits)
+            .map_err(|memory| probes_at.error("bits", DecodeErrorKind::Memory(memory)))?;
+        Ok(Self { filter, rule })
+    }
+
+    /// Returns the payload of `filterload`.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(3 + self.rule.bytes() + 9);
+        compact_size::write(self.rule.bytes() as u64, &mut payload);
+        let end = payload.len() + self.rule.bytes();
+        payload.extend(self.filter.words().iter().flat_map(|word| word.to_le_bytes()));
+        payload.truncate(end);
+        payload.extend(self.filter.rule().probes().to_le_bytes());
+        payload.extend(self.rule.tweak().to_le_bytes());
+        payload.push(self.rule.flags());
+        payload
+    }
+
+    /// Returns the bits and the rule.
+    #[must_use]
+    pub fn filter(&self) -> &ForeignBloom {
+        &self.filter
+    }
+
+    /// Tests whether an item may be in the filter. A filter of no bytes or no hash functions
+    /// matches every item.
+    #[must_use]
+    pub fn contains(&self, item: &[u8]) -> bool {
+        self.filter.contains(item)
+    }
+
+    /// Inserts an item. Returns true if a bit changed. Does nothing to a filter of no bytes.
+    pub fn insert(&mut self, item: &[u8]) -> bool {
+        self.filter.insert(item)
+    }
+
+    /// Returns which outpoints a node inserts.
+    #[must_use]
+    pub fn update(&self) -> Update {
+        Update::of(self.rule.flags())
+    }
+}
+
+impl TryFrom<ForeignBloom> for WalletFilter {
+    type Error = ForeignBloom;
+
+    /// Converts the filter. Returns it unchanged as the error if it has another rule.
+    fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
+        match filter.rule().downcast_ref() {
+            Some(&rule) => Ok(Self { filter, rule }),
+            None => Err(filter),
+        }
+    }
+}
+
+impl From<WalletFilter> for ForeignBloom {
+    fn from(wallet: WalletFilter) -> Self {
+        wallet.filter
+    }
+}

@@ -1,0 +1,92 @@
+//! The `byte[]` bitmap of hand-written Java programs: `bits[num >> 3] |= 1 << (num & 7)`. Layout:
+//! `docs/formats/java-bitmap.md`.
+//!
+//! It is an exact set, [`IntegerBitmap`]. Such programs also use it to find repeated values, which
+//! is [`tamis::RepeatFinder`]:
+//!
+//! ```
+//! let mut finder = tamis::RepeatFinder::new()?;
+//! finder.feed(&[1, 2, 3, 4, 3, 4]);
+//! assert_eq!(finder.finish().repeated.iter().collect::<Vec<_>>(), [3, 4]);
+//! # Ok::<(), tamis::RangeError>(())
+//! ```
+
+use std::io;
+
+use tamis::{DenseSet, Order};
+
+use crate::decode_options::DecodeOptions;
+use crate::encoding::bitmap_file;
+use crate::errors::decode::DecodeError;
+use crate::errors::encode::EncodeError;
+use crate::filters::contents::Contents;
+use crate::filters::integer_bitmap::IntegerBitmap;
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::items::funnel::Funnel;
+use crate::parameter::Parameter;
+use crate::redis::string;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "java-bitmap",
+    extensions: &["bitmap"],
+    summary: "a byte[] of Java as a set of integers: bits[num >> 3], bit num & 7",
+    detection: Detection::ByOption,
+    items: Items::Default(Funnel::Int),
+    item_domain: ItemDomain::Integers,
+    parameters: Parameters {
+        reading: &[Parameter::Key],
+        planning: &[Parameter::Items],
+        ..Parameters::NONE
+    },
+    versions: None,
+    decode: |bytes, options| {
+        let array = string::of_any_file(bytes, options)?;
+        decode(&array).map(Contents::new)
+    },
+    encode,
+    create: |options| {
+        let set = bitmap_file::create(options.items, MAX)?;
+        // Without a planned length, the array becomes as long as its items need.
+        let array =
+            if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
+        Ok(Contents::new(array))
+    },
+};
+
+/// The largest value of a Java `int`.
+const MAX: u64 = i32::MAX as u64;
+
+/// Reads the bytes of an array. The array does not grow: larger values are rejected, as in Java.
+///
+/// # Errors
+///
+/// [`DecodeError`] if there are no bytes, or if the allocation fails.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::java_bitmap;
+///
+/// let set = java_bitmap::decode(&[0b0010_0110])?;
+/// assert_eq!(set.values().iter().collect::<Vec<_>>(), [1, 2, 5]);
+/// assert_eq!(set.limit(), 7);
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
+    bitmap_file::decode(bytes, Order::LsbFirst).map(of_array)
+}
+
+fn of_array(set: DenseSet) -> IntegerBitmap {
+    // No Java `int` reaches the end of an array of more than 256 MiB.
+    let limit = (*set.range().end()).min(MAX);
+    IntegerBitmap::new(set, limit)
+}
+
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    bitmap_file::encode(contents, options, "a Java int", MAX, Order::LsbFirst, out)
+}

@@ -1,0 +1,377 @@
+//! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`, or the
+//! older `BLOOM_FILTER`. Layout: `docs/formats/orc.md`.
+//!
+//! A stream has a filter for each row group of a stripe. A lookup tests all of them.
+
+use std::borrow::Cow;
+use std::io;
+
+use tamis::{Answers, Modulus};
+
+use crate::decode_options::DecodeOptions;
+use crate::encoding::reader::ByteReader;
+use crate::errors::change::ChangeError;
+use crate::errors::create::CreateError;
+use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::encode::EncodeError;
+use crate::filters::contents::Contents;
+use crate::filters::filter_info::FilterInfo;
+use crate::filters::foreign_bloom::ForeignBloom;
+use crate::filters::stored_filter::StoredFilter;
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::rules::any_rule::Rule;
+use crate::rules::guava_rules::flipped_sums;
+use crate::rules::guava_sizing::GuavaRelease;
+use crate::rules::guava_sizing::{plan_bits, plan_probes};
+use crate::rules::probe_rule::ProbeRule;
+use crate::rules::rates::progression::{Progression, Sums};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "orc",
+    extensions: &["orcbloom"],
+    summary: "the Bloom filters of an ORC column, in its file or as a decompressed stream",
+    detection: Detection::ByBytes(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
+    items: Items::Unspecified,
+    item_domain: ItemDomain::OrcHashes,
+    parameters: Parameters::NONE,
+    versions: None,
+    decode: |bytes, _| RowGroups::decode(bytes).map(Contents::new),
+    encode,
+    create: |options| {
+        options.create(|items, rate| Ok(RowGroups { filters: vec![create(items, rate)?] }))
+    },
+};
+
+/// The rule of ORC: double hashing with both halves of a 64-bit hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orc {
+    bits: Modulus,
+    probes: u32,
+}
+
+impl ProbeRule for Orc {
+    type Hash<'k> = u64;
+
+    const ITEM_BYTES: Option<usize> = Some(size_of::<u64>());
+
+    fn sizes(&self) -> (u64, u32) {
+        (self.bits.bits(), self.probes)
+    }
+
+    fn name(&self) -> String {
+        "64-bit hash of ORC, both halves added up".into()
+    }
+
+    fn hash(&self, key: &[u8]) -> u64 {
+        // All keys of `Funnel::Orc` have 8 bytes.
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(key).for_each(|(to, &byte)| *to = byte);
+        u64::from_le_bytes(bytes)
+    }
+
+    #[inline]
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
+        flipped_sums(hash, self.probes, self.bits)
+    }
+
+    fn progression(&self) -> Option<Progression> {
+        Some(Progression { bits: self.bits, probes: self.probes, sums: Sums::Flipped(32) })
+    }
+}
+
+/// Creates an empty filter as ORC does for a row group of `items` rows.
+///
+/// # Errors
+///
+/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
+/// larger than ORC's maximum, or if the allocation fails.
+///
+/// # Examples
+///
+/// ```
+/// let filter = tamis_formats::orc::create(1000, 0.01)?;
+/// assert_eq!((filter.rule().bits(), filter.rule().probes()), (9600, 7));
+/// # Ok::<(), tamis_formats::CreateError>(())
+/// ```
+pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
+    CreateError::check_plan("ORC", items, rate)?;
+    let bits = plan_bits(items, rate).0;
+    if bits > i32::MAX as u64 - 64 {
+        return Err(CreateError::refused(format!(
+            "ORC has at most 2,147,483,584 bits, not {bits}: plan fewer items or a higher rate"
+        )));
+    }
+    // As in ORC, a whole number of words gets one more word.
+    let bits = bits + 64 - bits % 64;
+    let probes = plan_probes(items, bits, rate, GuavaRelease::Until33);
+    let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
+    let rule =
+        rule.ok_or_else(|| CreateError::refused(format!("{probes} probes are too many for ORC")))?;
+    Ok(ForeignBloom::new(rule)?)
+}
+
+/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
+/// would only cost time.
+const MAX_PROBES: u32 = 65_535;
+
+fn rule(bits: u64, probes: u32) -> Option<Rule> {
+    let bits = Modulus::new(bits)?;
+    (1..=MAX_PROBES).contains(&probes).then_some(Rule::new(Orc { bits, probes }))
+}
+
+/// The filters of a column in a stripe: one for each row group, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowGroups {
+    // Invariant: at least one filter, all with the rule [`Orc`].
+    filters: Vec<ForeignBloom>,
+}
+
+/// Field 1 of `BloomFilterIndex`, a message.
+const FILTER: u8 = 1 << 3 | LENGTH;
+/// Field 1 of `BloomFilter`, a number.
+const PROBES: u8 = 1 << 3;
+/// Field 2 of `BloomFilter`, a word of the older stream `BLOOM_FILTER`.
+const OLD_WORD: u8 = 2 << 3 | FIXED_64;
+/// Field 3 of `BloomFilter`, bytes.
+const WORDS: u8 = 3 << 3 | LENGTH;
+/// The wire type of bytes with a length prefix.
+const LENGTH: u8 = 2;
+/// The wire type of eight bytes.
+const FIXED_64: u8 = 1;
+
+/// The streams that have filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    /// `BLOOM_FILTER_UTF8`
+    Utf8,
+    /// `BLOOM_FILTER`
+    Original,
+}
+
+impl RowGroups {
+    /// Returns the filters, one for each row group.
+    #[must_use]
+    pub fn filters(&self) -> &[ForeignBloom] {
+        &self.filters
+    }
+
+    /// Returns the filters of the row groups one by one, in order.
+    pub fn into_each(self) -> impl Iterator<Item = Self> {
+        self.filters.into_iter().map(|filter| Self { filters: vec![filter] })
+    }
+
+    /// Reads a stream: a `BloomFilterIndex` of Protocol Buffers, with the fields in the order of
+    /// ORC's writers.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless `bytes` are exactly one stream with at least one filter.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_stream(bytes, Stream::Utf8, u64::MAX)
+    }
+
+    /// Reads a stream `BLOOM_FILTER_UTF8`, or the older one, of at most `most_filters`. The memory of a
+    /// larger stream is not allocated.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`decode`](Self::decode), and an error for more filters.
+    pub fn decode_at_most(
+        bytes: &[u8],
+        is_utf8: bool,
+        most_filters: u64,
+    ) -> Result<Self, DecodeError> {
+        let stream = if is_utf8 { Stream::Utf8 } else { Stream::Original };
+        Self::decode_stream(bytes, stream, most_filters)
+    }
+
+    /// Reads the older stream `BLOOM_FILTER`. Its numbers have the hashes of [`decode`](Self::decode);
+    /// its text is in the charset of the machine that wrote it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`decode`](Self::decode).
+    pub fn decode_original(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_stream(bytes, Stream::Original, u64::MAX)
+    }
+
+    fn decode_stream(bytes: &[u8], stream: Stream, most: u64) -> Result<Self, DecodeError> {
+        let mut reader = ByteReader::new(bytes);
+        let mut filters = Vec::new();
+        while filters.is_empty() || !reader.is_empty() {
+            if filters.len() as u64 >= most {
+                let why = format!("more than {most} filters");
+                return Err(
+                    reader.error("bloomFilter", DecodeErrorKind::Refused { why: why.into() })
+                );
+            }
+            tag(&mut reader, "bloomFilter", FILTER)?;
+            let len = number(&mut reader, "length of a filter")?;
+            let end = reader.at() as u64 + len;
+            tag(&mut reader, "numHashFunctions", PROBES)?;
+            let at = reader.at();
+            let probes = number(&mut reader, "numHashFunctions")?;
+            let (field, at_words) = (stream.field(), reader.at());
+            let data = match stream {
+                Stream::Utf8 => Cow::Borrowed(utf8_words(&mut reader, end)?),
+                Stream::Original => original_words(&mut reader, end)?,
+            };
+            let bits = data.len() as u64 * 8;
+            let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
+            let rule =
+                rule.ok_or(DecodeError::unexpected("numHashFunctions", at, "1 to 65,535", probes))?;
+            let filter = ForeignBloom::from_bytes(rule, &data)
+                .map_err(DecodeError::memory(field, at_words))?;
+            filters.push(filter);
+        }
+        Ok(Self { filters })
+    }
+}
+
+impl Stream {
+    /// Returns the field of the words.
+    fn field(self) -> &'static str {
+        match self {
+            Stream::Utf8 => "utf8bitset",
+            Stream::Original => "bitset",
+        }
+    }
+}
+
+/// Reads the words of a filter that ends at the offset `end`, in the stream `BLOOM_FILTER_UTF8`.
+fn utf8_words<'a>(reader: &mut ByteReader<'a>, end: u64) -> Result<&'a [u8], DecodeError> {
+    let at = reader.at();
+    if reader.rest().first() == Some(&OLD_WORD) {
+        let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: \
+            use BLOOM_FILTER_UTF8";
+        return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
+    }
+    tag(reader, "utf8bitset", WORDS)?;
+    let len = number(reader, "length of utf8bitset")?;
+    if len == 0 || !len.is_multiple_of(8) || reader.at() as u64 + len != end {
+        let reason = "whole words up to the end of the filter";
+        return Err(DecodeError::invalid("utf8bitset", at, reason));
+    }
+    reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))
+}
+
+/// Reads the words of a filter that ends at the offset `end`, in the stream `BLOOM_FILTER`: each word
+/// is a field.
+fn original_words(
+    reader: &mut ByteReader<'_>,
+    end: u64,
+) -> Result<Cow<'static, [u8]>, DecodeError> {
+    let mut words = Vec::new();
+    while words.is_empty() || (reader.at() as u64) < end {
+        tag(reader, "bitset", OLD_WORD)?;
+        words.extend_from_slice(reader.bytes("bitset", size_of::<u64>())?);
+    }
+    if reader.at() as u64 != end {
+        return Err(reader.error(
+            "bitset",
+            DecodeErrorKind::Invalid { reason: "whole words up to the end of the filter" },
+        ));
+    }
+    Ok(words.into())
+}
+
+impl StoredFilter for RowGroups {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        ForeignBloom::any_contains_each(self.filters.iter(), keys, answers);
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        let [filter] = &mut self.filters[..] else {
+            return Err(ChangeError::refused(
+                "ORC has a filter for each row group, and an item does not name its row group: \
+                build one from the items",
+            ));
+        };
+        if keys.iter().any(|key| key.len() != size_of::<u64>()) {
+            return Err(ChangeError::refused(
+                "its items are hashes of 8 bytes: name another funnel",
+            ));
+        }
+        filter.insert_each(keys, answers);
+        Ok(())
+    }
+
+    /// Merges row group by row group.
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        Ok(ForeignBloom::merge_all(&mut self.filters, &other.filters))
+    }
+
+    fn info(&self) -> FilterInfo {
+        if let [filter] = &self.filters[..] {
+            return filter.info();
+        }
+        FilterInfo {
+            layout: format!("{}; the rate is that of all row groups", self.filters[0].rule()),
+            details: vec![("row groups", self.filters.len().to_string())],
+            ..ForeignBloom::info_of_all(self.filters.iter())
+        }
+    }
+}
+
+impl RowGroups {
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        for filter in &self.filters {
+            let mut header = vec![PROBES];
+            write_number(filter.rule().probes().into(), &mut header);
+            header.push(WORDS);
+            let len = filter.words().len() as u64 * 8;
+            write_number(len, &mut header);
+            let mut before = vec![FILTER];
+            write_number(header.len() as u64 + len, &mut before);
+            out.write_all(&before)?;
+            out.write_all(&header)?;
+            filter.write_bytes(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the tag of a field.
+fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
+    let start = reader.clone();
+    if reader.u8(field)? == expected {
+        return Ok(());
+    }
+    Err(start.error(
+        field,
+        DecodeErrorKind::Invalid { reason: "the next field of a stream with filters" },
+    ))
+}
+
+/// Reads a number of Protocol Buffers of up to 35 bits: seven in each byte, the lowest first.
+fn number(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
+    let start = reader.clone();
+    let mut number = 0;
+    for shift in (0..35).step_by(7) {
+        let byte = reader.u8(field)?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(start.error(field, DecodeErrorKind::Invalid { reason: "a number of up to 5 bytes" }))
+}
+
+fn write_number(mut number: u64, to: &mut Vec<u8>) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+fn encode(
+    contents: &Contents,
+    _: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    let row_groups =
+        contents.filter::<RowGroups>("ORC's filters store hashes that no other system computes")?;
+    Ok(row_groups.write(out)?)
+}

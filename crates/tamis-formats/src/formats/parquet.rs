@@ -1,0 +1,334 @@
+//! The Bloom filter of one column of a Parquet file: its header and its bits. Layout:
+//! `docs/formats/parquet.md`.
+//!
+//! The bits are a [`Bloom<Parquet>`](tamis::Parquet) with XXH64, seed 0, of an item in plain
+//! encoding. So `tamis` itself answers the lookups, and a Tamis file can hold the same filter.
+//!
+//! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
+
+mod sizing;
+
+use std::io::Write;
+
+use tamis::{
+    AnyFilter, Bits as _, Bloom, Filter as _, Geometry, Hasher, Insert as _, Kind, OutOfMemory,
+    Parquet, Plan,
+};
+
+use crate::decode_options::DecodeOptions;
+use crate::encoding::bit_words::write_words;
+use crate::encoding::reader::ByteReader;
+use crate::errors::change::ChangeError;
+use crate::errors::create::CreateError;
+use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::encode::EncodeError;
+use crate::filters::answer_each::hash_each;
+use crate::filters::contents::Contents;
+use crate::filters::filter_info::FilterInfo;
+use crate::filters::stored_filter::StoredFilter;
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::formats::tamis_file::TamisFile;
+use crate::parameter::Parameter;
+use crate::rules::rates::chance;
+use tamis::Answers;
+
+pub use sizing::{
+    MAX_BYTES, MIN_BYTES, PYARROW_ITEMS, PYARROW_RATE, java_bits, java_bytes, pyarrow_bytes,
+    rust_bytes,
+};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "parquet",
+    extensions: &["sbbf"],
+    summary: "the Bloom filter of a column of a Parquet file: header and bits",
+    detection: Detection::ByBytes(sniff),
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    parameters: Parameters { reading: &[Parameter::Items], ..Parameters::NONE },
+    versions: None,
+    decode: |bytes, options| decode(bytes, options).map(Contents::new),
+    encode,
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        let bits = java_bits(items, rate).ok_or_else(|| {
+            CreateError::refused(format!(
+                "rates are above 0 and below 1, not {rate}, for any number of items"
+            ))
+        })?;
+        Ok(Contents::new(empty(java_bytes(i64::from(bits / 8)), options)?))
+    },
+};
+
+/// The default rate of parquet-java. Filters without a planned rate are compared with this rate.
+pub const JAVA_RATE: f64 = 0.01;
+
+const SIZE: &str = "number of bytes";
+
+/// The fields after the number of bytes: three unions, each with one empty struct.
+const CHOICES: [(&str, &str); 3] =
+    [("algorithm", "1 (BLOCK)"), ("hash", "1 (XXHASH)"), ("compression", "1 (UNCOMPRESSED)")];
+
+/// Thrift's compact protocol: the header of the next field, which is a struct.
+const NEXT_STRUCT: u8 = 0x1c;
+
+/// Thrift's compact protocol: the header of the next field, which is a 32-bit integer.
+const NEXT_I32: u8 = 0x15;
+
+/// Halves a filter while its estimated rate stays at or below `max_rate`. The Rust crate does this
+/// before it writes a filter. Each halving merges two neighboring blocks into one. The estimated
+/// rate is the share of set bits to the power of eight.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::{DecodeOptions, parquet};
+///
+/// let mut column = parquet::empty(2048, &DecodeOptions::default())?;
+/// column.insert("one value");
+/// let small = parquet::fold(&column, 0.01)?;
+/// assert!(small.plan().bytes() == 32 && small.contains("one value"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, OutOfMemory> {
+    let mut words = filter.bits().words().to_vec();
+    while words.len() >= 2 * BLOCK_WORDS && words.len().is_multiple_of(2 * BLOCK_WORDS) {
+        let pairs = words.as_chunks::<{ 2 * BLOCK_WORDS }>().0;
+        let half: Vec<u64> = pairs
+            .iter()
+            .flat_map(|pair| (0..BLOCK_WORDS).map(|i| pair[i] | pair[i + BLOCK_WORDS]))
+            .collect();
+        if crate::rules::probe_rule::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
+            break;
+        }
+        words = half;
+    }
+    let mut folded = empty(words.len() as u64 * 8, &DecodeOptions::default())?;
+    folded.words_mut().copy_from_slice(&words);
+    Ok(folded)
+}
+
+const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
+
+/// Creates an empty filter of `bytes` bytes, rounded up to a multiple of 32 and to at least 32.
+///
+/// The file does not store the plan, so the plan comes from the options. Without a planned rate,
+/// the rate is [`JAVA_RATE`]. Without planned items, the plan is the number of items that keeps the
+/// rate.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails.
+pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutOfMemory> {
+    let bits = bytes.max(1).div_ceil(MIN_BYTES).saturating_mul(MIN_BYTES * 8);
+    let of = |items, rate| Plan::from_parts(Kind::Parquet, items, rate, bits, Geometry::Probes(8));
+    let rate = options.rate.filter(|&rate| rate > 0.0 && rate < 1.0).unwrap_or(JAVA_RATE);
+    let out_of_memory = |_| OutOfMemory { bytes };
+    let plan = of(1, rate).map_err(out_of_memory)?;
+    let items = options.items.unwrap_or_else(|| plan.items_at(rate));
+    let plan = of(items, rate).map_err(out_of_memory)?;
+    Bloom::new(&plan, Hasher::xxh64(0)).map_err(out_of_memory)
+}
+
+/// Reads a filter: its header and its bits. Rejects trailing bytes. In a Parquet file the filter
+/// starts at the column's `bloom_filter_offset`, and [`decode_start`] finds its end.
+///
+/// # Errors
+///
+/// [`DecodeError`] for another algorithm, hash or compression, or if the number of bytes differs
+/// from the header.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::Filter;
+/// use tamis_formats::{DecodeOptions, parquet};
+///
+/// let header = b"\x15\x40\x1c\x1c\0\0\x1c\x1c\0\0\x1c\x1c\0\0\0";
+/// let column = parquet::decode(&[&header[..], &[0xff; 32]].concat(), &DecodeOptions::default())?;
+/// assert!(column.contains(&42_u32), "all bits are set");
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, DecodeError> {
+    let mut reader = ByteReader::new(bytes);
+    let filter = read(&mut reader, options)?;
+    reader.end("bits")?;
+    Ok(filter)
+}
+
+/// Reads a filter at the start of `bytes`. Returns it and the remaining bytes.
+///
+/// # Errors
+///
+/// The errors of [`decode`], except for trailing bytes.
+pub fn decode_start<'a>(
+    bytes: &'a [u8],
+    options: &DecodeOptions,
+) -> Result<(Bloom<Parquet>, &'a [u8]), DecodeError> {
+    let mut reader = ByteReader::new(bytes);
+    let filter = read(&mut reader, options)?;
+    Ok((filter, reader.rest()))
+}
+
+fn read(
+    reader: &mut ByteReader<'_>,
+    options: &DecodeOptions,
+) -> Result<Bloom<Parquet>, DecodeError> {
+    let len = header(reader)?;
+    let at = reader.at();
+    let data = reader.bytes("bits", len as usize)?;
+    let mut filter = empty(len, options)
+        .map_err(|memory| DecodeError::new("bits", at, DecodeErrorKind::Memory(memory)))?;
+    for (word, &bytes) in filter.words_mut().iter_mut().zip(data.as_chunks().0) {
+        *word = u64::from_le_bytes(bytes);
+    }
+    Ok(filter)
+}
+
+/// Reads the header. Returns the number of bytes of the bits.
+fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
+    expect(reader, SIZE, NEXT_I32, "field 1 as an i32 of Thrift's compact protocol, 21")?;
+    let at = reader.at();
+    let len = zig_zag(reader)?;
+    if len <= 0 || len % MIN_BYTES.cast_signed() != 0 {
+        let kind = DecodeErrorKind::Unexpected {
+            expected: "a multiple of 32, the size of a block, and at least one",
+            found: len.into(),
+        };
+        return Err(DecodeError::new(SIZE, at, kind));
+    }
+    for (field, expected) in CHOICES {
+        expect(reader, field, NEXT_STRUCT, "the next field as a struct, 28")?;
+        let at = reader.at();
+        match reader.u8(field)? {
+            NEXT_STRUCT => {}
+            // The short form of a field: the difference to the previous field number, and the type.
+            found => {
+                let found = (found >> 4).into();
+                let kind = DecodeErrorKind::Unexpected { expected, found };
+                return Err(DecodeError::new(field, at, kind));
+            }
+        }
+        expect(reader, field, 0, "the end of an empty struct, 0")?;
+        expect(reader, field, 0, "the end of a union, 0")?;
+    }
+    expect(reader, "end of the header", 0, "0")?;
+    Ok(len.cast_unsigned())
+}
+
+fn expect(
+    reader: &mut ByteReader<'_>,
+    field: &'static str,
+    byte: u8,
+    expected: &'static str,
+) -> Result<(), DecodeError> {
+    let at = reader.at();
+    let found = reader.u8(field)?;
+    if found == byte {
+        return Ok(());
+    }
+    Err(DecodeError::unexpected(field, at, expected, found))
+}
+
+/// Reads a zigzag number of 32 bits: seven bits per byte, the sign in the lowest bit.
+fn zig_zag(reader: &mut ByteReader<'_>) -> Result<i64, DecodeError> {
+    let at = reader.at();
+    let mut number = 0;
+    for shift in (0..5).map(|byte| byte * 7) {
+        let byte = reader.u8(SIZE)?;
+        number |= u64::from(byte & 0x7f) << shift;
+        // A last byte of 0 would be a second encoding of the same number.
+        if byte < 0x80 && number <= u32::MAX.into() && (byte != 0 || shift == 0) {
+            return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
+        }
+        if byte < 0x80 {
+            break;
+        }
+    }
+    Err(DecodeError::invalid(SIZE, at, "a number of 32 bits in its shortest form"))
+}
+
+fn header_bytes(len: u64) -> Vec<u8> {
+    let mut bytes = vec![NEXT_I32];
+    let mut number = len << 1;
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    for _ in CHOICES {
+        bytes.extend([NEXT_STRUCT, NEXT_STRUCT, 0, 0]);
+    }
+    bytes.push(0);
+    bytes
+}
+
+fn sniff(bytes: &[u8]) -> Sniff {
+    match header(&mut ByteReader::new(bytes)) {
+        Ok(_) => Sniff::Yes,
+        Err(_) => Sniff::No,
+    }
+}
+
+impl StoredFilter for Bloom<Parquet> {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        let hashes = hash_each(self.hasher(), keys);
+        self.contains_hashes(&hashes, answers.reset(keys.len()));
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        let hashes = hash_each(self.hasher(), keys);
+        self.insert_hashes(&hashes, answers.reset(keys.len()));
+        Ok(())
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        Ok(tamis::Merge::merge(self, other).is_ok())
+    }
+
+    fn info(&self) -> FilterInfo {
+        let (fill, plan) = (self.fill(), self.plan());
+        FilterInfo {
+            layout: "split blocks of Parquet, xxh64 seed 0".into(),
+            bits: plan.bits(),
+            probes: Some(plan.probes()),
+            fill,
+            items: self.estimate_items(),
+            rate_now: self.estimate_rate(),
+            rate_std_error: chance(fill, plan.bits(), plan.probes()),
+            ..FilterInfo::default()
+        }
+    }
+}
+
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
+    let filter = match contents.downcast_ref::<TamisFile>().map(|file| &file.filter) {
+        Some(AnyFilter::Parquet(filter)) => Some(filter),
+        Some(_) => None,
+        None => contents.downcast_ref(),
+    };
+    let Some(filter) = filter else {
+        let rule = contents.info().layout;
+        return Err(EncodeError::needs_items(format!(
+            "Parquet sets other bits for an item than {rule}"
+        )));
+    };
+    if filter.hasher() != Hasher::xxh64(0) {
+        return Err(EncodeError::needs_items(format!(
+            "Parquet hashes items with xxh64 and seed 0, not with {}",
+            filter.hasher()
+        )));
+    }
+    let len = filter.plan().bytes();
+    if len > i32::MAX as u64 {
+        return Err(EncodeError::refused(format!(
+            "Parquet stores at most 2,147,483,647 bytes, not {len}"
+        )));
+    }
+    out.write_all(&header_bytes(len))?;
+    Ok(write_words(filter.bits().words(), out, u64::to_le_bytes)?)
+}

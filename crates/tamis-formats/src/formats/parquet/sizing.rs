@@ -1,0 +1,76 @@
+//! How the writers of Parquet plan the size of a filter.
+
+/// The smallest filter that writers create: one block.
+pub const MIN_BYTES: u64 = 32;
+
+/// The largest filter that writers create.
+pub const MAX_BYTES: u64 = 128 << 20;
+
+/// The default number of distinct items in pyarrow.
+pub const PYARROW_ITEMS: u64 = 1 << 20;
+
+/// The default rate in pyarrow.
+pub const PYARROW_RATE: f64 = 0.05;
+
+/// Returns how many bits parquet-java plans (`optimalNumOfBits`). Returns `None` for a rate that it
+/// rejects. The Java code rounds to blocks by clearing one bit instead of eight. So the result may
+/// not be a multiple of a block, and [`java_bytes`] rounds it again.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::parquet::{java_bits, java_bytes};
+///
+/// assert_eq!(java_bits(1_000_000, 0.01), Some(9_681_525));
+/// assert_eq!(java_bytes(9_681_525 / 8), 2 << 20);
+/// assert_eq!(java_bits(1_000_000, 1.0), None);
+/// ```
+#[must_use]
+pub fn java_bits(items: u64, rate: f64) -> Option<u32> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return None;
+    }
+    // As in Java: a cast to 32 signed bits, which saturates.
+    let bits = (formula(items, rate) as i32).cast_unsigned();
+    let bits = bits.min(MAX_BYTES as u32 * 8);
+    Some(((bits + 255) & !256).max(MIN_BYTES as u32 * 8))
+}
+
+/// Returns how many bytes parquet-java gives a filter of `bytes` planned bytes: a power of two,
+/// within the limits.
+#[must_use]
+pub fn java_bytes(bytes: i64) -> u64 {
+    bytes
+        .clamp(MIN_BYTES.cast_signed(), MAX_BYTES.cast_signed())
+        .cast_unsigned()
+        .next_power_of_two()
+}
+
+/// Returns how many bytes the Rust crate gives a new filter, before it
+/// [folds](crate::formats::parquet::fold) it. Returns `None` for a rate that it rejects. It accepts a rate
+/// of 0.
+#[must_use]
+pub fn rust_bytes(items: u64, rate: f64) -> Option<u64> {
+    if !(0.0..1.0).contains(&rate) {
+        return None;
+    }
+    // A rate of 0 gives minus infinity, which casts to 0 bits: the smallest filter.
+    let bytes = formula(items, rate) as u64 / 8;
+    Some(bytes.clamp(MIN_BYTES, MAX_BYTES).next_power_of_two())
+}
+
+/// Returns how many bytes pyarrow gives a filter. Returns `None` if `rate` is not a rate. The
+/// defaults are [`PYARROW_ITEMS`] and [`PYARROW_RATE`].
+#[must_use]
+pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return None;
+    }
+    let bits = (formula(items, rate) as u64).clamp(MIN_BYTES * 8, MAX_BYTES * 8);
+    Some(bits.next_power_of_two() / 8)
+}
+
+/// Returns the number of bits by the formula in the specification.
+fn formula(items: u64, rate: f64) -> f64 {
+    -8.0 * items as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln()
+}

@@ -1,0 +1,176 @@
+//! `BloomFilterHelper` of Java articles: the probes of Guava's first rule, as bits of a Redis
+//! string. Layout: `docs/formats/redis-bitmap.md`.
+
+use std::io;
+
+use crate::decode_options::DecodeOptions;
+use crate::errors::create::CreateError;
+use crate::errors::decode::DecodeError;
+use crate::errors::encode::EncodeError;
+use crate::filters::contents::Contents;
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::parameter::Parameter;
+use crate::redis::rdb::{Rdb, RdbEntry};
+use crate::redis::string;
+use crate::rules::any_rule::Rule;
+use crate::rules::guava_rules::Mitz32;
+use crate::rules::probe_rule::ProbeRule as _;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "redis-bitmap",
+    extensions: &["bitmap", "rdb"],
+    summary: "BloomFilterHelper of Java over a bitmap of Redis",
+    detection: Detection::ByBytes(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
+    items: Items::Unspecified,
+    item_domain: ItemDomain::Bytes,
+    parameters: Parameters {
+        required: &[Parameter::Items, Parameter::Rate],
+        reading: &[Parameter::Key],
+        ..Parameters::NONE
+    },
+    versions: None,
+    decode,
+    encode,
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        check_clipped(items, rate)?;
+        string::create(options, planned).map(Contents::new)
+    },
+};
+
+/// The sizes that the Java class computes, including sizes that cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedisBitmapPlan {
+    /// `bitSize`. At 0 the class fails on its first item. A negative size works like its absolute
+    /// value.
+    pub bits: i32,
+    /// `numHashFunctions`. There is no limit: a rate of 0 gives 1074.
+    pub probes: u32,
+}
+
+impl RedisBitmapPlan {
+    /// Plans as `new BloomFilterHelper<>(funnel, items, rate)` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::redis_bitmap::RedisBitmapPlan;
+    ///
+    /// assert_eq!(RedisBitmapPlan::new(1_000_000, 0.03), RedisBitmapPlan { bits: 7_298_440, probes: 5 });
+    /// assert_eq!(RedisBitmapPlan::new(0, 0.03).bits, 0);
+    /// ```
+    #[must_use]
+    pub fn new(items: i32, rate: f64) -> Self {
+        let ln_2 = std::f64::consts::LN_2;
+        let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
+        // As in Java: in this order, and clamped to the range of an `int`.
+        let bits = (f64::from(items.wrapping_neg()) * rate.ln() / (ln_2 * ln_2)) as i32;
+        let k = f64::from(bits) / f64::from(items) * ln_2;
+        // Java rounds half up.
+        Self { bits, probes: ((k + 0.5).floor() as i32).max(1).cast_unsigned() }
+    }
+
+    /// Tests whether the plan needs more bits than an `int` can count. The rate is then above the
+    /// planned one.
+    #[must_use]
+    pub fn is_clipped(&self) -> bool {
+        self.bits == i32::MAX
+    }
+
+    /// Computes the rate of a filter in which this share of the bits is set. It is above the textbook
+    /// rate, `fill` to the power of the probes, because the probes of an item often repeat. Takes up
+    /// to some milliseconds.
+    #[must_use]
+    pub fn rate_at_fill(&self, fill: f64) -> f64 {
+        let bits = u64::from(self.bits.unsigned_abs());
+        let rule = Mitz32::new(bits, self.probes).and_then(|rule| rule.progression());
+        let items = -(-fill).ln_1p() * bits as f64 / f64::from(self.probes);
+        rule.map_or(1.0, |rule| rule.rate(fill, items))
+    }
+
+    /// Returns the offsets that the class passes to `SETBIT` for an item in the bytes of its
+    /// [`Funnel`](crate::Funnel). Returns `None` if the class divides by zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis_formats::redis_bitmap::RedisBitmapPlan;
+    ///
+    /// let plan = RedisBitmapPlan::new(1_000, 0.1);
+    /// assert!(plan.offsets(b"a").unwrap().eq([2542, 3259, 815]));
+    /// ```
+    pub fn offsets(&self, key: &[u8]) -> Option<impl Iterator<Item = u32> + use<>> {
+        let rule = Mitz32::new(self.bits.unsigned_abs().into(), self.probes)?;
+        // All offsets are below 2³¹.
+        let offsets: Vec<u32> = rule.each_probe(rule.hash(key)).map(|bit| bit as u32).collect();
+        Some(offsets.into_iter())
+    }
+}
+
+/// Rejects a plan whose number of bits is clipped, if the filter exceeds its rate by more than a
+/// tenth.
+fn check_clipped(items: u64, rate: f64) -> Result<(), CreateError> {
+    let Ok(count) = i32::try_from(items) else { return Ok(()) };
+    let plan = RedisBitmapPlan::new(count, rate);
+    if !plan.is_clipped() {
+        return Ok(());
+    }
+    let probes = f64::from(plan.probes);
+    let kept = (-(-probes * items as f64 / f64::from(plan.bits)).exp_m1()).powf(probes);
+    if kept <= 1.1 * rate {
+        return Ok(());
+    }
+    Err(CreateError::refused(format!(
+        "BloomFilterHelper has at most {} bits: its rate for {items} items would be {kept:.2e}, not \
+        {rate}; plan fewer items or a higher rate",
+        plan.bits
+    )))
+}
+
+fn planned(items: u64, rate: f64) -> Result<Rule, CreateError> {
+    let why = match i32::try_from(items) {
+        Err(_) => {
+            format!("BloomFilterHelper counts items in an int: at most 2,147,483,647, not {items}")
+        }
+        Ok(items) => {
+            let plan = RedisBitmapPlan::new(items, rate);
+            match u64::try_from(plan.bits) {
+                Ok(bits @ 1..) => {
+                    return Ok(Rule::new(Mitz32::new(bits, plan.probes).expect("at least a bit")));
+                }
+                Ok(_) => format!(
+                    "BloomFilterHelper plans 0 bits for {items} items at rate {rate}, and divides \
+                    by them: plan more items or a lower rate"
+                ),
+                Err(_) => format!(
+                    "BloomFilterHelper plans a negative number of bits for {items} items at rate \
+                    {rate}: plan at a rate below 1"
+                ),
+            }
+        }
+    };
+    Err(CreateError::refused(why))
+}
+
+fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
+    if !Rdb::has_magic(bytes) {
+        let rule = string::rule_to_decode(options, planned)?;
+        return string::decode(rule, &string::of_file(bytes), 0).map(Contents::new);
+    }
+    // Requires the key first, because the plan belongs to the filter with that key.
+    let is_string = |entry: &RdbEntry<'_>| entry.type_name() == "string";
+    let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
+    let rule = string::rule_to_decode(options, planned)?;
+    let string = entry.string(rule.bits().div_ceil(8))?;
+    string::decode(rule, &string, entry.at()).map(Contents::new)
+}
+
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    let filter = string::fitting::<Mitz32>(contents, options, "BloomFilterHelper", planned)?;
+    Ok(out.write_all(&string::grown(filter))?)
+}

@@ -1,0 +1,85 @@
+//! A Redis string as a set of integers, as `SETBIT` writes it. Layout:
+//! `docs/formats/redis-bits.md`.
+
+use std::io;
+
+use tamis::Order;
+
+use crate::decode_options::DecodeOptions;
+use crate::encoding::bitmap_file;
+use crate::errors::decode::DecodeError;
+use crate::errors::encode::EncodeError;
+use crate::filters::contents::Contents;
+use crate::filters::integer_bitmap::IntegerBitmap;
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::items::funnel::Funnel;
+use crate::parameter::Parameter;
+use crate::redis::string;
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "redis-bits",
+    extensions: &["redisbits"],
+    summary: "a string of Redis as a set of integers, by SETBIT",
+    detection: Detection::ByOption,
+    items: Items::Default(Funnel::Unsigned),
+    item_domain: ItemDomain::Integers,
+    parameters: Parameters {
+        reading: &[Parameter::Key],
+        planning: &[Parameter::Items],
+        ..Parameters::NONE
+    },
+    versions: None,
+    decode: |bytes, options| {
+        let string = string::of_any_file(bytes, options)?;
+        of_string(&string).map(Contents::new)
+    },
+    encode,
+    create: |options| {
+        let set = bitmap_file::create(options.items, MAX)?;
+        Ok(Contents::new(IntegerBitmap::new(set, MAX)))
+    },
+};
+
+/// The largest offset of `SETBIT`.
+const MAX: u64 = u32::MAX as u64;
+
+/// Reads the bytes of a string, as `GET` or `DUMP` returns them. Larger values extend it, as
+/// `SETBIT` does.
+///
+/// # Errors
+///
+/// [`DecodeError`] if there are more bytes than Redis allows, or if the allocation fails. No bytes
+/// are an empty set: Redis reads a missing key as an empty string.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_formats::redis_bits;
+///
+/// // SETBIT ids 1 1
+/// let set = redis_bits::decode(&[0b0100_0000])?;
+/// assert!(set.values().contains(1));
+/// # Ok::<(), tamis_formats::DecodeError>(())
+/// ```
+pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
+    of_string(&string::of_file(bytes))
+}
+
+fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
+    let max_bytes = MAX / 8 + 1;
+    if bytes.len() as u64 > max_bytes {
+        return Err(DecodeError::too_long("bits", max_bytes));
+    }
+    // An empty string and a zero byte have the same bits.
+    let bytes = if bytes.is_empty() { &[0] } else { bytes };
+    bitmap_file::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
+}
+
+fn encode(
+    contents: &Contents,
+    options: &DecodeOptions,
+    out: &mut dyn io::Write,
+) -> Result<(), EncodeError> {
+    bitmap_file::encode(contents, options, "an offset of Redis", MAX, Order::MsbFirst, out)
+}

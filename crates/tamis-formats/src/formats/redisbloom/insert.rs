@@ -1,0 +1,38 @@
+//! How RedisBloom's filters insert a batch of items, and the limit of their growth.
+
+use tamis::Answers;
+use tamis_redisbloom::RedisInsertError;
+
+use crate::errors::change::ChangeError;
+
+/// The reason why filters of RedisBloom do not merge.
+pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits \
+    does not count: insert the items of both into one; of the filters in Redis, those of \
+    redis-bitmap, redis-bitmaps and redisson merge";
+
+/// Returns the maximum size of the next part of a filter of `bytes` bytes.
+///
+/// A small file can state an expansion of 32,768 for its first insert. Real filters grow by a
+/// factor of 2 or 4.
+pub(super) fn most_growth_bytes(bytes: u64) -> u64 {
+    (64 * bytes).max(64 << 20)
+}
+
+/// Inserts items one after the other, up to the first error.
+pub(super) fn insert_each(
+    keys: &[&[u8]],
+    answers: &mut Answers,
+    insert: impl FnOnce(&[&[u8]], &mut dyn FnMut(Result<bool, RedisInsertError>) -> bool),
+) -> Result<(), ChangeError> {
+    answers.reset(keys.len());
+    let (mut i, mut failed) = (0, Ok(()));
+    insert(keys, &mut |answer| {
+        match answer {
+            Ok(is_new) => answers.set(i, is_new),
+            Err(error) => failed = Err(ChangeError::refused(error.to_string())),
+        }
+        i += 1;
+        failed.is_ok()
+    });
+    failed
+}

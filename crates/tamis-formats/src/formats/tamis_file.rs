@@ -1,0 +1,415 @@
+//! The project's own format: a header, the words, and their checksum. Layout:
+//! `docs/formats/tamis.md`.
+
+mod parts;
+mod stream;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use tamis::{AnyFilter, BitView, Bitmap, Bits, Filter as _, Hasher, Kind, Plan, TryInsert as _};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+use crate::encoding::header::{Header, MAGIC, header_bytes};
+use crate::encoding::metadata::Metadata;
+use crate::errors::change::ChangeError;
+use crate::errors::create::CreateError;
+use crate::errors::decode::{DecodeError, DecodeErrorKind, ReadError};
+use crate::filters::answer_each::hash_each;
+use crate::filters::contents::Contents;
+use crate::filters::filter_info::{FilterInfo, ItemCount, WindowInfo};
+use crate::filters::stored_filter::StoredFilter;
+use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::items::funnel::Funnel;
+use tamis::Answers;
+use tamis::Bloom;
+use tamis::Parquet;
+
+use crate::formats::tamis_file::parts::{
+    CHUNK_BYTES, Parts, TRAILER_BYTES, check_end, check_trailer,
+};
+
+/// The row of [`FORMATS`](crate::FORMATS).
+pub(crate) const FORMAT: Format = Format {
+    name: "tamis",
+    extensions: &["tamis"],
+    summary: "every kind of filter, checksummed, used in place when mapped",
+    detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
+    items: Items::Default(Funnel::Bytes),
+    item_domain: ItemDomain::Bytes,
+    parameters: Parameters::NONE,
+    versions: None,
+    decode: |bytes, _| TamisFile::decode(bytes).map(Contents::new),
+    encode: |contents, _, out| {
+        if let Some(file) = contents.downcast_ref::<TamisFile>() {
+            return Ok(file.write_to(out)?);
+        }
+        let why = match contents.server_image() {
+            Some(_) => {
+                "the filter has grown beyond its reservation and has two parts, and a Tamis file \
+                stores one"
+            }
+            None => "a Tamis file cannot store the filter of another system",
+        };
+        let filter = contents.filter::<Bloom<Parquet>>(why)?;
+        Ok(TamisFile::new(AnyFilter::Parquet(filter.as_view())).write_to(out)?)
+    },
+    create: |options| {
+        let (items, rate) = options.plan()?;
+        let filter =
+            Plan::new(items, rate).and_then(|plan| AnyFilter::new(&plan, Hasher::default()));
+        let filter = filter.map_err(|error| CreateError::refused(error.to_string()))?;
+        Ok(Contents::new(TamisFile::new(filter)))
+    },
+};
+
+/// A filter with everything that its file stores, over storage `B`.
+///
+/// Equal values give equal bytes on every machine.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{AnyFilter, Hasher, Plan};
+/// use tamis_formats::TamisFile;
+///
+/// let mut filter = AnyFilter::new(&Plan::new(1_000, 0.01)?, Hasher::default())?;
+/// filter.try_insert("tamis")?;
+/// let mut file = TamisFile::new(filter);
+/// file.added = 1;
+/// let mut bytes = Vec::new();
+/// file.write_to(&mut bytes)?;
+/// let back = TamisFile::decode(&bytes)?;
+/// assert!(back == file && back.filter.contains("tamis"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct TamisFile<B = Bitmap> {
+    /// The filter.
+    pub filter: AnyFilter<B>,
+    /// The number of inserts, including repeated items. It does not depend on order or threads. A
+    /// merged filter has the sum.
+    pub added: u64,
+    /// The metadata of the filter.
+    pub metadata: Metadata,
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for TamisFile<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { filter, added, metadata } = self;
+        f.debug_struct("TamisFile")
+            .field("filter", filter)
+            .field("added", added)
+            .field("metadata", metadata)
+            .finish()
+    }
+}
+
+impl<B: Bits<Word = u64> + PartialEq> PartialEq for TamisFile<B> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.added, &self.metadata) == (other.added, &other.metadata)
+            && self.filter == other.filter
+    }
+}
+
+impl<B> TamisFile<B> {
+    /// Creates a file of this filter, with a count of 0 and no metadata.
+    pub fn new(filter: AnyFilter<B>) -> Self {
+        Self { filter, added: 0, metadata: Metadata::new() }
+    }
+}
+
+impl TamisFile {
+    /// Reads a whole file and checks every byte. Linear time, one copy of the words.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        // Checks the length before allocating the words.
+        Parts::split(bytes)?;
+        match Self::read_from(bytes, u64::MAX) {
+            Ok(file) => Ok(file),
+            Err(ReadError::Decode(error)) => Err(error),
+            Err(ReadError::Io(error)) => unreachable!("a slice can be read: {error}"),
+        }
+    }
+
+    /// Reads one file from a stream that ends with it, such as a pipe, directly into the memory of
+    /// the filter.
+    ///
+    /// `max_bytes` limits the memory of the bits, because the size in the header cannot be checked
+    /// before all bytes have arrived. Below that limit, the memory is reserved at once. The
+    /// operating system provides the pages as bytes arrive.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`] if the stream fails, and [`ReadError::Decode`] if its bytes are not a
+    /// file.
+    pub fn read_from(stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
+        let (header, bits) = stream::read(stream, max_bytes)?;
+        Ok(Self::restore(header, bits)?)
+    }
+}
+
+impl<B: Bits<Word = u64>> TamisFile<B> {
+    /// Creates the value from a header and words.
+    fn restore(header: Header, bits: B) -> Result<Self, DecodeError> {
+        let at = header.len as u64;
+        let filter = AnyFilter::restore(&header.plan, header.hasher, bits).map_err(|plan| {
+            DecodeError { field: "words", at, kind: DecodeErrorKind::of_plan(plan) }
+        })?;
+        Ok(Self { filter, added: header.added, metadata: header.metadata })
+    }
+}
+
+impl<'a> TamisFile<BitView<'a>> {
+    /// Uses the words of a file in place, such as in a mapped file. Constant time.
+    ///
+    /// Checks the header, the length and the unused bits at the end, but not the words.
+    /// [`verify`](Self::verify) checks the words in one pass.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
+    pub fn view(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let Parts { header, words, .. } = Parts::split(bytes)?;
+        let at = header.len as u64;
+        let error = |kind| DecodeError { field: "words", at, kind };
+        if cfg!(target_endian = "big") {
+            return Err(error(DecodeErrorKind::NotInPlace));
+        }
+        let words: &[u64] =
+            bytemuck::try_cast_slice(words).map_err(|_| error(DecodeErrorKind::NotInPlace))?;
+        check_end(words, &header.plan, at + words.len() as u64 * 8)?;
+        Self::restore(header, BitView::new(words))
+    }
+
+    /// Checks every byte of a file, as [`TamisFile::decode`] does, without a copy.
+    ///
+    /// One pass at the speed of memory or of the disk: about 0.1 s per GiB in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] unless `bytes` are exactly one undamaged file.
+    pub fn verify(bytes: &'a [u8]) -> Result<(), DecodeError> {
+        let Parts { header, words, trailer } = Parts::split(bytes)?;
+        let end = (header.len + words.len()) as u64;
+        check_trailer(xxh3_64_with_seed(words, header.checksum), trailer, end)
+    }
+}
+
+impl<B: Bits<Word = u64>> TamisFile<B> {
+    /// Writes the file without a copy of the filter.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `out`. A file that is only partly written is never accepted as a filter.
+    pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
+        let (header, seed) = self.header();
+        out.write_all(&header)?;
+        let mut checksum = Xxh3::with_seed(seed);
+        self.each_bytes_from(0, |bytes| {
+            checksum.update(bytes);
+            out.write_all(bytes)
+        })?;
+        out.write_all(&checksum.digest().to_le_bytes())
+    }
+
+    /// Writes a range of the bytes of the file, such as `0..1024`. Bytes after the end are omitted.
+    ///
+    /// Takes time in proportion to the range, independent of its start. If the range includes the
+    /// checksum at the end of the file, the method also reads all words.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `out`.
+    pub fn write_range(&self, range: Range<u64>, mut out: impl Write) -> io::Result<()> {
+        let len = self.len_bytes();
+        if range.start == 0 && range.end >= len {
+            return self.write_to(out);
+        }
+        let (header, seed) = self.header();
+        let (words_at, trailer_at) = (header.len() as u64, len - TRAILER_BYTES);
+        out.write_all(common(&header, 0, &range))?;
+        if range.start < trailer_at && range.end > words_at {
+            let first = range.start.saturating_sub(words_at) / 8;
+            let mut at = words_at + first * 8;
+            let written = self.each_bytes_from(first, |bytes| {
+                out.write_all(common(bytes, at, &range)).map_err(Some)?;
+                at += bytes.len() as u64;
+                if at < range.end { Ok(()) } else { Err(None) }
+            });
+            if let Err(Some(error)) = written {
+                return Err(error);
+            }
+        }
+        if range.start < len && range.end > trailer_at {
+            let mut checksum = Xxh3::with_seed(seed);
+            let Ok(()) = self.each_bytes_from(0, |bytes| {
+                checksum.update(bytes);
+                Ok::<(), Infallible>(())
+            });
+            let trailer = checksum.digest().to_le_bytes();
+            out.write_all(common(&trailer, trailer_at, &range))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the header and its checksum.
+    fn header(&self) -> (Vec<u8>, u64) {
+        let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
+        Header::encode(plan, self.bits(), hasher, self.added, &self.metadata)
+    }
+
+    /// Returns the size in bits. The size of a growing filter differs from its plan.
+    fn bits(&self) -> u64 {
+        let plan = self.filter.plan();
+        if plan.kind().grows() { self.filter.len_words() * 64 } else { plan.bits() }
+    }
+
+    /// Passes the words from word `start` on to `each`, as the bytes of a file.
+    fn each_bytes_from<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut swapped = Vec::new();
+        self.filter.each_words_from(start, |words| {
+            for chunk in words.chunks(CHUNK_BYTES / 8) {
+                let chunk = if cfg!(target_endian = "big") {
+                    swapped.clear();
+                    swapped.extend(chunk.iter().map(|word| word.to_le()));
+                    &swapped
+                } else {
+                    chunk
+                };
+                each(bytemuck::cast_slice(chunk))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Tests whether the rate of the filter is above the planned one. Reads all bits.
+    ///
+    /// A filter with no more inserts than its capacity is never over its rate, even if more bits
+    /// are set than expected. Without a count of inserts, the set bits determine the result.
+    #[must_use]
+    pub fn is_over_rate(&self) -> bool {
+        !self.is_counted_within() && self.filter.is_over_rate()
+    }
+
+    /// Tests whether the count alone shows that the filter holds no more items than its capacity.
+    #[must_use]
+    pub fn is_counted_within(&self) -> bool {
+        let plan = self.filter.plan();
+        // Windows and growing filters are excluded. The count of a window does not show how
+        // unevenly its items arrived. A growing filter knows its rate.
+        let is_counted = !plan.kind().forgets() && !plan.kind().grows();
+        is_counted && self.added > 0 && self.added <= plan.items()
+    }
+
+    /// Returns the number of items if the filter counts them. The count may include repeats.
+    #[must_use]
+    pub fn counted_items(&self) -> Option<u64> {
+        match &self.filter {
+            AnyFilter::Growing(filter) => Some(filter.len()),
+            AnyFilter::Cuckoo(filter) => Some(filter.len()),
+            _ => None,
+        }
+    }
+
+    /// Returns what is reported about the filter. The estimates come from `part`: the filter
+    /// itself, or a [sample](AnyFilter::sample) of it. `counted` is the number of items to report
+    /// instead of the estimate. Reads all bits of `part`.
+    #[must_use]
+    pub fn info_from<C: Bits<Word = u64>>(
+        &self,
+        part: &AnyFilter<C>,
+        counted: Option<u64>,
+    ) -> FilterInfo {
+        let (plan, bits) = (self.filter.plan(), self.bits());
+        let (kind, bytes) = (plan.kind(), bits.div_ceil(64) * 8);
+        let share = plan.bits().max(1) as f64 / part.plan().bits().max(1) as f64;
+        let items = counted.map_or_else(|| part.estimate_items() * share, |items| items as f64);
+        let is_over_rate = !self.is_counted_within() && part.is_over_rate();
+        let is_full = matches!(&self.filter, AnyFilter::Growing(filter) if filter.is_full());
+        let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
+        // A filter can hold more items than planned if its size was rounded up.
+        let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
+        // A window may be over its rate with fewer items than planned, if they arrived unevenly.
+        let headroom = if is_full || is_over_rate { 0 } else { (most - items).max(0.0) as u64 };
+        FilterInfo {
+            kind: kind.name(),
+            layout: self.filter.layout().to_string(),
+            bits,
+            bytes,
+            items,
+            items_are: if counted.is_some() { ItemCount::Inserted } else { ItemCount::Estimated },
+            capacity: (!kind.grows()).then_some(plan.items()),
+            fill: part.fill(),
+            rate_now: part.estimate_rate(),
+            rate_planned: Some(plan.rate()),
+            is_over_rate,
+            headroom_items: (!is_endless).then_some(headroom),
+            refuses: kind == Kind::Cuckoo || is_full,
+            bytes_per_new_item: (kind.grows() && items > 0.0).then(|| bytes as f64 / items),
+            window: match &self.filter {
+                AnyFilter::Window(window) => Some(WindowInfo {
+                    span: window.span(),
+                    slices: window.slices(),
+                    refreshes: window.refreshes(),
+                }),
+                _ => None,
+            },
+            ..FilterInfo::default()
+        }
+    }
+
+    /// Returns how many bytes [`write_to`](Self::write_to) writes.
+    #[must_use]
+    pub fn len_bytes(&self) -> u64 {
+        header_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
+    }
+}
+
+impl StoredFilter for TamisFile {
+    fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
+        let hashes = hash_each(self.filter.hasher(), keys);
+        self.filter.contains_hashes(&hashes, answers.reset(keys.len()));
+    }
+
+    fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
+        let hashes = hash_each(self.filter.hasher(), keys);
+        let inserted = self.filter.try_insert_hashes(&hashes, answers.reset(keys.len()));
+        let count = inserted.err().map_or(keys.len(), |error| error.inserted);
+        self.added = self.added.saturating_add(count as u64);
+        inserted.map_err(|error| ChangeError::refused(error.to_string()))
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
+        let refused = |error: tamis::MergeError| ChangeError::refused(error.to_string());
+        self.filter.merge(&other.filter).map_err(refused)?;
+        self.added = self.added.saturating_add(other.added);
+        Ok(true)
+    }
+
+    fn info(&self) -> FilterInfo {
+        self.info_from(&self.filter, None)
+    }
+
+    /// The planned rate in the file is used, even if the caller gives a rate.
+    fn exceeded_rate(&self, info: &FilterInfo, _: Option<f64>) -> Option<f64> {
+        info.rate_planned.filter(|_| info.is_over_rate)
+    }
+}
+
+/// Returns the part of `bytes` that lies in a range of the file. The first byte of `bytes` is at
+/// offset `at` of the file.
+fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
+    let len = bytes.len() as u64;
+    let [start, end] = [range.start, range.end].map(|it| it.saturating_sub(at).min(len) as usize);
+    bytes.get(start..end).unwrap_or_default()
+}

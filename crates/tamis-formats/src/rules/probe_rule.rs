@@ -1,0 +1,84 @@
+//! How another system computes the bit numbers of an item.
+
+use std::fmt;
+
+use crate::filters::filter_info::FilterInfo;
+use crate::rules::rates::EstimatedRate;
+use crate::rules::rates::drawn_fill::drawn_fill;
+use crate::rules::rates::progression::Progression;
+
+/// Computes bit numbers from the bytes of an item. A rule is pure: it holds sizes and seeds, but no
+/// bits.
+pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
+    /// The part of the computation that all probes of an item share. If each probe has its own
+    /// hash, this is the item itself.
+    type Hash<'k>: Copy + Default;
+
+    /// Whether every filter of this rule fits into the CPU caches, so that prefetching is useless.
+    const IS_SMALL: bool = false;
+
+    /// The length of every item in bytes. `None` if items can have any length.
+    const ITEM_BYTES: Option<usize> = None;
+
+    /// Returns the number of bits, and the number of probes of an item. Every probe is below the
+    /// number of bits. If there are no bits, an item has no probes.
+    fn sizes(&self) -> (u64, u32);
+
+    /// Names the hash and its parameters, without the sizes.
+    fn name(&self) -> String;
+
+    /// Hashes the bytes of an item.
+    fn hash<'k>(&self, key: &'k [u8]) -> Self::Hash<'k>;
+
+    /// Returns the bit numbers of an item, in the order in which the original tests them.
+    fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64>;
+
+    /// Returns how the rule adds up two hashes. `None` if it does not compute its probes so.
+    fn progression(&self) -> Option<Progression> {
+        None
+    }
+
+    /// Returns the binary logarithm of the number of values that are reduced to bit numbers. `None`
+    /// if there are far more values than bits.
+    fn log2_values(&self) -> Option<u32> {
+        self.progression()?.log2_values()
+    }
+
+    /// Estimates the false positive rate from the bits. Without a [progression](Self::progression),
+    /// the default assumes independent probes.
+    fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
+        let (bits, probes) = self.sizes();
+        let fill = match self.log2_values() {
+            Some(log2_values) => drawn_fill(words, bits, log2_values),
+            None => fill(words, bits),
+        };
+        match self.progression() {
+            Some(progression) => progression.estimate_rate(words, fill),
+            None => EstimatedRate::independent(fill, bits, probes),
+        }
+    }
+
+    /// Estimates the number of distinct items from the bits. Returns infinity if all bits are set
+    /// or if an item sets no bits.
+    fn estimate_items(&self, words: &[u64]) -> f64 {
+        let (bits, probes) = self.sizes();
+        if bits == 0 || probes == 0 {
+            return f64::INFINITY;
+        }
+        let reached = self.log2_values().map_or(bits, |it| bits.min(1_u64.unbounded_shl(it)));
+        let fill = (fill(words, bits) * (bits as f64 / reached as f64)).min(1.0);
+        -(-fill).ln_1p() * reached as f64 / f64::from(probes)
+    }
+
+    /// Adds the rule's own details and warnings to `info`.
+    fn describe(&self, _info: &mut FilterInfo) {}
+}
+
+/// Returns the share of bits that are set. Returns 1 if there are no bits.
+pub(crate) fn fill(words: &[u64], bits: u64) -> f64 {
+    if bits == 0 {
+        return 1.0;
+    }
+    let ones: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+    ones as f64 / bits as f64
+}

@@ -1,0 +1,253 @@
+//! A client that asks one HTTP server, and blocks the thread that calls it.
+//!
+//! It bounds the head of an answer and the time for each step. It neither follows redirections nor
+//! uses a proxy, so a token reaches no other server than the named one.
+
+mod error;
+
+use std::fmt;
+use std::future::Future;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use http::header::HOST;
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderValue, Request, Response, Uri};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_util::either::Either;
+
+use crate::http::certificates;
+pub use error::HttpClientError;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a server may send no byte of a body.
+const BODY_LIMIT: Duration = Duration::from_secs(10);
+/// The largest head of an answer in bytes.
+const MAX_HEAD: usize = 64 << 10;
+/// The time from one look at the flag that stops the client to the next.
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A client of one HTTP server. It keeps one connection.
+pub struct HttpClient {
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+    address: (String, u16),
+    host: HeaderValue,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    connection: Option<SendRequest<Empty<Bytes>>>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl HttpClient {
+    /// Creates a client of the server in a URL. It does not connect yet. A server with `https` has a
+    /// certificate that one of the file `ca` signs, or one of the system.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpClientError`] for a URL without a host, or certificates that cannot be read.
+    pub fn new(url: &Uri, ca: Option<&Path>) -> Result<Self, HttpClientError> {
+        let wrong = HttpClientError::Url;
+        let is_tls = match url.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            _ => return Err(wrong("begins with neither http:// nor https://")),
+        };
+        let authority = url.authority().ok_or(wrong("has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("has a user name; give a token instead"));
+        }
+        // An IPv6 address is in brackets.
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let tls = if is_tls {
+            let name = ServerName::try_from(host.clone());
+            let name = name.map_err(|_| wrong("has a host that no certificate names"))?;
+            let config = certificates::client_config(ca);
+            let config = config.map_err(|it| HttpClientError::Certificates(it.to_string()))?;
+            Some((TlsConnector::from(Arc::new(config)), name))
+        } else {
+            None
+        };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Ok(Self {
+            runtime: Some(runtime.map_err(HttpClientError::Connect)?),
+            address: (host, authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 })),
+            host: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
+            tls,
+            connection: None,
+            is_stopped: Arc::default(),
+        })
+    }
+
+    /// Ends each step soon after the flag has become true.
+    #[must_use]
+    pub fn with_stop(mut self, is_stopped: Arc<AtomicBool>) -> Self {
+        self.is_stopped = is_stopped;
+        self
+    }
+
+    /// Sends a GET request for a path, and returns the answer when its head is complete. `limit` is
+    /// the longest time for that.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpClientError`]. The next request then opens a connection.
+    pub fn get(
+        &mut self,
+        path: &str,
+        headers: &HeaderMap,
+        limit: Duration,
+    ) -> Result<HttpAnswer<'_>, HttpClientError> {
+        let was_open = self.connection.is_some();
+        let answer = match self.exchange(path, headers, limit) {
+            // The server has closed the idle connection.
+            Err(HttpClientError::Http(_)) if was_open => self.exchange(path, headers, limit)?,
+            answer => answer?,
+        };
+        let (head, body) = answer.into_parts();
+        Ok(HttpAnswer { client: self, head, body: Some(body), chunk: Bytes::new() })
+    }
+
+    fn exchange(
+        &mut self,
+        path: &str,
+        headers: &HeaderMap,
+        limit: Duration,
+    ) -> Result<Response<Incoming>, HttpClientError> {
+        let mut request = Request::get(path).body(Empty::new());
+        if let Ok(request) = &mut request {
+            request.headers_mut().clone_from(headers);
+            request.headers_mut().insert(HOST, self.host.clone());
+        }
+        let request = request.map_err(|_| HttpClientError::Url("has a path that is not valid"))?;
+        let idle = self.connection.take().filter(SendRequest::is_ready);
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => self.wait(CONNECT_LIMIT, self.connect()).flatten()?,
+        };
+        let answer = self.wait(limit, connection.send_request(request))??;
+        self.connection = Some(connection);
+        Ok(answer)
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Empty<Bytes>>, HttpClientError> {
+        let stream = TcpStream::connect((self.address.0.as_str(), self.address.1)).await;
+        let stream = stream.map_err(HttpClientError::Connect)?;
+        // Without it, a connection works too.
+        _ = stream.set_nodelay(true);
+        let stream = match &self.tls {
+            None => Either::Left(stream),
+            Some((tls, name)) => {
+                let stream = tls.connect(name.clone(), stream).await;
+                Either::Right(stream.map_err(HttpClientError::Connect)?)
+            }
+        };
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(MAX_HEAD);
+        let (sender, driver) = builder.handshake(TokioIo::new(stream)).await?;
+        // It runs while the client waits for something.
+        tokio::spawn(driver);
+        Ok(sender)
+    }
+
+    /// Waits for a future, at most for `limit`.
+    fn wait<T>(
+        &self,
+        limit: Duration,
+        future: impl Future<Output = T>,
+    ) -> Result<T, HttpClientError> {
+        let stopped = async {
+            // Acquire: pairs with the release of the thread that stops the client.
+            while !self.is_stopped.load(Ordering::Acquire) {
+                sleep(STOP_INTERVAL).await;
+            }
+        };
+        let runtime = self.runtime.as_ref().expect("it exists until the drop");
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                result = timeout(limit, future) => result.map_err(|_| HttpClientError::Late),
+                () = stopped => Err(HttpClientError::Stopped),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for HttpClient {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // It does not wait for a name that is being looked up.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The answer to a request. Its body is read as it arrives.
+#[derive(Debug)]
+pub struct HttpAnswer<'c> {
+    client: &'c mut HttpClient,
+    head: http::response::Parts,
+    /// `None` after its end.
+    body: Option<Incoming>,
+    chunk: Bytes,
+}
+
+impl HttpAnswer<'_> {
+    /// Returns the status and the headers.
+    #[must_use]
+    pub fn head(&self) -> &http::response::Parts {
+        &self.head
+    }
+
+    /// Returns the length of the body in bytes; `None` if the server does not state it.
+    #[must_use]
+    pub fn len_bytes(&self) -> Option<u64> {
+        self.body.as_ref().map_or(Some(0), |body| body.size_hint().exact())
+    }
+}
+
+impl Read for HttpAnswer<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            let Some(body) = &mut self.body else { return Ok(0) };
+            match self.client.wait(BODY_LIMIT, body.frame()) {
+                Ok(Some(Ok(frame))) => self.chunk = frame.into_data().unwrap_or_default(),
+                Ok(None) => self.body = None,
+                Ok(Some(Err(error))) => {
+                    return Err(io::Error::other(HttpClientError::Http(error)));
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        let len = bytes.len().min(self.chunk.len());
+        self.chunk.copy_to_slice(&mut bytes[..len]);
+        Ok(len)
+    }
+}
+
+impl Drop for HttpAnswer<'_> {
+    fn drop(&mut self) {
+        if self.body.as_ref().is_some_and(|body| !body.is_end_stream()) {
+            // The rest of the body stands before the next answer.
+            self.client.connection = None;
+        }
+    }
+}

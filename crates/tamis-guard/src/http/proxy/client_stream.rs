@@ -1,0 +1,142 @@
+//! The stream of a client, with or without TLS.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+use tokio_rustls::server::TlsStream;
+
+use crate::http::proxy::activity::Activity;
+
+/// How long a client that still sends a body may take to read an early answer.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A stream that records its activity.
+///
+/// A socket that is closed before all its bytes are read is reset, and the client loses the answer.
+/// So after an early answer the proxy closes its direction first, and discards for a while.
+#[derive(Debug)]
+pub(super) struct ClientStream {
+    transport: Transport,
+    activity: Arc<Activity>,
+    linger: Option<Pin<Box<Sleep>>>,
+    is_read_closed: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Transport {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl ClientStream {
+    pub(super) fn new(transport: Transport, activity: Arc<Activity>) -> Self {
+        Self { transport, activity, linger: None, is_read_closed: false }
+    }
+
+    /// Discards what the client sends until it has the answer, at most for [`LINGER`].
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut bytes = [std::mem::MaybeUninit::uninit(); 16 << 10];
+        let linger = self.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        // Yields after some reads, so that one client does not keep the thread.
+        for _ in 0..16 {
+            if linger.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            let read = match &mut self.transport {
+                Transport::Plain(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+                Transport::Tls(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+            };
+            if ready!(read).is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Transport::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        };
+        ready!(read)?;
+        if buffer.filled().len() > before {
+            self.activity.received();
+        } else {
+            self.is_read_closed = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Transport::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        };
+        let written = ready!(written)?;
+        self.activity.moved();
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+        };
+        let written = ready!(written)?;
+        self.activity.moved();
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.transport {
+            Transport::Plain(stream) => stream.is_write_vectored(),
+            Transport::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.transport {
+            Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Transport::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.linger.is_none() {
+            let closed = match &mut self.transport {
+                Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+                Transport::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            };
+            ready!(closed)?;
+        }
+        if self.is_read_closed || !self.activity.is_body_unread() {
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_linger(context)
+    }
+}

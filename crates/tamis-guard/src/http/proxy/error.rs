@@ -1,0 +1,77 @@
+//! Why a proxy cannot start.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use http::Uri;
+
+use crate::http::certificates::CertificateError;
+use crate::http::plain_io::PlainIo;
+
+/// Why a proxy cannot start, or cannot use new TLS files.
+#[derive(Debug)]
+pub enum ProxyError {
+    /// The address of the upstream is wrong.
+    Upstream {
+        /// The address.
+        uri: Uri,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// `max_connections` is 0, or `max_head_bytes` is below 8192.
+    Limit,
+    /// The proxy cannot listen.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// A certificate or key cannot be used.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The certificates of the system cannot be read.
+    SystemCertificates,
+}
+
+impl fmt::Display for ProxyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Upstream { uri, why } => {
+                write!(f, "the upstream {uri} {why}; write http://HOST:PORT or https://HOST:PORT")
+            }
+            Self::Limit => f.write_str("max_connections must be above 0, and max_head at least 8K"),
+            Self::Listen { address, error } => {
+                write!(f, "cannot listen on {address}: {}", PlainIo(error))
+            }
+            Self::File { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::SystemCertificates => f.write_str(
+                "the system has no certificates; name a file that signs the upstream's certificate",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ProxyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Listen { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<CertificateError> for ProxyError {
+    fn from(error: CertificateError) -> Self {
+        match error {
+            CertificateError::File { path, why } => Self::File { path, why },
+            CertificateError::System => Self::SystemCertificates,
+        }
+    }
+}

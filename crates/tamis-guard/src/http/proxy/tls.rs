@@ -1,0 +1,38 @@
+//! Reads the certificate of the proxy.
+
+use std::sync::Arc;
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, ServerConfig};
+
+use crate::http::certificates::{self, CertificateError};
+use crate::http::proxy::error::ProxyError;
+use crate::http::proxy::options::{ProxyOptions, TlsFiles};
+
+/// Reads the certificate of the proxy.
+pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ProxyError> {
+    let chain = certificates::read(&files.certificate)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
+        let why = certificates::unreadable(&error, "private key");
+        CertificateError::File { path: files.key.clone(), why }
+    })?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has suites for both versions")
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| {
+            let certificate = files.certificate.display();
+            let why = format!("not the key of {certificate}: {error}");
+            CertificateError::File { path: files.key.clone(), why }
+        })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Returns the settings of connections to the upstream.
+pub(super) fn client_config(options: &ProxyOptions) -> Result<ClientConfig, ProxyError> {
+    Ok(certificates::client_config(options.upstream_ca.as_deref())?)
+}

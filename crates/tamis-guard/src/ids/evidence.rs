@@ -1,0 +1,322 @@
+//! Whether the answers of the service agree with a set of ids.
+//!
+//! A filter shows neither its ids nor how a program wrote them. With a wrong charset, funnel or plan,
+//! the guard reads the filter without an error, and does not find the ids that exist. So a set whose
+//! ids come from a filter is *unproven* at first: unknown ids pass. Each id that the service answers
+//! with 2xx exists, and is one of these:
+//!
+//! * The set has it. Enough of these ids prove the set.
+//! * The set does not have it. The id may be new. If the source still does not have it after
+//!   everything from that time was read, the id is *missing*. A set with several missing ids is
+//!   *refuted*: the guard would refuse ids that exist.
+//!
+//! ```text
+//! unproven ──▶ proven        enough ids were found, and few are unexplained
+//! any      ──▶ refuted       several ids are missing
+//! refuted  ──▶ any           the source has the missing ids now
+//! ```
+//!
+//! Sets of other sources are proven from the start. A shadow route can refute them.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+
+/// The fewest and the most ids that prove a set. A set of fewer than 200 ids needs half of them.
+const LEAST_FOUND: u64 = 10;
+const MOST_FOUND: u64 = 100;
+
+/// How many found ids outweigh one unexplained id.
+const FOUND_PER_UNEXPLAINED: usize = 20;
+
+/// The most unexplained and the most missing ids that are kept. With more of them, nothing is proven.
+const MAX_MISSED: usize = 64;
+
+/// The most found ids that are kept.
+const MAX_FOUND: usize = MOST_FOUND as usize + FOUND_PER_UNEXPLAINED * MAX_MISSED;
+
+/// How many missing ids refute a set. A single one may have been deleted at the wrong moment.
+const REFUTING: usize = 3;
+
+/// Whether the answers of the service agree with a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Proven,
+    Unproven,
+    Refuted,
+}
+
+/// What the answers of the service show about a set.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    /// No answer counts.
+    is_trusted: bool,
+    /// How long a source may take to report a new id.
+    recent: Duration,
+    finding: AtomicU8,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    /// The ids come from a filter.
+    needs_proof: bool,
+    /// How many found ids prove the set.
+    needed: usize,
+    /// Ids of the set that the service has answered with 2xx. They also test later generations.
+    found: HashSet<Box<[u8]>>,
+    /// Other ids that the service has answered with 2xx, with the time of the answer.
+    unexplained: Vec<(Box<[u8]>, Instant)>,
+    missing: Vec<Box<[u8]>>,
+}
+
+impl Evidence {
+    /// Creates the record of a set without ids. `recent` is how long a source may take to report a new
+    /// id.
+    pub(crate) fn new(is_trusted: bool, recent: Duration) -> Self {
+        Self {
+            is_trusted,
+            recent,
+            finding: AtomicU8::new(Finding::Proven as u8),
+            record: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn finding(&self) -> Finding {
+        // Acquire: a reader of a new generation also sees whether it needs a proof.
+        match self.finding.load(Ordering::Acquire) {
+            0 => Finding::Proven,
+            1 => Finding::Unproven,
+            _ => Finding::Refuted,
+        }
+    }
+
+    /// Tests whether the ids that the service answers with 2xx are of use.
+    pub(crate) fn is_open(&self) -> bool {
+        self.finding() == Finding::Unproven
+    }
+
+    /// Prepares for a generation that is published next. The ids that proved the generation before must
+    /// be in this one too.
+    pub(crate) fn start(&self, generation: &Generation) {
+        if self.is_trusted {
+            return;
+        }
+        let mut record = self.record.lock();
+        record.needs_proof = generation.base().is_some();
+        record.needed = (generation.items() / 2).clamp(LEAST_FOUND, MOST_FOUND) as usize;
+        let before = record.found.len();
+        record.found.retain(|id| generation.contains(id));
+        // Some of them may be deleted.
+        if record.found.len() < before - before / 10 {
+            record.found.clear();
+        }
+        self.decide(&mut record, generation);
+    }
+
+    /// Records that the service answered an id of the set with 2xx.
+    pub(crate) fn found(&self, id: &[u8], generation: &Generation) {
+        if self.is_open() {
+            let mut record = self.record.lock();
+            if record.found.len() < MAX_FOUND {
+                record.found.insert(generation.fold().key(id).into());
+            }
+            self.decide(&mut record, generation);
+        }
+    }
+
+    /// Records that the service answered another id with 2xx.
+    pub(crate) fn missed(&self, id: &[u8]) {
+        let mut record = self.record.lock();
+        let Record { unexplained, missing, .. } = &*record;
+        // Several spellings of one id count once: the service may compare them without case.
+        let key = Fold::Uca.key(id);
+        let mut missed = unexplained.iter().map(|(id, _)| id).chain(missing);
+        let is_known = missed.any(|other| Fold::Uca.key(other) == key);
+        if !self.is_trusted && !is_known && record.unexplained.len() < MAX_MISSED {
+            record.unexplained.push((id.into(), Instant::now()));
+        }
+    }
+
+    /// Decides about the unexplained ids: the set has all ids that were committed before `moment`.
+    pub(crate) fn settle(&self, moment: Instant, generation: &Generation) {
+        let mut record = self.record.lock();
+        if record.unexplained.is_empty() && record.missing.is_empty() {
+            return;
+        }
+        let Record { unexplained, missing, .. } = &mut *record;
+        unexplained.retain(|(id, answered)| {
+            let is_late = moment.saturating_duration_since(*answered) <= self.recent;
+            if !is_late && missing.len() < MAX_MISSED {
+                missing.push(id.clone());
+            }
+            is_late
+        });
+        self.decide(&mut record, generation);
+    }
+
+    /// Returns why the set is refuted.
+    pub(crate) fn reason(&self) -> Option<String> {
+        (self.finding() == Finding::Refuted).then(|| {
+            let missing = self.record.lock().missing.len();
+            format!(
+                "the program answered {missing} ids with 2xx that the source does not have: check \
+                 the settings of the source, such as `funnel`, `charset` and the plan of its \
+                 filter, with tamis guard audit --ids FILE; if the program answers absent ids \
+                 with 2xx, set `trust = true`"
+            )
+        })
+    }
+
+    fn decide(&self, record: &mut Record, generation: &Generation) {
+        record.missing.retain(|id| !generation.contains(id));
+        let missed = record.unexplained.len() + record.missing.len();
+        let needed = record.needed + FOUND_PER_UNEXPLAINED * missed;
+        let was_proven = self.finding() == Finding::Proven && !record.found.is_empty();
+        let is_proven = was_proven || missed < MAX_MISSED && record.found.len() >= needed;
+        let finding = if record.missing.len() >= REFUTING {
+            Finding::Refuted
+        } else if record.needs_proof && !is_proven {
+            Finding::Unproven
+        } else {
+            Finding::Proven
+        };
+        self.finding.store(finding as u8, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis::{AnyFilter, Hasher, Plan};
+
+    use super::*;
+
+    fn id(number: u32) -> Vec<u8> {
+        number.to_string().into_bytes()
+    }
+
+    /// Returns a generation over a filter of the ids from 0 on.
+    fn filter(items: u32) -> Generation {
+        let plan = Plan::new(10_000, 1e-9).unwrap();
+        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
+        for number in 0..items {
+            filter.try_insert(&id(number)).unwrap();
+        }
+        Generation::with_base(filter, 1e-9).unwrap()
+    }
+
+    const RECENT: Duration = Duration::from_secs(60);
+
+    fn started(generation: &Generation) -> Evidence {
+        let evidence = Evidence::new(false, RECENT);
+        evidence.start(generation);
+        evidence
+    }
+
+    /// Settles at a moment that is `after` after the present one.
+    fn settle(evidence: &Evidence, after: Duration, generation: &Generation) {
+        evidence.settle(Instant::now() + after, generation);
+    }
+
+    #[test]
+    fn different_ids_that_are_found_prove_a_filter() {
+        let generation = filter(1000);
+        let evidence = started(&generation);
+        for _ in 0..1000 {
+            evidence.found(&id(5), &generation);
+        }
+        for number in 0..99 {
+            assert_eq!(evidence.finding(), Finding::Unproven, "{number}");
+            evidence.found(&id(number), &generation);
+        }
+        evidence.found(&id(99), &generation);
+        assert_eq!(evidence.finding(), Finding::Proven);
+        // An equal filter is proven by the same ids, and another one is not.
+        evidence.start(&filter(1000));
+        assert_eq!(evidence.finding(), Finding::Proven);
+        evidence.start(&filter(20));
+        assert_eq!(evidence.finding(), Finding::Unproven);
+    }
+
+    #[test]
+    fn a_list_of_ids_needs_no_proof() {
+        let evidence = started(&Generation::new(10, 0.01).unwrap());
+        assert_eq!(evidence.finding(), Finding::Proven);
+    }
+
+    #[test]
+    fn a_filter_of_few_ids_is_proven_by_fewer() {
+        let generation = filter(40);
+        let evidence = started(&generation);
+        for number in 0..25 {
+            evidence.found(&id(number), &generation);
+        }
+        assert_eq!(evidence.finding(), Finding::Proven);
+    }
+
+    #[test]
+    fn half_of_the_ids_prove_nothing() {
+        let generation = filter(10_000);
+        let evidence = started(&generation);
+        for number in 0..10_000 {
+            evidence.found(&id(number), &generation);
+            evidence.missed(&id(10_000 + number));
+        }
+        assert_eq!(evidence.finding(), Finding::Unproven);
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!(evidence.finding(), Finding::Refuted);
+    }
+
+    #[test]
+    fn new_ids_refute_a_set_only_if_the_source_never_reports_them() {
+        let generation = Generation::new(10, 0.001).unwrap();
+        let evidence = started(&generation);
+        for number in [1, 2, 2, 2, 2] {
+            evidence.missed(&id(number));
+        }
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!((evidence.finding(), evidence.reason()), (Finding::Proven, None));
+        evidence.missed(&id(3));
+        settle(&evidence, Duration::ZERO, &generation);
+        assert_eq!(evidence.finding(), Finding::Proven);
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!(evidence.finding(), Finding::Refuted);
+        assert!(evidence.reason().unwrap().contains("3 ids"));
+        generation.insert(&id(2), None).unwrap();
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!(evidence.finding(), Finding::Proven);
+    }
+
+    #[test]
+    fn spellings_of_one_id_count_once() {
+        let generation = Generation::new(10, 0.001).unwrap();
+        let evidence = started(&generation);
+        for spelling in ["Café", "café", "CAFE", "cafe ", "CAFÉ"] {
+            evidence.missed(spelling.as_bytes());
+        }
+        evidence.missed(b"tea");
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!((evidence.finding(), evidence.reason()), (Finding::Proven, None));
+        evidence.missed(b"Cocoa");
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!(evidence.finding(), Finding::Refuted);
+    }
+
+    #[test]
+    fn no_answer_refutes_a_trusted_set() {
+        let generation = filter(10);
+        let evidence = Evidence::new(true, RECENT);
+        evidence.start(&generation);
+        assert_eq!(evidence.finding(), Finding::Proven);
+        for number in 100..200 {
+            evidence.missed(&id(number));
+        }
+        settle(&evidence, 2 * RECENT, &generation);
+        assert_eq!(evidence.finding(), Finding::Proven);
+    }
+}

@@ -1,0 +1,95 @@
+//! The state of a set, with a deadline: after it, the state synced counts as stale.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::ids::state::SyncState;
+
+/// The state of a set, with the deadline of the state synced.
+///
+/// A thread of the source sets the state to stale. That thread may run late, or the operating system
+/// may suspend the process. A decision about an unknown id therefore also compares the deadline with
+/// the clock.
+#[derive(Debug)]
+pub(crate) struct TimedState {
+    state: AtomicU8,
+    /// The deadline of the state synced, in nanoseconds after `created`.
+    deadline: AtomicU64,
+    created: Instant,
+}
+
+/// A state that was read, before the clock is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadState {
+    state: SyncState,
+    deadline: u64,
+}
+
+impl TimedState {
+    /// Creates the state warming.
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicU8::new(SyncState::Warming as u8),
+            deadline: AtomicU64::new(u64::MAX),
+            created: Instant::now(),
+        }
+    }
+
+    /// Returns the state that was set.
+    pub(crate) fn get(&self) -> SyncState {
+        // Acquire: a reader that sees `Synced` also sees the generation that was published before.
+        SyncState::ALL[usize::from(self.state.load(Ordering::Acquire))]
+    }
+
+    /// Sets a state without a deadline.
+    pub(crate) fn set(&self, state: SyncState) {
+        // A decision that has read `Synced` may read the deadline after another state is set.
+        if state == SyncState::Synced {
+            self.deadline.store(u64::MAX, Ordering::Release);
+        }
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Sets the state to synced until `end`.
+    pub(crate) fn set_synced_until(&self, end: Instant) {
+        let nanos = end.saturating_duration_since(self.created).as_nanos();
+        // Release: a reader that sees the deadline also sees the ids whose commits it proves.
+        self.deadline.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
+        self.state.store(SyncState::Synced as u8, Ordering::Release);
+    }
+
+    /// Reads the state, without the clock.
+    pub(crate) fn read(&self) -> ReadState {
+        ReadState { state: self.get(), deadline: self.deadline.load(Ordering::Acquire) }
+    }
+
+    /// Returns the state for a decision now: stale if `read` was synced and its deadline has passed.
+    pub(crate) fn at_now(&self, read: ReadState) -> SyncState {
+        let is_over = || self.created.elapsed().as_nanos() >= u128::from(read.deadline);
+        if read.state == SyncState::Synced && is_over() { SyncState::Stale } else { read.state }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_state_synced_ends_without_a_timer() {
+        let state = TimedState::new();
+        let present = || state.at_now(state.read());
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        assert_eq!(present(), SyncState::Warming);
+        state.set_synced_until(now + minute);
+        assert_eq!(present(), SyncState::Synced);
+        // As after a process stood still: no thread has set the state.
+        state.set_synced_until(now);
+        assert_eq!((state.get(), present()), (SyncState::Synced, SyncState::Stale));
+        // A program that sets the state itself, after a source has ended.
+        state.set(SyncState::Stale);
+        state.set(SyncState::Synced);
+        assert_eq!(present(), SyncState::Synced);
+    }
+}

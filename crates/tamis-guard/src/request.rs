@@ -1,0 +1,23 @@
+//! The decision about a request.
+
+pub(crate) mod body;
+pub(crate) mod cors;
+pub(crate) mod counters;
+pub(crate) mod escaped;
+pub(crate) mod guard_future;
+pub(crate) mod json;
+pub(crate) mod layer;
+pub(crate) mod learn;
+pub(crate) mod limiter;
+pub(crate) mod part;
+pub(crate) mod path;
+pub(crate) mod place;
+pub(crate) mod refusal;
+pub(crate) mod route;
+#[cfg(feature = "layer")]
+pub(crate) mod single_flight;
+#[cfg(feature = "layer")]
+pub(crate) mod turn;
+pub(crate) mod verdict;
+#[cfg(feature = "proxy")]
+pub(crate) mod verdict_slot;

@@ -1,0 +1,312 @@
+//! The guard as a layer of `tower`: for axum, hyper and every other program with such layers.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{Either, Full};
+use smallvec::SmallVec;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::request::body::GuardedBody;
+use crate::request::cors::method_after_preflight;
+use crate::request::guard_future::{AnswerBody, Decided, GuardFuture, answer_of};
+use crate::request::json::Json;
+use crate::request::learn::{LearnRule, Lessons};
+use crate::request::path::Reading;
+use crate::request::route::{Decision, Route};
+#[cfg(feature = "layer")]
+use crate::request::turn;
+#[cfg(feature = "proxy")]
+use crate::request::verdict_slot::VerdictSlot;
+
+/// Decides about requests before they reach a service.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use tamis_guard::{GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, Route, RouteId};
+///
+/// let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
+/// let products = Arc::new(IdSet::new(IdSetOptions::new(id))?);
+/// let id = RouteId { place: "path:id".parse()?, ids: Arc::clone(&products) };
+/// let route = Route::new("/products/{id}".parse()?, vec![id]);
+/// let layer = GuardLayer::new(vec![route]);
+/// // axum: Router::new().route("/products/{id}", get(product)).layer(layer)
+/// # let _ = layer;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GuardLayer {
+    routes: Arc<[Route]>,
+    /// `None` if there are no rules, so that a request does not count a reference.
+    rules: Option<Arc<[LearnRule]>>,
+}
+
+impl GuardLayer {
+    /// Creates a layer. The first route that matches a request decides about it; a request that
+    /// matches none passes.
+    #[must_use]
+    pub fn new(routes: Vec<Route>) -> Self {
+        Self { routes: routes.into(), rules: None }
+    }
+
+    /// Sets the rules by which answers teach ids. All rules that match a request apply, also to
+    /// requests that no route matches. The rules do not apply to the guard's own answers.
+    #[must_use]
+    pub fn with_learn(mut self, rules: Vec<LearnRule>) -> Self {
+        self.rules = if rules.is_empty() { None } else { Some(rules.into()) };
+        self
+    }
+
+    /// Returns the rules by which answers teach ids, with their counters.
+    #[must_use]
+    pub fn learn_rules(&self) -> &[LearnRule] {
+        self.rules.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the routes, with their counters.
+    #[must_use]
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+}
+
+impl<S> Layer<S> for GuardLayer {
+    type Service = GuardService<S>;
+
+    fn layer(&self, inner: S) -> GuardService<S> {
+        GuardService { routes: Arc::clone(&self.routes), rules: self.rules.clone(), inner }
+    }
+}
+
+/// A service behind a guard.
+#[derive(Clone, Debug)]
+pub struct GuardService<S> {
+    routes: Arc<[Route]>,
+    rules: Option<Arc<[LearnRule]>>,
+    inner: S,
+}
+
+impl<S, B, A> Service<Request<B>> for GuardService<S>
+where
+    S: Service<Request<GuardedBody<B>>, Response = Response<A>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Send,
+    A: Body + Send + 'static,
+{
+    type Response = Response<AnswerBody<A>>;
+    type Error = S::Error;
+    type Future = GuardFuture<S::Future, A, S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (parts, body) = request.into_parts();
+        let rules = self.rules.as_ref();
+        let lessons = rules.and_then(|rules| Lessons::of_request(rules, &parts));
+        let by_head = decide_by_head(&self.routes, &parts);
+        if lessons.is_some() || by_head.needs_more(&self.routes, &parts.method) {
+            // The service that is ready is this one, and the clone replaces it.
+            let clone = self.inner.clone();
+            let inner = std::mem::replace(&mut self.inner, clone);
+            let routes = Arc::clone(&self.routes);
+            return GuardFuture::boxed(call_with_more(
+                inner, routes, by_head, lessons, parts, body,
+            ));
+        }
+        let ByHead::Decided(index, decision) = by_head else {
+            let request = Request::from_parts(parts, GuardedBody::unread(body));
+            return GuardFuture::passed(self.inner.call(request), None);
+        };
+        let route = &self.routes[index];
+        #[cfg(feature = "proxy")]
+        VerdictSlot::write(&parts.extensions, &route.name, decision.verdict);
+        if let Some(refusal) = route.refusal_of(&decision, &parts) {
+            return GuardFuture::answered(refusal.map(Either::Left));
+        }
+        let request = Request::from_parts(parts, GuardedBody::unread(body));
+        let decided = Decided { routes: Arc::clone(&self.routes), index, decision };
+        GuardFuture::passed(self.inner.call(request), Some(decided))
+    }
+}
+
+/// What the head of a request decides, with the index of the route.
+enum ByHead {
+    Unguarded,
+    NeedsBody(Matches),
+    Decided(usize, Decision),
+}
+
+/// The routes that match a request: the index of each, with the reading of the path. There are
+/// several only for a path with `..`.
+type Matches = SmallVec<[(usize, Reading); 1]>;
+
+fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
+    let has_body = method_after_preflight(parts).is_none();
+    let first_match = |reading: Reading| {
+        let mut matching = routes.iter().enumerate();
+        matching.find_map(|(index, route)| Some((index, route.matches(parts, reading)?)))
+    };
+    let usual = first_match(Reading::default());
+    let others = Reading::others(parts.uri.path(), usual.is_some());
+    if others.is_empty() {
+        let Some((index, path)) = usual else { return ByHead::Unguarded };
+        let (route, reading) = (&routes[index], Reading::default());
+        return match has_body && route.needs_body() {
+            true => ByHead::NeedsBody(Matches::from_elem((index, reading), 1)),
+            false => ByHead::Decided(index, route.decide(parts, reading, &path, None)),
+        };
+    }
+    let usual = usual.map(|(index, _)| (index, Reading::default()));
+    let others = others.into_iter().filter_map(|reading| Some((first_match(reading)?.0, reading)));
+    let matches: Matches = usual.into_iter().chain(others).collect();
+    if has_body && matches.iter().any(|&(index, _)| routes[index].needs_body()) {
+        return ByHead::NeedsBody(matches);
+    }
+    match decide_in_each(routes, parts, &matches, None) {
+        Some((index, decision)) => ByHead::Decided(index, decision),
+        None => ByHead::Unguarded,
+    }
+}
+
+/// Decides in each reading in which a route matches: the service may read the path in any of them.
+/// Returns the first decision that refuses the request, or else the first one. An id that exists may
+/// have dots itself: `a/../b`, which a request writes as `a%2F..%2Fb`. It passes, although the path
+/// has another id for a service that decodes slashes first.
+fn decide_in_each(
+    routes: &[Route],
+    parts: &Parts,
+    matches: &Matches,
+    body: Option<&Json>,
+) -> Option<(usize, Decision)> {
+    let mut first = None;
+    for &(index, reading) in matches {
+        let path = routes[index].matches(parts, reading).expect("it matched before");
+        let mut decision = routes[index].decide(parts, reading, &path, body);
+        let are_dots_in_ids = routes[index].are_dots_in_ids(parts.uri.path(), &path);
+        if matches.len() > 1 {
+            decision.be_no_evidence();
+        }
+        if !decision.verdict.passes() {
+            return Some((index, decision));
+        }
+        if reading == Reading::default() && decision.is_certain() && are_dots_in_ids {
+            return Some((index, decision));
+        }
+        first = first.or(Some((index, decision)));
+    }
+    first
+}
+
+impl ByHead {
+    /// Tests whether a request waits for its body or for other requests before it is answered.
+    #[cfg_attr(not(feature = "layer"), expect(unused_variables))]
+    fn needs_more(&self, routes: &[Route], method: &Method) -> bool {
+        match self {
+            Self::Unguarded => false,
+            Self::NeedsBody(..) => true,
+            #[cfg(feature = "layer")]
+            Self::Decided(index, decision) => turn::is_needed(&routes[*index], method, decision),
+            #[cfg(not(feature = "layer"))]
+            Self::Decided(..) => false,
+        }
+    }
+}
+
+/// Answers a request that needs more than its head: its body, its turn, or lessons.
+async fn call_with_more<S, B, A>(
+    mut inner: S,
+    routes: Arc<[Route]>,
+    by_head: ByHead,
+    mut lessons: Option<Lessons>,
+    parts: Parts,
+    body: B,
+) -> Result<Response<AnswerBody<A>>, S::Error>
+where
+    S: Service<Request<GuardedBody<B>>, Response = Response<A>>,
+    B: Body<Data = Bytes> + Unpin,
+    A: Body,
+{
+    let route_bytes = match by_head {
+        ByHead::NeedsBody(ref matches) => {
+            matches.iter().map(|&(index, _)| routes[index].max_body_bytes).max()
+        }
+        _ => None,
+    };
+    let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
+    // On an error, the client has gone, or its body is broken. Nothing can be forwarded.
+    let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
+        return Ok(without_body(StatusCode::BAD_REQUEST));
+    };
+    if let (Some(lessons), Some(json)) = (&mut lessons, &json) {
+        lessons.read_request(json);
+    }
+    #[cfg_attr(not(feature = "layer"), expect(unused_mut))]
+    let (index, mut decision) = match by_head {
+        ByHead::Unguarded => {
+            let answer = inner.call(Request::from_parts(parts, body)).await?;
+            return Ok(answer_of(answer, lessons));
+        }
+        ByHead::Decided(index, decision) => (index, decision),
+        ByHead::NeedsBody(matches) => {
+            let limit = matches.iter().map(|&(index, _)| routes[index].max_body_bytes).min();
+            let limit = limit.expect("a route matches");
+            // An id beyond the limit may exist, so that the answer is not that of an absent one.
+            let is_too_large = body.len_bytes() > limit as u64;
+            let mut matching = matches.iter().map(|&(index, _)| &routes[index]);
+            let strict = matching.find(|route| is_too_large && route.refuses_missing);
+            if let Some(route) = strict {
+                let mut answer = without_body(StatusCode::PAYLOAD_TOO_LARGE);
+                route.refusal.allow_origin(&parts.headers, &mut answer);
+                return Ok(answer);
+            }
+            let json = json.filter(|json| json.len_bytes() <= limit);
+            decide_in_each(&routes, &parts, &matches, json.as_ref()).expect("a route matches")
+        }
+    };
+    #[cfg(feature = "layer")]
+    let turn = turn::take(&routes[index], &parts.method, &mut decision).await;
+    #[cfg(feature = "proxy")]
+    VerdictSlot::write(&parts.extensions, &routes[index].name, decision.verdict);
+    if let Some(refusal) = routes[index].refusal_of(&decision, &parts) {
+        return Ok(refusal.map(Either::Left));
+    }
+    let answer = inner.call(Request::from_parts(parts, body)).await?;
+    Decided { routes: Arc::clone(&routes), index, decision }.learn(&answer);
+    #[cfg(feature = "layer")]
+    if let Some(turn) = turn {
+        turn.answered(answer.status());
+    }
+    Ok(answer_of(answer, lessons))
+}
+
+/// Reads a JSON body of at most `max_bytes`. Returns no value without a limit, and for a larger
+/// body or one that is no JSON. The body stays as it was.
+async fn read_json<B>(
+    body: B,
+    max_bytes: Option<usize>,
+) -> Result<(Option<Json>, GuardedBody<B>), B::Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let Some(max_bytes) = max_bytes else { return Ok((None, GuardedBody::unread(body))) };
+    let (bytes, body) = GuardedBody::buffered(body, max_bytes).await?;
+    let json = bytes.and_then(|bytes| Json::parse(&bytes));
+    Ok((json, body))
+}
+
+fn without_body<A>(status: StatusCode) -> Response<AnswerBody<A>> {
+    let mut response = Response::new(Either::Left(Full::default()));
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,157 @@
+//! What one request and its answer teach.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::request::Parts;
+
+use crate::request::json::Json;
+use crate::request::learn::counters::NotLearnt;
+use crate::request::learn::place::LearnPlace;
+use crate::request::learn::rule::LearnRule;
+
+/// The rules that match one request, and the ids that were found for them.
+#[derive(Debug)]
+pub(crate) struct Lessons {
+    rules: Arc<[LearnRule]>,
+    lessons: Vec<Lesson>,
+    /// The path of the request, if an address in the answer may refer to it.
+    request_path: String,
+}
+
+/// One rule that matches the request.
+#[derive(Debug)]
+struct Lesson {
+    /// The index of the rule.
+    rule: usize,
+    /// The values at the places that were read, until they are learnt. They may be no ids.
+    values: BTreeSet<Vec<u8>>,
+    has_learnt: bool,
+    has_wrong: bool,
+}
+
+impl Lessons {
+    /// Returns the lessons of a request; `None` if no rule matches it.
+    pub(crate) fn of_request(rules: &Arc<[LearnRule]>, parts: &Parts) -> Option<Self> {
+        let matching = (0..rules.len()).filter(|&rule| rules[rule].matches(parts));
+        let lessons: Vec<_> = matching.map(Lesson::new).collect();
+        if lessons.is_empty() {
+            return None;
+        }
+        let request_path = parts.uri.path().to_owned();
+        let mut lessons = Self { rules: Arc::clone(rules), lessons, request_path };
+        lessons.add(|place, rule| {
+            let values = place.values_in_request(parts, &rule.path).into_iter();
+            values.map(std::borrow::Cow::into_owned).collect()
+        });
+        Some(lessons)
+    }
+
+    /// Returns the largest body of the request that is read, in bytes; `None` if none is read.
+    pub(crate) fn max_request_bytes(&self) -> Option<usize> {
+        self.matching_rules()
+            .filter(|rule| rule.needs_request_body())
+            .map(|rule| rule.max_body_bytes)
+            .max()
+    }
+
+    /// Finds the ids in the JSON body of the request.
+    pub(crate) fn read_request(&mut self, json: &Json) {
+        self.add(|place, rule| match place {
+            LearnPlace::Request(place) if json.len_bytes() <= rule.max_body_bytes => {
+                place.values_in_body(json)
+            }
+            _ => Vec::new(),
+        });
+    }
+
+    /// Learns the ids of the request, and those in the headers of its successful answer. Returns
+    /// how many bytes of the body may teach further ids; `None` if all rules are finished.
+    pub(super) fn learn_head(&mut self, headers: &HeaderMap) -> Option<usize> {
+        let path = std::mem::take(&mut self.request_path);
+        self.add(|place, _| place.values_in_answer(headers, &path));
+        self.learn();
+        self.finish_without(LearnRule::needs_answer_body, NotLearnt::NoId);
+        self.matching_rules().map(|rule| rule.max_body_bytes).max()
+    }
+
+    /// Learns the ids in the JSON body of the answer.
+    pub(super) fn learn_json(mut self, text: &[u8]) {
+        self.finish_without(|rule| text.len() <= rule.max_body_bytes, NotLearnt::TooLarge);
+        let Some(json) = Json::parse(text) else {
+            return self.finish(NotLearnt::NotJson);
+        };
+        self.add(|place, _| match place {
+            LearnPlace::AnswerJson(path) => json.values_at(path),
+            _ => Vec::new(),
+        });
+        self.learn();
+        self.finish(NotLearnt::NoId);
+    }
+
+    /// Counts the answer. `reason` is why its body has taught nothing.
+    pub(super) fn finish(mut self, reason: NotLearnt) {
+        self.finish_without(|_| false, reason);
+    }
+
+    /// Finishes the rules that do not stay, and drops them.
+    fn finish_without(&mut self, stays: impl Fn(&LearnRule) -> bool, reason: NotLearnt) {
+        let rules = &self.rules;
+        self.lessons.retain(|lesson| {
+            let rule = &rules[lesson.rule];
+            let stays = stays(rule);
+            if !stays {
+                lesson.finish(rule, reason);
+            }
+            stays
+        });
+    }
+
+    fn learn(&mut self) {
+        for lesson in &mut self.lessons {
+            lesson.learn(&self.rules[lesson.rule]);
+        }
+    }
+
+    fn add(&mut self, values_at: impl Fn(&LearnPlace, &LearnRule) -> Vec<Vec<u8>>) {
+        for lesson in &mut self.lessons {
+            let rule = &self.rules[lesson.rule];
+            for place in &rule.places {
+                lesson.values.extend(values_at(place, rule));
+            }
+        }
+    }
+
+    fn matching_rules(&self) -> impl Iterator<Item = &LearnRule> {
+        self.lessons.iter().map(|lesson| &self.rules[lesson.rule])
+    }
+}
+
+impl Lesson {
+    fn new(rule: usize) -> Self {
+        Self { rule, values: BTreeSet::new(), has_learnt: false, has_wrong: false }
+    }
+
+    /// Learns the ids that were found.
+    fn learn(&mut self, rule: &LearnRule) {
+        for value in std::mem::take(&mut self.values) {
+            let Ok(id) = rule.ids.options().id.canonical(&value) else {
+                self.has_wrong = true;
+                continue;
+            };
+            // On an error, the filter cannot grow. The id is known nevertheless.
+            _ = rule.ids.insert_recent(&id);
+            rule.counters.count_learnt();
+            self.has_learnt = true;
+        }
+    }
+
+    /// Counts the answer if it has taught nothing. `reason` is why there is no value.
+    fn finish(&self, rule: &LearnRule, reason: NotLearnt) {
+        if !self.has_learnt {
+            let reason = if self.has_wrong { NotLearnt::NotAnId } else { reason };
+            rule.counters.count_not_learnt(reason);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Where a request has its id: in the path, the query, a header, a cookie, or the JSON body.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use http::HeaderName;
+use http::header::COOKIE;
+use http::request::Parts;
+use percent_encoding::percent_decode;
+
+use crate::request::json::Json;
+use crate::request::path::{PathTemplate, Values};
+
+/// Where a request has an id.
+///
+/// Written as `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`.
+/// In a JSON pointer, `*` stands for all elements of a list.
+///
+/// # Examples
+///
+/// ```
+/// use tamis_guard::IdPlace;
+///
+/// let place: IdPlace = "json:/items/*/id".parse()?;
+/// assert_eq!(place.to_string(), "json:/items/*/id");
+/// assert!("body:id".parse::<IdPlace>().is_err());
+/// # Ok::<(), tamis_guard::PlaceError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdPlace {
+    /// A name of the path template.
+    Path(String),
+    /// A parameter of the query.
+    Query(String),
+    /// A header.
+    Header(HeaderName),
+    /// A cookie.
+    Cookie(String),
+    /// A value of the JSON body, by its path.
+    Json(Vec<String>),
+}
+
+/// Why a text is not a place of an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceError {
+    place: String,
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is not the place of an id: write path:NAME, query:NAME, header:NAME, cookie:NAME \
+             or json:/PATH/TO/FIELD",
+            self.place
+        )
+    }
+}
+
+impl std::error::Error for PlaceError {}
+
+impl FromStr for IdPlace {
+    type Err = PlaceError;
+
+    fn from_str(place: &str) -> Result<Self, PlaceError> {
+        let wrong = || PlaceError { place: place.to_owned() };
+        let (kind, name) = place.split_once(':').ok_or_else(wrong)?;
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        Ok(match kind {
+            "path" => Self::Path(name.to_owned()),
+            "query" => Self::Query(name.to_owned()),
+            "header" => Self::Header(name.parse().map_err(|_| wrong())?),
+            "cookie" => Self::Cookie(name.to_owned()),
+            "json" => {
+                let path = name.strip_prefix('/').ok_or_else(wrong)?;
+                // RFC 6901, section 3.
+                let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
+                Self::Json(path.split('/').map(unescaped).collect())
+            }
+            _ => return Err(wrong()),
+        })
+    }
+}
+
+impl fmt::Display for IdPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(name) => write!(f, "path:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
+            Self::Json(path) => {
+                f.write_str("json:")?;
+                path.iter().try_for_each(|part| {
+                    write!(f, "/{}", part.replace('~', "~0").replace('/', "~1"))
+                })
+            }
+        }
+    }
+}
+
+impl IdPlace {
+    /// Tests whether the body must be read.
+    #[must_use]
+    pub fn needs_body(&self) -> bool {
+        matches!(self, Self::Json(_))
+    }
+
+    /// Returns all values at this place of the head of a request, as the request writes them.
+    /// `path` has the values of the template.
+    pub(crate) fn values_in_head<'r>(
+        &self,
+        parts: &'r Parts,
+        template: &PathTemplate,
+        path: &Values<'r>,
+    ) -> Values<'r> {
+        match self {
+            Self::Path(name) => {
+                let values = template.names().zip(path).filter(|(other, _)| other == name);
+                values.map(|(_, value)| value.clone()).collect()
+            }
+            Self::Query(name) => {
+                let query = parts.uri.query().unwrap_or_default();
+                named(query, '&', name).map(|value| form_decoded(value)).collect()
+            }
+            Self::Header(name) => {
+                let values = parts.headers.iter().filter(|(other, _)| is_same_header(other, name));
+                values.map(|(_, value)| Cow::Borrowed(value.as_bytes().trim_ascii())).collect()
+            }
+            Self::Cookie(name) => {
+                let headers = parts.headers.get_all(COOKIE).iter();
+                let pairs = headers.flat_map(|text| text.as_bytes().split(|&byte| byte == b';'));
+                let values = pairs.filter_map(|pair| value_of_cookie(pair, name.as_bytes()));
+                values.map(Cow::Borrowed).collect()
+            }
+            Self::Json(_) => Values::new(),
+        }
+    }
+
+    /// Tests whether the ids are in the path or the query, which a preflight has too.
+    pub(crate) fn is_in_target(&self) -> bool {
+        matches!(self, Self::Path(_) | Self::Query(_))
+    }
+
+    /// Tests whether the ids are in a cookie.
+    pub(crate) fn is_cookie(&self) -> bool {
+        matches!(self, Self::Cookie(_))
+    }
+
+    /// Returns all values at this place of a JSON body.
+    pub(crate) fn values_in_body(&self, body: &Json) -> Vec<Vec<u8>> {
+        let Self::Json(path) = self else { return Vec::new() };
+        body.values_at(path)
+    }
+}
+
+/// Tests whether a program may take a header for another one. CGI and its successors write `-` as
+/// `_`, so `X_Id` sets the same variable as `X-Id`.
+pub(crate) fn is_same_header(name: &HeaderName, other: &HeaderName) -> bool {
+    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let (name, other) = (name.as_str().bytes(), other.as_str().bytes());
+    name.map(dashed).eq(other.map(dashed))
+}
+
+/// Returns the value of a cookie, if it has this name.
+fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
+    let equals = pair.iter().position(|&byte| byte == b'=')?;
+    if pair[..equals].trim_ascii() != name {
+        return None;
+    }
+    let value = pair[equals + 1..].trim_ascii();
+    let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    Some(unquoted.unwrap_or(value))
+}
+
+/// Returns the values of a name in pairs such as `a=1&b=2`. Programs differ in whether `ID` is `id`,
+/// so the case of ASCII letters is ignored.
+fn named<'t>(text: &'t str, separator: char, name: &str) -> impl Iterator<Item = &'t str> {
+    text.split(separator).filter_map(move |pair| {
+        let (other, value) = pair.split_once('=').unwrap_or((pair, ""));
+        form_decoded(other).eq_ignore_ascii_case(name.as_bytes()).then_some(value)
+    })
+}
+
+/// Decodes a name or value of a query: a plus sign is a space.
+fn form_decoded(text: &str) -> Cow<'_, [u8]> {
+    if text.contains('+') {
+        let spaced = text.replace('+', " ");
+        return Cow::Owned(percent_decode(spaced.as_bytes()).collect());
+    }
+    percent_decode(text.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn values(place: &str, parts: &Parts) -> Vec<String> {
+        let place: IdPlace = place.parse().unwrap();
+        let template = "/p/{id}".parse().unwrap();
+        let path = Values::from_iter([Cow::Borrowed(&b"9"[..])]);
+        let values = place.values_in_head(parts, &template, &path);
+        values.into_iter().map(|value| String::from_utf8_lossy(&value).into_owned()).collect()
+    }
+
+    #[test]
+    fn ids_are_found_in_the_head() {
+        let request = Request::builder()
+            .uri("/p/9?id=7&other=x&id=%38&i%64=+1&id&ID=6")
+            .header("x-id", " 5 ")
+            .header("x-id", "6")
+            .header("cookie", "a=b; product=\"4\"; c")
+            .header("cookie", "product=3")
+            .header("x_ID", "7")
+            .header(
+                "cookie",
+                http::HeaderValue::from_bytes(b"name=\xe5\xbc\xa0; product=2").unwrap(),
+            )
+            .body(())
+            .unwrap();
+        let (parts, ()) = request.into_parts();
+        assert_eq!(values("path:id", &parts), ["9"]);
+        assert_eq!(values("path:other", &parts), [""; 0]);
+        assert_eq!(values("query:id", &parts), ["7", "8", " 1", "", "6"]);
+        assert_eq!(values("header:X-Id", &parts), ["5", "6", "7"]);
+        assert_eq!(values("cookie:product", &parts), ["4", "3", "2"]);
+        assert_eq!(values("query:absent", &parts), [""; 0]);
+    }
+
+    #[test]
+    fn ids_are_found_in_json() {
+        let body = Json::parse(
+            r#"{"id": 7, "big": 18446744073709551616, "whole": 7.0, "text": "七", "no": null,
+                "items": [{"id": 1}, {"id": "2"}, 5], "a/b": {"~": 9}}"#
+                .as_bytes(),
+        )
+        .unwrap();
+        let values = |place: &str| -> Vec<String> {
+            let place: IdPlace = place.parse().unwrap();
+            let values = place.values_in_body(&body);
+            values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
+        };
+        assert_eq!(values("json:/id"), ["7"]);
+        assert_eq!(values("json:/big"), ["18446744073709551616"]);
+        assert_eq!(values("json:/whole"), ["7"]);
+        assert_eq!(values("json:/text"), ["七"]);
+        assert_eq!(values("json:/items/*/id"), ["1", "2"]);
+        assert_eq!(values("json:/items/1/id"), ["2"]);
+        assert_eq!(values("json:/a~1b/~0"), ["9"]);
+        for none in ["json:/no", "json:/items", "json:/absent", "json:/id/x", "json:/items/9/id"] {
+            assert_eq!(values(none), [""; 0], "{none}");
+        }
+    }
+
+    #[test]
+    fn wrong_places_are_refused() {
+        for place in ["", "id", "path:", "json:id", "header:a b", "body:x"] {
+            assert!(place.parse::<IdPlace>().is_err(), "{place}");
+        }
+    }
+}

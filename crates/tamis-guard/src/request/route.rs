@@ -1,0 +1,378 @@
+//! Which requests the guard decides about, and by which ids.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Response};
+use http_body_util::Full;
+use percent_encoding::percent_decode;
+use smallvec::SmallVec;
+
+use crate::http::cache_control::CacheControl;
+use crate::ids::id_set::IdSet;
+use crate::ids::negative_cache::{Passed, RequestKey};
+use crate::request::cors::method_after_preflight;
+use crate::request::counters::RouteCounters;
+use crate::request::json::Json;
+use crate::request::path::{PathTemplate, Reading, Values, dots_in_path, dots_in_value};
+use crate::request::place::IdPlace;
+use crate::request::refusal::Refusal;
+#[cfg(feature = "layer")]
+use crate::request::single_flight::SingleFlight;
+use crate::request::verdict::{PassReason, RefuseReason, Verdict};
+
+/// An id of a route: where it is, and which ids exist.
+#[derive(Clone, Debug)]
+pub struct RouteId {
+    /// Where a request has it.
+    pub place: IdPlace,
+    /// The ids that exist.
+    pub ids: Arc<IdSet>,
+}
+
+/// Which ids of a request must exist. A request may have several at one place, such as
+/// `?id=1&id=2`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Required {
+    /// All of them.
+    #[default]
+    All,
+    /// At least one.
+    Any,
+}
+
+/// Requests that the guard decides about.
+#[derive(Debug)]
+pub struct Route {
+    /// The name in messages and metrics.
+    pub name: String,
+    /// The methods. Empty for all. GET includes HEAD, which programs answer with the same handler.
+    pub methods: Vec<Method>,
+    /// The path.
+    pub path: PathTemplate,
+    /// The ids.
+    pub ids: Vec<RouteId>,
+    /// Which of the ids must exist.
+    pub required: Required,
+    /// True if a request without an id is refused. Otherwise it passes. An empty value is no id, and
+    /// a body that is not JSON has none.
+    pub refuses_missing: bool,
+    /// The answer to a refused request.
+    pub refusal: Refusal,
+    /// True if the route refuses nothing and only counts what it would have refused.
+    pub is_shadow: bool,
+    /// The largest body in which ids are looked for, in bytes. A larger one passes unchanged, or is
+    /// refused with 413 if the route [refuses requests without an id](Self::refuses_missing).
+    pub max_body_bytes: usize,
+    /// The turns of GET and HEAD requests for one id. `None` if requests do not wait for each
+    /// other. It has no effect without the negative cache, on a shadow route, and on requests with
+    /// several ids.
+    #[cfg(feature = "layer")]
+    pub single_flight: Option<SingleFlight>,
+    /// What was decided so far.
+    pub counters: RouteCounters,
+}
+
+impl Route {
+    /// Returns a route with the usual settings.
+    #[must_use]
+    pub fn new(path: PathTemplate, ids: Vec<RouteId>) -> Self {
+        Self {
+            name: String::new(),
+            methods: Vec::new(),
+            path,
+            ids,
+            required: Required::All,
+            refuses_missing: false,
+            refusal: Refusal::default(),
+            is_shadow: false,
+            max_body_bytes: 64 << 10,
+            #[cfg(feature = "layer")]
+            single_flight: None,
+            counters: RouteCounters::default(),
+        }
+    }
+
+    /// Tests whether the ids of a request may be in its body.
+    #[must_use]
+    pub fn needs_body(&self) -> bool {
+        self.ids.iter().any(|id| id.place.needs_body())
+    }
+
+    /// Returns the values of the path template, if the route is for this request.
+    pub(crate) fn matches<'r>(&self, parts: &'r Parts, reading: Reading) -> Option<Values<'r>> {
+        let after_preflight = method_after_preflight(parts);
+        let method = after_preflight.as_ref().unwrap_or(&parts.method);
+        let is_method = self.methods.is_empty()
+            || self.methods.contains(method)
+            || *method == Method::HEAD && self.methods.contains(&Method::GET);
+        if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
+    }
+
+    /// Tests whether each `..` of a path, whose slashes may be encoded, is part of an id that must exist.
+    /// `values` are those of the template.
+    pub(crate) fn are_dots_in_ids(&self, path: &str, values: &Values<'_>) -> bool {
+        let is_id = |name: &str| {
+            self.ids.iter().any(|id| matches!(&id.place, IdPlace::Path(other) if other == name))
+        };
+        let of_ids = self.path.names().zip(values).filter(|(name, _)| is_id(name));
+        let dots: usize = of_ids.map(|(_, value)| dots_in_value(value)).sum();
+        self.required == Required::All && dots == dots_in_path(path)
+    }
+
+    /// Decides about a request. `path` has the values of the template in a reading, and `body` is the
+    /// JSON body, if it was read and is one.
+    pub(crate) fn decide<'r>(
+        &self,
+        parts: &'r Parts,
+        reading: Reading,
+        path: &Values<'r>,
+        body: Option<&Json>,
+    ) -> Decision {
+        let mut decision = self.decide_values(parts, path, body);
+        // `7;v=1` is the id `7` for a servlet, and an id of its own for other programs.
+        if decision.is_certain() || !parts.uri.path().contains(';') {
+            return decision;
+        }
+        decision.be_no_evidence();
+        let path = self.path.values_of(parts.uri.path(), reading.without_parameters());
+        let Some(path) = path else { return decision };
+        let mut cut = self.decide_values(parts, &path, body);
+        cut.be_no_evidence();
+        let is_better = match decision.verdict {
+            Verdict::Pass(_) => cut.is_certain(),
+            Verdict::Refuse(RefuseReason::NotAnId) => true,
+            Verdict::Refuse(_) => cut.verdict.passes(),
+        };
+        if is_better { cut } else { decision }
+    }
+
+    fn decide_values<'r>(
+        &self,
+        parts: &'r Parts,
+        path: &Values<'r>,
+        body: Option<&Json>,
+    ) -> Decision {
+        let mut decision = Decision::default();
+        let (mut has_known, mut refusal) = (false, None);
+        let is_preflight = method_after_preflight(parts).is_some();
+        for id in &self.ids {
+            if is_preflight && !id.place.is_in_target() {
+                // The request that follows may have any id there.
+                has_known = true;
+                continue;
+            }
+            let in_head = id.place.values_in_head(parts, &self.path, path);
+            let in_body = body.map_or_else(Vec::new, |body| id.place.values_in_body(body));
+            let values = in_head.iter().map(|value| &**value).chain(in_body.iter().map(|it| &**it));
+            // A form sends an empty field as `id=`.
+            let values: SmallVec<[&[u8]; 2]> = values.filter(|value| !value.is_empty()).collect();
+            if values.is_empty() && self.refuses_missing {
+                refusal = refusal.or(Some(RefuseReason::NotAnId));
+            }
+            decision.values += values.len();
+            for value in values {
+                match self.decide_value(id, value, &mut decision) {
+                    Verdict::Pass(reason) => {
+                        has_known = true;
+                        decision.verdict = Verdict::Pass(reason);
+                    }
+                    Verdict::Refuse(reason) => refusal = refusal.or(Some(reason)),
+                }
+            }
+        }
+        let is_refused = self.required == Required::All || !has_known;
+        if is_refused && let Some(reason) = refusal {
+            decision.verdict = Verdict::Refuse(reason);
+        }
+        if !matches!(parts.method, Method::GET | Method::HEAD) || decision.values > 1 {
+            decision.be_no_evidence();
+        }
+        if decision.is_of_one_known_id() && !is_preflight {
+            decision.request = RequestKey::of(parts);
+            decision.cache_control = CacheControl::of(&parts.headers);
+            decision.refuse_if_not_found();
+        }
+        decision
+    }
+
+    /// Decides about one value of a request. Some programs decode the value of a cookie, and others do
+    /// not: it passes if one of both is an id that passes.
+    fn decide_value(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
+        let verdict = self.decide_text(id, value, decision);
+        let is_certain = verdict.passes() && verdict != Verdict::Pass(PassReason::Unproven);
+        if is_certain || !id.place.is_cookie() || !value.contains(&b'%') {
+            return verdict;
+        }
+        let decoded = self.decide_text(id, &Cow::from(percent_decode(value)), decision);
+        decision.be_no_evidence();
+        if decoded.passes() { decoded } else { verdict }
+    }
+
+    fn decide_text(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
+        let Ok(canonical) = id.ids.options().id.canonical(value) else {
+            return Verdict::Refuse(RefuseReason::NotAnId);
+        };
+        let version = id.ids.passed(&canonical);
+        let verdict = id.ids.decide_id(&canonical);
+        match verdict {
+            Verdict::Pass(PassReason::Known) => {
+                let ids = Arc::clone(&id.ids);
+                decision.passed.push(PassedId { ids, id: canonical.into_owned(), version });
+            }
+            Verdict::Pass(PassReason::Unproven) => {
+                decision.unknown = Some((Arc::clone(&id.ids), canonical.into_owned()));
+            }
+            Verdict::Refuse(RefuseReason::Absent) if self.is_shadow => {
+                decision.unknown = Some((Arc::clone(&id.ids), canonical.into_owned()));
+            }
+            _ => {}
+        }
+        verdict
+    }
+
+    /// Counts a decision about a request. Returns the answer of the guard, if the request does not pass.
+    pub(crate) fn refusal_of(
+        &self,
+        decision: &Decision,
+        parts: &Parts,
+    ) -> Option<Response<Full<Bytes>>> {
+        self.counters.count(decision.verdict);
+        match decision.verdict {
+            Verdict::Refuse(reason)
+                if !self.is_shadow && method_after_preflight(parts).is_some() =>
+            {
+                Some(self.refusal.preflight_response(reason, &parts.headers))
+            }
+            Verdict::Refuse(reason) if !self.is_shadow => {
+                let mut answer = self.refusal.response(reason);
+                self.refusal.allow_origin(&parts.headers, &mut answer);
+                Some(answer)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What is decided about a request.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) verdict: Verdict,
+    /// The number of values at all places.
+    values: usize,
+    /// The ids that passed because the filter has them.
+    passed: SmallVec<[PassedId; 1]>,
+    /// The id of a request to read it that the set does not have, and that goes to the service
+    /// nevertheless.
+    unknown: Option<(Arc<IdSet>, Vec<u8>)>,
+    /// The answer of the service shows nothing about the ids: the service may read other ids from the
+    /// request.
+    is_ambiguous: bool,
+    /// Identifies the request in the negative cache. `None` if its 404 teaches nothing.
+    request: Option<RequestKey>,
+    /// What the request allows the negative cache to do.
+    cache_control: CacheControl,
+}
+
+impl Default for Decision {
+    fn default() -> Self {
+        Self {
+            verdict: Verdict::Pass(PassReason::NoId),
+            values: 0,
+            passed: SmallVec::new(),
+            unknown: None,
+            is_ambiguous: false,
+            request: None,
+            cache_control: CacheControl::DEFAULT,
+        }
+    }
+}
+
+/// An id that passed because the filter has it.
+#[derive(Debug)]
+struct PassedId {
+    ids: Arc<IdSet>,
+    id: Vec<u8>,
+    version: Passed,
+}
+
+impl Decision {
+    /// Tests whether the request has one id, which the filter has. Of several ids, any may be the
+    /// absent one.
+    fn is_of_one_known_id(&self) -> bool {
+        self.values == 1 && self.verdict == Verdict::Pass(PassReason::Known)
+    }
+
+    /// Tests whether the request passes, and would pass also if the filter of the source were proven.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
+    }
+
+    /// Lets the answer of the service show nothing about the ids: the service may read other ids from
+    /// the request. Known ids do not count either: the filter may have them by chance, and without the
+    /// unknown ids beside them, a wrong filter would seem right.
+    pub(crate) fn be_no_evidence(&mut self) {
+        self.is_ambiguous = true;
+    }
+
+    /// Refuses the request if the service answered the same one with 404 a short time ago.
+    fn refuse_if_not_found(&mut self) {
+        if let (Some(request), [PassedId { ids, id, .. }]) = (self.request, &self.passed[..])
+            && self.cache_control.may_reuse
+            && ids.is_not_found(id, request)
+        {
+            self.verdict = Verdict::Refuse(RefuseReason::Negative);
+        }
+    }
+
+    /// Records the answer 404, unless its headers or those of the request forbid it.
+    pub(crate) fn not_found(&self, headers: &HeaderMap) {
+        let answer = CacheControl::of(headers);
+        if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..])
+            && self.cache_control.may_store
+            && answer.may_store
+            && answer.may_reuse
+        {
+            ids.not_found(id, *version, request);
+        }
+    }
+
+    /// Records an answer with a status from 200 to 299: the ids of the request exist.
+    pub(crate) fn succeeded(&self) {
+        if self.is_ambiguous {
+            return;
+        }
+        if let Some((ids, id)) = &self.unknown {
+            ids.evidence().missed(id);
+        }
+        for PassedId { ids, id, .. } in &self.passed {
+            if ids.evidence().is_open() {
+                ids.evidence().found(id, &ids.generation());
+            }
+        }
+    }
+
+    /// Returns the only id of a request that passed because the filter has it, and whose answer may
+    /// be 404 again.
+    #[cfg(feature = "layer")]
+    pub(crate) fn only_id(&self) -> Option<&[u8]> {
+        match (self.request, &self.passed[..]) {
+            (Some(_), [PassedId { id, .. }]) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Decides again about a request with only one id.
+    #[cfg(feature = "layer")]
+    pub(crate) fn decide_again(&mut self) {
+        if let (Some(_), [PassedId { ids, id, version }]) = (self.request, &mut self.passed[..]) {
+            *version = ids.passed(id);
+            self.verdict = ids.decide_id(id);
+        }
+        if self.is_of_one_known_id() {
+            self.refuse_if_not_found();
+        }
+    }
+}

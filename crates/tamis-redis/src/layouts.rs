@@ -1,0 +1,13 @@
+//! Where a filter has its bits and its metadata.
+
+pub(crate) mod bitmaps_filter;
+pub(crate) mod bits;
+pub(crate) mod draft;
+pub(crate) mod generation;
+pub(crate) mod geometry;
+pub(crate) mod header;
+pub(crate) mod helper_filter;
+pub(crate) mod metadata;
+pub(crate) mod redisson_filter;
+pub(crate) mod shard_keys;
+pub(crate) mod view;

@@ -1,0 +1,394 @@
+//! `RedisBitmaps` of Java articles: bitmaps that grow in number.
+//!
+//! The Java class counts the bits of the newest bitmap after every item. Here a batch takes only as
+//! many items as cannot fill the bitmap to more than half. So the bitmap grows after the same item
+//! as in Java, with a few round trips instead of several for each item.
+
+use redis::Value;
+use tamis_formats::{RedisBitmaps, Rule};
+
+use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
+use crate::filter::run;
+use crate::layouts::bits::{self, MAX_SCRIPT_BITS};
+use crate::operations::sweep::SendAll;
+use crate::transport::blocking::Transport;
+use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, bytes, integer};
+
+const CURSOR: &[u8] = b"cursor";
+
+/// Creates the first bitmap if it and the cursor are missing. With a cursor, the server has lost the
+/// bitmap. Keys: cursor, bitmap. Argument: the last bit. Replies with the cursor and the length of
+/// the bitmap.
+const CREATE: &str = "\
+local cursor = redis.call('GET', KEYS[1])
+if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
+  redis.call('SETBIT', KEYS[2], ARGV[1], 0)
+end
+return {cursor or '0', redis.call('STRLEN', KEYS[2])}";
+
+/// Sets bits if the bitmap has its full length. Key: bitmap. Arguments: its length, then those of
+/// `BITFIELD`. Replies with nil if the bitmap is missing.
+const CHECKED_SET: &str = "\
+if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return false end
+return redis.call('BITFIELD', KEYS[1], unpack(ARGV, 2))";
+
+/// Adds a bitmap if the newest is more than half full. Keys: cursor, newest bitmap, next bitmap.
+/// Arguments: the cursor that the client knows, the number of bits. Replies with the cursor.
+const GROW: &str = "\
+local cursor = redis.call('GET', KEYS[1]) or '0'
+if cursor ~= ARGV[1] then return cursor end
+if 2 * redis.call('BITCOUNT', KEYS[2]) <= tonumber(ARGV[2]) then return cursor end
+redis.call('DEL', KEYS[3])
+redis.call('SETBIT', KEYS[3], ARGV[2] - 1, 0)
+redis.call('INCR', KEYS[1])
+return redis.call('GET', KEYS[1])";
+
+/// Deletes all bitmaps and creates an empty one, unless the cursor moved. Keys: cursor, bitmaps.
+/// Arguments: the cursor, the last bit. Replies with the cursor before.
+const RESET: &str = "\
+local cursor = redis.call('GET', KEYS[1]) or '0'
+if cursor ~= ARGV[1] then return cursor end
+for i = 2, #KEYS do redis.call('DEL', KEYS[i]) end
+redis.call('SET', KEYS[1], '0')
+redis.call('SETBIT', KEYS[2], ARGV[2], 0)
+return cursor";
+
+/// How many items a round trip tests.
+const MAX_ITEMS: usize = 1000;
+
+/// How many items a round trip tests in all bitmaps together.
+const MAX_TESTS: u64 = 64_000;
+
+/// The largest cursor. It bounds the commands for a broken value.
+const MAX_CURSOR: u64 = 4095;
+
+/// The filter of a Java program with `RedisBitmaps`, bit for bit.
+///
+/// All filters of a database share the keys `cursor` and `bloomfilter-0`, `bloomfilter-1`, …, as in
+/// Java. Clients that grow at once add one bitmap. The keys lie in several slots, so the filter does
+/// not work on a cluster.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{BitmapsFilter, Patience, SingleNode};
+///
+/// let node = SingleNode::new("redis://localhost", Patience::default())?;
+/// let mut seen = BitmapsFilter::open_or_create(node, 1_000_000, 0.01)?;
+/// assert_eq!(seen.insert_each(&["alice"]), [Ok(true)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BitmapsFilter<T> {
+    transport: T,
+    known: Known,
+}
+
+/// What the client knows.
+struct Known {
+    rule: Rule,
+    cursor: u64,
+}
+
+impl Known {
+    fn len_bytes(&self) -> u64 {
+        self.rule.bits() / 8
+    }
+
+    fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
+        let cursor = cursor_of(&bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec()))?;
+        Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
+    }
+}
+
+/// Decodes the value of the cursor. The scripts compare it as text, so it has one form.
+fn cursor_of(text: &[u8]) -> Result<u64, RedisItemError> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number
+        .filter(|&number: &u64| number <= MAX_CURSOR && number.to_string().as_bytes() == text)
+        .ok_or_else(|| RedisItemError::unexpected(CURSOR, "is not a number from 0 to 4095"))
+}
+
+fn bitmap(number: u64) -> Vec<u8> {
+    format!("bloomfilter-{number}").into_bytes()
+}
+
+impl<T: Transport> BitmapsFilter<T> {
+    /// Opens the filter, and creates its first bitmap if it is missing. Each bitmap is planned for
+    /// `items` at `rate`.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first bitmap has
+    /// another length; [`RedisOpenError::Redis`] if the server or the connection fails, or with
+    /// [`RedisItemError::MissingShard`] if the key `cursor` exists without the first bitmap. Delete
+    /// `cursor` to begin again.
+    pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
+        let rule = RedisBitmaps::plan(items, rate)
+            .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
+        let mut request = NodeRequest::script(CREATE, &[CURSOR.to_vec(), bitmap(0)]);
+        request.command.arg(rule.bits() - 1);
+        let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
+        let (cursor, len): (Vec<u8>, u64) = redis::from_redis_value(reply)
+            .map_err(|_| RedisItemError::unexpected(CURSOR, "has a wrong number of values"))?;
+        if len == 0 {
+            return Err(RedisItemError::MissingShard { key: printable(&bitmap(0)) }.into());
+        }
+        let known = Known { rule, cursor: cursor_of(&cursor)? };
+        if let Some(difference) = Difference::of("bytes of a bitmap", &known.len_bytes(), &len) {
+            return Err(RedisOpenError::Differs {
+                name: printable(&bitmap(0)),
+                differences: vec![difference],
+            });
+        }
+        Ok(Self { transport, known })
+    }
+
+    /// Inserts items. The results are in the order of the items: true if the item is new.
+    ///
+    /// Takes two round trips for 1000 items, and some more where a bitmap becomes half full.
+    pub fn insert_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
+        self.each(items, true)
+    }
+
+    /// Tests whether items may be in any bitmap. One round trip for 1000 items.
+    pub fn contains_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
+        self.each(items, false)
+    }
+
+    /// Returns the number of the newest bitmap, as the client knows it.
+    #[must_use]
+    pub fn cursor(&self) -> u64 {
+        self.known.cursor
+    }
+
+    /// Removes all items, and all bitmaps except an empty first one.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the server or the connection fails; [`RedisItemError::Unsettled`] if other
+    /// clients add bitmaps again and again.
+    pub fn reset(&mut self) -> Result<(), RedisItemError> {
+        for _ in 0..8 {
+            let cursor = self.known.cursor;
+            let keys: Vec<_> =
+                [CURSOR.to_vec()].into_iter().chain((0..=cursor).map(bitmap)).collect();
+            let mut request = NodeRequest::script(RESET, &keys);
+            request.command.arg(cursor).arg(self.known.rule.bits() - 1);
+            let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
+            if !self.known.learn_cursor(Ok(reply))? {
+                self.known.cursor = 0;
+                return Ok(());
+            }
+        }
+        Err(RedisItemError::Unsettled)
+    }
+
+    fn each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+        is_insert: bool,
+    ) -> Vec<Result<bool, RedisItemError>> {
+        let mut results = Vec::with_capacity(items.len());
+        for items in items.chunks(MAX_ITEMS) {
+            let offsets = items.iter().map(|item| self.known.rule.offsets(item.as_ref())).collect();
+            let batch = BitmapsBatch {
+                known: &mut self.known,
+                offsets,
+                is_insert,
+                found: Vec::new(),
+                results: Vec::new(),
+                ones: 0,
+                restarts: 0,
+                phase: Phase::Start,
+            };
+            results.append(&mut run(&mut self.transport, batch));
+        }
+        results
+    }
+}
+
+enum Phase {
+    Start,
+    /// Waits for the cursor, the lengths and the bits of all items that are left.
+    Looking,
+    /// Waits for the insert of the absent among some items.
+    Writing(usize),
+    Growing,
+}
+
+/// Inserts or tests items in all bitmaps.
+struct BitmapsBatch<'k> {
+    known: &'k mut Known,
+    offsets: Vec<Vec<u64>>,
+    is_insert: bool,
+    /// For each item that is left: whether a bitmap has all its bits.
+    found: Vec<bool>,
+    results: Vec<Result<bool, RedisItemError>>,
+    /// The bits that are set in the newest bitmap.
+    ones: u64,
+    restarts: u32,
+    phase: Phase,
+}
+
+impl BitmapsBatch<'_> {
+    /// Returns the items that are left, as many as a round trip tests.
+    fn left(&self) -> &[Vec<u64>] {
+        let left = &self.offsets[self.results.len()..];
+        let most = (MAX_TESTS / (self.known.cursor + 1)) as usize;
+        &left[..left.len().min(most)]
+    }
+
+    /// Java tests the bitmaps before an insert only if there are several.
+    fn tests_bitmaps(&self) -> bool {
+        !self.is_insert || self.known.cursor > 0
+    }
+
+    fn look(&mut self) -> Step<Output> {
+        if self.left().is_empty() {
+            return Step::Done(std::mem::take(&mut self.results));
+        }
+        let mut requests = vec![NodeRequest::new("GET", CURSOR.to_vec())];
+        requests.push(NodeRequest::new("BITCOUNT", bitmap(self.known.cursor)));
+        for number in 0..=self.known.cursor {
+            if self.tests_bitmaps() {
+                requests.push(bits::read(&bitmap(number), self.left()));
+            }
+            // The length comes last: the bits of a bitmap that is evicted meanwhile read as zeros.
+            requests.push(NodeRequest::new("STRLEN", bitmap(number)));
+        }
+        self.phase = Phase::Looking;
+        Step::Send(requests)
+    }
+
+    fn looked(&mut self, replies: Vec<NodeReply>) -> Result<Step<Output>, RedisItemError> {
+        let (cursor, tests) = (self.known.cursor, self.tests_bitmaps());
+        let mut replies = replies.into_iter();
+        let mut next = || replies.next().expect("one reply for each request");
+        if self.known.learn_cursor(next())? {
+            self.restarts += 1;
+            return if self.restarts > 8 {
+                Err(RedisItemError::Unsettled)
+            } else {
+                Ok(self.look())
+            };
+        }
+        self.ones = integer(&bitmap(cursor), next())?.unsigned_abs();
+        self.found = vec![false; self.left().len()];
+        for number in 0..=cursor {
+            let key = bitmap(number);
+            if tests {
+                let clear = bits::clear_bits(&key, self.left(), next())?;
+                for (found, clear) in self.found.iter_mut().zip(clear) {
+                    *found |= clear == 0;
+                }
+            }
+            if integer(&key, next())?.unsigned_abs() != self.known.len_bytes() {
+                return Err(RedisItemError::MissingShard { key: printable(&key) });
+            }
+        }
+        if self.is_insert {
+            return Ok(self.write());
+        }
+        self.results.extend(self.found.drain(..).map(Ok));
+        Ok(self.look())
+    }
+
+    /// Inserts as many items as cannot fill the newest bitmap to more than half, at least one.
+    fn write(&mut self) -> Step<Output> {
+        let probes = u64::from(self.known.rule.probes());
+        let free = (self.known.rule.bits() / 2).saturating_sub(self.ones);
+        let most = (free / probes).max(1);
+        let (mut absent, mut count) = (0, 0);
+        for &found in &self.found {
+            if !found && absent == most {
+                break;
+            }
+            absent += u64::from(!found);
+            count += 1;
+        }
+        let absent = self.absent(count);
+        if absent.is_empty() {
+            return self.wrote(count, Vec::new());
+        }
+        let request = |chunk| {
+            let mut request = NodeRequest::script(CHECKED_SET, &[bitmap(self.known.cursor)]);
+            request.command.arg(self.known.len_bytes());
+            bits::append_sets(&mut request, &absent[chunk]);
+            request
+        };
+        let requests = bits::chunks(&absent, MAX_SCRIPT_BITS).into_iter().map(request).collect();
+        self.phase = Phase::Writing(count);
+        Step::Send(requests)
+    }
+
+    /// Returns the offsets of those of the first `count` items that no bitmap has.
+    fn absent(&self, count: usize) -> Vec<Vec<u64>> {
+        let items = self.left()[..count].iter().zip(&self.found);
+        items.filter(|(_, found)| !**found).map(|(offsets, _)| offsets.clone()).collect()
+    }
+
+    fn written(
+        &mut self,
+        count: usize,
+        replies: Vec<NodeReply>,
+    ) -> Result<Step<Output>, RedisItemError> {
+        let (key, absent, mut clear) = (bitmap(self.known.cursor), self.absent(count), Vec::new());
+        for (chunk, reply) in bits::chunks(&absent, MAX_SCRIPT_BITS).into_iter().zip(replies) {
+            if matches!(reply, Ok(Value::Nil)) {
+                return Err(RedisItemError::MissingShard { key: printable(&key) });
+            }
+            clear.append(&mut bits::clear_bits(&key, &absent[chunk], reply)?);
+        }
+        Ok(self.wrote(count, clear))
+    }
+
+    /// Records the answers. `clear` has the number of changed bits of each absent item.
+    fn wrote(&mut self, count: usize, clear: Vec<u64>) -> Step<Output> {
+        self.ones += clear.iter().sum::<u64>();
+        let mut clear = clear.into_iter();
+        for found in self.found.drain(..count) {
+            let is_new = !found && clear.next().is_some_and(|clear| clear > 0);
+            self.results.push(Ok(is_new));
+        }
+        if 2 * self.ones > self.known.rule.bits() {
+            let cursor = self.known.cursor;
+            let keys = [CURSOR.to_vec(), bitmap(cursor), bitmap(cursor + 1)];
+            let mut request = NodeRequest::script(GROW, &keys);
+            request.command.arg(cursor).arg(self.known.rule.bits());
+            self.phase = Phase::Growing;
+            return Step::Send(vec![request]);
+        }
+        if self.found.is_empty() {
+            return self.look();
+        }
+        self.write()
+    }
+}
+
+type Output = Vec<Result<bool, RedisItemError>>;
+
+impl Operation for BitmapsBatch<'_> {
+    type Output = Output;
+
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Output> {
+        let step = match std::mem::replace(&mut self.phase, Phase::Start) {
+            Phase::Start => Ok(self.look()),
+            Phase::Looking => self.looked(replies),
+            Phase::Writing(count) => self.written(count, replies),
+            Phase::Growing => {
+                self.known.learn_cursor(replies.remove(0)).map(|_is_changed| self.look())
+            }
+        };
+        step.unwrap_or_else(|error| {
+            let mut results = std::mem::take(&mut self.results);
+            results.resize(self.offsets.len(), Err(error));
+            Step::Done(results)
+        })
+    }
+}

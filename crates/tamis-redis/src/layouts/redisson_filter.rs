@@ -1,0 +1,312 @@
+//! Redisson's `RBloomFilter`: a bitmap, and a hash with its settings.
+
+use redis::Value;
+use tamis_formats::CreateError as RedisPlanError;
+use tamis_formats::redisson::{Redisson, config_key};
+
+use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
+use crate::filter::run;
+use crate::layouts::bits::{self, MAX_BITS, MAX_SCRIPT_BITS};
+use crate::operations::sweep::SendAll;
+use crate::transport::blocking::Transport;
+use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, integer, value};
+
+/// Stores the settings unless there are some. Replies with 1 if it stored them.
+const TRY_INIT: &str = "\
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], \
+'expectedInsertions', ARGV[3], 'falseProbability', ARGV[4])
+return 1";
+
+/// Sets bits if the settings are those of the client. Keys: settings, bitmap. Arguments: size,
+/// number of probes, then those of `BITFIELD`.
+const CHECKED_SET: &str = "\
+local config = redis.call('HMGET', KEYS[1], 'size', 'hashIterations')
+if not config[1] then return redis.error_reply('TAMISNOCONFIG no settings') end
+if config[1] ~= ARGV[1] or config[2] ~= ARGV[2] then \
+return redis.error_reply('TAMISCONFIG ' .. config[1] .. ' ' .. config[2]) end
+return redis.call('BITFIELD', KEYS[2], unpack(ARGV, 3))";
+
+/// The filter of a Java program with Redisson, bit for bit.
+///
+/// An item is the bytes of the object's codec. `StringCodec`, `LongCodec`, `ByteArrayCodec` and the
+/// JSON codecs have known bytes; those of the default codec cannot be computed here.
+///
+/// Every call compares the settings in Redis with those of the client, as Redisson does. An insert
+/// with other settings changes nothing. If Redis loses the bitmap and keeps the settings, the filter
+/// looks empty.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedissonFilter, SingleNode};
+///
+/// let node = SingleNode::new("redis://localhost", Patience::default())?;
+/// let mut users = RedissonFilter::open(node, "users")?;
+/// assert_eq!(users.contains_each(&["alice"]), [Ok(true)]);
+/// println!("about {} items", users.count()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RedissonFilter<T> {
+    transport: T,
+    name: Vec<u8>,
+    expected: u64,
+    rate: f64,
+    rule: Redisson,
+}
+
+impl<T: Transport> RedissonFilter<T> {
+    /// Creates the settings as `tryInit` does. Returns the filter, and true if there were no
+    /// settings before.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisOpenError::Differs`] if the settings in Redis give other bits; [`RedisOpenError::Plan`] if
+    /// Redisson refuses the plan; [`RedisOpenError::Redis`] if the server or the connection fails.
+    pub fn try_init(
+        mut transport: T,
+        name: &str,
+        expected_insertions: u64,
+        rate: f64,
+    ) -> Result<(Self, bool), RedisOpenError> {
+        let rule = Redisson::plan(expected_insertions, rate).map_err(|e| plan_error(&e))?;
+        let config = config_key(name.as_bytes());
+        let mut request = NodeRequest::script(TRY_INIT, std::slice::from_ref(&config));
+        let command = request.command.arg(rule.size()).arg(rule.hash_iterations());
+        command.arg(expected_insertions).arg(rate.to_string());
+        let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
+        let is_created = integer(&config, Ok(reply))? == 1;
+        let found = Self::open(transport, name)?;
+        let differences: Vec<Difference> = [
+            Difference::of("size", &rule.size(), &found.rule.size()),
+            Difference::of(
+                "hashIterations",
+                &rule.hash_iterations(),
+                &found.rule.hash_iterations(),
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if differences.is_empty() {
+            return Ok((found, is_created));
+        }
+        Err(RedisOpenError::Differs { name: name.into(), differences })
+    }
+
+    /// Opens a filter with the settings in Redis.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisOpenError::NotFound`] without settings: Redisson then says that the filter is not
+    /// initialized. [`RedisOpenError::Differs`] if the stored size is not the one that follows from the
+    /// stored items and rate. [`RedisOpenError::Redis`] if the server or the connection fails.
+    pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
+        let config = config_key(name.as_bytes());
+        let mut request = NodeRequest::new("HMGET", config.clone());
+        for field in ["size", "hashIterations", "expectedInsertions", "falseProbability"] {
+            request.command.arg(field);
+        }
+        let Value::Array(fields) = run(&mut transport, SendAll::new(vec![request]))?.remove(0)
+        else {
+            return Err(RedisItemError::unexpected(&config, "is not an array").into());
+        };
+        let texts: Vec<Option<String>> =
+            fields.into_iter().map(|field| redis::from_redis_value(field).ok()).collect();
+        let not_found = || RedisOpenError::NotFound { name: printable(&config) };
+        let field = |i: usize| texts.get(i).cloned().flatten().ok_or_else(not_found);
+        let (size, probes) = (field(0)?, field(1)?);
+        let (expected, rate) = (field(2)?, field(3)?);
+        let (Ok(expected), Ok(rate)) = (expected.parse(), rate.parse()) else {
+            return Err(not_found());
+        };
+        let rule = Redisson::plan(expected, rate).map_err(|e| plan_error(&e))?;
+        let differences: Vec<Difference> = [
+            Difference::of("size", &rule.size().to_string(), &size),
+            Difference::of("hashIterations", &rule.hash_iterations().to_string(), &probes),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if differences.is_empty() {
+            return Ok(Self { transport, name: name.into(), expected, rate, rule });
+        }
+        Err(RedisOpenError::Differs { name: name.into(), differences })
+    }
+
+    /// Inserts items. The results are in the order of the items: true if the item is new. One round
+    /// trip.
+    pub fn insert_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
+        self.each(items, true)
+    }
+
+    /// Tests whether items may be in the filter. One round trip.
+    pub fn contains_each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+    ) -> Vec<Result<bool, RedisItemError>> {
+        self.each(items, false)
+    }
+
+    /// Estimates the number of items from the bits, as `count` does. The server counts all bits.
+    /// Returns `u64::MAX` if all bits are set.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the settings changed, or the server or the connection fails.
+    pub fn count(&mut self) -> Result<u64, RedisItemError> {
+        let requests = vec![self.settings(), NodeRequest::new("BITCOUNT", self.name.clone())];
+        let mut replies = run(&mut self.transport, SendAll::new(requests))?;
+        let ones = integer(&self.name, Ok(replies.remove(1)))? as f64;
+        check(&self.name, &self.rule, Ok(replies.remove(0)))?;
+        let (size, k) = (self.rule.size() as f64, f64::from(self.rule.hash_iterations()));
+        Ok((-size / k * (-ones / size).ln_1p()).round() as u64)
+    }
+
+    /// Deletes the bitmap and the settings. Returns true if there were any.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub fn delete(&mut self) -> Result<bool, RedisItemError> {
+        let config = config_key(&self.name);
+        let mut request = NodeRequest::new("UNLINK", config.clone());
+        request.command.arg(&self.name);
+        let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
+        Ok(integer(&config, Ok(reply))? > 0)
+    }
+
+    /// Returns the number of items that the filter is planned for.
+    #[must_use]
+    pub fn expected_insertions(&self) -> u64 {
+        self.expected
+    }
+
+    /// Returns the planned false positive rate.
+    #[must_use]
+    pub fn false_probability(&self) -> f64 {
+        self.rate
+    }
+
+    /// Returns the rule: `size` and `hashIterations`.
+    #[must_use]
+    pub fn rule(&self) -> Redisson {
+        self.rule
+    }
+
+    fn settings(&self) -> NodeRequest {
+        settings(&self.name)
+    }
+
+    fn each<I: AsRef<[u8]>>(
+        &mut self,
+        items: &[I],
+        is_insert: bool,
+    ) -> Vec<Result<bool, RedisItemError>> {
+        let offsets = |item: &I| self.rule.offsets(item.as_ref()).collect();
+        let offsets = items.iter().map(offsets).collect();
+        let (name, rule) = (&self.name[..], self.rule);
+        let batch = RedissonBatch { name, rule, offsets, is_insert, is_sent: false };
+        run(&mut self.transport, batch)
+    }
+}
+
+fn plan_error(error: &RedisPlanError) -> RedisOpenError {
+    RedisOpenError::Plan { why: error.to_string() }
+}
+
+fn settings(name: &[u8]) -> NodeRequest {
+    let mut request = NodeRequest::new("HMGET", config_key(name));
+    request.command.arg("size").arg("hashIterations");
+    request
+}
+
+/// Compares the settings in Redis with those of the client.
+fn check(name: &[u8], rule: &Redisson, reply: NodeReply) -> Result<(), RedisItemError> {
+    let found: Vec<Option<String>> =
+        redis::from_redis_value(value(&config_key(name), reply)?).unwrap_or_default();
+    match &found[..] {
+        [Some(size), Some(probes)] => {
+            if *size == rule.size().to_string() && *probes == rule.hash_iterations().to_string() {
+                return Ok(());
+            }
+            Err(RedisItemError::ConfigChanged { name: printable(name) })
+        }
+        _ => Err(RedisItemError::NoFilter { name: printable(name) }),
+    }
+}
+
+/// Inserts or tests items.
+struct RedissonBatch<'k> {
+    name: &'k [u8],
+    rule: Redisson,
+    offsets: Vec<Vec<u64>>,
+    is_insert: bool,
+    is_sent: bool,
+}
+
+impl RedissonBatch<'_> {
+    fn chunks(&self) -> Vec<std::ops::Range<usize>> {
+        bits::chunks(&self.offsets, if self.is_insert { MAX_SCRIPT_BITS } else { MAX_BITS })
+    }
+
+    fn checked_set(&self, offsets: &[Vec<u64>]) -> NodeRequest {
+        let keys = [config_key(self.name), self.name.to_vec()];
+        let mut request = NodeRequest::script(CHECKED_SET, &keys);
+        request.command.arg(self.rule.size()).arg(self.rule.hash_iterations());
+        bits::append_sets(&mut request, offsets);
+        request
+    }
+
+    /// Gives the errors of the script their meaning.
+    fn error(&self, error: RedisItemError) -> RedisItemError {
+        let name = printable(self.name);
+        match &error {
+            RedisItemError::Server { code, .. } if **code == *"TAMISNOCONFIG" => {
+                RedisItemError::NoFilter { name }
+            }
+            RedisItemError::Server { code, .. } if **code == *"TAMISCONFIG" => {
+                RedisItemError::ConfigChanged { name }
+            }
+            _ => error,
+        }
+    }
+}
+
+impl Operation for RedissonBatch<'_> {
+    type Output = Vec<Result<bool, RedisItemError>>;
+
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
+        let chunks = self.chunks();
+        if !std::mem::replace(&mut self.is_sent, true) && !chunks.is_empty() {
+            if self.is_insert {
+                let request = |chunk| self.checked_set(&self.offsets[chunk]);
+                return Step::Send(chunks.into_iter().map(request).collect());
+            }
+            let reads = chunks.into_iter().map(|chunk| bits::read(self.name, &self.offsets[chunk]));
+            return Step::Send([settings(self.name)].into_iter().chain(reads).collect());
+        }
+        if !self.is_insert
+            && !replies.is_empty()
+            && let Err(error) = check(self.name, &self.rule, replies.remove(0))
+        {
+            return Step::Done(vec![Err(error); self.offsets.len()]);
+        }
+        let mut results = Vec::with_capacity(self.offsets.len());
+        for (chunk, reply) in chunks.into_iter().zip(replies) {
+            match bits::clear_bits(self.name, &self.offsets[chunk.clone()], reply) {
+                Ok(clear) => {
+                    results.extend(clear.iter().map(|&clear| Ok((clear > 0) == self.is_insert)));
+                }
+                Err(error) => {
+                    let error = self.error(error);
+                    results.extend(chunk.map(|_| Err(error.clone())));
+                }
+            }
+        }
+        Step::Done(results)
+    }
+}

@@ -1,0 +1,11 @@
+//! Operations on filters, free of sockets.
+
+pub(crate) mod batch;
+pub(crate) mod create_shards;
+pub(crate) mod generations;
+pub(crate) mod growth;
+pub(crate) mod lifecycle;
+pub(crate) mod merge;
+pub(crate) mod probe;
+pub(crate) mod slices;
+pub(crate) mod sweep;

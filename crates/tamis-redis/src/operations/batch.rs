@@ -1,0 +1,387 @@
+//! Inserts and lookups of a batch of items.
+//!
+//! A lookup is one round trip: for each shard a command on each layer. An insert is one round trip
+//! for shards with one layer that takes all items. Other shards take two: the first tests all
+//! layers, the second inserts the absent items into the newest. A layer never takes more items than
+//! it is planned for, as far as the client knows its counter.
+//!
+//! The state words of the replies decide what follows:
+//!
+//! * more layers than known: the operation tests the other layers too;
+//! * missing, retired, or a newer generation than known: the operation reads the metadata again. If
+//!   the generations have changed, it starts again with the new ones. Otherwise a missing shard is
+//!   an error of its items;
+//! * full: a script adds a layer, which takes the rest of the items.
+
+use std::collections::HashSet;
+
+use crate::clock::Clock;
+use crate::error::{RedisItemError, printable};
+use crate::layouts::metadata::Role;
+use crate::layouts::view::{Kind, Update, Use, View};
+use crate::operations::growth;
+use crate::operations::probe::{Outcome, Probe, by_shard};
+use crate::operations::sweep::corrections;
+use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, bytes};
+
+/// How often an operation starts again before it gives up.
+const MAX_RESTARTS: u32 = 8;
+
+/// An insert or a lookup of a batch. The results are in the order of the items: true if the item is
+/// new, or if it may be in the filter.
+pub(crate) struct Batch<'v> {
+    view: &'v mut View,
+    kind: Kind,
+    now: u64,
+    hashes: &'v [u64],
+    phase: Phase,
+    restarts: u32,
+    pass: Pass,
+    /// The items that an earlier pass found to be new, and the generation that it asked.
+    new_before: Option<(u32, Vec<bool>)>,
+}
+
+enum Phase {
+    Start,
+    /// Waits for the replies to this number of corrections and to the probes.
+    Probing(usize, Vec<Probe>),
+    Rereading,
+    Growing(Vec<(usize, u32)>),
+}
+
+/// What a pass over the items has found out. Another pass starts with nothing.
+#[derive(Default)]
+struct Pass {
+    uses: Vec<Use>,
+    /// For each use and item: whether the generation has the item, or had it before the insert.
+    found: Vec<Vec<bool>>,
+    errors: Vec<Option<RedisItemError>>,
+    /// The uses and shards whose absent items are inserted when all layers are tested.
+    unwritten: Vec<(usize, u32, Vec<u32>)>,
+    /// The generations and shards that cannot grow. Their newest layer takes all items.
+    overfull: HashSet<(usize, u32)>,
+    must_reread: bool,
+    /// The keys that inserts created because they were missing.
+    created: Vec<Vec<u8>>,
+}
+
+impl<'v> Batch<'v> {
+    /// Prepares an operation on the items with these hashes at a time in milliseconds.
+    pub(crate) fn new(view: &'v mut View, kind: Kind, hashes: &'v [u64], now: u64) -> Self {
+        let pass = Pass::default();
+        Self { view, kind, now, hashes, phase: Phase::Start, restarts: 0, pass, new_before: None }
+    }
+
+    fn start(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
+        let uses = self.view.uses(self.kind, self.now);
+        let count = self.hashes.len();
+        self.pass = Pass {
+            found: vec![vec![false; count]; uses.len()],
+            errors: vec![None; count],
+            must_reread: self.view.is_outdated_at(self.now, &uses),
+            uses,
+            ..Pass::default()
+        };
+        if self.kind == Kind::Build && self.pass.uses.is_empty() {
+            let error = RedisItemError::NoRebuild { name: printable(self.view.name()) };
+            return Step::Done(vec![Err(error); count]);
+        }
+        let mut probes = Vec::new();
+        for (used, &Use { generation, writes, .. }) in self.pass.uses.iter().enumerate() {
+            for (shard, items) in by_shard(self.view, generation, self.hashes, 0..count as u32) {
+                let layers = self.view.generations[generation].layers(shard);
+                let first = Probe { generation, shard, layer: 0, items: vec![], is_write: writes };
+                let room = self.view.generations[generation].room(shard);
+                if writes && layers == 1 && room.is_some_and(|room| room >= items.len() as i64) {
+                    probes.extend(first.each(self.view, &items));
+                    continue;
+                }
+                let lookup = Probe { is_write: false, ..first };
+                for layer in 0..layers {
+                    probes.extend(Probe { layer, ..lookup.clone() }.each(self.view, &items));
+                }
+                if writes {
+                    self.pass.unwritten.push((used, shard, items));
+                }
+            }
+        }
+        self.send(probes)
+    }
+
+    fn send(&mut self, probes: Vec<Probe>) -> Step<Vec<Result<bool, RedisItemError>>> {
+        if probes.is_empty() && !self.pass.unwritten.is_empty() {
+            return self.grow();
+        }
+        if probes.is_empty() {
+            return self.finish_pass();
+        }
+        let mut requests = match self.kind {
+            Kind::Lookup => Vec::new(),
+            Kind::Insert | Kind::Build => corrections(self.view),
+        };
+        let corrections = requests.len();
+        requests.extend(probes.iter().map(|probe| probe.request(self.view, self.hashes)));
+        if self.view.metadata.window.is_some() {
+            // The time comes last. A slice that is not over then was not over during the insert.
+            requests.push(Clock::request(self.view.name()));
+        }
+        self.phase = Phase::Probing(corrections, probes);
+        Step::Send(requests)
+    }
+
+    /// Evaluates the replies to probes, and returns the probes that they make necessary.
+    fn evaluate(&mut self, probes: &[Probe], replies: Vec<NodeReply>) -> Vec<Probe> {
+        let known: Vec<u8> = probes
+            .iter()
+            .map(|probe| self.view.generations[probe.generation].layers(probe.shard))
+            .collect();
+        let mut next = Vec::new();
+        for ((probe, reply), known) in probes.iter().zip(replies).zip(known) {
+            match probe.outcome(self.view, reply) {
+                Ok(outcome) => {
+                    self.learn(probe, &outcome);
+                    let layers = self.view.generations[probe.generation].layers(probe.shard);
+                    if probe.layer == 0 {
+                        let lookup = Probe { is_write: false, items: vec![], ..probe.clone() };
+                        for layer in known..layers {
+                            let lookup = Probe { layer, ..lookup.clone() };
+                            next.extend(lookup.each(self.view, &probe.items));
+                        }
+                    }
+                }
+                Err(error) => self.fail(probe, &error),
+            }
+        }
+        if next.is_empty() {
+            next = self.writes();
+        }
+        next
+    }
+
+    /// Learns from the reply to a probe.
+    fn learn(&mut self, probe: &Probe, outcome: &Outcome) {
+        let used = self.used(probe);
+        let mut repeats = 0;
+        for (i, &item) in probe.items.iter().enumerate() {
+            if outcome.was_set(i) {
+                self.pass.found[used][item as usize] = true;
+                repeats += 1;
+            }
+        }
+        self.pass.must_reread |= self.view.is_outdated_by(probe.generation, outcome.state);
+        let generation = &mut self.view.generations[probe.generation];
+        if probe.layer == 0 {
+            generation.learn_layers(probe.shard, outcome.state.layers);
+        }
+        if probe.is_write {
+            *generation.repeats.entry((probe.shard, probe.layer)).or_default() += repeats;
+        }
+        generation.learn_count(probe.shard, probe.layer, outcome.counter);
+    }
+
+    /// Learns the time of the server. Without a reply, the known clock goes on.
+    fn learn_time(&mut self, reply: Option<&NodeReply>) {
+        let clock = reply.map(|reply| Clock::decode(self.view.name(), reply.clone()));
+        if let Some(Ok(clock)) = clock {
+            self.view.clock = Some(clock);
+        }
+    }
+
+    fn fail(&mut self, probe: &Probe, error: &RedisItemError) {
+        if let RedisItemError::MissingShard { .. } = error {
+            self.pass.must_reread = true;
+            if probe.is_write {
+                self.pass.created.push(probe.key(self.view));
+            }
+        }
+        if !probe.is_write && error.is_unknown_command() {
+            self.pass.must_reread |= std::mem::replace(&mut self.view.has_bitfield_ro, false);
+        }
+        for &item in &probe.items {
+            self.pass.errors[item as usize] = Some(error.clone());
+        }
+    }
+
+    /// Returns the inserts into shards whose layers are all tested. Items that do not fit the newest
+    /// layer stay behind.
+    fn writes(&mut self) -> Vec<Probe> {
+        let mut probes = Vec::new();
+        for (used, shard, mut items) in std::mem::take(&mut self.pass.unwritten) {
+            let (found, errors) = (&self.pass.found[used], &self.pass.errors);
+            items.retain(|&item| !found[item as usize] && errors[item as usize].is_none());
+            let generation = self.pass.uses[used].generation;
+            let known = &self.view.generations[generation];
+            let room = match self.pass.overfull.contains(&(generation, shard)) {
+                true => usize::MAX,
+                false => usize::try_from(known.room(shard).unwrap_or(0)).unwrap_or(0),
+            };
+            let layer = known.layers(shard) - 1;
+            let rest = items.split_off(room.min(items.len()));
+            if !rest.is_empty() {
+                let rest = self.without_repeats(used, &items, rest);
+                self.pass.unwritten.push((used, shard, rest));
+            }
+            let write = Probe { generation, shard, layer, items: vec![], is_write: true };
+            probes.extend(write.each(self.view, &items));
+        }
+        probes
+    }
+
+    /// Removes the items that are also among the items before. They are not new.
+    fn without_repeats(&mut self, used: usize, before: &[u32], mut rest: Vec<u32>) -> Vec<u32> {
+        let hash = |item: u32| self.hashes[item as usize];
+        let before: HashSet<u64> = before.iter().map(|&item| hash(item)).collect();
+        rest.retain(|&item| {
+            let is_repeat = before.contains(&hash(item));
+            self.pass.found[used][item as usize] |= is_repeat;
+            !is_repeat
+        });
+        rest
+    }
+
+    fn used(&self, probe: &Probe) -> usize {
+        let is_same = |used: &Use| used.generation == probe.generation;
+        self.pass.uses.iter().position(is_same).expect("a pass probes what it uses")
+    }
+
+    fn finish_pass(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
+        if !std::mem::take(&mut self.pass.must_reread) {
+            return Step::Done(self.results());
+        }
+        let name = self.view.name().to_vec();
+        let mut requests = vec![NodeRequest::new("GET", name)];
+        requests.extend(self.pass.created.drain(..).map(growth::remove_remains));
+        self.phase = Phase::Rereading;
+        Step::Send(requests)
+    }
+
+    fn reread(&mut self, reply: NodeReply) -> Step<Vec<Result<bool, RedisItemError>>> {
+        let name = self.view.name().to_vec();
+        let has_lookups_to_repeat = self.pass.errors.iter().flatten().any(|error| {
+            // The server has no `BITFIELD_RO`: the next pass uses `BITFIELD`.
+            error.is_unknown_command() && !self.view.has_bitfield_ro
+        });
+        let old = self.view.metadata.generations.clone();
+        let update = bytes(&name, reply).and_then(|bytes| self.view.update(bytes.as_deref()));
+        let error = match update {
+            Ok(Update::Unchanged) if !has_lookups_to_repeat => {
+                return Step::Done(self.results());
+            }
+            Ok(_) if self.restarts < MAX_RESTARTS => {
+                self.restarts += 1;
+                self.remember_new(&old);
+                return self.start();
+            }
+            Ok(_) => RedisItemError::Unsettled,
+            Err(error) => error,
+        };
+        Step::Done(vec![Err(error); self.hashes.len()])
+    }
+
+    /// Keeps the answers of an insert for the next pass, which finds the items that this one
+    /// inserted.
+    fn remember_new(&mut self, old: &[crate::layouts::metadata::GenerationRecord]) {
+        let is_asked = |used: &&Use| used.reads && used.writes;
+        let Some(asked) = self.pass.uses.iter().find(is_asked) else { return };
+        let id = old[asked.generation].id;
+        let is_new = (0..self.hashes.len())
+            .map(|item| self.is_new(item) && self.pass.errors[item].is_none())
+            .collect();
+        self.new_before = Some((id, is_new));
+    }
+
+    fn is_new(&self, item: usize) -> bool {
+        let mut reads = self.pass.uses.iter().zip(&self.pass.found).filter(|(used, _)| used.reads);
+        !reads.any(|(_, found)| found[item]) || self.was_new(item)
+    }
+
+    fn was_new(&self, item: usize) -> bool {
+        self.new_before.as_ref().is_some_and(|(id, is_new)| {
+            let is_same = |record: &crate::layouts::metadata::GenerationRecord| {
+                record.id == *id && record.role != Role::Building
+            };
+            is_new[item] && self.view.metadata.generations.iter().any(is_same)
+        })
+    }
+
+    /// Adds layers for the items that do not fit.
+    fn grow(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
+        let full: Vec<(usize, u32)> = self
+            .pass
+            .unwritten
+            .iter()
+            .map(|&(used, shard, _)| (self.pass.uses[used].generation, shard))
+            .collect();
+        let request = |&(generation, shard): &(usize, u32)| {
+            growth::add_layer(&self.view.generations[generation], shard)
+        };
+        let requests = full.iter().map(request).collect();
+        self.phase = Phase::Growing(full);
+        Step::Send(requests)
+    }
+
+    /// Learns the new layers, and returns the inserts into them.
+    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<NodeReply>) -> Vec<Probe> {
+        for ((number, shard), reply) in full.into_iter().zip(replies) {
+            let generation = &mut self.view.generations[number];
+            let known = generation.layers(shard);
+            match growth::layers(&generation.key(shard, 0), reply) {
+                Ok((layers, counter)) => {
+                    generation.learn_layers(shard, layers);
+                    generation.learn_count(shard, layers - 1, counter);
+                    self.view.growth_error = None;
+                    if layers <= known {
+                        self.pass.overfull.insert((number, shard));
+                    }
+                }
+                Err(error) => {
+                    self.view.growth_error = Some(error);
+                    self.pass.overfull.insert((number, shard));
+                }
+            }
+        }
+        self.writes()
+    }
+
+    fn results(&mut self) -> Vec<Result<bool, RedisItemError>> {
+        let errors = std::mem::take(&mut self.pass.errors);
+        let result = |(item, error): (usize, Option<RedisItemError>)| {
+            let is_found = || self.pass.found.iter().any(|found| found[item]);
+            match (self.kind, error) {
+                (Kind::Lookup, _) if is_found() => Ok(true),
+                (_, Some(error)) => Err(error),
+                (Kind::Lookup, None) => Ok(false),
+                (Kind::Insert | Kind::Build, None) => Ok(self.is_new(item)),
+            }
+        };
+        errors.into_iter().enumerate().map(result).collect()
+    }
+}
+
+impl Operation for Batch<'_> {
+    type Output = Vec<Result<bool, RedisItemError>>;
+
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
+        match std::mem::replace(&mut self.phase, Phase::Start) {
+            Phase::Start => self.start(),
+            Phase::Probing(corrections, probes) => {
+                // After a correction that failed, the counter is too high.
+                replies.drain(..corrections);
+                self.learn_time(replies.get(probes.len()));
+                let next = self.evaluate(&probes, replies);
+                self.send(next)
+            }
+            Phase::Rereading => {
+                let reply = replies.into_iter().next().expect("one reply for each request");
+                self.reread(reply)
+            }
+            Phase::Growing(full) => {
+                let next = self.grown(full, replies);
+                self.send(next)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

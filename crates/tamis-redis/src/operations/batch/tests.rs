@@ -1,0 +1,189 @@
+use super::*;
+use crate::RedisFilter;
+use crate::layouts::header::{HAS_NEXT_OFFSET, RETIRED_OFFSET};
+use crate::layouts::metadata::{GenerationRecord, Metadata};
+use crate::model::Model;
+use crate::plan::RedisPlan;
+
+fn filter(items: u64) -> RedisFilter<Model> {
+    let plan = RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    RedisFilter::create(Model::default(), "f", &plan).unwrap()
+}
+
+fn ok(results: Vec<Result<bool, RedisItemError>>) -> Vec<bool> {
+    results.into_iter().map(Result::unwrap).collect()
+}
+
+fn items(count: u64) -> Vec<u64> {
+    (0..count).collect()
+}
+
+/// Returns the keys of all shards.
+fn shards(filter: &RedisFilter<Model>) -> Vec<Vec<u8>> {
+    let mut keys: Vec<_> = filter.transport.strings.keys().cloned().collect();
+    keys.retain(|key| key != b"f");
+    keys
+}
+
+fn set_bit(filter: &mut RedisFilter<Model>, key: &[u8], offset: u64) {
+    let string = filter.transport.strings.get_mut(key).unwrap();
+    string[offset as usize / 8] |= 1 << (7 - offset % 8);
+}
+
+#[test]
+fn inserts_answer_whether_items_are_new_and_lookups_find_them() {
+    let mut filter = filter(100_000);
+    assert!(filter.view.generations[0].shards() > 30);
+    let new = ok(filter.insert_each(&items(1000)));
+    assert!(new.iter().filter(|&&new| new).count() >= 998);
+    assert!(!ok(filter.insert_each(&items(1000))).contains(&true));
+    assert!(ok(filter.contains_each(&items(1000))).iter().all(|&found| found));
+    let absent: Vec<u64> = (1000..2000).collect();
+    assert!(ok(filter.contains_each(&absent)).iter().filter(|&&found| found).count() < 5);
+}
+
+#[test]
+fn an_item_that_is_twice_in_a_batch_is_new_once() {
+    assert_eq!(ok(filter(10).insert_each(&[7, 7, 8, 7])), [true, false, true, false]);
+}
+
+#[test]
+fn a_batch_is_one_round_trip_and_one_command_for_each_shard() {
+    let mut filter = filter(100_000);
+    filter.transport.round_trips = 0;
+    filter.transport.commands.clear();
+    filter.insert_each(&items(1000));
+    assert_eq!(filter.transport.round_trips, 1);
+    assert_eq!(filter.transport.commands.len(), filter.view.generations[0].shards() as usize);
+    assert!(filter.transport.commands.iter().all(|name| name == "BITFIELD"));
+}
+
+#[test]
+fn repeats_are_subtracted_from_the_counter_by_the_next_insert() {
+    let mut filter = filter(10);
+    filter.insert_each(&[1, 2, 2, 2]);
+    filter.insert_each(&[3]);
+    let key = shards(&filter).remove(0);
+    assert_eq!(filter.transport.strings[&key][8..16], 3_u64.to_be_bytes());
+}
+
+#[test]
+fn a_missing_shard_is_an_error_of_its_items_only() {
+    let mut filter = filter(100_000);
+    filter.insert_each(&items(1000));
+    let lost = shards(&filter).remove(0);
+    filter.transport.strings.remove(&lost);
+    let errors = |results: Vec<Result<bool, RedisItemError>>| {
+        let is_missing = |result: &Result<bool, RedisItemError>| match result {
+            Ok(_) => false,
+            Err(RedisItemError::MissingShard { key }) => key.as_bytes() == lost,
+            Err(error) => panic!("{error}"),
+        };
+        results.iter().filter(|result| is_missing(result)).count()
+    };
+    let found = errors(filter.contains_each(&items(1000)));
+    assert!(found > 5 && found < 100, "{found}");
+    // An insert does not bring the shard back, and leaves nothing behind.
+    assert_eq!(errors(filter.insert_each(&items(1000))), found);
+    assert!(!filter.transport.strings.contains_key(&lost));
+    assert_eq!(errors(filter.contains_each(&items(1000))), found);
+}
+
+#[test]
+fn a_lost_connection_is_an_error_of_its_items_only() {
+    let mut filter = filter(100_000);
+    filter.transport.unreachable = vec![shards(&filter).remove(0)];
+    let results = filter.insert_each(&items(1000));
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    assert!(failed > 5 && failed < 100, "{failed}");
+    filter.transport.unreachable.clear();
+    for (result, found) in results.iter().zip(filter.contains_each(&items(1000))) {
+        assert!(result.is_err() || found.unwrap());
+    }
+}
+
+#[test]
+fn a_deleted_filter_is_an_error() {
+    let mut filter = filter(10);
+    filter.transport.strings.clear();
+    let error = filter.contains(&1).unwrap_err();
+    assert_eq!(error, RedisItemError::NoFilter { name: "f".into() });
+}
+
+#[test]
+fn a_client_learns_that_another_generation_is_being_built() {
+    let mut filter = filter(1000);
+    let mut metadata = filter.view.metadata.clone();
+    let plan = RedisPlan::new(5000, 0.01).unwrap();
+    let next = GenerationRecord::new(&plan, Role::Building);
+    metadata.generations.push(next.clone());
+    create_shards(&mut filter, &next);
+    publish(&mut filter, &metadata);
+    let key = filter.view.generations[0].key(0, 0);
+    set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
+    // The item is new, although the first pass has inserted it already.
+    assert_eq!(filter.insert(&7), Ok(true));
+    assert_eq!(filter.view.generations.len(), 2);
+    for generation in 0..2 {
+        let key = filter.view.generations[generation].key(0, 0);
+        assert_eq!(filter.transport.strings[&key][8..16].last(), Some(&(2 - generation as u8)));
+    }
+    // Once the client knows both, it does not read the metadata again.
+    filter.transport.round_trips = 0;
+    assert_eq!(filter.insert(&8), Ok(true));
+    assert_eq!(filter.transport.round_trips, 1);
+}
+
+#[test]
+fn a_client_follows_a_swap() {
+    let mut filter = filter(1000);
+    filter.insert(&1).unwrap();
+    let plan = RedisPlan::new(5000, 0.01).unwrap();
+    let next = GenerationRecord::new(&plan, Role::Current);
+    create_shards(&mut filter, &next);
+    // Retired, but the metadata still has the old generation: its answers hold.
+    let key = filter.view.generations[0].key(0, 0);
+    set_bit(&mut filter, &key, RETIRED_OFFSET);
+    assert_eq!((filter.contains(&1), filter.insert(&2)), (Ok(true), Ok(true)));
+    let metadata = Metadata { generations: vec![next], ..filter.view.metadata.clone() };
+    publish(&mut filter, &metadata);
+    assert_eq!((filter.contains(&1), filter.insert(&1)), (Ok(false), Ok(true)));
+    // A client that missed the swap finds the old shards deleted.
+    let old = View::new(b"f", filter.view.metadata.clone()).unwrap();
+    filter.view = old;
+    filter.transport.strings.remove(&key);
+    assert_eq!(filter.contains(&1), Ok(true));
+}
+
+#[test]
+fn a_shard_that_is_created_again_keeps_its_state() {
+    let mut filter = filter(1000);
+    filter.insert(&7).unwrap();
+    let record = filter.view.metadata.generations[0].clone();
+    let key = filter.view.generations[0].key(0, 0);
+    set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
+    let before = filter.transport.strings.clone();
+    // The reply to the first request was lost.
+    create_shards(&mut filter, &record);
+    assert!(filter.transport.strings == before);
+}
+
+#[test]
+fn a_filter_with_another_hash_is_an_error() {
+    let mut filter = filter(10);
+    let plan = RedisPlan::new(10, 0.01).unwrap().hasher(tamis::Hasher::keyed([1, 2]));
+    publish(&mut filter, &Metadata::new(&plan, 0));
+    let key = filter.view.generations[0].key(0, 0);
+    filter.transport.strings.remove(&key);
+    assert_eq!(filter.contains(&1), Err(RedisItemError::Replaced { name: "f".into() }));
+}
+
+fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {
+    filter.transport.strings.insert(b"f".to_vec(), metadata.encode().into_bytes());
+}
+
+fn create_shards(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
+    let generation = crate::layouts::view::Generation::new(b"f", record.clone()).unwrap();
+    let create = crate::operations::create_shards::CreateShards::new(generation, None);
+    crate::filter::run(&mut filter.transport, create).unwrap();
+}

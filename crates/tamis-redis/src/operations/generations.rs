@@ -1,0 +1,378 @@
+//! Adds, publishes and removes generations: rebuilds and the slices of windows.
+//!
+//! The order of the steps keeps two promises while other clients insert and look up:
+//!
+//! * Before an insert may go to a new generation alone, every shard of the old one has a flag.
+//!   A client with an old view sees the flag in its next reply, and reads the metadata.
+//! * Metadata that can be read names only generations whose shards exist.
+//!
+//! ```text
+//! rebuild   create shards → publish as `building` → flag the current shards → (the caller inserts)
+//! swap      retire the current shards → publish as `current` → delete the old shards
+//! abort     retire the new shards → publish without them → delete the new shards
+//! slice     create shards → flag the newest slice → publish
+//! ```
+//!
+//! A rebuild publishes first, because inserts then go to both generations. A slice is flagged first,
+//! because inserts then go to the new slice alone.
+//!
+//! No step clears a flag, because another client may have set it for its own rebuild. A flag that
+//! nothing needs costs a reading of the metadata for each batch.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::error::{RedisItemError, printable};
+use crate::layouts::metadata::{GenerationRecord, Metadata, Role, random_id};
+use crate::layouts::view::{Generation, View};
+use crate::operations::create_shards::CreateShards;
+use crate::operations::growth::remove_remains;
+use crate::operations::sweep::{Flag, SendAll, Sweep, Visit, unlink};
+use crate::plan::RedisPlan;
+use crate::transport::exchange::{Exchange, perform};
+use crate::transport::request::{NodeRequest, bytes, integer};
+
+/// Replaces the metadata if it is as the client knows it. Keeps the expiry. Arguments: the known
+/// text, the new text. Replies with 1 if the key has the new text.
+const REPLACE: &str = "\
+local text = redis.call('GET', KEYS[1])
+if text == ARGV[2] then return 1 end
+if text ~= ARGV[1] then return 0 end
+local ttl = redis.call('PTTL', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[2])
+if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
+return 1";
+
+/// How often a slice is added again because another client changed the metadata.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// What became of metadata that a client tried to replace.
+enum Published {
+    Done,
+    /// The metadata lacks the change: because of the error, or because another client was faster.
+    Refused(Option<RedisItemError>),
+}
+
+/// Why a rebuild did not start or end.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RedisRebuildError {
+    /// Another rebuild has not ended. [`abort_rebuild`](crate::RedisFilter::abort_rebuild) ends it.
+    Running {
+        /// The name of the filter.
+        name: Arc<str>,
+    },
+    /// The rebuild of this client is not running: another client ended it.
+    NotRunning {
+        /// The name of the filter.
+        name: Arc<str>,
+    },
+    /// The plan has another hash function or a window, or the filter is a window.
+    Plan {
+        /// What differs.
+        why: &'static str,
+    },
+    /// The server or the connection failed.
+    Redis(RedisItemError),
+}
+
+impl fmt::Display for RedisRebuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running { name } => {
+                write!(f, "a rebuild of the filter {name:?} is running: wait for it, or abort it")
+            }
+            Self::NotRunning { name } => {
+                write!(f, "no rebuild of the filter {name:?} is running: start it again")
+            }
+            Self::Plan { why } => f.write_str(why),
+            Self::Redis(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RedisRebuildError {}
+
+impl From<RedisItemError> for RedisRebuildError {
+    fn from(error: RedisItemError) -> Self {
+        Self::Redis(error)
+    }
+}
+
+/// Returns a new generation for a rebuild with a plan.
+pub(crate) fn next_generation(
+    view: &View,
+    plan: &RedisPlan,
+) -> Result<GenerationRecord, RedisRebuildError> {
+    if view.metadata.window.is_some() || plan.window_span().is_some() {
+        return Err(RedisRebuildError::Plan { why: "a window is not rebuilt: its items expire" });
+    }
+    if plan.hash_function() != view.metadata.hasher {
+        return Err(RedisRebuildError::Plan {
+            why: "a rebuild keeps the hash function of the filter",
+        });
+    }
+    Ok(GenerationRecord::new(plan, Role::Building))
+}
+
+/// Starts a rebuild. Returns when every insert of every client goes to both generations.
+pub(crate) async fn start_rebuild<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    record: &GenerationRecord,
+) -> Result<(), RedisRebuildError> {
+    let expires_at = match read(exchange, view).await? {
+        Some(ttl) => Some(Clock::read(exchange, view.name()).await?.now() + ttl),
+        None => None,
+    };
+    if building(view).is_some() {
+        return Err(RedisRebuildError::Running { name: printable(view.name()) });
+    }
+    let id = record.id;
+    let mut metadata = view.metadata.clone();
+    metadata.generations.push(record.clone());
+    create(exchange, view, record, expires_at).await?;
+    let is_done = |metadata: &Metadata| metadata.names(id);
+    if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
+        delete(exchange, view, record.clone()).await?;
+        let running = || RedisRebuildError::Running { name: printable(view.name()) };
+        return Err(error.map_or_else(running, RedisRebuildError::Redis));
+    }
+    mark(exchange, view, 0, Flag::HasNext).await?;
+    view.rebuild = Some(id);
+    Ok(())
+}
+
+/// Makes the generation whose rebuild this client started the current one, and deletes the old one.
+pub(crate) async fn swap<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RedisRebuildError> {
+    read(exchange, view).await?;
+    let is_own = |&new: &usize| view.rebuild == Some(view.metadata.generations[new].id);
+    let Some(new) = building(view).filter(is_own) else {
+        return Err(RedisRebuildError::NotRunning { name: printable(view.name()) });
+    };
+    // A client with the old view reads the metadata from here on.
+    mark(exchange, view, 0, Flag::Retired).await?;
+    let old = view.metadata.generations[0].clone();
+    let current =
+        GenerationRecord { role: Role::Current, ..view.metadata.generations[new].clone() };
+    let id = current.id;
+    let metadata = Metadata { generations: vec![current], ..view.metadata.clone() };
+    let is_done = |metadata: &Metadata| {
+        metadata.generations.iter().any(|record| record.id == id && record.role == Role::Current)
+    };
+    if let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? {
+        let ended = || RedisRebuildError::NotRunning { name: printable(view.name()) };
+        return Err(error.map_or_else(ended, RedisRebuildError::Redis));
+    }
+    delete(exchange, view, old).await?;
+    Ok(())
+}
+
+/// Deletes the generation that is being built, if there is one. With `own`, only if it is that
+/// generation.
+pub(crate) async fn abort<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    own: Option<u32>,
+) -> Result<(), RedisRebuildError> {
+    read(exchange, view).await?;
+    let is_meant = |&new: &usize| own.is_none_or(|own| view.metadata.generations[new].id == own);
+    let Some(new) = building(view).filter(is_meant) else { return Ok(()) };
+    // A client with the old view reads the metadata from here on.
+    mark(exchange, view, new, Flag::Retired).await?;
+    let mut metadata = view.metadata.clone();
+    let record = metadata.generations.remove(new);
+    let is_done = |metadata: &Metadata| !metadata.names(record.id);
+    match publish(exchange, view, metadata, is_done).await? {
+        Published::Done => delete(exchange, view, record).await?,
+        Published::Refused(Some(error)) => return Err(error.into()),
+        // The client that started the rebuild has ended it.
+        Published::Refused(None) => {}
+    }
+    // The flags of the current generation stay, because another rebuild may need them already.
+    Ok(())
+}
+
+/// Deletes a generation that a client began to build, unless it is in use.
+pub(crate) async fn discard<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+    record: &GenerationRecord,
+) -> Result<(), RedisItemError> {
+    let get = NodeRequest::new("GET", name.to_vec());
+    let reply = exchange.exchange(vec![get]).await.remove(0);
+    let metadata = match bytes(name, reply) {
+        Ok(text) => text.and_then(|text| Metadata::decode(&text).ok()),
+        Err(RedisItemError::WrongType { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    match metadata.filter(|metadata| metadata.names(record.id)) {
+        Some(metadata) => {
+            let mut view = View::new(name, metadata).expect("the name was checked");
+            match abort(exchange, &mut view, Some(record.id)).await {
+                Err(RedisRebuildError::Redis(error)) => Err(error),
+                _ => Ok(()),
+            }
+        }
+        None => {
+            let generation = Generation::new(name, record.clone()).expect("the name was checked");
+            unlink(exchange, &generation).await
+        }
+    }
+}
+
+/// Adds the slice of the present time to a window, unless another client has.
+pub(crate) async fn add_slice<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    now: u64,
+) -> Result<(), RedisItemError> {
+    for _ in 0..MAX_ATTEMPTS {
+        read(exchange, view).await?;
+        let Some((number, expires_at)) = view.missing_slice(now) else { return Ok(()) };
+        let newest = view.metadata.generations.len() - 1;
+        let last = view.metadata.generations[newest].clone();
+        let record = GenerationRecord { id: random_id(), role: Role::Slice(number), ..last };
+        let mut metadata = view.metadata.clone();
+        metadata.generations.retain(|old| !view.is_expired(old, now));
+        metadata.generations.push(record.clone());
+        create(exchange, view, &record, Some(expires_at)).await?;
+        // A slice whose keys have expired needs no flag: clients with an old view notice by the
+        // time that their newest slice is over.
+        mark(exchange, view, newest, Flag::HasNext).await?;
+        let is_done = |metadata: &Metadata| metadata.names(record.id);
+        let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
+            return Ok(());
+        };
+        delete(exchange, view, record).await?;
+        if let Some(error) = error {
+            return Err(error);
+        }
+    }
+    Err(RedisItemError::Unsettled)
+}
+
+/// Sets or removes the expiry of all keys of the filter.
+pub(crate) async fn expire_at<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    millis: Option<u64>,
+) -> Result<(), RedisItemError> {
+    read(exchange, view).await?;
+    perform(exchange, Sweep::expire(view, millis)).await.map(|_| ())
+}
+
+/// Deletes all keys of the filter.
+pub(crate) async fn delete_filter<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RedisItemError> {
+    match read(exchange, view).await {
+        // The shards that the client knows may be left.
+        Ok(_) | Err(RedisItemError::NoFilter { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    for generation in &view.generations {
+        unlink(exchange, generation).await?;
+    }
+    // The metadata comes last: a client that repeats the deletion needs it.
+    let metadata = NodeRequest::new("UNLINK", view.name().to_vec());
+    perform(exchange, SendAll::new(vec![metadata])).await.map(|_| ())
+}
+
+/// Returns the number of the generation that is being built.
+fn building(view: &View) -> Option<usize> {
+    view.metadata.generations.iter().position(|record| record.role == Role::Building)
+}
+
+/// Reads the metadata again. Returns its time to live in milliseconds.
+pub(crate) async fn read<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<Option<u64>, RedisItemError> {
+    let name = view.name().to_vec();
+    let requests =
+        vec![NodeRequest::new("GET", name.clone()), NodeRequest::new("PTTL", name.clone())];
+    let mut replies = exchange.exchange(requests).await.into_iter();
+    let mut next = || replies.next().expect("one reply for each request");
+    view.update(bytes(&name, next())?.as_deref())?;
+    Ok(u64::try_from(integer(&name, next())?).ok())
+}
+
+async fn create<X: Exchange>(
+    exchange: &mut X,
+    view: &View,
+    record: &GenerationRecord,
+    expires_at: Option<u64>,
+) -> Result<(), RedisItemError> {
+    let generation = Generation::new(view.name(), record.clone()).expect("the name was checked");
+    let created = perform(exchange, CreateShards::new(generation.clone(), expires_at)).await;
+    if created.is_err() {
+        // If this fails too, the first error says why.
+        unlink(exchange, &generation).await.ok();
+    }
+    created
+}
+
+/// Replaces the metadata. `is_done` tests metadata for the effect of the replacement: the reply to
+/// an attempt that succeeded may be lost, and another client may have changed the metadata since.
+///
+/// Returns an error if the metadata is not known. Then no shard may be deleted.
+async fn publish<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    metadata: Metadata,
+    is_done: impl Fn(&Metadata) -> bool,
+) -> Result<Published, RedisItemError> {
+    let name = view.name().to_vec();
+    let text = metadata.encode();
+    let mut request = NodeRequest::script(REPLACE, std::slice::from_ref(&name));
+    request.command.arg(view.metadata.encode()).arg(&text);
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    let error = match integer(&name, reply) {
+        Ok(1) => {
+            view.update(Some(text.as_bytes()))?;
+            return Ok(Published::Done);
+        }
+        Ok(_) => None,
+        Err(error) => Some(error),
+    };
+    match read(exchange, view).await {
+        Ok(_) if is_done(&view.metadata) => Ok(Published::Done),
+        Ok(_) => Ok(Published::Refused(error)),
+        Err(gone @ (RedisItemError::NoFilter { .. } | RedisItemError::Replaced { .. })) => {
+            Ok(Published::Refused(Some(gone)))
+        }
+        Err(unknown) => Err(error.unwrap_or(unknown)),
+    }
+}
+
+/// Sets a flag of all shards of a generation. Missing shards stay missing.
+async fn mark<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+    generation: usize,
+    flag: Flag,
+) -> Result<(), RedisItemError> {
+    let visited = perform(exchange, Sweep::new(view, Visit::Mark(flag), [generation])).await?;
+    let created = visited
+        .iter()
+        .filter(|visited| visited.items.is_none())
+        .map(|visited| view.generations[visited.generation].key(visited.shard, visited.layer))
+        .map(remove_remains)
+        .collect();
+    perform(exchange, SendAll::new(created)).await.map(|_| ())
+}
+
+/// Deletes the shards of a generation that the metadata does not name.
+async fn delete<X: Exchange>(
+    exchange: &mut X,
+    view: &View,
+    record: GenerationRecord,
+) -> Result<(), RedisItemError> {
+    unlink(exchange, &Generation::new(view.name(), record).expect("the name was checked")).await
+}

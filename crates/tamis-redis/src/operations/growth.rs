@@ -1,0 +1,62 @@
+//! Scripts that change a shard as a whole. The keys of a shard are in one slot of a cluster.
+
+use crate::error::{RedisItemError, printable};
+use crate::layouts::header::{State, header};
+use crate::layouts::view::Generation;
+use crate::transport::request::{NodeReply, NodeRequest, integers};
+
+/// Adds a layer, unless another client was faster. Keys: layer 0, the new layer. Arguments: the
+/// number of layers that the client knows, the last byte of the new string, its header. Replies
+/// with the number of layers, or 0 if layer 0 is missing, and with the counter of the new layer.
+///
+/// Takes the flags of layer 0, and its expiry. A string that is created at its full length takes no
+/// spare memory.
+const ADD_LAYER: &str = "\
+local state = redis.call('GETRANGE', KEYS[1], 0, 7)
+if #state < 8 or string.sub(state, 1, 2) ~= 'TM' then return {0, 0} end
+local layers = string.byte(state, 4)
+local known = tonumber(ARGV[1])
+if layers == known + 1 then
+  return {layers, redis.call('BITFIELD', KEYS[2], 'GET', 'i64', '64')[1]}
+end
+if layers ~= known then return {layers, 0} end
+layers = layers + 1
+redis.call('DEL', KEYS[2])
+redis.call('SETRANGE', KEYS[2], ARGV[2], '\\0')
+redis.call('SETRANGE', KEYS[2], 0, ARGV[3])
+redis.call('SETRANGE', KEYS[2], 2, string.sub(state, 3, 3) .. string.char(layers))
+local ttl = redis.call('PTTL', KEYS[1])
+if ttl > 0 then redis.call('PEXPIRE', KEYS[2], ttl) end
+redis.call('SETRANGE', KEYS[1], 3, string.char(layers))
+return {layers, 0}";
+
+/// Deletes a key that an insert created because its shard was missing.
+const REMOVE_REMAINS: &str = "\
+if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1]) end
+return 0";
+
+/// Returns the request that adds a layer to a shard. Clients that still insert into an older layer
+/// do no harm: lookups test all layers.
+pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
+    let layers = generation.layers(shard);
+    let layer = generation.layer(layers);
+    let state = State { layers: layers + 1, ..State::new(generation.record.id) };
+    let keys = [generation.key(shard, 0), generation.key(shard, layers)];
+    let mut request = NodeRequest::script(ADD_LAYER, &keys);
+    request.command.arg(layers).arg(layer.bytes() - 1).arg(&header(state, layer)[..]);
+    request
+}
+
+/// Returns the number of layers and the counter of the newest from the reply of [`add_layer`].
+pub(crate) fn layers(key: &[u8], reply: NodeReply) -> Result<(u8, i64), RedisItemError> {
+    let numbers = integers(key, reply)?;
+    match (numbers.first().map(|&layers| u8::try_from(layers)), numbers.get(1)) {
+        (Some(Ok(layers @ 1..)), Some(&counter)) => Ok((layers, counter)),
+        _ => Err(RedisItemError::MissingShard { key: printable(key) }),
+    }
+}
+
+/// Returns the request that deletes a key without a header.
+pub(crate) fn remove_remains(key: Vec<u8>) -> NodeRequest {
+    NodeRequest::script(REMOVE_REMAINS, &[key])
+}

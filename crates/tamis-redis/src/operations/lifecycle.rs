@@ -1,0 +1,171 @@
+//! Creates and opens filters.
+//!
+//! A client creates the shards of a filter first, and then the metadata with `SET NX`. So the first
+//! client wins, and metadata that can be read has all its shards. The keys of the shards contain a
+//! random generation number, so two clients never write to the same shards.
+
+use redis::Value;
+
+use crate::clock::Clock;
+use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError, printable};
+use crate::layouts::metadata::Metadata;
+use crate::layouts::view::View;
+use crate::operations::create_shards::CreateShards;
+use crate::operations::sweep::unlink;
+use crate::plan::RedisPlan;
+use crate::transport::exchange::{Exchange, perform};
+use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, bytes, value};
+
+/// Creates the shards of a new filter, which no other client sees before it is
+/// [published](publish). Deletes them after an error.
+pub(crate) async fn prepare<X: Exchange>(
+    exchange: &mut X,
+    view: &View,
+) -> Result<(), RedisCreateError> {
+    let name = view.name().to_vec();
+    let request = NodeRequest::new("EXISTS", name.clone());
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    if value(&name, reply)? != Value::Int(0) {
+        return Err(exists(&name));
+    }
+    let generation = &view.generations[0];
+    let expires_at = view.slice_expiry(&generation.record);
+    let created = perform(exchange, CreateShards::new(generation.clone(), expires_at)).await;
+    if let Err(error) = created {
+        // If this fails too, the first error says why.
+        unlink(exchange, generation).await.ok();
+        return Err(error.into());
+    }
+    Ok(())
+}
+
+/// Writes the metadata of a new filter, so that other clients see it. Deletes its shards if the
+/// metadata is certainly not written.
+pub(crate) async fn publish<X: Exchange>(
+    exchange: &mut X,
+    view: &mut View,
+) -> Result<(), RedisCreateError> {
+    let name = view.name().to_vec();
+    let mut request = NodeRequest::new("SET", name.clone());
+    request.command.arg(view.metadata.encode()).arg("NX");
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    let error = match value(&name, reply) {
+        // The transport may have sent the command twice, so the key may be our own.
+        Ok(Value::Nil) => None,
+        Ok(_) => return Ok(()),
+        // The server may have executed the command.
+        Err(error) => Some(error),
+    };
+    let get = NodeRequest::new("GET", name.clone());
+    let reply = exchange.exchange(vec![get]).await.remove(0);
+    let refused = match bytes(&name, reply) {
+        Ok(Some(text)) => match Metadata::decode(&text) {
+            Ok(metadata) if metadata.names(view.metadata.generations[0].id) => {
+                view.update(Some(&text))?;
+                return Ok(());
+            }
+            _ => exists(&name),
+        },
+        Ok(None) => error.map_or_else(|| exists(&name), RedisCreateError::Redis),
+        Err(RedisItemError::WrongType { .. }) => exists(&name),
+        // The metadata may name the shards, so they stay.
+        Err(unknown) => return Err(error.unwrap_or(unknown).into()),
+    };
+    unlink(exchange, &view.generations[0]).await.ok();
+    Err(refused)
+}
+
+fn exists(name: &[u8]) -> RedisCreateError {
+    RedisCreateError::Exists { name: printable(name) }
+}
+
+/// Opens a filter.
+pub(crate) struct Open {
+    name: Vec<u8>,
+    is_sent: bool,
+}
+
+impl Open {
+    pub(crate) fn new(name: &[u8]) -> Self {
+        Self { name: name.to_vec(), is_sent: false }
+    }
+}
+
+impl Operation for Open {
+    type Output = Result<View, RedisOpenError>;
+
+    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
+        if !std::mem::replace(&mut self.is_sent, true) {
+            return Step::Send(vec![NodeRequest::new("GET", self.name.clone())]);
+        }
+        let name = || printable(&self.name);
+        let view =
+            bytes(&self.name, replies.remove(0)).map_err(RedisOpenError::Redis).and_then(|text| {
+                let text = text.ok_or_else(|| RedisOpenError::NotFound { name: name() })?;
+                let metadata = Metadata::decode(&text)
+                    .map_err(|source| RedisOpenError::Metadata { name: name(), source })?;
+                Ok(View::new(&self.name, metadata)?)
+            });
+        Step::Done(view)
+    }
+}
+
+/// Creates a filter. The first slice of a window is that of the present time.
+pub(crate) async fn create<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+    plan: &RedisPlan,
+) -> Result<View, RedisCreateError> {
+    let now = match plan.window_span() {
+        Some(_) => Clock::read(exchange, name).await?.now(),
+        None => 0,
+    };
+    let mut view = View::new(name, Metadata::new(plan, now))?;
+    prepare(exchange, &view).await?;
+    publish(exchange, &mut view).await?;
+    Ok(view)
+}
+
+/// Opens a filter, or creates it if it does not exist. Compares it with the plan.
+pub(crate) async fn open_or_create<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+    plan: &RedisPlan,
+) -> Result<View, RedisOpenError> {
+    let view = match perform(exchange, Open::new(name)).await {
+        Err(RedisOpenError::NotFound { .. }) => match create(exchange, name, plan).await {
+            Ok(view) => view,
+            // Another client was faster.
+            Err(RedisCreateError::Exists { .. }) => perform(exchange, Open::new(name)).await?,
+            Err(RedisCreateError::Name(error)) => return Err(error.into()),
+            Err(RedisCreateError::Redis(error)) => return Err(error.into()),
+        },
+        opened => opened?,
+    };
+    checked(plan, view)
+}
+
+/// Returns an error if the filter differs from the plan.
+fn checked(plan: &RedisPlan, view: View) -> Result<View, RedisOpenError> {
+    let differences = differences(plan, &view);
+    if differences.is_empty() {
+        return Ok(view);
+    }
+    Err(RedisOpenError::Differs { name: printable(view.name()), differences })
+}
+
+/// Returns the parameters of a filter that differ from a plan.
+pub(crate) fn differences(plan: &RedisPlan, view: &View) -> Vec<Difference> {
+    let found = view.metadata.plan();
+    [
+        Difference::of("items", &plan.items(), &found.items()),
+        Difference::of("rate", &plan.rate(), &found.rate()),
+        Difference::of("growth", &plan.growth(), &found.growth()),
+        Difference::of("hash", &plan.hash_function(), &found.hash_function()),
+        Difference::of("shards", &plan.shards(), &found.shards()),
+        Difference::of("window", &plan.window_span(), &found.window_span()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

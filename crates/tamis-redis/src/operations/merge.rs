@@ -1,0 +1,230 @@
+//! Merges a filter into another one, on the same or on another server.
+//!
+//! The bits of each shard are copied to a temporary key in the slot of the target's shard. A script
+//! then adds them to the shard at once. The first byte of the temporary key is a mark, which comes
+//! with the first bits: a key that expired and was created again by later bits has none. The script
+//! removes it. The rest of the header is zero, so the header of the shard does not change.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Difference, RedisItemError, printable};
+use crate::layouts::geometry::HEADER_BYTES;
+use crate::layouts::metadata::{Role, random_id};
+use crate::layouts::view::View;
+use crate::operations::generations::read;
+use crate::operations::growth;
+use crate::operations::sweep::{SendAll, Sweep, Visit};
+use crate::transport::exchange::{Exchange, perform};
+use crate::transport::request::{NodeRequest, bytes, integer};
+
+/// Adds the bits of a temporary key to a shard. Keys: shard, temporary key. Argument: the number of
+/// items. Replies with 1; with 0 if the shard is missing; with 2 if the temporary key is
+/// missing or incomplete.
+const MERGE: &str = "\
+if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
+if redis.call('GETRANGE', KEYS[2], 0, 0) ~= '+' then return 2 end
+local ttl = redis.call('PTTL', KEYS[1])
+redis.call('SETRANGE', KEYS[2], 0, '\\0')
+redis.call('BITOP', 'OR', KEYS[1], KEYS[1], KEYS[2])
+if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
+redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])
+redis.call('DEL', KEYS[2])
+return 1";
+
+/// The first byte of a temporary key that has all bits.
+const MARK: u8 = b'+';
+
+/// How many bytes a command copies.
+const CHUNK_BYTES: u64 = 256 << 10;
+
+/// How often a shard is copied again because its temporary key is missing or incomplete.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// When an abandoned temporary key expires, in milliseconds.
+const LIFETIME_MILLIS: u64 = 600_000;
+
+/// Why filters were not merged. Some shards may have been merged; repeating the call is safe.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RedisMergeError {
+    /// The filters differ in parameters that decide where the bits of an item are.
+    Differs(Vec<Difference>),
+    /// One of the filters is a window or is being rebuilt.
+    Busy {
+        /// The name of the filter.
+        name: Arc<str>,
+    },
+    /// The server or the connection failed, or a shard is missing.
+    Redis(RedisItemError),
+}
+
+impl fmt::Display for RedisMergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Differs(differences) => {
+                f.write_str("the filters differ: ")?;
+                for (i, difference) in differences.iter().enumerate() {
+                    let separator = if i == 0 { "" } else { "; " };
+                    write!(f, "{separator}{difference}")?;
+                }
+                Ok(())
+            }
+            Self::Busy { name } => write!(
+                f,
+                "the filter {name:?} is a window or is being rebuilt: merge it after the rebuild"
+            ),
+            Self::Redis(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RedisMergeError {}
+
+impl From<RedisItemError> for RedisMergeError {
+    fn from(error: RedisItemError) -> Self {
+        Self::Redis(error)
+    }
+}
+
+/// Adds all items of the filter `from` to the filter `to`.
+pub(crate) async fn merge<X: Exchange, Y: Exchange>(
+    to: (&mut X, &mut View),
+    from: (&mut Y, &mut View),
+) -> Result<(), RedisMergeError> {
+    let ((to, target), (from, source)) = (to, from);
+    read(to, target).await?;
+    read(from, source).await?;
+    check(target, source)?;
+    // The sweeps learn the numbers of layers.
+    perform(to, Sweep::new(target, Visit::Read, [0])).await?;
+    let visited = perform(from, Sweep::new(source, Visit::Read, [0])).await?;
+    for visited in visited {
+        let (shard, layer) = (visited.shard, visited.layer);
+        let key = source.generations[0].key(shard, layer);
+        let Some(items) = visited.items else {
+            return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
+        };
+        while target.generations[0].layers(shard) <= layer {
+            let request = growth::add_layer(&target.generations[0], shard);
+            let reply = to.exchange(vec![request]).await.remove(0);
+            let (layers, counter) = growth::layers(&key, reply)?;
+            target.generations[0].learn_layers(shard, layers);
+            target.generations[0].learn_count(shard, layers - 1, counter);
+        }
+        let len = target.generations[0].layer(layer).bytes();
+        let is_merged = merge_shard(to, target, (shard, layer), from, &key, len, items).await?;
+        if !is_merged {
+            check_unchanged(to, target).await?;
+            let key = target.generations[0].key(shard, layer);
+            return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
+        }
+    }
+    // A rebuild that started in between has only a part of the items.
+    check_unchanged(to, target).await
+}
+
+/// Reads the metadata again. Returns an error if the filter has other generations than before.
+async fn check_unchanged<X: Exchange>(
+    to: &mut X,
+    target: &mut View,
+) -> Result<(), RedisMergeError> {
+    let known = target.metadata.clone();
+    read(to, target).await?;
+    if target.metadata == known {
+        return Ok(());
+    }
+    Err(RedisMergeError::Busy { name: printable(target.name()) })
+}
+
+fn check(target: &View, source: &View) -> Result<(), RedisMergeError> {
+    for view in [target, source] {
+        let [only] = &view.metadata.generations[..] else {
+            return Err(RedisMergeError::Busy { name: printable(view.name()) });
+        };
+        if only.role != Role::Current {
+            return Err(RedisMergeError::Busy { name: printable(view.name()) });
+        }
+    }
+    let (to, from) = (&target.metadata, &source.metadata);
+    let differences: Vec<Difference> = [
+        Difference::of("hash", &to.hasher, &from.hasher),
+        Difference::of("growth", &to.generations[0].growth, &from.generations[0].growth),
+        Difference::of(
+            "shards and bits",
+            &to.generations[0].geometry,
+            &from.generations[0].geometry,
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if differences.is_empty() { Ok(()) } else { Err(RedisMergeError::Differs(differences)) }
+}
+
+/// Adds the bits of one layer of a shard. Returns false if the shard of the target is missing.
+async fn merge_shard<X: Exchange, Y: Exchange>(
+    to: &mut X,
+    target: &View,
+    (shard, layer): (u32, u8),
+    from: &mut Y,
+    source_key: &[u8],
+    len: u64,
+    items: i64,
+) -> Result<bool, RedisItemError> {
+    let key = target.generations[0].key(shard, layer);
+    let mut temporary = key.clone();
+    temporary.extend_from_slice(format!("+{:08x}", random_id()).as_bytes());
+    for _ in 0..MAX_ATTEMPTS {
+        copy(to, &temporary, from, source_key, len).await?;
+        let mut request = NodeRequest::script(MERGE, &[key.clone(), temporary.clone()]);
+        request.command.arg(items.max(0));
+        let reply = to.exchange(vec![request]).await.remove(0);
+        match integer(&key, reply)? {
+            1 => return Ok(true),
+            // The reply to an attempt that succeeded may be lost. The bits stay the same.
+            2 => {}
+            _ => {
+                let remove = vec![NodeRequest::new("UNLINK", temporary)];
+                perform(to, SendAll::new(remove)).await?;
+                return Ok(false);
+            }
+        }
+    }
+    Err(RedisItemError::Unsettled)
+}
+
+/// Copies the bits of a shard, without its header.
+async fn copy<X: Exchange, Y: Exchange>(
+    to: &mut X,
+    temporary: &[u8],
+    from: &mut Y,
+    source_key: &[u8],
+    len: u64,
+) -> Result<(), RedisItemError> {
+    let mut at = HEADER_BYTES;
+    while at < len {
+        let end = len.min(at + CHUNK_BYTES);
+        let mut get = NodeRequest::new("GETRANGE", source_key.to_vec());
+        get.command.arg(at).arg(end - 1);
+        let reply = from.exchange(vec![get]).await.remove(0);
+        let mut part = bytes(source_key, reply)?.unwrap_or_default();
+        if part.len() as u64 != end - at {
+            return Err(RedisItemError::MissingShard { key: printable(source_key) });
+        }
+        let mut start = at;
+        if at == HEADER_BYTES {
+            let mut header = [0; HEADER_BYTES as usize];
+            header[0] = MARK;
+            part.splice(0..0, header);
+            start = 0;
+        }
+        let mut set = NodeRequest::new("SETRANGE", temporary.to_vec());
+        set.command.arg(start).arg(part);
+        let mut expire = NodeRequest::new("PEXPIRE", temporary.to_vec());
+        expire.command.arg(LIFETIME_MILLIS);
+        perform(to, SendAll::new(vec![set, expire])).await?;
+        at = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Connections that wait without blocking a thread.
+
+use std::collections::HashMap;
+use std::future::Future;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Pipeline, RedisError, Value};
+
+use crate::transport::blocking::{Attempts, Patience, replies};
+use crate::transport::cluster::{State, address_of, at, no_address, seeds};
+use crate::transport::request::{NodeReply, NodeRequest};
+use crate::transport::routes::{Address, Routed, Routes};
+use crate::transport::sentinel::{Sentinels, check_role};
+
+/// Sends requests and returns their replies in the same order, without blocking a thread.
+///
+/// A transport may send a request without a reply again if it is
+/// [repeatable](NodeRequest::is_repeatable).
+pub trait AsyncTransport: Send {
+    /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
+    fn send(&mut self, requests: Vec<NodeRequest>) -> impl Future<Output = Vec<NodeReply>> + Send;
+}
+
+/// A source of connections: the address of a server, or Sentinels that know it.
+trait AsyncConnect: Send {
+    fn connect(
+        &mut self,
+        config: &AsyncConnectionConfig,
+    ) -> impl Future<Output = Result<MultiplexedConnection, RedisError>> + Send;
+}
+
+impl AsyncConnect for Client {
+    async fn connect(
+        &mut self,
+        config: &AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        self.get_multiplexed_async_connection_with_config(config).await
+    }
+}
+
+fn config(patience: &Patience) -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(patience.connect))
+        .set_response_timeout(Some(patience.response))
+}
+
+/// One connection, which is opened again when it fails.
+struct AsyncLine<C> {
+    source: C,
+    connection: Option<MultiplexedConnection>,
+    patience: Patience,
+}
+
+impl<C: Clone> Clone for AsyncLine<C> {
+    /// Returns a line without a connection.
+    fn clone(&self) -> Self {
+        Self { source: self.source.clone(), connection: None, patience: self.patience }
+    }
+}
+
+impl<C: AsyncConnect> AsyncLine<C> {
+    fn new(source: C, patience: Patience) -> Self {
+        Self { source, connection: None, patience }
+    }
+
+    /// Sends a pipeline once.
+    async fn exchange(
+        &mut self,
+        pipeline: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, RedisError> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.source.connect(&config(&self.patience)).await?,
+        };
+        let values = connection.send_packed_commands(pipeline, 0, count).await?;
+        // A connection that failed, or whose future was dropped, is not used again.
+        self.connection = Some(connection);
+        Ok(values)
+    }
+
+    async fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        let mut attempts = Attempts::new(requests);
+        while let Some((open, pause)) = attempts.next(&self.patience) {
+            tokio::time::sleep(pause).await;
+            let mut pipeline = Pipeline::new();
+            for &i in &open {
+                pipeline.add_command(requests[i].command.clone());
+            }
+            let (values, error) = match self.exchange(&pipeline, open.len()).await {
+                Ok(values) => (values, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            attempts.record(&open, replies(values, error.as_ref(), open.len()));
+            if attempts.has_moved() {
+                self.connection = None;
+            }
+        }
+        attempts.into_replies()
+    }
+}
+
+/// A connection to one server that does not block a thread. Clones open their own connections.
+#[derive(Clone)]
+pub struct AsyncSingleNode(AsyncLine<Client>);
+
+impl AsyncSingleNode {
+    /// Parses a URL such as `redis://user:password@host:port/database`. With the feature
+    /// `async-tls`, the scheme `rediss` encrypts the connection. Opens no connection yet.
+    ///
+    /// # Errors
+    ///
+    /// If the URL cannot be parsed.
+    pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
+        Ok(Self(AsyncLine::new(Client::open(url)?, patience)))
+    }
+
+    /// Wraps a client of the crate `redis`.
+    #[must_use]
+    pub fn of_client(client: Client, patience: Patience) -> Self {
+        Self(AsyncLine::new(client, patience))
+    }
+}
+
+impl AsyncTransport for AsyncSingleNode {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
+        self.0.send(&requests).await
+    }
+}
+
+/// A primary that Sentinels know, without blocking a thread.
+#[derive(Clone)]
+pub struct AsyncSentinelNode(AsyncLine<Sentinels>);
+
+impl AsyncSentinelNode {
+    /// Parses URLs, as [`SentinelNode::new`](crate::SentinelNode::new).
+    ///
+    /// # Errors
+    ///
+    /// If a URL cannot be parsed.
+    pub fn new<'u>(
+        sentinels: impl IntoIterator<Item = &'u str>,
+        service: &str,
+        node: &str,
+        patience: Patience,
+    ) -> Result<Self, RedisError> {
+        Ok(Self(AsyncLine::new(Sentinels::new(sentinels, service, node)?, patience)))
+    }
+}
+
+impl AsyncTransport for AsyncSentinelNode {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
+        self.0.send(&requests).await
+    }
+}
+
+impl AsyncConnect for Sentinels {
+    async fn connect(
+        &mut self,
+        config: &AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let mut last = no_address();
+        for i in 0..self.sentinels.len() {
+            match connect_by(self, &self.sentinels[i], config).await {
+                Ok(connection) => {
+                    self.sentinels.swap(0, i);
+                    return Ok(connection);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Connects to the primary that a Sentinel names.
+async fn connect_by(
+    sentinels: &Sentinels,
+    sentinel: &Client,
+    config: &AsyncConnectionConfig,
+) -> Result<MultiplexedConnection, RedisError> {
+    let mut sentinel = sentinel.get_multiplexed_async_connection_with_config(config).await?;
+    let (host, port): (String, String) = redis::cmd("SENTINEL")
+        .arg("GET-MASTER-ADDR-BY-NAME")
+        .arg(&sentinels.service)
+        .query_async(&mut sentinel)
+        .await?;
+    let primary = sentinels.primary_at(&host, &port)?;
+    let mut primary = primary.get_multiplexed_async_connection_with_config(config).await?;
+    check_role(redis::cmd("ROLE").query_async(&mut primary).await)?;
+    Ok(primary)
+}
+
+/// Connections to the nodes of a Redis cluster, without blocking a thread.
+///
+/// The pipelines of all nodes run at the same time, as tasks of tokio.
+#[derive(Clone)]
+pub struct AsyncClusterNodes {
+    seeds: Vec<Client>,
+    lines: HashMap<Address, AsyncLine<Client>>,
+    routes: Routes,
+    patience: Patience,
+}
+
+impl AsyncClusterNodes {
+    /// Parses the URLs of some nodes, as [`ClusterNodes::new`](crate::ClusterNodes::new).
+    ///
+    /// # Errors
+    ///
+    /// If a URL cannot be parsed, or if there is none.
+    pub fn new<'u>(
+        urls: impl IntoIterator<Item = &'u str>,
+        patience: Patience,
+    ) -> Result<Self, RedisError> {
+        let seeds = seeds(urls)?;
+        Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
+    }
+
+    /// Takes the connection to a node, or creates one.
+    fn take_line(&mut self, address: &Address) -> AsyncLine<Client> {
+        self.lines.remove(address).unwrap_or_else(|| {
+            let info = at(self.seeds[0].get_connection_info(), address);
+            let client = Client::open(info).expect("the URL was parsed before");
+            AsyncLine::new(client, self.patience)
+        })
+    }
+
+    async fn load_routes(&mut self) -> Result<(), RedisError> {
+        let mut addresses = self.routes.nodes();
+        addresses.extend(self.seeds.iter().map(address_of));
+        let mut last = no_address();
+        for address in addresses {
+            let mut pipeline = Pipeline::new();
+            pipeline.cmd("CLUSTER").arg("SLOTS");
+            let mut line = self.take_line(&address);
+            let reply = line.exchange(&pipeline, 1).await;
+            self.lines.insert(address.clone(), line);
+            match reply.map(|mut values| values.pop()) {
+                Ok(Some(slots)) if self.routes.load(&address, &slots) => return Ok(()),
+                Ok(Some(Value::ServerError(error))) => last = error.into(),
+                Ok(_) => {}
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn attempt(&mut self, requests: &[NodeRequest], open: &[usize], state: &mut State) {
+        if self.routes.is_outdated()
+            && let Err(error) = self.load_routes().await
+        {
+            state.attempts.record(open, replies(Vec::new(), Some(&error), open.len()));
+            return;
+        }
+        let nodes = self.routes.distribute(requests, open, &state.asks);
+        state.asks.clear();
+        let mut tasks = Vec::new();
+        for (node, routed) in nodes {
+            let (pipeline, count) = pipeline(requests, &routed);
+            let mut line = self.take_line(&node);
+            let task = tokio::spawn(async move {
+                let reply = line.exchange(&pipeline, count).await;
+                (line, reply)
+            });
+            tasks.push((node, routed, task));
+        }
+        state.is_redirected = true;
+        for (node, routed, task) in tasks {
+            // A task that was cancelled or panicked has no connection to give back.
+            let reply = match task.await {
+                Ok((line, reply)) => {
+                    self.lines.insert(node.clone(), line);
+                    reply
+                }
+                Err(_) => Err(no_address()),
+            };
+            let (values, error) = match reply {
+                Ok(values) => (values, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            state.evaluate(&mut self.routes, &node, &routed, values, error.as_ref());
+        }
+        state.finish();
+    }
+}
+
+impl AsyncTransport for AsyncClusterNodes {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
+        let mut state = State::new(&requests);
+        while let Some((open, pause)) = state.attempts.next(&self.patience) {
+            tokio::time::sleep(pause).await;
+            self.attempt(&requests, &open, &mut state).await;
+        }
+        state.attempts.into_replies()
+    }
+}
+
+/// Returns the pipeline for one node, and the number of its commands.
+fn pipeline(requests: &[NodeRequest], routed: &[Routed]) -> (Pipeline, usize) {
+    let mut pipeline = Pipeline::new();
+    for &Routed { request, is_asking } in routed {
+        if is_asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(requests[request].command.clone());
+    }
+    let count = pipeline.len();
+    (pipeline, count)
+}

@@ -1,0 +1,303 @@
+//! Connections to one server, with timeouts and retries.
+
+use std::time::Duration;
+
+use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
+
+use crate::transport::request::{NodeReply, NodeRequest, SendError};
+
+/// Sends requests and returns their replies in the same order.
+///
+/// A transport may send a request without a reply again if it is
+/// [repeatable](NodeRequest::is_repeatable).
+pub trait Transport: Send {
+    /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
+}
+
+/// How long a transport waits, and how often it tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The longest time to open a connection.
+    pub connect: Duration,
+    /// The longest time to wait for a reply.
+    pub response: Duration,
+    /// How often requests without a reply are sent again, if they are repeatable.
+    pub retries: u32,
+    /// The pause before the first retry. Each further pause is twice as long.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    /// Returns two seconds to connect, five seconds for a reply, and four retries within a second.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(2),
+            response: Duration::from_secs(5),
+            retries: 4,
+            pause: Duration::from_millis(60),
+        }
+    }
+}
+
+impl Patience {
+    /// Returns the pause before a retry, counted from 1.
+    pub(crate) fn pause_before(&self, retry: u32) -> Duration {
+        self.pause * 2_u32.saturating_pow(retry - 1)
+    }
+}
+
+/// The requests that still have no usable reply.
+pub(crate) struct Attempts {
+    replies: Vec<Option<NodeReply>>,
+    are_repeatable: Vec<bool>,
+    retry: u32,
+    /// Whether the requests without a reply were all sent to another node than the right one.
+    is_redirected: bool,
+}
+
+impl Attempts {
+    pub(crate) fn new(requests: &[NodeRequest]) -> Self {
+        let are_repeatable = requests.iter().map(|request| request.is_repeatable).collect();
+        Self { replies: vec![None; requests.len()], are_repeatable, retry: 0, is_redirected: false }
+    }
+
+    /// Returns the numbers of the requests to send, and the pause before. Returns `None` if every
+    /// request has a reply or all retries are used.
+    pub(crate) fn next(&mut self, patience: &Patience) -> Option<(Vec<usize>, Duration)> {
+        let open: Vec<usize> = (0..self.replies.len()).filter(|&i| self.is_open(i)).collect();
+        if open.is_empty() || self.retry > patience.retries {
+            return None;
+        }
+        let pause = match self.retry {
+            0 => Duration::ZERO,
+            _ if std::mem::take(&mut self.is_redirected) => Duration::ZERO,
+            retry => patience.pause_before(retry),
+        };
+        self.retry += 1;
+        Some((open, pause))
+    }
+
+    fn is_open(&self, request: usize) -> bool {
+        match &self.replies[request] {
+            // The server may have executed the request.
+            Some(Err(_)) => self.are_repeatable[request],
+            reply => !is_final(reply.as_ref()),
+        }
+    }
+
+    /// Records the replies to the requests that were sent.
+    pub(crate) fn record(&mut self, sent: &[usize], replies: impl IntoIterator<Item = NodeReply>) {
+        for (&i, reply) in sent.iter().zip(replies) {
+            self.replies[i] = Some(reply);
+        }
+    }
+
+    /// Lets the next attempt follow at once, because it goes to other nodes.
+    pub(crate) fn redirect(&mut self) {
+        self.is_redirected = true;
+    }
+
+    /// Tests whether a server refused a request because it is no longer the primary.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.replies.iter().flatten().any(|reply| code(reply) == Some("READONLY"))
+    }
+
+    pub(crate) fn into_replies(self) -> Vec<NodeReply> {
+        let lost = || Err(SendError { message: "no attempt was made".into() });
+        self.replies.into_iter().map(|reply| reply.unwrap_or_else(lost)).collect()
+    }
+}
+
+fn code(reply: &NodeReply) -> Option<&str> {
+    match reply {
+        Ok(Value::ServerError(error)) => Some(error.code()),
+        _ => None,
+    }
+}
+
+/// Tests whether a reply will not change if the request is sent again soon.
+fn is_final(reply: Option<&NodeReply>) -> bool {
+    const TRANSIENT: [&str; 8] =
+        ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "MOVED", "ASK"];
+    match reply {
+        None | Some(Err(_)) => false,
+        Some(Ok(_)) => reply.and_then(code).is_none_or(|code| !TRANSIENT.contains(&code)),
+    }
+}
+
+/// A source of connections: the address of a server, or a Sentinel that knows it.
+pub(crate) trait Connect: Send {
+    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
+}
+
+impl Connect for Client {
+    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
+        self.get_connection_with_timeout(timeout)
+    }
+}
+
+/// One connection, which is opened again when it fails.
+pub(crate) struct Line<C> {
+    source: C,
+    connection: Option<Connection>,
+    patience: Patience,
+}
+
+impl<C: Connect> Line<C> {
+    pub(crate) fn new(source: C, patience: Patience) -> Self {
+        Self { source, connection: None, patience }
+    }
+
+    /// Sends packed commands.
+    pub(crate) fn start(&mut self, packed: &[u8]) -> Result<(), RedisError> {
+        let connection = match &mut self.connection {
+            Some(connection) if connection.is_open() => connection,
+            _ => {
+                let connection = self.source.connect(self.patience.connect)?;
+                connection.set_read_timeout(Some(self.patience.response))?;
+                connection.set_write_timeout(Some(self.patience.response))?;
+                self.connection.insert(connection)
+            }
+        };
+        connection.send_packed_command(packed)
+    }
+
+    /// Receives replies to the commands that were sent, until the connection fails.
+    pub(crate) fn finish(&mut self, count: usize) -> (Vec<Value>, Option<RedisError>) {
+        let mut values = Vec::with_capacity(count);
+        let Some(connection) = &mut self.connection else { return (values, None) };
+        for _ in 0..count {
+            match connection.recv_response() {
+                Ok(value) => values.push(value),
+                Err(error) => return (values, Some(error)),
+            }
+        }
+        (values, None)
+    }
+
+    /// Closes the connection. Later replies on it would answer other requests.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+}
+
+/// Returns one reply for each of `count` requests: the values, then the error.
+pub(crate) fn replies(
+    values: Vec<Value>,
+    error: Option<&RedisError>,
+    count: usize,
+) -> impl Iterator<Item = NodeReply> {
+    let message = error.map_or_else(|| "the connection was closed".to_owned(), ToString::to_string);
+    let lost = Err(SendError { message });
+    values.into_iter().map(Ok).chain(std::iter::repeat(lost)).take(count)
+}
+
+/// Returns requests as the bytes of a pipeline.
+pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r NodeRequest>) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for request in requests {
+        request.command.write_packed_command(&mut packed);
+    }
+    packed
+}
+
+impl<C: Connect> Transport for Line<C> {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        let mut attempts = Attempts::new(requests);
+        while let Some((open, pause)) = attempts.next(&self.patience) {
+            std::thread::sleep(pause);
+            let packed = pack(open.iter().map(|&i| &requests[i]));
+            let (values, error) = match self.start(&packed) {
+                Ok(()) => self.finish(open.len()),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            attempts.record(&open, replies(values, error.as_ref(), open.len()));
+            if error.is_some() || attempts.has_moved() {
+                self.close();
+            }
+        }
+        attempts.into_replies()
+    }
+}
+
+/// A connection to one server. It is opened with the first request, and again when it fails.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedisFilter, SingleNode};
+///
+/// let node = SingleNode::new("redis://user:password@localhost:6379/0", Patience::default())?;
+/// let mut users = RedisFilter::open(node, "users")?;
+/// assert!(users.contains("alice")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SingleNode(Line<Client>);
+
+impl SingleNode {
+    /// Parses a URL such as `redis://user:password@host:port/database`. With the feature `tls`, the
+    /// scheme `rediss` encrypts the connection. Opens no connection yet.
+    ///
+    /// # Errors
+    ///
+    /// If the URL cannot be parsed.
+    pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
+        Ok(Self(Line::new(Client::open(url)?, patience)))
+    }
+
+    /// Wraps a client of the crate `redis`.
+    #[must_use]
+    pub fn of_client(client: Client, patience: Patience) -> Self {
+        Self(Line::new(client, patience))
+    }
+}
+
+impl Transport for SingleNode {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        self.0.send(requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        connect: Duration::ZERO,
+        response: Duration::ZERO,
+        retries: 2,
+        pause: Duration::from_millis(10),
+    };
+
+    #[test]
+    fn only_requests_without_a_reply_are_sent_again() {
+        let requests = ["a", "b", "c"].map(|key| NodeRequest::new("GET", key.into()));
+        let mut attempts = Attempts::new(&requests);
+        let failed = || Err(SendError { message: "closed".into() });
+        let (open, pause) = attempts.next(&PATIENCE).unwrap();
+        assert_eq!((open.clone(), pause), (vec![0, 1, 2], Duration::ZERO));
+        attempts.record(&open, [Ok(Value::Int(1)), failed(), failed()]);
+        let (open, pause) = attempts.next(&PATIENCE).unwrap();
+        assert_eq!((open.clone(), pause), (vec![1, 2], Duration::from_millis(10)));
+        attempts.record(&open, [Ok(Value::Int(2)), failed()]);
+        let (open, pause) = attempts.next(&PATIENCE).unwrap();
+        assert_eq!((open, pause), (vec![2], Duration::from_millis(20)));
+        assert!(attempts.next(&PATIENCE).is_none());
+        assert_eq!(attempts.into_replies()[..2], [Ok(Value::Int(1)), Ok(Value::Int(2))]);
+    }
+
+    #[test]
+    fn a_request_that_is_not_repeatable_is_sent_again_only_if_it_was_not_executed() {
+        let moved = redis::parse_redis_value(b"-MOVED 1 b:1\r\n").unwrap();
+        let once = NodeRequest { is_repeatable: false, ..NodeRequest::new("INCR", "a".into()) };
+        let mut attempts = Attempts::new(&[once.clone(), once]);
+        let (open, _) = attempts.next(&PATIENCE).unwrap();
+        let lost = Err(SendError { message: "closed".into() });
+        attempts.record(&open, [Ok(moved), lost.clone()]);
+        assert_eq!(attempts.next(&PATIENCE).unwrap().0, [0]);
+        attempts.record(&[0], [Ok(Value::Int(1))]);
+        assert!(attempts.next(&PATIENCE).is_none());
+        assert_eq!(attempts.into_replies(), [Ok(Value::Int(1)), lost]);
+    }
+}

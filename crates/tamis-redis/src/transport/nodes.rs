@@ -1,0 +1,162 @@
+//! The nodes that a URL names: one server, a cluster, or a primary behind Sentinels.
+
+use redis::{Cmd, Value};
+
+use crate::error::RedisItemError;
+use crate::transport::blocking::{Patience, SingleNode, Transport};
+use crate::transport::cluster::ClusterNodes;
+use crate::transport::request::{NodeReply, NodeRequest, value};
+use crate::transport::sentinel::SentinelNode;
+
+/// The nodes that a URL names. A cluster is recognised.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedisFilter, RedisNodes};
+///
+/// let nodes = RedisNodes::connect("redis://user:password@localhost:6379/0", Patience::default())?;
+/// let mut users = RedisFilter::open(nodes, "users")?;
+/// assert!(users.contains("alice")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub enum RedisNodes {
+    /// One server.
+    Single(SingleNode),
+    /// The nodes of a cluster.
+    Cluster(ClusterNodes),
+    /// A primary behind Sentinels.
+    Sentinel(SentinelNode),
+}
+
+/// What precedes the URL of a primary behind Sentinels: `redis+sentinel://`, `rediss+sentinel://`.
+const SENTINEL: &str = "+sentinel://";
+
+impl RedisNodes {
+    /// Connects to the nodes of a URL. Takes one round trip. To recognise a cluster, the user needs
+    /// the command `INFO`.
+    ///
+    /// * `redis://user:password@host:port/database` is a server, or any node of a cluster.
+    /// * `redis+sentinel://user:password@host:port,host:port/primary/database` is the primary of
+    ///   this name that the Sentinels at these addresses know. User, password and database are
+    ///   those of the primary.
+    /// * `rediss://` and `rediss+sentinel://` encrypt the connections (feature `tls`).
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the URL cannot be parsed, the password is wrong, or no server answers.
+    pub fn connect(url: &str, patience: Patience) -> Result<Self, RedisItemError> {
+        let failed = |error: redis::RedisError| RedisItemError::Connection {
+            message: error.to_string().into(),
+        };
+        let mut nodes = if url.contains(SENTINEL) {
+            Self::Sentinel(behind_sentinels(url, patience).map_err(failed)?)
+        } else {
+            Self::Single(SingleNode::new(url, patience).map_err(failed)?)
+        };
+        let mut info = Cmd::new();
+        info.arg("INFO").arg("cluster");
+        match nodes.query(b"", info) {
+            Ok(Value::BulkString(text)) if is_cluster(&text) => {
+                let cluster = ClusterNodes::new([url], patience).map_err(failed)?;
+                Ok(Self::Cluster(cluster))
+            }
+            Ok(_) => Ok(nodes),
+            // The user may use keys, but not `INFO`. Then the server counts as a single one.
+            Err(RedisItemError::Server { code, .. }) if *code == *"NOPERM" => Ok(nodes),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a command on the node of a key. Repeats it if its reply does not arrive.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub fn query(&mut self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
+        self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: true })
+    }
+
+    /// Runs a command that must not run twice, such as one that counts. If its reply does not
+    /// arrive, the command may or may not have been executed.
+    ///
+    /// # Errors
+    ///
+    /// [`RedisItemError`] if the server or the connection fails.
+    pub fn query_once(&mut self, key: &[u8], command: Cmd) -> Result<Value, RedisItemError> {
+        self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: false })
+    }
+
+    fn run(&mut self, request: &NodeRequest) -> Result<Value, RedisItemError> {
+        let reply = self.send(std::slice::from_ref(request)).remove(0);
+        value(&request.key, reply)
+    }
+}
+
+impl Transport for RedisNodes {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        match self {
+            Self::Single(node) => node.send(requests),
+            Self::Cluster(nodes) => nodes.send(requests),
+            Self::Sentinel(node) => node.send(requests),
+        }
+    }
+}
+
+fn is_cluster(info: &[u8]) -> bool {
+    String::from_utf8_lossy(info).contains("cluster_enabled:1")
+}
+
+/// Parses the URL of a primary behind Sentinels.
+fn behind_sentinels(url: &str, patience: Patience) -> Result<SentinelNode, redis::RedisError> {
+    let (scheme, rest) = url.split_once(SENTINEL).expect("the caller has looked");
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, hosts) = match authority.rsplit_once('@') {
+        Some((user, hosts)) => (format!("{user}@"), hosts),
+        None => (String::new(), authority),
+    };
+    let (primary, database) = path.split_once('/').unwrap_or((path, "0"));
+    let sentinels: Vec<String> = hosts
+        .split(',')
+        .map(|host| if has_port(host) { host.to_owned() } else { format!("{host}:26379") })
+        .map(|host| format!("{scheme}://{host}"))
+        .collect();
+    let node = format!("{scheme}://{user}localhost/{database}");
+    SentinelNode::new(sentinels.iter().map(String::as_str), primary, &node, patience)
+}
+
+/// Tests whether a port follows the host. An IPv6 address is in brackets.
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.ends_with(']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_recognised() {
+        let hosts = ["a", "a:1", "[::1]", "[::1]:1", "10.0.0.1"];
+        assert_eq!(hosts.map(has_port), [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn urls_of_sentinels_are_parsed_and_wrong_ones_are_refused() {
+        for good in [
+            "redis+sentinel://a:1,b/primary",
+            "redis+sentinel://user:p%40ss@a:1,b:2/primary/3",
+            "redis+sentinel://:pass@[::1]/primary/0",
+        ] {
+            behind_sentinels(good, Patience::default()).map(|_| ()).unwrap();
+        }
+        for bad in ["redis+sentinel://a:x/primary", "redis+sentinel://a/primary/x"] {
+            assert!(behind_sentinels(bad, Patience::default()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_recognised() {
+        assert!(is_cluster(b"# Cluster\r\ncluster_enabled:1\r\n"));
+        assert!(!is_cluster(b"# Cluster\r\ncluster_enabled:0\r\n"));
+    }
+}

@@ -1,0 +1,123 @@
+//! A connection to the primary that Sentinels know.
+
+use std::time::Duration;
+
+use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
+
+use crate::transport::blocking::{Connect, Line, Patience, Transport};
+use crate::transport::cluster::{at, no_address};
+use crate::transport::request::{NodeReply, NodeRequest};
+
+/// A primary that Sentinels know. A node that a Sentinel names is used only if its `ROLE` is that of a
+/// primary. Otherwise the client asks the Sentinels again, as its [`Patience`] allows.
+///
+/// # Examples
+///
+/// ```no_run
+/// use tamis_redis::{Patience, RedisFilter, SentinelNode};
+///
+/// let sentinels = ["redis://10.0.0.1:26379", "redis://10.0.0.2:26379"];
+/// let node = "redis://user:password@localhost/0";
+/// let primary = SentinelNode::new(sentinels, "mymaster", node, Patience::default())?;
+/// let mut users = RedisFilter::open(primary, "users")?;
+/// assert!(users.contains("alice")?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SentinelNode(Line<Sentinels>);
+
+/// Sentinels, and the name of the primary that they know.
+#[derive(Clone)]
+pub(crate) struct Sentinels {
+    pub(crate) sentinels: Vec<Client>,
+    pub(crate) service: String,
+    /// The user, password, database and TLS of the primary.
+    node: ConnectionInfo,
+}
+
+impl SentinelNode {
+    /// Parses the URLs of the Sentinels. `node` is a URL whose user, password, database and TLS are
+    /// those of the primary; its host has no effect. Opens no connection yet.
+    ///
+    /// # Errors
+    ///
+    /// If a URL cannot be parsed.
+    pub fn new<'u>(
+        sentinels: impl IntoIterator<Item = &'u str>,
+        service: &str,
+        node: &str,
+        patience: Patience,
+    ) -> Result<Self, RedisError> {
+        Ok(Self(Line::new(Sentinels::new(sentinels, service, node)?, patience)))
+    }
+}
+
+impl Transport for SentinelNode {
+    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
+        self.0.send(requests)
+    }
+}
+
+impl Sentinels {
+    /// Parses the URLs of the Sentinels, and a URL with the user and the database of the primary.
+    pub(crate) fn new<'u>(
+        sentinels: impl IntoIterator<Item = &'u str>,
+        service: &str,
+        node: &str,
+    ) -> Result<Self, RedisError> {
+        let sentinels = sentinels.into_iter().map(Client::open).collect::<Result<_, _>>()?;
+        let node = Client::open(node)?.get_connection_info().clone();
+        Ok(Self { sentinels, service: service.into(), node })
+    }
+
+    /// Returns the primary at the address that a Sentinel named.
+    pub(crate) fn primary_at(&self, host: &str, port: &str) -> Result<Client, RedisError> {
+        Client::open(at(&self.node, &format!("{host}:{port}")))
+    }
+
+    /// Connects to the primary that a Sentinel names.
+    fn connect_by(&self, sentinel: &Client, timeout: Duration) -> Result<Connection, RedisError> {
+        let mut sentinel = sentinel.get_connection_with_timeout(timeout)?;
+        sentinel.set_read_timeout(Some(timeout))?;
+        let (host, port): (String, String) = redis::cmd("SENTINEL")
+            .arg("GET-MASTER-ADDR-BY-NAME")
+            .arg(&self.service)
+            .query(&mut sentinel)?;
+        let mut primary = self.primary_at(&host, &port)?.get_connection_with_timeout(timeout)?;
+        primary.set_read_timeout(Some(timeout))?;
+        check_role(redis::cmd("ROLE").query(&mut primary))?;
+        Ok(primary)
+    }
+}
+
+/// Checks that the reply to `ROLE` is that of a primary. During a failover, a Sentinel may still name
+/// the old primary, which lacks later inserts.
+pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), RedisError> {
+    match reply {
+        Ok(role) if role.first() == Some(&Value::BulkString(b"master".into())) => Ok(()),
+        Ok(_) => Err((
+            ErrorKind::MasterNameNotFoundBySentinel,
+            "the node that the Sentinel names is no primary",
+        )
+            .into()),
+        // The user may not ask for the role. Then only inserts notice a replica.
+        Err(error) if error.code() == Some("NOPERM") => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+impl Connect for Sentinels {
+    fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError> {
+        let mut last = None;
+        for i in 0..self.sentinels.len() {
+            match self.connect_by(&self.sentinels[i], timeout) {
+                Ok(connection) => {
+                    // The Sentinel that answered is asked first the next time.
+                    self.sentinels.swap(0, i);
+                    return Ok(connection);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(no_address))
+    }
+}

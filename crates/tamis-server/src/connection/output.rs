@@ -1,0 +1,306 @@
+//! The replies that a client has not read yet.
+//!
+//! A client may send many commands before it reads the first reply. If the server stopped reading
+//! until the client reads, both would wait for ever. So the connection continues to run commands,
+//! and keeps the replies here.
+//!
+//! ```text
+//! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket
+//! ```
+//!
+//! The buffer holds only replies that may be sent. `client-output-buffer-limit` limits its length.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWrite;
+
+use crate::config::OutputLimit;
+use crate::system::held_memory::Hold;
+
+/// How many bytes are written to the socket before other connections of the thread get their turn.
+const TURN_BYTES: usize = 256 << 10;
+
+/// Short replies are gathered in pieces of this length.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The unread replies of one connection, oldest first.
+#[derive(Debug)]
+pub(crate) struct OutputBuffer {
+    pieces: VecDeque<Vec<u8>>,
+    /// How many bytes of the first piece are written.
+    written: usize,
+    /// The number of bytes that are not written yet.
+    len: usize,
+    /// Written bytes may still be in a TLS buffer.
+    must_flush: bool,
+    /// The memory of the pieces, counted for all clients and for this one.
+    memory: [Hold; 2],
+    /// Since when the buffer exceeds the soft limit, and that limit in bytes.
+    soft_since: Option<(Instant, u64)>,
+    /// When the socket last accepted bytes. For replies that enter an empty buffer: when the socket
+    /// was first full.
+    pub progress: Instant,
+    /// True after replies enter an empty buffer, until the socket accepts or refuses bytes.
+    is_untried: bool,
+}
+
+/// Why a client that does not read its replies is disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputOverflow {
+    /// More bytes wait than the hard limit allows.
+    Hard,
+    /// More bytes than the soft limit waited for longer than its time.
+    Soft,
+}
+
+impl OutputBuffer {
+    /// Creates an empty buffer that counts its memory for all clients and for its own.
+    pub fn new(memory: [Hold; 2]) -> Self {
+        Self {
+            pieces: VecDeque::new(),
+            written: 0,
+            len: 0,
+            must_flush: false,
+            memory,
+            soft_since: None,
+            progress: Instant::now(),
+            is_untried: false,
+        }
+    }
+
+    /// Returns the number of bytes that wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tests whether the socket has accepted and flushed all bytes.
+    pub fn is_flushed(&self) -> bool {
+        self.len == 0 && !self.must_flush
+    }
+
+    /// Appends replies and leaves `replies` empty. Long replies are moved, not copied.
+    pub fn push(&mut self, replies: &mut Vec<u8>) {
+        if replies.is_empty() {
+            return;
+        }
+        self.is_untried |= self.len == 0;
+        self.len += replies.len();
+        match self.pieces.back_mut() {
+            Some(last) if last.capacity() - last.len() >= replies.len() => last.append(replies),
+            Some(_) if replies.len() < PIECE_BYTES => {
+                let mut piece = Vec::with_capacity(PIECE_BYTES);
+                piece.append(replies);
+                self.add_piece(piece);
+            }
+            _ => {
+                let piece = std::mem::take(replies);
+                self.add_piece(piece);
+            }
+        }
+    }
+
+    fn add_piece(&mut self, piece: Vec<u8>) {
+        self.memory.iter_mut().for_each(|it| it.add(piece.capacity() as u64));
+        self.pieces.push_back(piece);
+    }
+
+    /// Writes as much as the socket accepts. Ready once all bytes are written and flushed. The
+    /// memory of a written piece moves to `spare` if `spare` has no capacity and the piece is
+    /// small.
+    pub fn poll_write<S: AsyncWrite + Unpin>(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut S,
+        spare: &mut Vec<u8>,
+    ) -> Poll<io::Result<()>> {
+        let mut turn = TURN_BYTES;
+        while let Some(piece) = self.pieces.front() {
+            if turn == 0 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let rest = &piece[self.written..];
+            let rest = &rest[..rest.len().min(turn)];
+            let Poll::Ready(written) = Pin::new(&mut *stream).poll_write(context, rest)? else {
+                if std::mem::take(&mut self.is_untried) {
+                    self.progress = Instant::now();
+                }
+                return Poll::Pending;
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.is_untried = false;
+            self.progress = Instant::now();
+            self.must_flush = true;
+            self.written += written;
+            self.len -= written;
+            turn -= written;
+            if self.soft_since.is_some_and(|(_, most)| self.len as u64 <= most) {
+                self.soft_since = None;
+            }
+            if self.written == self.pieces[0].len() {
+                self.written = 0;
+                let mut piece = self.pieces.pop_front().expect("just seen");
+                self.memory.iter_mut().for_each(|it| it.sub(piece.capacity() as u64));
+                if spare.capacity() == 0 && piece.capacity() <= TURN_BYTES {
+                    piece.clear();
+                    *spare = piece;
+                }
+            }
+        }
+        if self.must_flush {
+            ready!(Pin::new(stream).poll_flush(context))?;
+            self.must_flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Checks the waiting bytes against the limit. A single reply of `longest` bytes may exceed the
+    /// hard limit: only the other bytes count then.
+    pub fn check(
+        &mut self,
+        limit: OutputLimit,
+        longest: usize,
+        now: Instant,
+    ) -> Result<(), OutputOverflow> {
+        let is_over = |most: u64| most > 0 && self.len as u64 > most;
+        if is_over(limit.hard_bytes) && (self.len - longest.min(self.len)) as u64 > limit.hard_bytes
+        {
+            return Err(OutputOverflow::Hard);
+        }
+        if !is_over(limit.soft_bytes) {
+            self.soft_since = None;
+            return Ok(());
+        }
+        let (since, _) = *self.soft_since.get_or_insert((now, limit.soft_bytes));
+        if now.duration_since(since) > Duration::from_secs(limit.soft_seconds) {
+            return Err(OutputOverflow::Soft);
+        }
+        Ok(())
+    }
+
+    /// Returns when the soft limit ends the connection if the client does not read until then.
+    pub fn soft_deadline(&self, limit: OutputLimit) -> Option<Instant> {
+        self.soft_since?.0.checked_add(Duration::from_secs(limit.soft_seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::held_memory::HeldMemory;
+
+    /// Returns an empty buffer and the counter of its memory.
+    fn buffer() -> (OutputBuffer, HeldMemory) {
+        let all = HeldMemory::default();
+        (OutputBuffer::new([all.hold(0), HeldMemory::default().hold(0)]), all)
+    }
+
+    /// Accepts `room` bytes, and then none until it has more room.
+    struct Socket {
+        room: usize,
+        taken: Vec<u8>,
+        flushed: usize,
+    }
+
+    impl AsyncWrite for Socket {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.room == 0 {
+                return Poll::Pending;
+            }
+            let len = bytes.len().min(self.room);
+            self.room -= len;
+            self.taken.extend_from_slice(&bytes[..len]);
+            Poll::Ready(Ok(len))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.flushed = self.taken.len();
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn write(output: &mut OutputBuffer, socket: &mut Socket) -> Poll<io::Result<()>> {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        output.poll_write(&mut context, socket, &mut Vec::new())
+    }
+
+    #[test]
+    fn replies_keep_their_order_when_the_socket_accepts_few_bytes() {
+        let (mut output, all) = buffer();
+        let mut socket = Socket { room: 0, taken: Vec::new(), flushed: 0 };
+        let mut expected = Vec::new();
+        for i in 0..2000_u32 {
+            let len = if i % 100 == 0 { 40_000 } else { i as usize % 50 };
+            let mut reply = vec![i as u8; len];
+            expected.extend_from_slice(&reply);
+            output.push(&mut reply);
+            assert!(reply.is_empty());
+            socket.room = i as usize % 700;
+            _ = write(&mut output, &mut socket);
+            assert_eq!(output.len(), expected.len() - socket.taken.len());
+            assert!(all.bytes() >= output.len() as u64);
+            assert!(all.bytes() <= 2 * output.len() as u64 + 100_000, "short replies share pieces");
+        }
+        while !output.is_flushed() {
+            socket.room = 1 << 20;
+            _ = write(&mut output, &mut socket);
+        }
+        assert!(socket.taken == expected && socket.flushed == expected.len());
+        assert_eq!(all.bytes(), 0);
+    }
+
+    #[test]
+    fn a_client_yields_after_a_limited_number_of_written_bytes() {
+        let (mut output, _) = buffer();
+        output.push(&mut vec![1; 3 * TURN_BYTES]);
+        let mut socket = Socket { room: usize::MAX, taken: Vec::new(), flushed: 0 };
+        assert!(write(&mut output, &mut socket).is_pending());
+        assert_eq!(socket.taken.len(), TURN_BYTES);
+    }
+
+    #[test]
+    fn the_memory_of_a_dropped_buffer_is_no_longer_counted() {
+        let (mut output, all) = buffer();
+        output.push(&mut vec![1; 100_000]);
+        assert_eq!(all.bytes(), 100_000);
+        drop(output);
+        assert_eq!(all.bytes(), 0);
+    }
+
+    #[test]
+    fn the_hard_limit_applies_at_once_and_the_soft_limit_after_its_time() {
+        let limit = OutputLimit { hard_bytes: 1000, soft_bytes: 100, soft_seconds: 10 };
+        let (mut output, _) = buffer();
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        output.push(&mut vec![1; 100]);
+        assert_eq!(output.check(limit, 100, start), Ok(()));
+        assert_eq!(output.soft_deadline(limit), None);
+        output.push(&mut vec![1; 100]);
+        assert_eq!(output.check(limit, 100, start), Ok(()));
+        assert_eq!(output.soft_deadline(limit), Some(at(10)));
+        assert_eq!(output.check(limit, 100, at(10)), Ok(()));
+        assert_eq!(output.check(limit, 100, at(11)), Err(OutputOverflow::Soft));
+        let hard = OutputLimit { soft_bytes: 0, ..limit };
+        assert_eq!(output.check(hard, 100, at(11)), Ok(()), "no soft limit");
+        output.push(&mut vec![1; 5000]);
+        assert_eq!(output.check(hard, 5000, at(11)), Ok(()), "one reply may be long");
+        output.push(&mut vec![1; 801]);
+        assert_eq!(output.check(hard, 5000, at(11)), Err(OutputOverflow::Hard));
+        assert_eq!(output.check(OutputLimit { hard_bytes: 0, ..hard }, 0, at(11)), Ok(()));
+    }
+}

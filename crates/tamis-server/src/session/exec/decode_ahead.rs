@@ -1,0 +1,91 @@
+//! Decodes the data of a transaction before the keys are locked.
+
+use std::collections::HashSet;
+
+use tamis_commands::{Argv, Command, Env};
+
+use crate::persistence::decoding::{Decoded, decode, refuses_data};
+use crate::persistence::not_decoded::NotDecoded;
+use crate::session::call::Call;
+use crate::session::exec::prepared::{Prepared, TURN_COMMANDS};
+use crate::shared_state::SharedState;
+use crate::system::clock::now_millis;
+use crate::system::held_memory::Hold;
+
+/// The maximum bytes of values that a transaction decodes before it locks the keys. The data of a
+/// transaction has the same limit, but compressed data decodes to more bytes. The commands decode
+/// the rest.
+pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
+
+/// Decodes the data of commands before the keys are locked, yielding to other connections, until
+/// the values take `max_bytes` bytes. Returns the values with the indexes of their commands.
+///
+/// A command decodes its data itself in two cases: it would currently be rejected, or there is
+/// currently not enough memory. An earlier command of the transaction may free memory.
+pub(super) async fn decode_each(
+    server: &SharedState,
+    prepared: &Prepared<'_>,
+    env: &Env<'_>,
+    max_bytes: u64,
+) -> Vec<(usize, Result<Decoded, NotDecoded>)> {
+    let mut all = Vec::new();
+    if !prepared.iter().any(|(command, argv)| command.data(argv).is_some()) {
+        return all;
+    }
+    let mut left_bytes = max_bytes;
+    let mut changed = Changed::new(server.held.hold(0));
+    for (i, (command, argv)) in prepared.iter().enumerate() {
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+        if command.data(argv).is_some() {
+            let call = Call { command, argv, env: *env };
+            // The effect of an earlier command on the key is not known yet.
+            if !changed.has(command, argv) && refuses_data(server, call.at(now_millis())) {
+                continue;
+            }
+            let decoded = decode(server, call).await.expect("it has data");
+            if let Ok(decoded) = &decoded {
+                left_bytes = left_bytes.saturating_sub(decoded.bytes());
+            }
+            if !matches!(decoded, Err(NotDecoded::Memory)) {
+                all.push((i, decoded));
+            }
+            if left_bytes == 0 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        changed.note(command, argv);
+    }
+    all
+}
+
+/// The keys that the earlier commands of a transaction may change.
+struct Changed<'t> {
+    keys: HashSet<&'t [u8]>,
+    are_all: bool,
+    held: Hold,
+}
+
+impl<'t> Changed<'t> {
+    /// Creates an empty set. The memory of added keys is added to `held`.
+    fn new(held: Hold) -> Self {
+        Self { keys: HashSet::new(), are_all: false, held }
+    }
+
+    fn note(&mut self, command: &Command, argv: Argv<'t>) {
+        if !command.may_change() {
+            return;
+        }
+        match command.keys.first {
+            0 => self.are_all = true,
+            _ => self.keys.extend(command.keys.of(argv)),
+        }
+        self.held.set((self.keys.capacity() * size_of::<&[u8]>()) as u64);
+    }
+
+    fn has(&self, command: &Command, argv: Argv<'_>) -> bool {
+        self.are_all || command.keys.of(argv).any(|key| self.keys.contains(key))
+    }
+}

@@ -1,0 +1,61 @@
+//! Opens the group of a transaction in the log.
+
+use tamis_commands::text::server as text;
+use tamis_commands::{Env, Handler, WriteKeys};
+use tamis_resp::Reply;
+
+use crate::handlers::write_log::{MAX_IMAGE_BYTES, image_bytes, space_bytes};
+use crate::keyspace::ExclusiveAccess;
+use crate::persistence::LogGroup;
+use crate::persistence::decoding::Decoded;
+use crate::persistence::not_decoded::NotDecoded;
+use crate::session::call::Call;
+use crate::session::exec::prepared::Prepared;
+use crate::shared_state::SharedState;
+use crate::system::held_memory::Hold;
+
+/// Opens the group of a transaction in the log: the whole transaction is one frame. Returns the
+/// group, which has disk space for the images of that frame, and the memory that the images take
+/// until the group ends. Returns `None` without a log.
+///
+/// # Errors
+///
+/// Returns the error reply if the images do not fit. No command of the transaction has run then.
+pub(super) fn begin_log_group<'s>(
+    server: &'s SharedState,
+    prepared: &Prepared<'_>,
+    decoded: &[(usize, Result<Decoded, NotDecoded>)],
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+) -> Result<Option<(LogGroup<'s>, Hold)>, Reply> {
+    let Some(durable) = &server.durable else { return Ok(None) };
+    let restored_bytes = |(i, decoded): &(usize, Result<Decoded, NotDecoded>)| match (
+        prepared.commands[*i].0.handler,
+        decoded,
+    ) {
+        (Handler::WriteKeys(WriteKeys::Restore), Ok(decoded)) => decoded.image_bytes(),
+        _ => 0,
+    };
+    let restored = decoded.iter().map(restored_bytes).fold(0, u64::saturating_add);
+    if restored > MAX_IMAGE_BYTES {
+        return Err(text::discarded(text::LARGE_MULTI));
+    }
+    // The key around a restored image is part of the admission of its command.
+    let (mut memory, mut space) = (restored, restored);
+    if durable.is_saving() {
+        for (command, argv) in prepared.iter() {
+            if let Handler::WriteKeys(handler) = command.handler {
+                let bytes = image_bytes(handler, Call { command, argv, env: *env }, keys);
+                memory = memory.saturating_add(bytes);
+                space = space.saturating_add(space_bytes(bytes));
+            }
+        }
+        if memory > MAX_IMAGE_BYTES {
+            return Err(text::discarded(text::LARGE_WHILE_SAVING));
+        }
+    }
+    let images = server.reserve_memory(memory).ok_or(text::discarded(text::MEMORY))?;
+    let group = durable.log.begin_group(space);
+    let group = group.map_err(|why| text::discarded(&text::no_log(&why)))?;
+    Ok(Some((group, images)))
+}

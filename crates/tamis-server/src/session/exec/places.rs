@@ -1,0 +1,47 @@
+//! Reserves places in the hash tables of the keyspace for the new keys of a transaction.
+
+use std::sync::Arc;
+
+use tamis_commands::Flag;
+
+use crate::session::exec::prepared::{Prepared, TURN_COMMANDS};
+use crate::shared_state::SharedState;
+
+/// Reserves places for the new keys of a long transaction before the keys are locked, yielding to
+/// other connections. Without this, a table could grow under the lock, which moves all its keys.
+pub(super) async fn reserve_places(
+    server: &Arc<SharedState>,
+    prepared: &Prepared<'_>,
+) -> Option<ReservedPlaces> {
+    if prepared.commands.len() <= TURN_COMMANDS {
+        return None;
+    }
+    let mut hashes = Vec::new();
+    for (i, (command, argv)) in prepared.iter().enumerate() {
+        if command.has(Flag::DenyOom) && command.keys.first != 0 {
+            hashes.extend(server.keyspace.hash_of_new(argv[command.keys.first]));
+        }
+        if (i + 1).is_multiple_of(TURN_COMMANDS) {
+            tokio::task::yield_now().await;
+        }
+    }
+    if hashes.len() <= TURN_COMMANDS {
+        return None;
+    }
+    let places = ReservedPlaces(server.clone());
+    let server = server.clone();
+    let reserving = move || server.keyspace.reserve(hashes, server.memory_left());
+    tokio::task::spawn_blocking(reserving).await.ok()?;
+    Some(places)
+}
+
+/// Reserved places for new keys. Dropping this releases the unused places; the keys must not be
+/// locked then.
+pub(super) struct ReservedPlaces(Arc<SharedState>);
+
+impl Drop for ReservedPlaces {
+    fn drop(&mut self) {
+        let server = self.0.clone();
+        tokio::task::spawn_blocking(move || server.keyspace.shrink());
+    }
+}
