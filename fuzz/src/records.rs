@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 
 use tamis_cli::csv::CsvForm;
-use tamis_cli::records::{BlockBuffer, BlockReader, RecordEnd, records};
+use tamis_cli::split::{BlockBuffer, BlockReader, RecordEnd, records};
 
 /// Returns at most `step` bytes per call, like a pipe. The fuzzer chooses `step`.
 struct Dribble<'a> {

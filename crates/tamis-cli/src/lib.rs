@@ -2,11 +2,9 @@
 //! stable interface; the program is the interface.
 //!
 //! Each command is a file with its `Args` (parsed by clap) and `run` (which executes it). The
-//! commands share `input`, `output` and `progress`.
+//! commands share the modules of `io`.
 
 // This module is first because the others use its macro.
-
-// The first one: the others use its macros.
 #[macro_use]
 mod io;
 mod arguments;
@@ -19,9 +17,7 @@ mod records;
 
 pub use commands::ints::decimal;
 pub use filters::orc_file;
-pub use records::csv;
-pub use records::key;
-pub use records::split;
+pub use records::{csv, key, split};
 
 use std::process::ExitCode;
 
