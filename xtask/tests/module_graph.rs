@@ -216,8 +216,9 @@ fn no_modules_import_each_other() {
 #[test]
 fn imports_are_found() {
     let formats = graph(&modules("tamis-formats"));
-    assert!(formats.contains_key("bip37::rule"));
-    assert!(formats["format_table"].contains("guava") && formats["guava"].contains("reader"));
+    assert!(formats.contains_key("formats::bip37::rule"));
+    assert!(formats["format_table"].contains("formats::guava"));
+    assert!(formats["formats::guava"].contains("encoding::reader"));
     let server = modules("tamis-server");
     assert!(!server.contains_key("keyspace::tests") && !server.contains_key("persistence::model"));
     let server = graph(&server);
