@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::setup::{cargo, debian_package, works};
-use crate::{Outcome, python, root};
+use crate::python;
+use crate::tools::{Outcome, cargo, debian_package, root, works};
 
 /// Rust programs that are measured beside `tamis`.
 const RIVALS: [&str; 2] = ["huniq", "runiq"];

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::setup::{self, works};
 use crate::steps::Steps;
-use crate::{Outcome, npm, python, root};
+use crate::tools::{self, Outcome, root, works};
+use crate::{npm, python};
 
 const TESTS: &str = "tests/clients";
 
@@ -28,7 +28,7 @@ pub fn install() {
 
 /// Tests the program with each client.
 pub fn test(steps: &Steps) -> Outcome {
-    let program = setup::program();
+    let program = tools::program();
     match python() {
         Ok(python) => {
             let mut command = Command::new(python);
@@ -102,7 +102,7 @@ impl Server {
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
         drop(listener);
         let dir = std::env::temp_dir().join(format!("tamis-xtask-{port}"));
-        let child = Command::new(setup::program())
+        let child = Command::new(tools::program())
             .args(["serve", "--port", &port.to_string(), "--http-port", "no", "--dir"])
             .arg(&dir)
             .current_dir(root())

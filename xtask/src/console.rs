@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::setup::{self, works};
+use crate::npm;
 use crate::steps::Steps;
-use crate::{Outcome, npm, root};
+use crate::tools::{self, Outcome, root, works};
 
 /// The path in Debian's package; the environment variable `CHROMIUM` overrides it.
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -34,7 +34,7 @@ pub fn test(steps: &Steps) -> Outcome {
     node.current_dir(root())
         .env("MODULES", npm::modules("tests/console"))
         .env("CHROMIUM", chromium());
-    node.env("TAMIS", setup::program());
+    node.env("TAMIS", tools::program());
     steps.run(name, node.env("PICTURES", npm::modules("tests/console").join("pictures")))
 }
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Outcome;
 use crate::steps::Steps;
 use crate::test_programs::TestProgram;
+use crate::tools::{Outcome, root};
 
 /// A database: its name, the test program that needs it, and a test whether it is installed.
 type Database = (&'static str, &'static str, fn() -> bool);
@@ -53,7 +53,7 @@ pub fn has_mariadb() -> bool {
 
 /// Unpacks the plugins of the package `mariadb-server`, without installing it.
 fn unpack_mariadb_plugins() -> Outcome {
-    let folder = crate::root().join("target/mariadb-plugins");
+    let folder = root().join("target/mariadb-plugins");
     if folder.join("usr/lib/mysql/plugin/auth_ed25519.so").exists() {
         return Ok(());
     }

@@ -7,8 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::root;
-use crate::setup::cargo;
+use crate::tools::{cargo, root};
 
 /// The name of a fuzz target, such as `records` or `format/guava`. It is also the path of the target's
 /// folder of seeds in `fuzz/seeds` (a test of `tamis-fuzz` keeps the folders complete).

@@ -3,14 +3,13 @@
 
 mod debian;
 mod integers;
+mod output;
 pub mod random;
 mod urls;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-
-use crate::Outcome;
 use crate::args::Args;
+use crate::r#gen::output::Output;
+use crate::tools::Outcome;
 
 /// The types of data that `gen` creates, for the usage text.
 pub const USAGE: &str = "\
@@ -57,34 +56,5 @@ pub fn run(words: &[&str]) -> Outcome {
         "debian-urls" => args.end().and_then(|()| debian::homepages(&mut open()?)),
         "debian-paths" => args.end().and_then(|()| debian::paths(&mut open()?)),
         other => Err(format!("no generator is named {other}\n\n{USAGE}")),
-    }
-}
-
-/// The output: a file, or the standard output. Writes are large.
-pub struct Output {
-    writer: BufWriter<Box<dyn Write>>,
-    name: String,
-}
-
-impl Output {
-    fn create(path: Option<&str>) -> Result<Self, String> {
-        let (inner, name): (Box<dyn Write>, _) = match path {
-            Some(path) => {
-                let file = File::create(path).map_err(|error| format!("{path}: {error}"))?;
-                (Box::new(file), path.to_owned())
-            }
-            None => (Box::new(io::stdout()), "standard output".to_owned()),
-        };
-        Ok(Self { writer: BufWriter::with_capacity(1 << 20, inner), name })
-    }
-
-    /// Writes all of `bytes`.
-    pub fn write(&mut self, bytes: &[u8]) -> Outcome {
-        self.writer.write_all(bytes).map_err(|error| format!("{}: {error}", self.name))
-    }
-
-    /// Writes the buffered bytes.
-    pub fn finish(&mut self) -> Outcome {
-        self.writer.flush().map_err(|error| format!("{}: {error}", self.name))
     }
 }

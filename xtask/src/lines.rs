@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::{Outcome, root};
+use crate::tools::{Outcome, root};
 
 /// The lines of a file, a crate or the project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

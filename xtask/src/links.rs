@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Outcome, root};
+use crate::tools::{Outcome, root};
 
 /// The folders that contain pages.
 const FOLDERS: [&str; 2] = ["", "examples"];

@@ -20,8 +20,8 @@ mod soak;
 mod steps;
 mod test;
 mod test_programs;
+mod tools;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -35,9 +35,6 @@ usage: cargo xtask TASK
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
   lines           prints how many lines of code and of tests each crate has";
-
-/// The result of a task. The error is a text for the user.
-type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -61,9 +58,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Returns the root folder of the project.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::setup::works;
-use crate::{Outcome, root};
+use crate::tools::{Outcome, root, works};
 
 /// Installs the packages in the lock file of a folder of tests. `package` is one of them.
 ///

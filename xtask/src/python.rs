@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{Outcome, root};
+use crate::tools::{Outcome, root};
 
 /// Creates an environment in this folder of `target` if none exists, and returns its Python.
 ///

@@ -6,12 +6,14 @@
 
 use std::process::{Command, ExitCode};
 
+use crate::tools::root;
+
 /// The variable that makes this program stand in for rustdoc. Its value is the folder of the documentation.
 pub const FOLDER: &str = "XTASK_RUSTDOC";
 
 /// Makes a command of cargo that runs the examples also write the documentation.
 pub fn stand_in(command: &mut Command) {
-    let target = crate::root().join("target");
+    let target = root().join("target");
     // The test build replaced the file of the running program, so `current_exe` names a deleted file.
     command.env("RUSTDOC", target.join("debug/xtask"));
     // Not the folder of `cargo doc`, which a user may have open.

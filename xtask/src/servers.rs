@@ -5,12 +5,11 @@
 
 use std::process::Command;
 
-use crate::Outcome;
 use crate::clients;
 use crate::python;
-use crate::setup::{self, works};
 use crate::steps::Steps;
 use crate::test_programs::TestProgram;
+use crate::tools::{self, Outcome, works};
 
 const SERVERS: &str = "tests/servers";
 
@@ -30,7 +29,7 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
                     program.run(steps, &[])?;
                 }
             }
-            clients::test_module(steps, "redis-server", &setup::module())
+            clients::test_module(steps, "redis-server", &tools::module())
         }
         Err(why) => {
             steps.skip("the module, and filters in plain bitmaps of Redis", &why);

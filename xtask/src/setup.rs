@@ -3,10 +3,10 @@
 //! Rust and its registry must exist. If other software cannot be installed, the task prints a message
 //! and does not fail.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::{Outcome, clients, console, databases, servers};
+use crate::tools::{Outcome, cargo, debian_packages, works};
+use crate::{clients, console, databases, servers};
 
 /// A package of Debian, and a function that tests whether its content is installed.
 type Package = (&'static str, fn() -> bool);
@@ -83,68 +83,4 @@ fn has_libclang() -> bool {
 /// Tests whether a TrueType font is installed.
 fn has_fonts() -> bool {
     std::fs::read_dir("/usr/share/fonts/truetype").is_ok_and(|mut fonts| fonts.next().is_some())
-}
-
-/// Tests whether this command can be started and prints its version.
-pub fn works(command: &mut Command) -> bool {
-    let quiet = command.arg("--version").stdin(Stdio::null());
-    quiet.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-}
-
-/// Returns the command `cargo WORD`, in the environment of the user.
-///
-/// `cargo xtask` describes its own package in variables. The build script of `ring` depends on some of
-/// them, so cargo would compile `ring` and its users again in each build that has other values.
-pub fn cargo(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO"));
-    for (name, _) in std::env::vars_os() {
-        let is_removed = name.to_str().is_some_and(|name| {
-            // The tasks look for programs in `target`.
-            let moves_target = name == "CARGO_TARGET_DIR" || name == "CARGO_BUILD_TARGET_DIR";
-            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || moves_target
-        });
-        if is_removed {
-            command.env_remove(name);
-        }
-    }
-    command.args(words).current_dir(crate::root());
-    command
-}
-
-/// Returns the path of the program as `cargo test` builds it for the tests. A fully optimized build
-/// would take CI five minutes longer.
-pub fn program() -> PathBuf {
-    crate::root().join("target/debug/tamis")
-}
-
-/// Returns the path of the module as [`test_programs::build`](crate::test_programs::build) builds it.
-pub fn module() -> PathBuf {
-    crate::root().join("target/debug/libtamis.so")
-}
-
-/// Installs a package of Debian.
-///
-/// # Errors
-///
-/// Returns the command that a user can run instead.
-pub fn debian_package(name: &str) -> Outcome {
-    debian_packages(&[name])
-}
-
-fn debian_packages(names: &[&str]) -> Outcome {
-    let names = names.join(" ");
-    println!("installing Debian's {names}");
-    // The packages that Chromium recommends are parts of a desktop.
-    let install = format!("-qq install --yes --no-install-recommends {names}");
-    for line in ["-qq update", &install] {
-        let mut apt = Command::new("apt-get");
-        apt.args(line.split(' ')).env("DEBIAN_FRONTEND", "noninteractive");
-        let output =
-            apt.stdin(Stdio::null()).output().map_err(|error| format!("apt-get: {error}"))?;
-        if !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("{errors}apt-get failed: run 'sudo apt-get install {names}'"));
-        }
-    }
-    Ok(())
 }

@@ -9,10 +9,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::args::Args;
+use crate::fuzz;
 use crate::r#gen::random::Random;
-use crate::setup::{self, cargo};
+use crate::setup;
 use crate::steps::Steps;
-use crate::{Outcome, fuzz, root};
+use crate::tools::{Outcome, cargo, root};
 
 /// Runs each fuzz target for `--minutes` (60 by default), and the killed runs and both models for
 /// the same time. With `--target`, runs only the named targets.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::Outcome;
 use crate::process::{self, Stopped};
+use crate::tools::Outcome;
 
 /// The number of tests in the list of the slowest.
 const SLOWEST: usize = 10;

@@ -11,10 +11,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::clients::{self, Server};
-use crate::setup::{self, cargo, works};
+use crate::setup;
 use crate::steps::Steps;
 use crate::test_programs::{self, SELECTION, TestProgram, cargo_with_lints, has_clippy};
-use crate::{Outcome, console, databases, links, rustdoc, servers};
+use crate::tools::{Outcome, cargo, works};
+use crate::{console, databases, links, rustdoc, servers};
 
 /// The longest time that one command may take. The slowest one, the first build, took half of it on two
 /// old cores while another load used both.

@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Outcome;
-use crate::setup::{self, cargo};
 use crate::steps::Steps;
+use crate::tools::{self, Outcome, cargo};
 
 /// The packages and features of every build of the tests. Cargo unites the features of the packages
 /// that a command selects: with other packages, it would compile most dependencies again.
@@ -67,7 +66,7 @@ const CLIPPY: &str = "clippy-driver";
 
 /// Tests whether clippy is installed.
 pub fn has_clippy() -> bool {
-    setup::works(&mut Command::new(CLIPPY))
+    tools::works(&mut Command::new(CLIPPY))
 }
 
 /// Builds all test programs, and the programs and the module that they start.
@@ -156,7 +155,7 @@ impl TestProgram {
             command.args(filters).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
             // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
             command.env("PROPTEST_RNG_SEED", "1");
-            command.env("TAMIS_MODULE", setup::module());
+            command.env("TAMIS_MODULE", tools::module());
             // The durations of tests are in the JSON report. It is an unstable option, which this
             // variable admits.
             command.args(["-Zunstable-options", "--format", "json", "--report-time"]);

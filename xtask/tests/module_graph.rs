@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// The crates whose modules form no circle.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "tamis",
     "tamis-redisbloom",
     "tamis-bitcoin",
@@ -22,6 +22,7 @@ const CRATES: [&str; 12] = [
     "tamis-console",
     "tamis-server",
     "tamis-cli",
+    "xtask",
 ];
 
 /// The code of each module, without comments and tests.
@@ -40,7 +41,8 @@ fn modules(name: &str) -> Modules {
             } else if path.extension().is_some_and(|it| it == "rs") {
                 let name = match name {
                     "lib" if prefix.is_empty() => String::new(),
-                    "mod" => prefix.trim_end_matches("::").to_owned(),
+                    // The library of `tamis-cli` lies beside its program.
+                    "main" if prefix.is_empty() && !folder.join("lib.rs").exists() => String::new(),
                     name => format!("{prefix}{name}"),
                 };
                 modules.insert(name, code(&fs::read_to_string(path).unwrap()));
@@ -48,7 +50,9 @@ fn modules(name: &str) -> Modules {
         }
     }
     let mut modules = Modules::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates").join(name).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let parent = if name == "xtask" { root.to_owned() } else { root.join("crates") };
+    let source = parent.join(name).join("src");
     read(&source, "", &mut modules);
     // A file of tests is declared under `cfg(test)`.
     let is_test = |name: &str| {
@@ -70,7 +74,7 @@ fn code(text: &str) -> String {
     let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
     let is_start = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod tests {");
     let end = lines.windows(2).position(is_start).unwrap_or(lines.len());
-    lines[..end].join("\n")
+    lines[..end].join("\n").replace("r#gen", "gen")
 }
 
 fn declares_test(code: &str, child: &str) -> bool {

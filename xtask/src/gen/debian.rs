@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::Output;
-use crate::{Outcome, root};
+use crate::r#gen::output::Output;
+
+use crate::tools::{Outcome, root};
 
 /// Writes the homepage of every package that names one, in the order of the index.
 pub fn homepages(output: &mut Output) -> Outcome {

@@ -1,8 +1,9 @@
 //! Random integers below a bound, as lines or as `u32` words.
 
-use super::Output;
-use super::random::Random;
-use crate::Outcome;
+use crate::r#gen::output::Output;
+use crate::r#gen::random::Random;
+
+use crate::tools::Outcome;
 
 /// The encoding of an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,10 @@
 //! Otherwise it is an earlier page, number ⌊n^u⌋ of the n pages so far with u uniform in [0, 1).
 //! The k-th page is then visited about 1/k as often as the first, which is Zipf's law.
 
-use super::Output;
-use super::random::{Random, mix};
-use crate::Outcome;
+use crate::r#gen::output::Output;
+use crate::r#gen::random::{Random, mix};
+
+use crate::tools::Outcome;
 
 /// Writes `lines` URLs, `distinct` of them different.
 pub fn write(lines: u64, distinct: u64, seed: u64, output: &mut Output) -> Outcome {
