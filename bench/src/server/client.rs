@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::load::encode;
+use super::request::encode;
 use crate::items::mix;
 
 const CONNECTIONS: usize = 50;

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use super::client::{Batches, Measured};
+use super::request::encode;
 
 /// A command that the client sends repeatedly.
 #[derive(Clone, Copy)]
@@ -61,15 +62,6 @@ pub fn ask(port: u16, words: &[&str]) -> Result<String, String> {
         true => Err(format!("{}: {}", words[0], line.trim_end())),
         false => Ok(line.trim_end().to_owned()),
     }
-}
-
-pub fn encode(words: &[impl AsRef<str>]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        let word = word.as_ref();
-        bytes.extend(format!("${}\r\n{word}\r\n", word.len()).bytes());
-    }
-    bytes
 }
 
 /// Adds the numbers from 0 on, each as twelve digits.

@@ -1,7 +1,8 @@
 //! The module of Tamis beside RedisBloom's module, each in Debian's Redis.
 
-use super::load::{Load, ask, commands, encode, fill};
+use super::load::{Load, ask, commands, fill};
 use super::program::Program;
+use super::request::encode;
 use super::waits::longest_ping_beside;
 use super::{ADD, EXISTS, GET, ITEMS, keep, race, race_hundred, redisbloom};
 use crate::run::{Bench, Row};

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::ITEMS;
-use super::load::{ask, encode, fill};
+use super::load::{ask, fill};
 use super::program::Program;
+use super::request::encode;
 use crate::items::mix;
 use crate::run::{Bench, Entry, Sample, time};
 

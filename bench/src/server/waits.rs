@@ -6,8 +6,9 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::load::{Load, ask, encode, fill};
+use super::load::{Load, ask, fill};
 use super::program::Program;
+use super::request::encode;
 use super::{ADD, keep};
 use crate::run::{Bench, Row};
 

@@ -11,6 +11,7 @@ mod load;
 pub mod module;
 pub mod program;
 mod redisbloom;
+mod request;
 mod waits;
 
 pub use hot::CASE as HOT;
