@@ -5,7 +5,7 @@
 //! use tamis_formats::guava::{GuavaRelease, GuavaStrategy};
 //!
 //! // What Guava's `writeTo` would write.
-//! let mut users = formats::guava::create(1_000, 0.01, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
+//! let mut users = guava::create(1_000, 0.01, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
 //! users.insert(b"alice");
 //! let (format, options) = (Format::named("guava").expect("a format"), DecodeOptions::default());
 //! let mut file = Vec::new();
@@ -67,37 +67,15 @@ pub use format::{
     Create, Detection, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions,
 };
 pub use format_table::FORMATS;
-pub use formats::abloom;
-pub use formats::bip37;
-pub use formats::bip158;
-pub use formats::bits_and_blooms;
-pub use formats::bloom_filters;
-pub use formats::byte_buffer;
-pub use formats::c_hashcode;
-pub use formats::cassandra;
-pub use formats::dcso;
-pub use formats::guava;
-pub use formats::hadoop;
-pub use formats::hive;
-pub use formats::java_bitmap;
-pub use formats::leveldb;
-pub use formats::module_value;
-pub use formats::my_bloom_filter;
-pub use formats::orc;
-pub use formats::parquet;
-pub use formats::pybloom_live;
-pub use formats::pybloomfiltermmap;
-pub use formats::rbloom;
-pub use formats::redis_bitmap;
 pub use formats::redis_bitmaps::RedisBitmaps;
-pub use formats::redis_bits;
 pub use formats::redisbloom::{is_load_command, redisbloom_rate, redisbloom_rates, server_image};
-pub use formats::redisson;
-pub use formats::roaring;
-pub use formats::rocksdb;
-pub use formats::spark;
-pub use formats::stream_lib;
 pub use formats::tamis_file::TamisFile;
+pub use formats::{
+    abloom, bip37, bip158, bits_and_blooms, bloom_filters, byte_buffer, c_hashcode, cassandra,
+    dcso, guava, hadoop, hive, java_bitmap, leveldb, module_value, my_bloom_filter, orc, parquet,
+    pybloom_live, pybloomfiltermmap, rbloom, redis_bitmap, redis_bits, redisson, roaring, rocksdb,
+    spark, stream_lib,
+};
 pub use items::charset::Charset;
 pub use items::funnel::{AbloomType, Funnel, ItemError, OrcType};
 pub use items::item_collector::ItemCollector;
