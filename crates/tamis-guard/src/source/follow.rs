@@ -98,13 +98,23 @@ pub(super) struct Follow<P, M> {
     phase: Phase<P>,
     /// A moment, and the end of the log after it.
     asked: Option<(M, P)>,
-    /// True if the generation in use has ids that no longer exist, until another one is published.
-    is_read_required: bool,
+    excess: Excess,
+}
+
+/// Whether the generation in use has ids that no longer exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Excess {
+    #[default]
+    None,
+    /// Until the next generation is published.
+    Once,
+    /// The generation that is being read has such ids, too.
+    Twice,
 }
 
 impl<P, M> Default for Follow<P, M> {
     fn default() -> Self {
-        Self { phase: Phase::Lost, asked: None, is_read_required: false }
+        Self { phase: Phase::Lost, asked: None, excess: Excess::None }
     }
 }
 
@@ -121,7 +131,7 @@ impl<P: LogPosition, M> Follow<P, M> {
 
     /// Tests whether the driver may write the generation in use to the disk.
     pub(super) fn is_saveable(&self) -> bool {
-        self.is_current() && !self.is_read_required
+        self.is_current() && self.excess == Excess::None
     }
 
     /// Tests whether the generation in use lacks changes, and no read of all ids goes on.
@@ -150,20 +160,25 @@ impl<P: LogPosition, M> Follow<P, M> {
             }
             (Event::Loaded(to), _) => Phase::Resuming(to),
             (Event::Lost, _) => {
-                self.is_read_required = false;
+                self.excess = Excess::None;
                 effects.push(Effect::MakeStale);
                 Phase::Lost
             }
             (Event::ReadRequired, phase) => {
-                self.is_read_required = true;
-                match phase.without_read() {
-                    Phase::Current(_) => Phase::Current(Renewal::Due),
-                    phase => phase,
+                // The read goes on: a log with many such changes would never let a read end.
+                self.excess = if phase.has_read() { Excess::Twice } else { Excess::Once };
+                phase.with_due_read()
+            }
+            (Event::RebuildDue, phase) => phase.with_due_read(),
+            (Event::ReadBegun, phase) => {
+                if self.excess == Excess::Twice {
+                    self.excess = Excess::Once;
+                }
+                match phase {
+                    Phase::Current(_) => Phase::Current(Renewal::Reading),
+                    _ => Phase::Snapshot,
                 }
             }
-            (Event::RebuildDue, Phase::Current(Renewal::None)) => Phase::Current(Renewal::Due),
-            (Event::ReadBegun, Phase::Lost) => Phase::Snapshot,
-            (Event::ReadBegun, Phase::Current(_)) => Phase::Current(Renewal::Reading),
             (Event::ReadEnded(to), Phase::Snapshot) => Phase::CatchingUp(to),
             (Event::ReadEnded(to), Phase::Current(Renewal::Reading)) => {
                 Phase::Current(Renewal::CatchingUp(to))
@@ -173,10 +188,7 @@ impl<P: LogPosition, M> Follow<P, M> {
                 self.asked.get_or_insert((moment, end));
                 phase
             }
-            (
-                Event::Reached | Event::RebuildDue | Event::ReadBegun | Event::ReadEnded(_),
-                phase,
-            ) => phase,
+            (Event::Reached | Event::ReadEnded(_), phase) => phase,
         };
         self.advance(position, &mut effects);
         (self, effects)
@@ -189,13 +201,13 @@ impl<P: LogPosition, M> Follow<P, M> {
                 if position.has_reached(to) =>
             {
                 effects.push(Effect::Publish);
-                self.is_read_required = false;
-                self.phase = Phase::Current(Renewal::None);
+                self.excess = match self.excess {
+                    Excess::Twice => Excess::Once,
+                    _ => Excess::None,
+                };
+                self.become_current();
             }
-            Phase::Resuming(to) if position.has_reached(to) => {
-                let is_due = self.is_read_required;
-                self.phase = Phase::Current(if is_due { Renewal::Due } else { Renewal::None });
-            }
+            Phase::Resuming(to) if position.has_reached(to) => self.become_current(),
             _ => {}
         }
         let asked = self.asked.take_if(|(_, end)| position.has_reached(end));
@@ -203,9 +215,33 @@ impl<P: LogPosition, M> Follow<P, M> {
             effects.push(Effect::KnownUntil(moment));
         }
     }
+
+    fn become_current(&mut self) {
+        let is_due = self.excess != Excess::None;
+        self.phase = Phase::Current(if is_due { Renewal::Due } else { Renewal::None });
+    }
 }
 
 impl<P> Phase<P> {
+    /// Tests whether a read goes on, or has ended and is not published yet.
+    fn has_read(&self) -> bool {
+        match self {
+            Self::Snapshot | Self::CatchingUp(_) => true,
+            Self::Current(renewal) => {
+                matches!(renewal, Renewal::Reading | Renewal::CatchingUp(_))
+            }
+            Self::Lost | Self::Resuming(_) => false,
+        }
+    }
+
+    /// Returns the phase in which a read is due, unless one goes on.
+    fn with_due_read(self) -> Self {
+        match self {
+            Self::Current(Renewal::None) => Self::Current(Renewal::Due),
+            phase => phase,
+        }
+    }
+
     /// Returns the phase after a read that has no result.
     fn without_read(self) -> Self {
         match self {
@@ -508,6 +544,19 @@ mod tests {
             worlds += seen.len();
         }
         assert!(worlds > 100_000, "{worlds}");
+    }
+
+    #[test]
+    fn changes_that_require_a_read_do_not_keep_a_read_from_its_end() {
+        let mut follow = Follow::<u8, u8>::default();
+        for event in [Event::ReadBegun, Event::ReadRequired, Event::ReadEnded(0)] {
+            follow = follow.step(event, &0).0;
+        }
+        assert!(follow.is_current() && follow.is_read_due() && !follow.is_saveable());
+        for event in [Event::ReadBegun, Event::ReadEnded(0)] {
+            follow = follow.step(event, &0).0;
+        }
+        assert!(follow.is_current() && !follow.is_read_due() && follow.is_saveable());
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl LeaderReader {
         match exchange.changes(since, wait)? {
             Changes::Gone => {
                 self.step(run, Event::Connected { continues: false });
-                Ok(())
+                self.load_snapshot(run)
             }
             Changes::After(delta) => self.apply(run, &delta, asked),
         }

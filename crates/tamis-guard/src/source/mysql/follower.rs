@@ -144,7 +144,7 @@ impl Follower {
                 if std::mem::take(&mut self.must_open) {
                     with_timeout(limit, self.open_again(run, &mut server)).await?;
                 }
-                full_read = Some(with_timeout(limit, self.begin_read(run, &mut server)).await?);
+                full_read = Some(self.begin_read(run, &mut server, limit).await?);
             }
             let was_current = self.follow.is_current();
             tokio::select! {
@@ -201,17 +201,20 @@ impl Follower {
         }
     }
 
-    /// Begins to read all ids into a new generation.
+    /// Begins to read all ids into a new generation. The server has `limit` for each answer: a large generation
+    /// takes time, too.
     async fn begin_read(
         &mut self,
         run: &Run,
         server: &mut Server,
+        limit: Duration,
     ) -> Result<FullRead, SourceError> {
         self.step(run, follow::Event::ReadBegun);
         self.prepared.clear();
         let visible = Visible { place: self.position.clone(), last_xa_commit: self.last_xa_commit };
-        let generation = run.start_generation(server.rows().await)?;
-        FullRead::start(run, server, generation, Some(visible)).await
+        let rows = with_timeout(limit, async { Ok(server.rows().await) }).await?;
+        let generation = run.start_generation(rows)?;
+        with_timeout(limit, FullRead::start(run, server, generation, Some(visible))).await
     }
 
     /// Reads the definition of the table again.

@@ -64,7 +64,9 @@ impl Follower {
         let Some(end) = self.snapshot_end.take_if(is_reached) else { return };
         // `None` at the start, when the file was not opened yet.
         let is_file = self.created.is_none() || self.created == end.created;
-        if !is_file || end.position != self.position {
+        // The end is the end of a transaction, not of an event in one.
+        let is_end = self.known.lock().as_ref().is_some_and(|known| known.position == end.position);
+        if !is_file || !is_end || end.position != self.position {
             // A server that crashed may lose the end of its log.
             self.refuse_snapshot(run, "the binary log does not have all changes that it has");
             self.lose(run);
