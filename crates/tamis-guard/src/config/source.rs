@@ -153,7 +153,10 @@ pub(super) fn source(table: &file::Source, folder: &Path) -> Result<SourceConfig
         | file::Source::Mysql { .. }
         | file::Source::Postgres { .. }
         | file::Source::Sqlite { .. } => {
-            return Err(invalid("kind", "this build of tamis has no databases, Redis and Parquet"));
+            return Err(invalid(
+                "kind",
+                "this build of tamis reads ids only from text, CSV and filter files and from leaders",
+            ));
         }
     })
 }

@@ -1,11 +1,12 @@
 //! What a source knows about the table that it follows: a pure state machine, without sockets and clocks.
 //!
 //! ```text
-//!           the read begins              the read ends               the log has reached its end
-//!   Lost ────────────────────▶ Snapshot ───────────────▶ CatchingUp ──────────────────────────────▶ Current
-//!    ▲                                                       ▲                                         │
-//!    │                                  a snapshot was loaded from the disk                            │
-//!    └────────────────────── changes are lost, from each phase ────────────────────────────────────────┘
+//!          a read begins            the read ends              the log has reached its end
+//!   Lost ─────────────────▶ Snapshot ────────────▶ CatchingUp ─────────────────────────────▶ Current
+//!    │  a snapshot was loaded from the disk                    the log has reached its end     ▲
+//!    └───────────────────────────────────────────▶ Resuming ───────────────────────────────────┘
+//!
+//!   each phase ── changes are lost ──▶ Lost
 //! ```
 //!
 //! In the phase `Current`, the source may read all ids again into a second generation (a [`Renewal`]),
@@ -13,8 +14,8 @@
 //! meanwhile.
 //!
 //! The driver of a source does all input and output. It reports each [`Event`], carries out each
-//! [`Effect`], and begins a read whenever [`Follow::is_read_due`] says so. A generation gets all changes that
-//! the log delivers after the begin of its read.
+//! [`Effect`], and begins a read while [`Follow::is_read_due`] is true. A generation gets all changes that the
+//! log delivers after the begin of its read.
 
 /// A place in the log of changes.
 pub(super) trait LogPosition: Clone {
@@ -50,8 +51,10 @@ enum Phase<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Renewal<P> {
     None,
+    /// The driver must begin the read.
     Due,
     Reading,
+    /// All ids are read. The generation is published when the log has reached this place.
     CatchingUp(P),
 }
 
@@ -60,9 +63,7 @@ enum Renewal<P> {
 pub(super) enum Event<P, M> {
     /// A connection begins. Without continuation, the generation in use lacks what was committed since the last
     /// connection; what was known before still holds.
-    Connected {
-        continues: bool,
-    },
+    Connected { continues: bool },
     /// A generation was loaded from the disk and published. It has no change after this place.
     Loaded(P),
     /// All changes before the position are applied.
@@ -73,9 +74,11 @@ pub(super) enum Event<P, M> {
     ReadRequired,
     /// The generation in use lacks nothing. A read of all ids would make it smaller or newer.
     RebuildDue,
+    /// The driver has started a generation, and reads all ids.
     ReadBegun,
-    /// All ids are read. They are the ids of the table at this place, or before it.
+    /// All ids are read. Each row was read before the log reached this place.
     ReadEnded(P),
+    /// The read has ended with an error.
     ReadFailed,
     /// The log ended at this place, at some time after this moment.
     LogEnd(M, P),
@@ -98,6 +101,7 @@ pub(super) struct Follow<P, M> {
     phase: Phase<P>,
     /// A moment, and the end of the log after it.
     asked: Option<(M, P)>,
+    /// Whether the generation in use has ids that no longer exist.
     excess: Excess,
 }
 
@@ -119,7 +123,8 @@ impl<P, M> Default for Follow<P, M> {
 }
 
 impl<P: LogPosition, M> Follow<P, M> {
-    /// Tests whether the driver must begin a read of all ids. A read that goes on ends without effect.
+    /// Tests whether the driver must begin a read of all ids. The driver drops a read that still goes on: the
+    /// generation of that read lacks changes.
     pub(super) fn is_read_due(&self) -> bool {
         matches!(self.phase, Phase::Lost | Phase::Current(Renewal::Due))
     }
@@ -194,7 +199,8 @@ impl<P: LogPosition, M> Follow<P, M> {
         (self, effects)
     }
 
-    /// Draws the conclusions from the position of the log.
+    /// Publishes the generation, and answers the question for the end of the log, if the log has reached the
+    /// places for which they wait.
     fn advance(&mut self, position: &P, effects: &mut Vec<Effect<M>>) {
         match &self.phase {
             Phase::CatchingUp(to) | Phase::Current(Renewal::CatchingUp(to))
@@ -446,6 +452,11 @@ mod tests {
             if self.follow.is_current() && self.current.newest > self.position {
                 return Err("the generation has changes after the position".to_owned());
             }
+            let has_read = self.read_begun.is_some() || self.building.is_some();
+            let needs_none = self.follow.is_saveable() || self.follow.resumes_to().is_some();
+            if !has_read && !needs_none && !self.follow.is_read_due() {
+                return Err("no read of all ids ever begins".to_owned());
+            }
             if self.follow.is_saveable() && self.current.has_too_many {
                 return Err("a restart would forget that a read is required".to_owned());
             }
@@ -557,6 +568,17 @@ mod tests {
             follow = follow.step(event, &0).0;
         }
         assert!(follow.is_current() && !follow.is_read_due() && follow.is_saveable());
+        // A rebuild is due until a read has a result. The read after a failed one has no ids too many.
+        follow = follow.step(Event::RebuildDue, &0).0;
+        assert!(follow.is_read_due() && follow.is_saveable());
+        for event in [Event::ReadBegun, Event::ReadRequired, Event::ReadFailed] {
+            follow = follow.step(event, &0).0;
+        }
+        assert!(follow.is_read_due());
+        for event in [Event::ReadBegun, Event::ReadEnded(0)] {
+            follow = follow.step(event, &0).0;
+        }
+        assert!(!follow.is_read_due() && follow.is_saveable());
     }
 
     #[test]

@@ -282,7 +282,8 @@ impl Run {
     }
 
     fn publish(&self, age: Duration) {
-        // Locked before: whoever sees the new ids sees the new status too.
+        // This function takes the lock before it publishes: a thread that sees the new ids then also reads
+        // the new status.
         let mut progress = self.progress.lock();
         self.ids.publish_generation();
         progress.generations += 1;

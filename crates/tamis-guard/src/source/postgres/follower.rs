@@ -124,8 +124,7 @@ impl<'r> Follower<'r> {
         // When the server was asked for a message.
         let mut nudged = heard;
         loop {
-            let is_read_due = self.resume.follow.is_read_due() && self.full_read.is_none();
-            if is_read_due && Instant::now() >= self.read_after {
+            if self.resume.follow.is_read_due() && Instant::now() >= self.read_after {
                 self.start_read().await?;
             }
             let was_current = self.resume.follow.is_current();
