@@ -101,7 +101,10 @@ fn guard_features(steps: &Steps) -> Outcome {
         check.args(["--features", feature]);
         steps.check(&format!("the guard with the feature {feature:?} alone"), || {
             let mut warnings = String::new();
-            steps.finish(&mut check, |line| warnings += line)?;
+            steps.finish(&mut check, |line| {
+                warnings.push_str(line);
+                warnings.push('\n');
+            })?;
             if warnings.is_empty() { Ok(()) } else { Err(warnings) }
         })?;
     }

@@ -57,7 +57,7 @@ impl Multiplied<'_> {
         let classes = 1 << self.bits.trailing_zeros();
         let width = self.bits / classes;
         let independent = fill.powf(self.probes.into());
-        // Hostile numbers of probes would take few samples, or long.
+        // With a hostile number of probes, an estimate would be slow, or would have too few samples.
         let is_costly = LEAST_SAMPLES * width * u64::from(self.probes) > READ_BITS;
         if width >= WIDE || is_costly {
             return independent;
