@@ -11,12 +11,11 @@ mod learn;
 mod one_route;
 mod proxy;
 mod read;
-#[cfg(feature = "sources")]
-mod redis;
 mod refusal;
 mod route;
 mod set;
 mod setting;
+mod snapshot_folder;
 mod snapshots;
 mod source;
 mod units;
@@ -25,3 +24,4 @@ pub use checked::Config;
 pub use error::ConfigError;
 pub use one_route::OneRoute;
 pub(crate) use set::{SetConfig, SnapshotsConfig};
+pub(crate) use snapshot_folder::SnapshotFolder;

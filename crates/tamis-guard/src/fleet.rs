@@ -9,14 +9,15 @@
 //! `docs/formats/delta.md` has the bytes and the proof that a synced follower has all ids.
 
 mod delta;
-pub(crate) mod feed;
+mod feed;
+mod leader;
 mod position;
 mod publication;
 mod shared_snapshot;
 
 pub use delta::{Change, Delta, DeltaError, Knowledge};
+pub use leader::{LeaderError, LeaderOptions};
 pub use position::FeedPosition;
-#[cfg(feature = "proxy")]
 pub(crate) use publication::unauthorized;
 pub use publication::{Publication, PublicationOptions};
 pub use shared_snapshot::PublicationBody;

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Config, SetConfig, SnapshotsConfig};
+use tamis_sources::{IdSet, PushSource, SnapshotOptions, Source, SourceOptions, SourceStatus};
+
+use crate::config::{Config, SetConfig, SnapshotFolder, SnapshotsConfig};
 use crate::fleet::Publication;
 use crate::guard_error::GuardError;
-use crate::ids::id_set::IdSet;
-use crate::ids::snapshot::{SnapshotFolder, SnapshotOptions};
-use crate::source::{PushSource, Source, SourceStatus};
 
 /// The sets of ids of a configuration, with sources that run. Dropping it stops them.
 #[derive(Clone, Debug)]
@@ -96,7 +95,7 @@ impl GuardSets {
     pub(crate) fn stop(&self) {
         std::thread::scope(|threads| {
             for source in self.sets.values().filter_map(|set| set.source.as_ref()) {
-                threads.spawn(|| source.end());
+                threads.spawn(|| source.stop());
             }
         });
     }
@@ -150,11 +149,10 @@ impl RunningSet {
         // Before the source: followers get the generations that are published after it.
         let publish = |it| Arc::new(Publication::new(Arc::clone(&ids), it));
         let publication = config.publish.as_ref().map(publish);
-        let options = config.source_options;
-        let source = config.source.as_ref();
-        let source = source.map(|source| {
-            let snapshot = snapshots.map(|snapshots| snapshots.of_set(name));
-            Arc::new(source.start(Arc::clone(&ids), options, snapshot))
+        let snapshot = snapshots.map(|snapshots| snapshots.of_set(name));
+        let options = SourceOptions { snapshot, ..config.source_options.clone() };
+        let source = config.source.as_ref().map(|kind| {
+            Arc::new(Source::start_shared(Arc::clone(&ids), Arc::clone(kind), options))
         });
         Ok(Self { ids, source, push, publication })
     }

@@ -5,15 +5,12 @@ pub(crate) mod answer;
 #[cfg(feature = "proxy")]
 pub(crate) mod bearer_token;
 pub(crate) mod cache_control;
-#[cfg(any(feature = "sources", feature = "proxy"))]
-pub(crate) mod certificates;
 #[cfg(feature = "proxy")]
 pub(crate) mod client;
 #[cfg(feature = "proxy")]
 pub(crate) mod entity_tag;
 #[cfg(feature = "proxy")]
 pub(crate) mod patient_stream;
-pub(crate) mod plain_io;
 #[cfg(feature = "proxy")]
 pub(crate) mod proxy;
 #[cfg(feature = "proxy")]

@@ -7,7 +7,6 @@
 
 #[cfg(feature = "proxy")]
 mod admin;
-mod audit;
 #[cfg(feature = "proxy")]
 mod config;
 #[cfg(feature = "proxy")]
@@ -21,11 +20,8 @@ mod guard_handle;
 #[cfg(feature = "proxy")]
 mod guard_sets;
 mod http;
-mod ids;
 mod request;
-pub mod source;
 
-pub use audit::{AuditOptions, AuditReport, audit};
 #[cfg(feature = "proxy")]
 pub use config::{Config, ConfigError, OneRoute};
 #[cfg(feature = "proxy")]
@@ -51,14 +47,6 @@ pub use http::entity_tag::EntityTag;
 pub use http::proxy::{Proxy, ProxyError, ProxyHandle, ProxyOptions, TlsFiles};
 #[cfg(feature = "proxy")]
 pub use http::server::HttpServer;
-pub use ids::change_kind::ChangeKind;
-pub use ids::generation::Generation;
-pub use ids::id::{IdType, IntegerForm, NotAnId};
-pub use ids::id_set::IdSet;
-pub use ids::id_set_options::IdSetOptions;
-pub use ids::negative_cache::{Passed, RequestKey};
-pub use ids::snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
-pub use ids::state::{Policies, Policy, SyncState};
 pub use request::body::GuardedBody;
 pub use request::cors::Cors;
 pub use request::counters::RouteCounters;
@@ -73,5 +61,15 @@ pub use request::refusal::Refusal;
 pub use request::route::{Required, Route, RouteId};
 #[cfg(feature = "layer")]
 pub use request::single_flight::SingleFlight;
-pub use request::verdict::{PassReason, RefuseReason, Verdict};
-pub use tamis::PlanError;
+pub use tamis_sources::{
+    AuditOptions, AuditReport, ChangeKind, Generation, IdSet, IdSetOptions, IdType, IntegerForm,
+    NotAnId, PassReason, Passed, PlanError, Policies, Policy, RefuseReason, RequestKey, Snapshot,
+    SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState, Verdict, audit,
+};
+
+/// The sources of ids: the crate `tamis-sources`, and the leader.
+pub mod source {
+    #[cfg(feature = "proxy")]
+    pub use crate::fleet::{LeaderError, LeaderOptions};
+    pub use tamis_sources::*;
+}

@@ -3,13 +3,10 @@
 pub(crate) mod body;
 pub(crate) mod cors;
 pub(crate) mod counters;
-pub(crate) mod escaped;
 pub(crate) mod guard_future;
 pub(crate) mod json;
 pub(crate) mod layer;
 pub(crate) mod learn;
-pub(crate) mod limiter;
-pub(crate) mod part;
 pub(crate) mod path;
 pub(crate) mod place;
 pub(crate) mod refusal;
@@ -18,6 +15,5 @@ pub(crate) mod route;
 pub(crate) mod single_flight;
 #[cfg(feature = "layer")]
 pub(crate) mod turn;
-pub(crate) mod verdict;
 #[cfg(feature = "proxy")]
 pub(crate) mod verdict_slot;

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use tamis_sources::{PassReason, RefuseReason, SourceStatus, SyncState};
+
 use crate::admin::exposition::Exposition;
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSet;
-use crate::ids::state::SyncState;
 use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
-use crate::request::verdict::{PassReason, RefuseReason};
-use crate::source::SourceStatus;
 
 /// Returns all metrics.
 pub(super) fn text(guard: &GuardHandle) -> String {

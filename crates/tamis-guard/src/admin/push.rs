@@ -1,8 +1,7 @@
 //! The body of `POST /ids/NAME`.
 
 use serde_json::{Value, json};
-
-use crate::source::PushSource;
+use tamis_sources::PushSource;
 
 /// Inserts and deletes the ids of a body: one id a line to insert, or
 /// `{"insert":[1,2],"delete":["3"]}`. Deletions go first.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use tamis_sources::{PassReason, RefuseReason};
 
 use crate::guard_handle::GuardHandle;
 use crate::guard_sets::GuardSet;
@@ -10,7 +11,6 @@ use crate::request::counters::RouteCounters;
 use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
 use crate::request::single_flight::SingleFlight;
-use crate::request::verdict::{PassReason, RefuseReason};
 
 /// Tests whether all sets with a source have been read. An unproven set needs requests for its proof,
 /// so that a load balancer must not wait for it.

@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use tamis_sources::{AuditSource, IdSet, IdSetOptions, SourceError};
+
 use crate::config::error::ConfigError;
 use crate::config::read::read_text;
-use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig, SourceConfig};
+use crate::config::set::{AdminConfig, SetConfig, SnapshotsConfig};
 use crate::config::setting::{InvalidValue, invalid};
 use crate::config::{admin, file, ids, learn, proxy, route, snapshots};
 use crate::http::proxy::ProxyOptions;
-use crate::ids::id_set::IdSet;
-use crate::ids::id_set_options::IdSetOptions;
 use crate::request::layer::GuardLayer;
-use crate::source::{AuditSource, SourceError};
 
 /// A complete and checked configuration.
 ///
@@ -189,7 +188,9 @@ fn check_slots(
 ) -> Result<(), InvalidValue> {
     let mut known = HashSet::new();
     for (name, set) in sets {
-        let Some(slot) = set.source.as_ref().and_then(SourceConfig::slot) else { continue };
+        let Some(slot) = set.source.as_ref().and_then(|source| source.exclusive()) else {
+            continue;
+        };
         let field = format!("ids.{name}.source.slot");
         if !has_snapshots {
             let message = "needs the table [snapshots]: a restart continues a snapshot";

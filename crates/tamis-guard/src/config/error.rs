@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::http::plain_io::PlainIo;
+use tamis_sources::PlainIo;
 
 /// Why a configuration cannot be used.
 #[derive(Debug)]

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tamis_sources::Policy;
 
-use crate::config::units::{OneOrMany, Secret, SecretUrl, Size, Text};
-use crate::ids::state::Policy;
+use crate::config::source::SourceTable;
+use crate::config::units::{OneOrMany, Secret, Size, Text};
 
 /// The whole file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -111,7 +112,7 @@ pub(super) struct Ids {
     #[serde(default)]
     pub(super) deny: Vec<String>,
     pub(super) deny_file: Option<PathBuf>,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<SourceTable>,
     #[serde(default)]
     pub(super) trust: bool,
     pub(super) push: Option<Push>,
@@ -154,123 +155,6 @@ pub(super) struct Negative {
 pub(super) struct Next {
     pub(super) ids: Option<u64>,
     pub(super) per_second: Option<u32>,
-}
-
-/// `source = { kind = "lines", path = "ids.txt" }`
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Source {
-    Lines {
-        path: PathBuf,
-        quiet: Option<Text<Duration>>,
-        min_items: Option<u64>,
-        min_share: Option<f64>,
-        max_invalid: Option<f64>,
-    },
-    Csv {
-        path: PathBuf,
-        column: Column,
-        delimiter: Option<char>,
-        quiet: Option<Text<Duration>>,
-        min_items: Option<u64>,
-        min_share: Option<f64>,
-        max_invalid: Option<f64>,
-    },
-    Parquet {
-        path: PathBuf,
-        column: String,
-        quiet: Option<Text<Duration>>,
-        min_items: Option<u64>,
-        min_share: Option<f64>,
-        max_invalid: Option<f64>,
-    },
-    Filter {
-        path: PathBuf,
-        quiet: Option<Text<Duration>>,
-        max_size: Option<Text<Size>>,
-    },
-    Leader {
-        url: Secret,
-        token: Secret,
-        max_size: Option<Text<Size>>,
-        ca: Option<PathBuf>,
-    },
-    Sqlite {
-        path: PathBuf,
-        table: String,
-        column: String,
-        condition: Option<String>,
-        /// The column whose values never decrease.
-        changed: Option<String>,
-        overlap: Option<Text<Duration>>,
-        deletions: Option<String>,
-        reread: Option<Text<Duration>>,
-        chunk: Option<u32>,
-    },
-    Mysql {
-        url: SecretUrl,
-        /// The URL of the primary, if `url` is the URL of a replica.
-        primary: Option<SecretUrl>,
-        ca: Option<PathBuf>,
-        table: String,
-        column: String,
-        exact: Option<bool>,
-        server_id: Option<u32>,
-        follow: Option<Follow>,
-        /// The column whose values never decrease.
-        changed: Option<String>,
-        overlap: Option<Text<Duration>>,
-        deletions: Option<String>,
-        reread: Option<Text<Duration>>,
-    },
-    Postgres {
-        url: SecretUrl,
-        ca: Option<PathBuf>,
-        table: String,
-        column: String,
-        exact: Option<bool>,
-        publication: Option<String>,
-        /// The name of a permanent replication slot.
-        slot: Option<String>,
-        follow: Option<Follow>,
-        /// The column whose values never decrease.
-        changed: Option<String>,
-        overlap: Option<Text<Duration>>,
-        deletions: Option<String>,
-        reread: Option<Text<Duration>>,
-    },
-    Redis(RedisSource),
-}
-
-/// How changes of a database are found.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Follow {
-    Log,
-    Poll,
-}
-
-/// `source = { kind = "redis", url = "redis://host/key" }`
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RedisSource {
-    pub(super) url: SecretUrl,
-    pub(super) format: Option<String>,
-    pub(super) funnel: Option<String>,
-    pub(super) charset: Option<String>,
-    pub(super) items_planned: Option<u64>,
-    pub(super) rate_planned: Option<f64>,
-    pub(super) max_size: Option<Text<Size>>,
-    pub(super) min_items: Option<u64>,
-    pub(super) min_share: Option<f64>,
-}
-
-/// A column of a CSV file: its name, or its number from 1.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Column {
-    Number(usize),
-    Name(String),
 }
 
 /// `push = { token = "${TOKEN}" }`

@@ -3,19 +3,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use tamis_sources::{IdSetOptions, IdType, IntegerForm, PlainIo, Policies, SourceOptions};
+
 use crate::config::file;
 use crate::config::read::read_text;
 use crate::config::set::SetConfig;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to, set_to_text};
-use crate::config::source::source;
 use crate::config::units::Text;
 use crate::fleet::PublicationOptions;
 use crate::http::bearer_token::BearerToken;
-use crate::http::plain_io::PlainIo;
-use crate::ids::id::{IdType, IntegerForm};
-use crate::ids::id_set_options::IdSetOptions;
-use crate::ids::state::Policies;
-use crate::source::SourceOptions;
 
 /// Returns the settings of a set of ids.
 pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetConfig, InvalidValue> {
@@ -37,7 +33,9 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
     if options.next_ids > 0 && !matches!(id, IdType::Integer { .. }) {
         return Err(in_set(invalid("next", "only for ids of the type integer")));
     }
-    if table.publish.is_some() && matches!(table.source, Some(file::Source::Redis(_))) {
+    let source = table.source.as_ref().map(|source| source.kind(folder)).transpose();
+    let source = source.map_err(|error| in_set(error.with_prefix("source.")))?;
+    if table.publish.is_some() && source.as_ref().is_some_and(|source| !source.is_publishable()) {
         let message =
             "a set with a Redis source cannot be published: let each guard read the Redis server";
         return Err(in_set(invalid("publish", message)));
@@ -46,12 +44,7 @@ pub(super) fn set(name: &str, table: &file::Ids, folder: &Path) -> Result<SetCon
         list(field, ids, file.as_deref(), &id, folder).map_err(in_set)
     };
     Ok(SetConfig {
-        source: table
-            .source
-            .as_ref()
-            .map(|it| source(it, folder))
-            .transpose()
-            .map_err(|error| in_set(error.with_prefix("source.")))?,
+        source,
         source_options: source_options(table).map_err(in_set)?,
         token: table.push.as_ref().map(|push| push.token.clone()),
         publish: table

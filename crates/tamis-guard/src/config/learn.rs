@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tamis_sources::IdSet;
+
 use crate::config::file;
 use crate::config::route::{find_set, methods};
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
-use crate::ids::id_set::IdSet;
 use crate::request::learn::{LearnPlace, LearnRule};
 use crate::request::path::TemplateError;
 

@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use tamis_sources::PlainIo;
+
 use crate::config::checked::Config;
 use crate::config::error::ConfigError;
 use crate::config::file;
+use crate::config::source::{Filter, Lines, SourceTable};
 use crate::config::units::OneOrMany;
-use crate::http::plain_io::PlainIo;
 use crate::request::path::PathTemplate;
 
 /// What a guard with one route needs.
@@ -72,10 +74,9 @@ impl Config {
         let is_filter = is_filter(&path)
             .map_err(|error| value("ids", format!("{}: {}", path.display(), PlainIo(&error))))?;
         let source = if is_filter {
-            file::Source::Filter { path, quiet: None, max_size: None }
+            SourceTable::Filter(Filter::new(path))
         } else {
-            let (quiet, min_items, min_share, max_invalid) = (None, None, None, None);
-            file::Source::Lines { path, quiet, min_items, min_share, max_invalid }
+            SourceTable::Lines(Lines::new(path))
         };
         let ids = file::Ids {
             id_type: Some(id_type),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::Method;
+use tamis_sources::IdSet;
 
 use crate::config::file;
 use crate::config::refusal::refusal;
 use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
-use crate::ids::id_set::IdSet;
 use crate::request::path::PathTemplate;
 use crate::request::place::IdPlace;
 use crate::request::route::{Required, Route, RouteId};

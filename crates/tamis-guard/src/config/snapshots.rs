@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use tamis_sources::SnapshotOptions;
+
 use crate::config::file;
 use crate::config::set::SnapshotsConfig;
 use crate::config::setting::{InvalidValue, invalid};
+use crate::config::snapshot_folder::SnapshotFolder;
 use crate::config::units::Text;
-use crate::ids::snapshot::{SnapshotOptions, file_name};
 
 /// Returns the settings of snapshots.
 pub(super) fn snapshots(
@@ -16,7 +18,7 @@ pub(super) fn snapshots(
     sets: &BTreeMap<String, file::Ids>,
     folder: &Path,
 ) -> Result<SnapshotsConfig, InvalidValue> {
-    if let Some(set) = sets.keys().find(|set| file_name(set).is_none()) {
+    if let Some(set) = sets.keys().find(|set| SnapshotFolder::file_name(set).is_none()) {
         return Err(invalid(
             format!("ids.{set}"),
             "the name is too long for the name of its snapshot file",

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
-
-use crate::ids::state::Policy;
+use tamis_sources::Policy;
 
 /// A type that a configuration writes as a text or a whole number.
 pub(super) trait FromText: Sized {

@@ -21,10 +21,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use tamis_sources::ChangeKind;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fleet::position::FeedPosition;
-use crate::ids::change_kind::ChangeKind;
 
 /// The first byte is not ASCII, and a line feed ends it, so that a transfer as text is detected.
 const MAGIC: [u8; 8] = *b"\x89TDELTA\n";

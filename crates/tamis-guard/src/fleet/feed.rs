@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use tamis_sources::{ChangeKind, ChangeListener};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::fleet::delta::{Delta, Knowledge, MAX_CHANGE_BYTES, MAX_ID, push_change, split_change};
 use crate::fleet::position::FeedPosition;
-use crate::ids::change_kind::ChangeKind;
 
 /// The bytes of changes in a block. The oldest changes are forgotten in whole blocks.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -55,6 +55,38 @@ pub(crate) enum NoChanges {
     Gone,
 }
 
+impl ChangeListener for Feed {
+    fn record(&self, kind: ChangeKind, id: &[u8], apply: &mut dyn FnMut()) {
+        let mut state = self.state.lock();
+        apply();
+        if id.len() > MAX_ID {
+            // No snapshot can have it either. Followers begin again, and report that.
+            state.forget();
+        } else {
+            state.push(kind, id, self.max_bytes);
+        }
+        self.notify(state);
+    }
+
+    /// Followers then need a snapshot.
+    fn replace(&self, swap: &mut dyn FnMut()) {
+        let mut state = self.state.lock();
+        swap();
+        state.forget();
+        state.is_complete = true;
+        self.notify(state);
+    }
+
+    fn set_known_until(&self, moment: Option<Instant>) {
+        let mut state = self.state.lock();
+        let was_known = state.known_until.is_some();
+        state.known_until = moment;
+        if was_known != moment.is_some() {
+            self.notify(state);
+        }
+    }
+}
+
 impl Feed {
     /// Creates a feed without changes that keeps at most `max_bytes` of them.
     pub(crate) fn new(max_bytes: usize) -> Self {
@@ -63,40 +95,6 @@ impl Feed {
         let max_bytes = max_bytes.max(2 * BLOCK_BYTES);
         let epoch = u64::from_le_bytes(epoch);
         Self { epoch, max_bytes, state: Mutex::default(), news: Notify::new() }
-    }
-
-    /// Applies a change to the set, and records it.
-    pub(crate) fn record<R>(&self, kind: ChangeKind, id: &[u8], apply: impl FnOnce() -> R) -> R {
-        let mut state = self.state.lock();
-        let result = apply();
-        if id.len() > MAX_ID {
-            // No snapshot can have it either. Followers begin again, and report that.
-            state.forget();
-        } else {
-            state.push(kind, id, self.max_bytes);
-        }
-        self.notify(state);
-        result
-    }
-
-    /// Replaces the generation of the set. Followers then need a snapshot.
-    pub(crate) fn replace(&self, swap: impl FnOnce()) {
-        let mut state = self.state.lock();
-        swap();
-        state.forget();
-        state.is_complete = true;
-        self.notify(state);
-    }
-
-    /// Records that the set has all ids that were committed before a moment; `None` if it may lack
-    /// any.
-    pub(crate) fn set_known_until(&self, moment: Option<Instant>) {
-        let mut state = self.state.lock();
-        let was_known = state.known_until.is_some();
-        state.known_until = moment;
-        if was_known != moment.is_some() {
-            self.notify(state);
-        }
     }
 
     /// Returns the present position and what `read` returns. No change happens meanwhile. Returns
@@ -232,11 +230,11 @@ mod tests {
     use super::*;
 
     fn insert(feed: &Feed, id: u64) {
-        feed.record(ChangeKind::Insert, id.to_string().as_bytes(), || ());
+        feed.record(ChangeKind::Insert, id.to_string().as_bytes(), &mut || ());
     }
 
     fn start(feed: &Feed) -> FeedPosition {
-        feed.replace(|| ());
+        feed.replace(&mut || ());
         feed.at_position(|| ()).unwrap().0
     }
 
@@ -281,7 +279,7 @@ mod tests {
         feed.set_known_until(Some(Instant::now()));
         let id = vec![b'7'; 1000];
         for _ in 0..10_000 {
-            feed.record(ChangeKind::Insert, &id, || ());
+            feed.record(ChangeKind::Insert, &id, &mut || ());
         }
         let first = feed.delta(start, Instant::now()).unwrap();
         assert_eq!(first.knowledge, Knowledge::More);
@@ -324,7 +322,7 @@ mod tests {
         let future = FeedPosition { number: present.number + 1, ..present };
         assert_eq!(feed.delta(future, Instant::now()), Err(NoChanges::Gone));
         // A follower that has all changes lacks the new generation nevertheless.
-        feed.replace(|| ());
+        feed.replace(&mut || ());
         assert_eq!(feed.delta(present, Instant::now()), Err(NoChanges::Gone));
     }
 

@@ -1,5 +1,6 @@
 //! What a leader answers its followers.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use tamis_sources::{Generation, IdSet, SnapshotHead};
 use tokio::sync::Mutex;
 
 use crate::fleet::feed::{Feed, NoChanges};
@@ -16,9 +18,6 @@ use crate::fleet::shared_snapshot::{PublicationBody, SharedSnapshot};
 use crate::http::answer::{Answer, error};
 use crate::http::bearer_token::BearerToken;
 use crate::http::entity_tag::EntityTag;
-use crate::ids::generation::Generation;
-use crate::ids::id_set::IdSet;
-use crate::ids::snapshot::SnapshotHead;
 
 /// The longest time for which a request waits for changes.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -135,13 +134,19 @@ enum NoSnapshot {
 
 impl Publication {
     /// Publishes a set. Call it before the source of the set starts, because followers wait for a
-    /// generation that is published after this call.
+    /// generation that is published after this call. Publications of one set share its changes.
+    ///
+    /// # Panics
+    ///
+    /// If another listener than a publication gets the changes of the set.
     #[must_use]
     pub fn new(ids: Arc<IdSet>, options: &PublicationOptions) -> Self {
+        let listener: Arc<dyn Any + Send + Sync> =
+            ids.listen(|| Arc::new(Feed::new(options.history_bytes)));
         Self {
             name: options.name.clone(),
             token: options.token.clone(),
-            feed: ids.log().feed(options.history_bytes),
+            feed: listener.downcast().expect("only publications listen to the set"),
             ids,
             snapshots: Arc::default(),
         }
@@ -320,8 +325,8 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::ids::id::{IdType, IntegerForm};
-    use crate::ids::id_set_options::IdSetOptions;
+    use tamis_sources::IdSetOptions;
+    use tamis_sources::{IdType, IntegerForm};
 
     fn publication() -> Arc<Publication> {
         let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };

@@ -22,6 +22,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use tamis_sources::tls;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
@@ -29,7 +30,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_util::either::Either;
 
-use crate::http::certificates;
 pub use error::HttpClientError;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -74,7 +74,7 @@ impl HttpClient {
         let tls = if is_tls {
             let name = ServerName::try_from(host.clone());
             let name = name.map_err(|_| wrong("has a host that no certificate names"))?;
-            let config = certificates::client_config(ca);
+            let config = tls::client_config(ca);
             let config = config.map_err(|it| HttpClientError::Certificates(it.to_string()))?;
             Some((TlsConnector::from(Arc::new(config)), name))
         } else {

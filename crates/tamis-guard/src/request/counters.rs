@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::request::verdict::{PassReason, RefuseReason, Verdict};
+use tamis_sources::{PassReason, RefuseReason, Verdict};
 
 /// How often a route has decided what.
 #[derive(Debug, Default)]

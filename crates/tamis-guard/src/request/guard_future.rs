@@ -10,12 +10,12 @@ use http::{Response, StatusCode};
 use http_body::Body;
 use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
+use tamis_sources::{PassReason, Verdict};
 
 use crate::request::learn::{LearnBody, Lessons};
 use crate::request::route::{Decision, Route};
 #[cfg(feature = "layer")]
 use crate::request::turn;
-use crate::request::verdict::{PassReason, Verdict};
 
 /// The body of an answer: the guard's own, or that of the service.
 pub type AnswerBody<B> = Either<Full<Bytes>, LearnBody<B>>;

@@ -6,9 +6,9 @@ use http::header::{
 };
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::Full;
+use tamis_sources::RefuseReason;
 
 use crate::request::cors::{Cors, allow_request};
-use crate::request::verdict::RefuseReason;
 
 /// The answer to a request for an id that does not exist.
 ///

@@ -9,10 +9,9 @@ use http::{HeaderMap, Method, Response};
 use http_body_util::Full;
 use percent_encoding::percent_decode;
 use smallvec::SmallVec;
+use tamis_sources::{IdSet, PassReason, Passed, RefuseReason, RequestKey, Verdict};
 
 use crate::http::cache_control::CacheControl;
-use crate::ids::id_set::IdSet;
-use crate::ids::negative_cache::{Passed, RequestKey};
 use crate::request::cors::method_after_preflight;
 use crate::request::counters::RouteCounters;
 use crate::request::json::Json;
@@ -21,7 +20,6 @@ use crate::request::place::IdPlace;
 use crate::request::refusal::Refusal;
 #[cfg(feature = "layer")]
 use crate::request::single_flight::SingleFlight;
-use crate::request::verdict::{PassReason, RefuseReason, Verdict};
 
 /// An id of a route: where it is, and which ids exist.
 #[derive(Clone, Debug)]
@@ -345,12 +343,10 @@ impl Decision {
             return;
         }
         if let Some((ids, id)) = &self.unknown {
-            ids.evidence().missed(id);
+            ids.missed(id);
         }
         for PassedId { ids, id, .. } in &self.passed {
-            if ids.evidence().is_open() {
-                ids.evidence().found(id, &ids.generation());
-            }
+            ids.found(id);
         }
     }
 

@@ -1,10 +1,10 @@
 //! The turn of a request for one id, on a route with [`SingleFlight`](crate::SingleFlight).
 
 use http::Method;
+use tamis_sources::{PassReason, Verdict};
 
 use crate::request::route::{Decision, Route};
 use crate::request::single_flight::{SingleFlight, Turn};
-use crate::request::verdict::{PassReason, Verdict};
 
 /// Tests whether a request may have to wait for others.
 pub(crate) fn is_needed(route: &Route, method: &Method, decision: &Decision) -> bool {

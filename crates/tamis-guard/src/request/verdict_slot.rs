@@ -3,8 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use http::Extensions;
-
-use crate::request::verdict::Verdict;
+use tamis_sources::Verdict;
 
 /// A place for the decision about one request. As an extension of the request, it makes the guard
 /// write its decision there. Without it, a request costs one lookup in an empty map.

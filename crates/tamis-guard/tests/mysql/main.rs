@@ -14,7 +14,7 @@ mod collations;
 mod connections;
 mod database;
 mod faults;
-#[path = "../../src/ids/fold.rs"]
+#[path = "../../../tamis-sources/src/ids/fold.rs"]
 #[allow(dead_code, reason = "the library uses the rest")]
 mod fold;
 mod lost_rows;

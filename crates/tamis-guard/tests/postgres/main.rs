@@ -12,7 +12,7 @@ mod collations;
 mod database;
 mod definitions;
 mod faults;
-#[path = "../../src/ids/fold.rs"]
+#[path = "../../../tamis-sources/src/ids/fold.rs"]
 #[allow(dead_code, reason = "the library uses the rest")]
 mod fold;
 #[path = "../support/polling.rs"]

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use crate::http::plain_io::PlainIo;
+use tamis_sources::PlainIo;
 
 /// Why a request has no answer.
 #[derive(Debug)]

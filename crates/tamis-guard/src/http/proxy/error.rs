@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use http::Uri;
-
-use crate::http::certificates::CertificateError;
-use crate::http::plain_io::PlainIo;
+use tamis_sources::{PlainIo, tls::CertificateError};
 
 /// Why a proxy cannot start, or cannot use new TLS files.
 #[derive(Debug)]

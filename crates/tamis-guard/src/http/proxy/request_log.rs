@@ -6,9 +6,9 @@ use std::time::Instant;
 use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
+use tamis_sources::Verdict;
 
 use crate::http::proxy::request_id::REQUEST_ID;
-use crate::request::verdict::Verdict;
 use crate::request::verdict_slot::VerdictSlot;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -7,15 +7,15 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{ClientConfig, ServerConfig};
 
-use crate::http::certificates::{self, CertificateError};
 use crate::http::proxy::error::ProxyError;
 use crate::http::proxy::options::{ProxyOptions, TlsFiles};
+use tamis_sources::tls::{self, CertificateError};
 
 /// Reads the certificate of the proxy.
 pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ProxyError> {
-    let chain = certificates::read(&files.certificate)?;
+    let chain = tls::read(&files.certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
-        let why = certificates::unreadable(&error, "private key");
+        let why = tls::unreadable(&error, "private key");
         CertificateError::File { path: files.key.clone(), why }
     })?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -34,5 +34,5 @@ pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Proxy
 
 /// Returns the settings of connections to the upstream.
 pub(super) fn client_config(options: &ProxyOptions) -> Result<ClientConfig, ProxyError> {
-    Ok(certificates::client_config(options.upstream_ca.as_deref())?)
+    Ok(tls::client_config(options.upstream_ca.as_deref())?)
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::Method;
 use http::request::Parts;
+use tamis_sources::IdSet;
 
-use crate::ids::id_set::IdSet;
 use crate::request::learn::counters::LearnCounters;
 use crate::request::learn::place::LearnPlace;
 use crate::request::path::{PathTemplate, Reading};

@@ -1,0 +1,121 @@
+//! The folder with the snapshots of a guard.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tamis_sources::{PlainIo, SnapshotStore};
+use tempfile::NamedTempFile;
+
+/// The bytes that are escaped in the name of a file. No path leaves the folder.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+/// The longest name of a file in bytes.
+const MAX_NAME: usize = 200;
+
+/// The folder with the snapshots of a guard, one file a set. It is locked until it is dropped, so
+/// that two guards do not replace each other's files.
+#[derive(Debug)]
+pub(crate) struct SnapshotFolder {
+    path: PathBuf,
+    lock: File,
+}
+
+impl Drop for SnapshotFolder {
+    /// Unlocks instead of only closing the file: a child process that another thread has just forked
+    /// still has a copy of it, and the lock ends when the last copy is closed.
+    fn drop(&mut self) {
+        // Closing the file is all that is left after an error.
+        _ = self.lock.unlock();
+    }
+}
+
+impl SnapshotFolder {
+    /// Tests whether files can be written, locks the folder, and removes the unfinished files of a
+    /// guard that was killed.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let fail = |error: io::Error| {
+            format!("no snapshot can be written in {}: {}", path.display(), PlainIo(&error))
+        };
+        let lock = File::options().create(true).append(true).open(path.join("guard.lock"));
+        let lock = lock.map_err(fail)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let path = path.display();
+                return Err(format!("another guard uses {path}; give each guard its own folder"));
+            }
+            // Some network file systems have no locks. Each file is still replaced as a whole.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(fail(error)),
+        }
+        NamedTempFile::with_prefix_in(SnapshotStore::UNFINISHED, path).map_err(fail)?;
+        for entry in fs::read_dir(path).map_err(fail)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(SnapshotStore::UNFINISHED) {
+                // At worst, the file takes space.
+                _ = fs::remove_file(entry.path());
+            }
+        }
+        Ok(Self { path: path.to_owned(), lock })
+    }
+
+    /// Returns the name of the file of a set; `None` if it is too long for a file system.
+    pub(crate) fn file_name(set: &str) -> Option<String> {
+        let name = format!("{}.snapshot", utf8_percent_encode(set, ESCAPED));
+        (name.len() <= MAX_NAME).then_some(name)
+    }
+
+    /// Returns the file of a set.
+    pub(crate) fn file_of(&self, set: &str) -> PathBuf {
+        self.path.join(Self::file_name(set).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_ends_although_a_forked_child_still_has_a_copy_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = SnapshotFolder::open(dir.path()).unwrap();
+        assert!(SnapshotFolder::open(dir.path()).unwrap_err().contains("another guard uses"));
+        let _copy = first.lock.try_clone().unwrap();
+        drop(first);
+        SnapshotFolder::open(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn the_name_of_a_set_never_leaves_the_folder() {
+        for (set, name) in [
+            ("products", "products.snapshot"),
+            ("a-b_c9", "a-b_c9.snapshot"),
+            ("../../etc/passwd", "%2E%2E%2F%2E%2E%2Fetc%2Fpasswd.snapshot"),
+            ("C:\\a\0", "C%3A%5Ca%00.snapshot"),
+            ("", ".snapshot"),
+            ("产", "%E4%BA%A7.snapshot"),
+        ] {
+            assert_eq!(SnapshotFolder::file_name(set).as_deref(), Some(name), "{set:?}");
+        }
+        assert_eq!(SnapshotFolder::file_name(&"a".repeat(192)), None);
+    }
+
+    #[test]
+    fn a_folder_has_one_guard_and_loses_unfinished_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (unfinished, whole) =
+            (dir.path().join(".tamis-snapshot-1"), dir.path().join("a.snapshot"));
+        fs::write(&unfinished, "half").unwrap();
+        fs::write(&whole, "whole").unwrap();
+        let folder = SnapshotFolder::open(dir.path()).unwrap();
+        assert!(!unfinished.exists() && whole.exists());
+        assert_eq!(folder.file_of("a"), whole);
+        let error = SnapshotFolder::open(dir.path()).unwrap_err();
+        assert!(error.starts_with("another guard uses "), "{error}");
+        drop(folder);
+        SnapshotFolder::open(dir.path()).unwrap();
+        let error = SnapshotFolder::open(&dir.path().join("none")).unwrap_err();
+        assert!(error.contains("none: No such file or directory") && !error.contains("os error"));
+    }
+}

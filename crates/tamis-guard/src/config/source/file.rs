@@ -1,0 +1,142 @@
+//! The sources `lines`, `csv`, `parquet` and `filter`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tamis_sources::{CsvColumn, FileFormat, FileOptions, SourceKind};
+
+use crate::config::setting::{InvalidValue, invalid, set_to, set_to_text};
+use crate::config::source::SourceFields;
+use crate::config::units::{Size, Text};
+
+/// `source = { kind = "lines", path = "ids.txt" }`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lines {
+    path: PathBuf,
+    quiet: Option<Text<Duration>>,
+    min_items: Option<u64>,
+    min_share: Option<f64>,
+    max_invalid: Option<f64>,
+}
+
+/// `source = { kind = "csv", path = "ids.csv", column = "id" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Csv {
+    path: PathBuf,
+    column: Column,
+    delimiter: Option<char>,
+    quiet: Option<Text<Duration>>,
+    min_items: Option<u64>,
+    min_share: Option<f64>,
+    max_invalid: Option<f64>,
+}
+
+/// A column of a CSV file: its name, or its number from 1.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Column {
+    Number(usize),
+    Name(String),
+}
+
+/// `source = { kind = "parquet", path = "ids.parquet", column = "id" }`
+#[cfg(feature = "sources")]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Parquet {
+    path: PathBuf,
+    column: String,
+    quiet: Option<Text<Duration>>,
+    min_items: Option<u64>,
+    min_share: Option<f64>,
+    max_invalid: Option<f64>,
+}
+
+/// `source = { kind = "filter", path = "ids.tamis" }`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Filter {
+    path: PathBuf,
+    quiet: Option<Text<Duration>>,
+    max_size: Option<Text<Size>>,
+}
+
+impl Lines {
+    /// Returns the table with this path and no other field.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
+    }
+}
+
+impl SourceFields for Lines {
+    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = FileOptions::new(folder.join(&self.path), FileFormat::Lines);
+        set_to_text(&mut options.quiet, self.quiet);
+        set_limits(&mut options, self.min_items, self.min_share, self.max_invalid);
+        Ok(Arc::new(options))
+    }
+}
+
+impl SourceFields for Csv {
+    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let column = match &self.column {
+            Column::Name(name) => CsvColumn::Name(name.clone()),
+            Column::Number(0) => {
+                return Err(invalid("column", "the first column has the number 1"));
+            }
+            Column::Number(number) => CsvColumn::Number(number - 1),
+        };
+        let delimiter = u8::try_from(self.delimiter.unwrap_or(','));
+        let delimiter = delimiter.ok().filter(u8::is_ascii);
+        let delimiter =
+            delimiter.ok_or_else(|| invalid("delimiter", "write one ASCII character"))?;
+        let format = FileFormat::Csv { column, delimiter };
+        let mut options = FileOptions::new(folder.join(&self.path), format);
+        set_to_text(&mut options.quiet, self.quiet);
+        set_limits(&mut options, self.min_items, self.min_share, self.max_invalid);
+        Ok(Arc::new(options))
+    }
+}
+
+#[cfg(feature = "sources")]
+impl SourceFields for Parquet {
+    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let format = FileFormat::Parquet { column: self.column.clone() };
+        let mut options = FileOptions::new(folder.join(&self.path), format);
+        set_to_text(&mut options.quiet, self.quiet);
+        set_limits(&mut options, self.min_items, self.min_share, self.max_invalid);
+        Ok(Arc::new(options))
+    }
+}
+
+impl Filter {
+    /// Returns the table with this path and no other field.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
+    }
+}
+
+impl SourceFields for Filter {
+    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = FileOptions::new(folder.join(&self.path), FileFormat::Filter);
+        set_to_text(&mut options.quiet, self.quiet);
+        set_to(&mut options.max_bytes, self.max_size.map(|Text(Size(bytes))| bytes));
+        Ok(Arc::new(options))
+    }
+}
+
+/// Sets when a list is refused, so that the guard keeps the ids it has.
+fn set_limits(
+    options: &mut FileOptions,
+    min_items: Option<u64>,
+    min_share: Option<f64>,
+    max_invalid: Option<f64>,
+) {
+    set_to(&mut options.min_items, min_items);
+    set_to(&mut options.min_share, min_share);
+    set_to(&mut options.max_invalid, max_invalid);
+}

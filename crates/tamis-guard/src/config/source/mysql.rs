@@ -1,0 +1,52 @@
+//! The source `mysql`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tamis_sources::{MysqlOptions, SourceKind};
+
+use crate::config::setting::{InvalidValue, invalid};
+use crate::config::source::SourceFields;
+use crate::config::source::poll::{Changes, poll};
+use crate::config::units::{SecretUrl, Text};
+
+/// `source = { kind = "mysql", url = "mysql://user:password@host/shop", table = "products", column = "id" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mysql {
+    url: SecretUrl,
+    /// The URL of the primary, if `url` is the URL of a replica.
+    primary: Option<SecretUrl>,
+    ca: Option<PathBuf>,
+    table: String,
+    column: String,
+    exact: Option<bool>,
+    server_id: Option<u32>,
+    follow: Option<Changes>,
+    /// The column whose values never decrease.
+    changed: Option<String>,
+    overlap: Option<Text<Duration>>,
+    deletions: Option<String>,
+    reread: Option<Text<Duration>>,
+}
+
+impl SourceFields for Mysql {
+    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = MysqlOptions::new(&self.url.0, &self.table, &self.column);
+        options.primary = self.primary.as_ref().map(|primary| primary.0.clone());
+        options.ca = self.ca.as_ref().map(|ca| folder.join(ca));
+        if self.server_id == Some(0) {
+            return Err(invalid("server_id", "the smallest number is 1"));
+        }
+        options.exact = self.exact.unwrap_or(false);
+        options.server_id = self.server_id;
+        let Self { follow, changed, overlap, deletions, reread, .. } = self;
+        options.poll = poll(*follow, changed.as_deref(), *overlap, deletions, *reread)?;
+        if options.poll.is_some() && self.server_id.is_some() {
+            return Err(invalid("server_id", "only with follow = \"log\""));
+        }
+        Ok(Arc::new(options))
+    }
+}

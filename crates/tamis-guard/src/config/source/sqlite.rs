@@ -1,0 +1,41 @@
+//! The source `sqlite`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tamis_sources::{SourceKind, SqliteOptions};
+
+use crate::config::setting::{InvalidValue, set_to, set_to_text};
+use crate::config::source::SourceFields;
+use crate::config::source::poll::change_column;
+use crate::config::units::Text;
+
+/// `source = { kind = "sqlite", path = "shop.db", table = "products", column = "id" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    table: String,
+    column: String,
+    condition: Option<String>,
+    /// The column whose values never decrease.
+    changed: Option<String>,
+    overlap: Option<Text<Duration>>,
+    deletions: Option<String>,
+    reread: Option<Text<Duration>>,
+    chunk: Option<u32>,
+}
+
+impl SourceFields for Sqlite {
+    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
+        let mut options = SqliteOptions::new(folder.join(&self.path), &self.table, &self.column);
+        options.condition.clone_from(&self.condition);
+        options.deletions.clone_from(&self.deletions);
+        set_to_text(&mut options.reread, self.reread);
+        set_to(&mut options.chunk, self.chunk);
+        options.changes = change_column(self.changed.as_deref(), self.overlap)?;
+        Ok(Arc::new(options))
+    }
+}

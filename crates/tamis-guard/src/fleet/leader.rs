@@ -1,0 +1,299 @@
+//! Ids of a leader: another guard, which publishes them over HTTP.
+//!
+//! The source downloads a snapshot once and then waits for changes. Each answer brings them within
+//! milliseconds, and what the leader knows about its own source.
+//!
+//! # Why a synced follower has all ids
+//!
+//! The leader's answer has all changes up to a position, and the age `a` of the leader's knowledge:
+//! the set at this position has all ids that were committed before `K = A - a`, where `A` is the
+//! moment of the answer. The follower does not know `A`, and clocks of two machines differ. It knows
+//! the moment `S` before it sent the request. The leader got the request at `R >= S`, and answered
+//! at `A = R + h`, where `h` is the time that it held the request. So `S + h - a <= K`, and the
+//! follower claims this moment after it has applied the changes. Only durations cross the network.
+//! They are measured by clocks that may differ in speed, so the follower rounds both by 1/1000 to
+//! the safe side.
+//!
+//! A snapshot carries no claim. The first delta after it does.
+//!
+//! Within an epoch, the leader publishes a new generation under its own promise, and the follower
+//! applies all changes after a snapshot before it publishes it. Of another epoch nothing is known: the
+//! leader may be another one that lags. The set is then stale until the first claim.
+
+mod error;
+mod exchange;
+mod options;
+mod pace;
+
+use std::io::BufReader;
+use std::time::{Duration, Instant};
+
+use tamis::PlanError;
+use tamis_sources::{
+    AuditSource, ChangeKind, Event, Follow, Generation, IdType, Reader, Rows, Run, Snapshot,
+    SnapshotError, SourceError, SourceKind, SourceOptions,
+};
+
+use crate::fleet::delta::{Delta, Knowledge};
+use crate::fleet::position::FeedPosition;
+pub use error::LeaderError;
+use exchange::{Changes, Exchange};
+pub use options::LeaderOptions;
+use pace::Pace;
+
+/// The longest time for which the leader holds a request. A shorter `interval` is used instead.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// The shortest time between two requests for changes. Changes that come faster arrive together, and a
+/// leader that answers at once without news does not keep a core busy.
+const MIN_PERIOD: Duration = Duration::from_millis(10);
+
+/// The clocks of two machines differ by at most this part.
+const CLOCK_ERROR: f64 = 1e-3;
+
+impl SourceKind for LeaderOptions {
+    fn reader(&self, _: &SourceOptions) -> Box<dyn Reader> {
+        Box::new(LeaderReader::new(self.clone()))
+    }
+
+    /// Fails: a leader sends no list of its ids.
+    fn audit(&self, _: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
+        Err(LeaderError::NoList.into())
+    }
+}
+
+/// Follows a leader.
+struct LeaderReader {
+    options: LeaderOptions,
+    exchange: Option<Exchange>,
+    /// What is known. Each answer has all changes, so there are no positions to wait for.
+    follow: Follow<(), Instant>,
+    /// The position up to which the ids are known.
+    position: Option<FeedPosition>,
+    changes_pace: Pace,
+    snapshot_pace: Pace,
+}
+
+impl Reader for LeaderReader {
+    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+        let mut has_succeeded = false;
+        loop {
+            let result = self.advance(run);
+            if run.is_stopped() {
+                return Err(SourceError::Stopped);
+            }
+            if result.is_err() {
+                self.step(run, Event::ReadFailed);
+            }
+            match result {
+                Ok(()) => has_succeeded = true,
+                // The pause after this failure is the shortest one again.
+                Err(error) if has_succeeded => {
+                    run.ids().abandon_generation();
+                    run.report(&error.into());
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl LeaderReader {
+    fn new(options: LeaderOptions) -> Self {
+        Self {
+            options,
+            exchange: None,
+            follow: Follow::default(),
+            position: None,
+            changes_pace: Pace::new(),
+            snapshot_pace: Pace::new(),
+        }
+    }
+
+    fn step(&mut self, run: &Run, event: Event<(), Instant>) {
+        run.step(&mut self.follow, event, &());
+    }
+
+    /// Gets the next changes, or a snapshot.
+    fn advance(&mut self, run: &Run) -> Result<(), LeaderError> {
+        if self.exchange.is_none() {
+            self.exchange = Some(Exchange::new(&self.options, run.stop_signal())?);
+        }
+        if run.is_rebuild_asked() {
+            self.step(run, Event::RebuildDue);
+        }
+        let Some(since) = self.position.filter(|_| !self.follow.is_read_due()) else {
+            return self.load_snapshot(run);
+        };
+        let wait = run.options().interval.min(MAX_WAIT);
+        self.changes_pace.keep(run, MIN_PERIOD);
+        let asked = Instant::now();
+        let exchange = self.exchange.as_mut().expect("created above");
+        match exchange.changes(since, wait)? {
+            Changes::Gone => {
+                self.step(run, Event::Connected { continues: false });
+                self.load_snapshot(run)
+            }
+            Changes::After(delta) => self.apply(run, &delta, asked),
+        }
+    }
+
+    /// Downloads a snapshot and the changes after it, and publishes them.
+    fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
+        // A leader may offer a new snapshot after each one.
+        self.snapshot_pace.keep(run, run.options().interval.min(MAX_WAIT));
+        self.step(run, Event::ReadBegun);
+        let exchange = self.exchange.as_mut().expect("created before");
+        let mut answer = exchange.snapshot()?;
+        let max_bytes = self.options.max_bytes;
+        if answer.len_bytes().is_some_and(|len| len > max_bytes) {
+            return Err(SnapshotError::TooLarge { max_bytes }.into());
+        }
+        let stream = BufReader::new(&mut answer);
+        let Snapshot { head, generation, .. } = Generation::read_snapshot(stream, max_bytes)?;
+        drop(answer);
+        let ids = run.ids().options().id.to_string();
+        if head.ids != ids {
+            return Err(LeaderError::OtherIds { found: head.ids, expected: ids });
+        }
+        let position = std::str::from_utf8(&head.position).ok().and_then(|it| it.parse().ok());
+        let position: FeedPosition = position.ok_or(LeaderError::Position)?;
+        run.count(Rows { ids: generation.items(), invalid: 0 });
+        let generation = run.start_generation_from(generation);
+        // The snapshot may be older than the changes that the set in use has. So all changes are
+        // applied to the new generation alone, and then it is published.
+        let mut at = position;
+        let (delta, asked) = loop {
+            self.changes_pace.keep(run, MIN_PERIOD);
+            let asked = Instant::now();
+            let Changes::After(delta) = exchange.changes(at, Duration::ZERO)? else {
+                return Err(LeaderError::Replaced);
+            };
+            each_change(run, &delta, |kind, id| match kind {
+                ChangeKind::Insert | ChangeKind::InsertRecent => {
+                    generation.insert(id, run.ids().options().id.value_of(id))
+                }
+                ChangeKind::Delete => {
+                    generation.delete(id);
+                    Ok(())
+                }
+            })?;
+            at = delta.position();
+            if delta.knowledge != Knowledge::More {
+                break (delta, asked);
+            }
+        };
+        if self.position.is_none_or(|before| before.epoch != at.epoch) {
+            // See the proof.
+            self.step(run, Event::Lost);
+            self.step(run, Event::ReadBegun);
+        }
+        self.step(run, Event::ReadEnded(()));
+        self.position = Some(at);
+        self.report(run, &delta, asked);
+        Ok(())
+    }
+
+    /// Applies changes, and claims what the leader knows. The request was sent after `asked`.
+    fn apply(&mut self, run: &Run, delta: &Delta, asked: Instant) -> Result<(), LeaderError> {
+        each_change(run, delta, |kind, id| match kind {
+            ChangeKind::Insert => run.ids().insert(id),
+            ChangeKind::InsertRecent => run.ids().insert_recent(id),
+            ChangeKind::Delete => {
+                run.ids().delete(id);
+                Ok(())
+            }
+        })?;
+        self.position = Some(delta.position());
+        self.report(run, delta, asked);
+        Ok(())
+    }
+
+    /// Claims what the leader knows after the changes.
+    fn report(&mut self, run: &Run, delta: &Delta, asked: Instant) {
+        match delta.knowledge {
+            Knowledge::More => {}
+            Knowledge::Unknown => run.lost(),
+            Knowledge::Age(age) => match claim(asked, delta.held, age) {
+                Some(moment) => self.step(run, Event::LogEnd(moment, ())),
+                // Longer ago than the clock can express.
+                None => run.lost(),
+            },
+        }
+    }
+}
+
+/// Passes each change to `apply`. Ends at the first one whose id is none.
+fn each_change(
+    run: &Run,
+    delta: &Delta,
+    mut apply: impl FnMut(ChangeKind, &[u8]) -> Result<(), PlanError>,
+) -> Result<(), LeaderError> {
+    let mut rows = Rows::default();
+    for change in delta.changes() {
+        if !is_key(&run.ids().options().id, change.id) {
+            return Err(LeaderError::not_an_id(change.id));
+        }
+        apply(change.kind, change.id)?;
+        rows.add(true);
+    }
+    run.count(rows);
+    Ok(())
+}
+
+/// Tests whether a leader may send a text as an id. For texts, a leader sends keys: the key of a blank id is empty, and a
+/// key may be longer than the longest id. The delta bounds its length.
+fn is_key(id_type: &IdType, text: &[u8]) -> bool {
+    match id_type {
+        IdType::Text { .. } => true,
+        IdType::Integer { .. } | IdType::Uuid => {
+            id_type.canonical(text).is_ok_and(|id| *id == *text)
+        }
+    }
+}
+
+/// Returns the moment up to which a follower has all ids. See the proof.
+fn claim(asked: Instant, held: Duration, age: Duration) -> Option<Instant> {
+    // A leader that has held the request for longer than it took is wrong.
+    let held = held.min(asked.elapsed()).mul_f64(1.0 - CLOCK_ERROR);
+    let age = age.checked_add(age.div_f64(1.0 / CLOCK_ERROR))?;
+    (asked + held).checked_sub(age)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_leader_sends_canonical_ids_and_any_key_of_a_text() {
+        let integers =
+            IdType::Integer { min: 1, max: 100, form: tamis_sources::IntegerForm::default() };
+        for (text, is_integer) in [("7", true), ("007", false), ("", false), ("101", false)] {
+            assert_eq!(is_key(&integers, text.as_bytes()), is_integer, "{text}");
+        }
+        let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+        assert!(is_key(&IdType::Uuid, uuid.as_bytes()));
+        assert!(!is_key(&IdType::Uuid, uuid.to_uppercase().as_bytes()));
+        for text in ["", "abc", "a key that is longer than each id"] {
+            assert!(is_key(&IdType::Text { max_bytes: 3 }, text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_claim_is_never_after_the_moment_that_the_leader_proved() {
+        let asked = Instant::now() - 20 * SECOND;
+        // The leader held the request for 10 s, and its knowledge is 3 s old.
+        let moment = claim(asked, 10 * SECOND, 3 * SECOND).unwrap();
+        let proved = asked + 7 * SECOND;
+        assert!(moment <= proved && proved - moment < SECOND / 50);
+        // The leader cannot have held it for longer than it took.
+        let asked = Instant::now();
+        assert!(claim(asked, 100 * SECOND, Duration::ZERO).unwrap() <= Instant::now());
+        assert_eq!(claim(asked, SECOND, Duration::MAX), None);
+        let before = claim(asked, Duration::ZERO, SECOND).unwrap();
+        assert!(before <= asked - SECOND);
+    }
+}

@@ -1,0 +1,123 @@
+//! Why a leader cannot be followed.
+
+use std::fmt;
+
+use http::StatusCode;
+use tamis::PlanError;
+use tamis_sources::{SnapshotError, SourceError};
+
+use crate::fleet::delta::DeltaError;
+use crate::http::client::HttpClientError;
+
+/// Why a leader cannot be followed. The ids in use stay.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LeaderError {
+    /// The leader does not answer.
+    Http(HttpClientError),
+    /// The leader refuses the token, or has no such set.
+    Unauthorized,
+    /// The leader answers with another status.
+    Status(StatusCode),
+    /// The leader has not read its source yet.
+    Warming,
+    /// The answer is larger than a list of changes.
+    TooLarge,
+    /// The answer has no list of changes.
+    Delta(DeltaError),
+    /// The changes begin at another position than the follower has asked for.
+    Position,
+    /// The leader has published another generation while its snapshot was on its way.
+    Replaced,
+    /// The snapshot cannot be used.
+    Snapshot(SnapshotError),
+    /// The leader has ids of another type.
+    OtherIds {
+        /// The type of the leader's ids.
+        found: String,
+        /// The type in the settings of the follower.
+        expected: String,
+    },
+    /// A change has a text that is no id of the type.
+    NotAnId(String),
+    /// There is no memory for a filter.
+    Plan(PlanError),
+    /// A leader sends no list of its ids for an audit.
+    NoList,
+}
+
+impl LeaderError {
+    pub(super) fn not_an_id(text: &[u8]) -> Self {
+        let text = text.get(..40).unwrap_or(text);
+        Self::NotAnId(text.escape_ascii().to_string())
+    }
+}
+
+impl fmt::Display for LeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::NoList = self {
+            return f.write_str(
+                "a leader sends no list of its ids; audit the set with the leader's configuration, or \
+                 with ids that exist: tamis guard audit --ids FILE",
+            );
+        }
+        f.write_str("the leader: ")?;
+        match self {
+            Self::NoList => Ok(()),
+            Self::Http(error) => error.fmt(f),
+            Self::Unauthorized => {
+                f.write_str("refuses the token, or its configuration has no `publish` for this set")
+            }
+            Self::Status(status) => {
+                write!(f, "answers {status}; check the URL, which is http://HOST:PORT/filters/NAME")
+            }
+            Self::Warming => f.write_str("has not read its source yet"),
+            Self::TooLarge => f.write_str("its list of changes is larger than 4 MiB"),
+            Self::Delta(error) => error.fmt(f),
+            Self::Position => f.write_str("its changes begin at another position"),
+            Self::Replaced => f.write_str("its snapshot was replaced during the download"),
+            Self::Snapshot(error) => error.fmt(f),
+            Self::OtherIds { found, expected } => {
+                write!(f, "its ids are {found:?}, and not {expected:?}; give the set the same type")
+            }
+            Self::NotAnId(text) => write!(f, "its change of \"{text}\" is no id of this type"),
+            Self::Plan(error) => write!(f, "cannot create a filter: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for LeaderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Http(error) => Some(error),
+            Self::Delta(error) => Some(error),
+            Self::Snapshot(error) => Some(error),
+            Self::Plan(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<HttpClientError> for LeaderError {
+    fn from(error: HttpClientError) -> Self {
+        Self::Http(error)
+    }
+}
+
+impl From<SnapshotError> for LeaderError {
+    fn from(error: SnapshotError) -> Self {
+        Self::Snapshot(error)
+    }
+}
+
+impl From<LeaderError> for SourceError {
+    fn from(error: LeaderError) -> Self {
+        Self::Other(Box::new(error))
+    }
+}
+
+impl From<PlanError> for LeaderError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
+    }
+}

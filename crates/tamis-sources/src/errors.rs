@@ -1,0 +1,7 @@
+//! Errors, and how users read them.
+
+pub(crate) mod escaped;
+pub(crate) mod plain_io;
+#[cfg(feature = "databases")]
+pub(crate) mod redis_error;
+pub(crate) mod source_error;

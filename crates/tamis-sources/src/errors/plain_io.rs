@@ -1,0 +1,14 @@
+//! Errors of the system as users read them.
+
+use std::fmt;
+use std::io;
+
+/// An error of the system without its number, such as `No such file or directory`.
+pub struct PlainIo<'e>(pub &'e io::Error);
+
+impl fmt::Display for PlainIo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string();
+        f.write_str(text.split(" (os error").next().unwrap_or(&text))
+    }
+}

@@ -1,0 +1,19 @@
+//! The set of ids: what exists, and what is known about it.
+
+pub(crate) mod base;
+pub(crate) mod change_kind;
+pub(crate) mod change_listener;
+pub(crate) mod evidence;
+pub(crate) mod fold;
+pub(crate) mod generation;
+pub(crate) mod id;
+pub(crate) mod id_set;
+pub(crate) mod id_set_options;
+pub(crate) mod limiter;
+pub(crate) mod negative_cache;
+pub(crate) mod part;
+pub(crate) mod snapshot;
+pub(crate) mod state;
+pub(crate) mod timed_state;
+pub(crate) mod tombstones;
+pub(crate) mod verdict;

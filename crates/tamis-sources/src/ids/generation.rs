@@ -1,0 +1,387 @@
+//! A generation: a filter of all ids that were read from the source at one time, kept up to date by
+//! the changes after it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use tamis::{AnyFilter, Hasher, Insert as _, PlanError};
+
+use crate::ids::base::Base;
+use crate::ids::fold::Fold;
+use crate::ids::part::Part;
+use crate::ids::tombstones::Tombstones;
+
+/// The fewest ids that a part of a filter is planned for.
+const LEAST_ITEMS: u64 = 10_000;
+
+/// A filter of ids and the ids that were deleted from it.
+///
+/// The filter grows: a full part gets another one beside it, with a lower rate, so that the rate of
+/// all parts stays below the planned one.
+#[derive(Debug)]
+pub struct Generation {
+    hasher: Hasher,
+    rate: f64,
+    /// The filter of a file or of a server. It is never changed.
+    base: Option<Base>,
+    parts: ArcSwap<Vec<Arc<Part>>>,
+    growing: Mutex<()>,
+    tombstones: Tombstones,
+    /// The largest integer id.
+    highest: AtomicI64,
+    /// How text ids are folded to keys.
+    fold: Fold,
+    /// The keys whose deletion had no effect, because another id may have the same key. A source may report a deletion
+    /// again and again, so each key counts once.
+    ignored: Tombstones,
+}
+
+impl Generation {
+    /// Creates an empty generation for `items` ids at a false positive rate. It hashes with a new
+    /// secret key, so that nobody can choose ids that pass, and false positives of the generation
+    /// before do not pass again.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] for a rate that is not between 0 and 1, or if there is no memory.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no random bytes.
+    pub fn new(items: u64, rate: f64) -> Result<Self, PlanError> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).expect("the system has random bytes");
+        let (low, high) = key.split_at(8);
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let hasher = Hasher::keyed([word(low), word(high)]);
+        // The first part has half of the rate, and each further one half of the rest.
+        let first = Part::new(items.max(LEAST_ITEMS), rate / 2.0, hasher)?;
+        Ok(Self {
+            hasher,
+            rate,
+            base: None,
+            parts: ArcSwap::from_pointee(vec![first]),
+            growing: Mutex::new(()),
+            tombstones: Tombstones::default(),
+            highest: AtomicI64::new(i64::MIN),
+            fold: Fold::Exact,
+            ignored: Tombstones::default(),
+        })
+    }
+
+    /// Creates a generation of the ids in a filter, such as the one of a file. It stores new ids in
+    /// parts of its own, with `rate` as their false positive rate. Reads all bits of the filter.
+    ///
+    /// The filter keeps its hash key. The caller must not pass a filter that forgets items.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_base(filter: AnyFilter, rate: f64) -> Result<Self, PlanError> {
+        Self::over(Base::tamis(filter), rate)
+    }
+
+    /// As [`with_base`](Self::with_base), for a filter of any kind.
+    pub(crate) fn over(base: Base, rate: f64) -> Result<Self, PlanError> {
+        Ok(Self { base: Some(base), ..Self::new(0, rate)? })
+    }
+
+    /// Creates a generation from its parts. All of them have the same hash key, and there is at
+    /// least one.
+    pub(crate) fn restore(
+        rate: f64,
+        base: Option<AnyFilter>,
+        parts: Vec<Arc<Part>>,
+        tombstones: Tombstones,
+        highest: i64,
+        fold: Fold,
+    ) -> Self {
+        Self {
+            hasher: parts[0].filter.hasher(),
+            rate,
+            base: base.map(Base::tamis),
+            parts: ArcSwap::from_pointee(parts),
+            growing: Mutex::new(()),
+            tombstones,
+            highest: AtomicI64::new(highest),
+            fold,
+            ignored: Tombstones::default(),
+        }
+    }
+
+    /// Sets the fold of text ids. The generation must be empty.
+    pub(crate) fn with_fold(self, fold: Fold) -> Self {
+        Self { fold, ..self }
+    }
+
+    /// Returns the fold of text ids.
+    pub(crate) fn fold(&self) -> Fold {
+        self.fold
+    }
+
+    /// Returns the filter of a file or of a server.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
+    }
+
+    /// Returns the filters of new ids.
+    pub(crate) fn parts(&self) -> Arc<Vec<Arc<Part>>> {
+        self.parts.load_full()
+    }
+
+    /// Returns the rate of all parts together, without the filter of a file.
+    pub(crate) fn rate_of_parts(&self) -> f64 {
+        self.rate
+    }
+
+    pub(crate) fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
+    }
+
+    /// Tests whether an id may exist. False is certain.
+    #[must_use]
+    pub fn contains(&self, id: &[u8]) -> bool {
+        let id = &*self.fold.key(id);
+        let hash = self.hasher.hash(id);
+        let is_in_filter = self.parts.load().iter().any(|part| part.filter.contains_hash(hash));
+        (is_in_filter || self.base_contains(id)) && !self.tombstones.contains(id)
+    }
+
+    fn base_contains(&self, id: &[u8]) -> bool {
+        self.base.as_ref().is_some_and(|base| base.contains(id))
+    }
+
+    /// Adds an id that exists now. `value` is its number, if it is an integer.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if the filter must grow and there is no memory. The id is then in the full part.
+    pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
+        let added = self.load(id, value);
+        let key = self.fold.key(id);
+        // After the filter has the id, so that no lookup finds it in neither.
+        self.tombstones.remove(&key);
+        self.ignored.remove(&key);
+        added
+    }
+
+    /// Adds an id that the full read found. If the id was deleted meanwhile, it stays deleted.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn load(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
+        match self.prepare_load(id, value) {
+            Some(hash) => self.load_hashes(&[hash]),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the hash of an id for [`load_hashes`](Self::load_hashes); `None` if the generation
+    /// has the id from its start.
+    pub(crate) fn prepare_load(&self, id: &[u8], value: Option<i64>) -> Option<u64> {
+        if let Some(value) = value {
+            // Relaxed: the value publishes no other data. The test spares most ids a write to
+            // memory that all threads use.
+            if value > self.highest.load(Ordering::Relaxed) {
+                self.highest.fetch_max(value, Ordering::Relaxed);
+            }
+        }
+        let id = &*self.fold.key(id);
+        (!self.base_contains(id)).then(|| self.hasher.hash(id))
+    }
+
+    /// Adds ids as [`load`](Self::load) does, many at once: the processor waits for the memory of
+    /// several at the same time.
+    pub(crate) fn load_hashes(&self, hashes: &[u64]) -> Result<(), PlanError> {
+        let mut result = Ok(());
+        // A chunk may overfill a part by its length, which does not change the rate noticeably.
+        for chunk in hashes.chunks(64) {
+            result = result.and(self.grow_if_full());
+            let parts = self.parts.load();
+            let (newest, older) = parts.split_last().expect("there is a part");
+            let is_in_older = |&hash: &u64| older.iter().any(|it| it.filter.contains_hash(hash));
+            let new: SmallVec<[u64; 64]> =
+                chunk.iter().copied().filter(|hash| !is_in_older(hash)).collect();
+            if new.is_empty() {
+                continue;
+            }
+            let mut answers = [0];
+            (&newest.filter).insert_hashes(&new, &mut answers);
+            newest.items.fetch_add(u64::from(answers[0].count_ones()), Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn grow_if_full(&self) -> Result<(), PlanError> {
+        let is_full = || self.parts.load().last().is_some_and(|part| part.is_full());
+        if !is_full() {
+            return Ok(());
+        }
+        let _growing = self.growing.lock();
+        // Another thread may have added a part.
+        if !is_full() {
+            return Ok(());
+        }
+        let mut parts = self.parts.load().to_vec();
+        // Doubles the filter.
+        let items =
+            parts.iter().map(|part| part.filter.plan().items()).fold(0, u64::saturating_add);
+        let rate = self.rate / 2_f64.powi(parts.len() as i32 + 1);
+        parts.push(Part::new(items, rate, self.hasher)?);
+        self.parts.store(Arc::new(parts));
+        Ok(())
+    }
+
+    /// Records that an id was deleted. If other ids may have its key, it passes until all ids are read again.
+    pub fn delete(&self, id: &[u8]) {
+        let deleted = if self.fold.is_precise() { &self.tombstones } else { &self.ignored };
+        deleted.insert(&self.fold.key(id));
+    }
+
+    /// Forgets the deletions of ids that the filter does not have. The full read has ended, so it finds none of them
+    /// any more.
+    pub(crate) fn forget_absent_deletions(&self) {
+        let has = |key: &[u8]| {
+            let hash = self.hasher.hash(key);
+            self.parts.load().iter().any(|part| part.filter.contains_hash(hash))
+                || self.base_contains(key)
+        };
+        self.tombstones.retain(has);
+        self.ignored.retain(has);
+    }
+
+    /// Returns the number of ids, without the deleted ones.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        let parts = self.parts.load();
+        let items: u64 = parts.iter().map(|part| part.items.load(Ordering::Relaxed)).sum();
+        let base = self.base.as_ref().map_or(0, |base| base.items);
+        base.saturating_add(items).saturating_sub(self.tombstones.len() as u64)
+    }
+
+    /// Returns the number of deleted ids that the filter still contains.
+    #[must_use]
+    pub fn deleted(&self) -> u64 {
+        (self.tombstones.len() + self.ignored.len()) as u64
+    }
+
+    /// Returns the largest integer id; `None` if there is none.
+    #[must_use]
+    pub fn highest(&self) -> Option<i64> {
+        Some(self.highest.load(Ordering::Relaxed)).filter(|&highest| highest > i64::MIN)
+    }
+
+    /// Returns the memory of the filter in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let parts: u64 = self.parts.load().iter().map(|part| part.filter.plan().bytes()).sum();
+        parts + self.base.as_ref().map_or(0, Base::bytes)
+    }
+
+    /// Returns the planned false positive rate.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.base.as_ref().map_or(0.0, Base::rate) + self.rate
+    }
+
+    /// Estimates the present false positive rate from the bits. Reads the bits again only after the
+    /// number of ids has grown by a hundredth.
+    #[must_use]
+    pub fn estimate_rate(&self) -> f64 {
+        let parts: f64 = self.parts.load().iter().map(|part| part.estimate_rate()).sum();
+        self.base.as_ref().map_or(0.0, Base::estimate_rate) + parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamis::Plan;
+
+    use super::*;
+
+    fn id(i: u64) -> Vec<u8> {
+        i.to_string().into_bytes()
+    }
+
+    #[test]
+    fn ids_are_found_after_growth_and_the_rate_is_kept() {
+        let generation = Generation::new(1, 0.01).unwrap();
+        for i in 0..100_000 {
+            generation.insert(&id(i), Some(i as i64)).unwrap();
+        }
+        assert!((0..100_000).all(|i| generation.contains(&id(i))));
+        // An id of an older part.
+        generation.insert(&id(0), Some(0)).unwrap();
+        let wrong = (100_000..200_000).filter(|&i| generation.contains(&id(i))).count() as f64;
+        // Ten parts at most; five standard deviations above 1 %.
+        assert!(wrong < 1000.0 + 5.0 * 1000_f64.sqrt(), "{wrong}");
+        assert_eq!(generation.highest(), Some(99_999));
+        let items = generation.items();
+        assert!((99_000..=100_000).contains(&items), "{items}");
+    }
+
+    #[test]
+    fn a_deleted_id_is_absent_until_it_is_inserted_again() {
+        let generation = Generation::new(100, 0.01).unwrap();
+        generation.insert(b"7", Some(7)).unwrap();
+        generation.delete(b"7");
+        assert!(!generation.contains(b"7"));
+        // The full read is older than the deletion.
+        generation.load(b"7", Some(7)).unwrap();
+        assert!(!generation.contains(b"7"));
+        generation.insert(b"7", Some(7)).unwrap();
+        assert!(generation.contains(b"7"));
+        assert_eq!((generation.items(), generation.deleted()), (1, 0));
+    }
+
+    #[test]
+    fn a_deletion_that_has_no_effect_counts_once() {
+        let generation = Generation::new(100, 0.01).unwrap().with_fold(Fold::Case);
+        generation.load(b"Abc", None).unwrap();
+        for id in [b"abc", b"ABC", b"abc"] {
+            generation.delete(id);
+        }
+        assert!(generation.contains(b"Abc"));
+        assert_eq!(generation.deleted(), 1);
+        generation.insert(b"aBC", None).unwrap();
+        assert_eq!(generation.deleted(), 0);
+    }
+
+    #[test]
+    fn a_base_keeps_its_ids_and_new_ones_are_added_beside_it() {
+        let mut filter =
+            AnyFilter::new(&Plan::new(1000, 0.01).unwrap(), Hasher::default()).unwrap();
+        for i in 0..1000 {
+            filter.try_insert(&id(i)).unwrap();
+        }
+        let generation = Generation::with_base(filter, 0.01).unwrap();
+        generation.insert(b"new", None).unwrap();
+        generation.delete(b"7");
+        assert!(!generation.contains(b"7") && generation.contains(b"new"));
+        assert!((0..1000).all(|i| i == 7 || generation.contains(&id(i))));
+        generation.insert(b"7", Some(7)).unwrap();
+        assert!(generation.contains(b"7"));
+        assert!(generation.items().abs_diff(1001) < 100, "{}", generation.items());
+    }
+
+    #[test]
+    fn threads_that_insert_at_once_lose_nothing() {
+        let generation = Generation::new(1, 0.01).unwrap();
+        std::thread::scope(|threads| {
+            for thread in 0..4 {
+                let generation = &generation;
+                threads.spawn(move || {
+                    for i in (thread..60_000).step_by(4) {
+                        generation.insert(&id(i), None).unwrap();
+                        assert!(generation.contains(&id(i)));
+                    }
+                });
+            }
+        });
+        assert!((0..60_000).all(|i| generation.contains(&id(i))));
+    }
+}

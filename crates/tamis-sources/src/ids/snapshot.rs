@@ -1,0 +1,233 @@
+//! A generation in a file, with the position in the source's change stream.
+//!
+//! A guard that starts with a snapshot needs not read its source again: it loads the ids and
+//! continues at the position.
+//!
+//! # Consistency
+//!
+//! The writer takes the position before it reads the bits, and changes go on meanwhile. So the file
+//! has all changes up to the position, and any of those after it. The reader applies all changes
+//! after the position, in order. An id with such a change has the state of its last change: an
+//! insert sets bits that may be set already and removes the tombstone, a deletion adds the
+//! tombstone. An id without such a change has its state at the position: its bits were set before
+//! the file was begun, and bits stay set.
+//!
+//! An id may have a wrong state until all changes that the writer had applied are applied again:
+//! the file may have the tombstone of an id that a later change, also applied by the writer, has
+//! inserted again. So the writer takes a second position after it has copied the tombstones, the
+//! end. No change in the file is after the end. The reader is not synced before it has applied all
+//! changes up to the end. If the stream does not have the end, it is not the stream that the writer
+//! read, for example because the source lost its last changes in a crash. The reader then reads all
+//! ids.
+//!
+//! # Layout
+//!
+//! Integers are little-endian. A text is its length (u32) and its bytes.
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 8 | magic number `89 54 47 55 41 52 44 0a` |
+//! | 4 | version: 1 |
+//! | 8 | time at which the file was written, in milliseconds since 1970 |
+//! | 8 | time at which all ids were read, in milliseconds since 1970 |
+//! | text | type of the ids |
+//! | text | identity of the source |
+//! | text | position in the source's change stream |
+//! | 8 | false positive rate of the parts (f64) |
+//! | 8 | highest integer id (i64); the smallest i64 if there is none |
+//! | 4 | number of parts, at least 1 |
+//! | 1 | 1 if a filter of a file comes before the parts, otherwise 0 |
+//! | 1 | the fold of text ids: 0 only equal texts have one key, 1 without spaces at the end, 2 without case, 3 to 5 by a collation |
+//! | | each filter: number of ids (u64), length (u64), a Tamis file |
+//! | 8 | number of deleted ids |
+//! | | each deleted id: a text |
+//! | text | end: the position after the copy |
+//! | 8 | XXH3 of all bytes before |
+
+mod error;
+mod fields;
+mod head;
+mod store;
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tamis::AnyFilter;
+use tamis_formats::TamisFile;
+
+pub use error::SnapshotError;
+use fields::{FieldReader, FieldWriter};
+pub use head::{Snapshot, SnapshotHead};
+pub use store::{SnapshotOptions, SnapshotStore};
+
+use crate::ids::base::BaseFilter;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+use crate::ids::part::Part;
+use crate::ids::tombstones::Tombstones;
+
+/// The first byte is not ASCII, and a line feed ends it, so that a transfer as text is detected.
+const MAGIC: [u8; 8] = *b"\x89TGUARD\n";
+
+const VERSION: u32 = 1;
+
+/// The most parts of a generation. Each one doubles it.
+const MAX_PARTS: u32 = 64;
+
+impl Generation {
+    /// Writes the generation, while other threads may change it. The caller must have taken the
+    /// position before this call. `end` returns the position of the last change that was applied;
+    /// it is called after the copy. Copies one part at a time.
+    ///
+    /// The bytes contain the secret hash key of the generation.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `out`; [`io::ErrorKind::OutOfMemory`] if there is no memory for a copy;
+    /// [`io::ErrorKind::InvalidInput`] for a text of `head` or an end over 64 KiB;
+    /// [`io::ErrorKind::Unsupported`] for a generation over the filter of another system.
+    pub fn write_snapshot(
+        &self,
+        head: &SnapshotHead,
+        end: impl FnOnce() -> Vec<u8>,
+        out: impl Write,
+    ) -> io::Result<()> {
+        let base = match self.base().map(|base| &base.filter) {
+            None => None,
+            Some(BaseFilter::Tamis(filter)) => Some(&**filter),
+            #[cfg(feature = "databases")]
+            Some(BaseFilter::Foreign(_)) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        let mut out = FieldWriter::new(out);
+        out.bytes(&MAGIC)?;
+        out.u32(VERSION)?;
+        for time in [head.created, head.built] {
+            let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+            out.u64(since.as_millis() as u64)?;
+        }
+        out.text(head.ids.as_bytes())?;
+        out.text(head.source.as_bytes())?;
+        out.text(&head.position)?;
+        let parts = self.parts();
+        out.u64(self.rate_of_parts().to_bits())?;
+        out.u64(self.highest().unwrap_or(i64::MIN) as u64)?;
+        out.u32(parts.len() as u32)?;
+        out.bytes(&[u8::from(base.is_some()), self.fold().number()])?;
+        if let Some(base) = base {
+            write_filter(&mut out, base.clone(), 0)?;
+        }
+        for part in &*parts {
+            // Before the copy, so that each counted id has its bits in the copy.
+            let items = part.items.load(Ordering::Relaxed);
+            let copy = part.copy().map_err(|_| io::ErrorKind::OutOfMemory)?;
+            write_filter(&mut out, copy, items)?;
+        }
+        let deleted = self.tombstones().copy();
+        out.u64(deleted.len() as u64)?;
+        // After the last copy.
+        let end = end();
+        for id in deleted {
+            out.text(&id)?;
+        }
+        out.text(&end)?;
+        out.finish()
+    }
+
+    /// Reads what [`write_snapshot`](Self::write_snapshot) has written. Reads at most `max_bytes`,
+    /// and takes memory in proportion to the bytes that arrive.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError`] unless the bytes are exactly one undamaged snapshot.
+    pub fn read_snapshot(stream: impl Read, max_bytes: u64) -> Result<Snapshot, SnapshotError> {
+        let mut fields = FieldReader::new(stream, max_bytes);
+        let head = read_head(&mut fields)?;
+        let generation = read_generation(&mut fields)?;
+        let end = fields.text()?;
+        fields.finish()?;
+        Ok(Snapshot { head, generation, end })
+    }
+}
+
+fn write_filter(
+    out: &mut FieldWriter<impl Write>,
+    filter: AnyFilter,
+    items: u64,
+) -> io::Result<()> {
+    let file = TamisFile::new(filter);
+    out.u64(items)?;
+    out.u64(file.len_bytes())?;
+    file.write_to(out)
+}
+
+/// Reads the fields before the rate.
+fn read_head(fields: &mut FieldReader<impl Read>) -> Result<SnapshotHead, SnapshotError> {
+    if fields.array()? != MAGIC {
+        return Err(SnapshotError::NotASnapshot);
+    }
+    let version = fields.u32()?;
+    if version != VERSION {
+        return Err(SnapshotError::Version { found: version, known: VERSION });
+    }
+    let (created, built) = (read_time(fields)?, read_time(fields)?);
+    let utf8 = |bytes, field| String::from_utf8(bytes).map_err(|_| SnapshotError::Invalid(field));
+    Ok(SnapshotHead {
+        ids: utf8(fields.text()?, "type of the ids")?,
+        source: utf8(fields.text()?, "source")?,
+        position: fields.text()?,
+        created,
+        built,
+    })
+}
+
+fn read_time(fields: &mut FieldReader<impl Read>) -> Result<SystemTime, SnapshotError> {
+    let since = Duration::from_millis(fields.u64()?);
+    UNIX_EPOCH.checked_add(since).ok_or(SnapshotError::Invalid("time"))
+}
+
+fn read_generation(fields: &mut FieldReader<impl Read>) -> Result<Generation, SnapshotError> {
+    let rate = f64::from_bits(fields.u64()?);
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(SnapshotError::Invalid("rate"));
+    }
+    let highest = fields.u64()? as i64;
+    let count = fields.u32()?;
+    if !(1..=MAX_PARTS).contains(&count) {
+        return Err(SnapshotError::Invalid("number of parts"));
+    }
+    let [has_base, fold] = fields.array()?;
+    let fold = Fold::of_number(fold).ok_or(SnapshotError::Invalid("collation"))?;
+    let base = match has_base {
+        0 => None,
+        1 => Some(read_filter(fields)?.0),
+        _ => return Err(SnapshotError::Invalid("filter of a file")),
+    };
+    if matches!(base, Some(AnyFilter::Window(_))) {
+        return Err(SnapshotError::Invalid("filter of a file"));
+    }
+    let mut parts: Vec<Arc<Part>> = Vec::new();
+    for _ in 0..count {
+        let (filter, items) = read_filter(fields)?;
+        let part = Part::restore(filter, items).ok_or(SnapshotError::Invalid("part"))?;
+        let is_same = |first: &Arc<Part>| first.filter.hasher() == part.filter.hasher();
+        if !parts.first().is_none_or(is_same) {
+            return Err(SnapshotError::Invalid("hash key"));
+        }
+        parts.push(part);
+    }
+    let count = fields.u64()?;
+    // One at a time, so that a wrong number takes no memory.
+    let deleted = (0..count).map(|_| fields.text().map(Box::from));
+    let deleted: Tombstones = deleted.collect::<Result<_, _>>()?;
+    Ok(Generation::restore(rate, base, parts, deleted, highest, fold))
+}
+
+fn read_filter(fields: &mut FieldReader<impl Read>) -> Result<(AnyFilter, u64), SnapshotError> {
+    let items = fields.u64()?;
+    let len_bytes = fields.u64()?;
+    // The words are shorter than the file, so its length limits the memory.
+    let file = TamisFile::read_from(fields.take(len_bytes)?, len_bytes)?;
+    Ok((file.filter, items))
+}

@@ -1,0 +1,117 @@
+//! Why a snapshot cannot be used.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use tamis_formats::ReadError;
+
+use crate::errors::escaped::Escaped;
+use crate::errors::plain_io::PlainIo;
+
+/// Why a snapshot cannot be read, written or used. The guard then reads its source.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// A file cannot be read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// The stream failed.
+    Io(io::Error),
+    /// The bytes are something else.
+    NotASnapshot,
+    /// Another release wrote the snapshot.
+    Version {
+        /// The version in the file.
+        found: u32,
+        /// The version that this release reads.
+        known: u32,
+    },
+    /// The file ends too early.
+    Truncated,
+    /// Bytes follow the end of the snapshot.
+    TooLong,
+    /// The snapshot is larger than the caller allows.
+    TooLarge {
+        /// The largest size in bytes.
+        max_bytes: u64,
+    },
+    /// A field has a value that no snapshot has.
+    Invalid(&'static str),
+    /// A filter in the snapshot is damaged.
+    Filter(ReadError),
+    /// The checksum does not match.
+    Checksum,
+    /// The snapshot is for other ids, another source or another rate.
+    Other {
+        /// What differs.
+        field: &'static str,
+        /// The value in the snapshot.
+        found: String,
+        /// The value that the guard expects.
+        expected: String,
+    },
+    /// The source does not have the position of the snapshot, or no longer.
+    Outdated(String),
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, error } => {
+                write!(f, "the snapshot {}: {}", path.display(), PlainIo(error))
+            }
+            Self::Io(error) => write!(f, "the snapshot cannot be read: {}", PlainIo(error)),
+            Self::NotASnapshot => f.write_str("this is not a snapshot of a guard"),
+            Self::Version { found, known } => {
+                write!(f, "the snapshot has version {found}, this release reads version {known}")
+            }
+            Self::Truncated => f.write_str("the snapshot is incomplete"),
+            Self::TooLong => f.write_str("the snapshot is damaged: bytes follow its end"),
+            Self::TooLarge { max_bytes } => {
+                write!(f, "the snapshot is larger than {max_bytes} bytes")
+            }
+            Self::Invalid(field) => write!(f, "the snapshot is damaged: its {field} is invalid"),
+            Self::Filter(error) => write!(f, "a filter of the snapshot is damaged: {error}"),
+            Self::Checksum => f.write_str("the snapshot is damaged: its checksum differs"),
+            Self::Other { field, found, expected } => {
+                write!(f, "the snapshot has another {field}: {found}, and not {expected}")
+            }
+            Self::Outdated(reason) => {
+                write!(f, "the snapshot cannot be continued: {}", Escaped(reason))
+            }
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { error, .. } | Self::Io(error) => Some(error),
+            Self::Filter(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Truncated,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<ReadError> for SnapshotError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => error.into(),
+            error @ ReadError::Decode(_) => Self::Filter(error),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Ids in a file: a list, a column of a CSV or Parquet file, or a filter.
+//!
+//! The reader looks at the signature of the file at each interval. A signature that differs from the
+//! one of the generation in use must stay the same for [`FileOptions::quiet`] before the reader opens
+//! the file. So it does not publish a file that a program is still writing, and two changes within
+//! one tick of the file system's clock are not taken for one. The reader publishes what it has read
+//! only if the signature is still the same after the last byte.
+//!
+//! With a snapshot, a reader that starts does not read the file if its signature is that of the
+//! snapshot.
+
+mod list;
+#[cfg(feature = "databases")]
+mod parquet;
+mod signature;
+mod unpacked;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tamis::AnyFilter;
+use tamis_formats::TamisFile;
+
+use crate::errors::source_error::SourceError;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
+use crate::ids::snapshot::{SnapshotError, SnapshotOptions};
+use crate::source::audit_source::AuditSource;
+use crate::source::kind::SourceKind;
+use crate::source::priority;
+use crate::source::run::{Reader, Run, SourceOptions};
+use crate::source::snapshots::Snapshots;
+use crate::source::status::Rows;
+pub use list::CsvColumn;
+#[cfg(feature = "databases")]
+pub(crate) use signature::Identity;
+pub(crate) use signature::Signature;
+use unpacked::unpacked;
+
+/// How a file stores ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileFormat {
+    /// One id a line. Empty lines are skipped. The file may be compressed with gzip or Zstandard, as may
+    /// a CSV file.
+    Lines,
+    /// A column of a CSV file. A quote without an end hides the rows after it.
+    Csv {
+        /// The column.
+        column: CsvColumn,
+        /// The byte between two fields.
+        delimiter: u8,
+    },
+    /// A column of a Parquet file: whole numbers, texts, or UUIDs, which may be 16 bytes.
+    #[cfg(feature = "databases")]
+    Parquet {
+        /// The column, such as `id`; a field of it as `shop.id`.
+        column: String,
+    },
+    /// A filter of `tamis build`. Its items are the ids in their canonical text. It keeps its rate
+    /// and its hash key, so a client that knows the key can choose ids that pass.
+    Filter,
+}
+
+/// The settings of a file source.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// How it stores ids.
+    pub format: FileFormat,
+    /// How long a changed file must stay the same before it is read. It must exceed the pauses of
+    /// the program that writes the file, and the resolution of the file system's clock. The sync
+    /// delay of [`SourceOptions`](crate::SourceOptions) must exceed it. A file that changes
+    /// more often is not read, and its set becomes stale.
+    pub quiet: Duration,
+    /// The fewest ids of a list that is published. The default 1 keeps the last generation when the
+    /// file is truncated.
+    pub min_items: u64,
+    /// The smallest share of the ids of the last generation that a new one must have. 0 turns the
+    /// test off. It does not apply to filter files.
+    pub min_share: f64,
+    /// The largest share of rows that are no ids.
+    pub max_invalid: f64,
+    /// The largest filter in bytes.
+    pub max_bytes: u64,
+}
+
+impl FileOptions {
+    /// Returns the usual settings for a file.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, format: FileFormat) -> Self {
+        Self {
+            path: path.into(),
+            format,
+            quiet: Duration::from_secs(2),
+            min_items: 1,
+            min_share: 0.5,
+            max_invalid: 0.5,
+            max_bytes: 4 << 30,
+        }
+    }
+
+    /// Returns which ids of which file the source reads, for its snapshot.
+    fn identity(&self) -> String {
+        format!("{:?} of {}", self.format, self.path.display())
+    }
+}
+
+impl SourceKind for FileOptions {
+    fn reader(&self, options: &SourceOptions) -> Box<dyn Reader> {
+        Box::new(FileReader::new(self.clone(), options.snapshot.clone()))
+    }
+
+    fn audit(&self, _: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl AuditSource for FileOptions {
+    /// Reads the whole file as it is now.
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        let io = |error| SourceError::Io { path: self.path.clone(), error };
+        // A pipe is no file.
+        Signature::of_path(&self.path)?;
+        let file = File::open(&self.path).map_err(io)?;
+        each_row(self, &file, &|| false, each)
+    }
+}
+
+/// Reads a file again when it changes.
+#[derive(Debug)]
+struct FileReader {
+    options: FileOptions,
+    /// The file of the generation in use, and the number of its ids.
+    published: Option<(Signature, u64)>,
+    /// The last signature that differs from it, and when the reader first saw it.
+    changed: Option<(Signature, Instant)>,
+    snapshots: Snapshots,
+}
+
+impl Reader for FileReader {
+    fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+        let start = Instant::now();
+        let signature = Signature::of_path(&self.options.path)?;
+        // Not while the file changes.
+        if self.published.is_none() && self.changed.is_none() {
+            self.load_snapshot(run, signature);
+        }
+        if self.published.is_some_and(|(published, _)| published == signature) {
+            self.changed = None;
+            run.known_until(start);
+            if self.snapshots.is_due() {
+                self.snapshots.save(run, Some(signature.to_string().into_bytes()), Vec::new);
+            }
+            return if run.is_rebuild_asked() {
+                self.publish(run, signature, start)
+            } else {
+                Ok(())
+            };
+        }
+        match self.changed {
+            Some((changed, since)) if changed == signature => {
+                if since.elapsed() < self.options.quiet {
+                    return Ok(());
+                }
+            }
+            _ => {
+                // After the signature was read.
+                self.changed = Some((signature, Instant::now()));
+                return Ok(());
+            }
+        }
+        self.publish(run, signature, start)
+    }
+
+    fn stop(&mut self, run: &Run) {
+        let signature = self.published.map(|(signature, _)| signature);
+        let position = signature.map(|it| it.to_string().into_bytes());
+        self.snapshots.finish(run, position, Vec::new);
+    }
+}
+
+impl FileReader {
+    fn new(options: FileOptions, snapshot: Option<SnapshotOptions>) -> Self {
+        let is_list = options.format != FileFormat::Filter;
+        let snapshots = Snapshots::new(snapshot.filter(|_| is_list), options.identity());
+        Self { options, published: None, changed: None, snapshots }
+    }
+
+    /// Publishes the ids of the snapshot, if the file had this signature when they were read.
+    fn load_snapshot(&mut self, run: &Run, signature: Signature) {
+        let Some(snapshot) = self.snapshots.load(run) else { return };
+        if snapshot.head.position == signature.to_string().as_bytes() {
+            self.published = Some((signature, snapshot.generation.items()));
+            run.publish_snapshot(snapshot);
+        } else {
+            let reason = "the file has changed".to_owned();
+            run.snapshots.refuse(&SnapshotError::Outdated(reason));
+        }
+    }
+
+    fn publish(
+        &mut self,
+        run: &Run,
+        signature: Signature,
+        start: Instant,
+    ) -> Result<(), SourceError> {
+        let path = &self.options.path;
+        let io = |error| SourceError::Io { path: path.clone(), error };
+        let file = File::open(path).map_err(io)?;
+        let is_same = || -> Result<bool, SourceError> {
+            let opened = Signature::new(&file.metadata().map_err(io)?);
+            Ok(opened == signature && Signature::of_path(path)? == signature)
+        };
+        if !is_same()? {
+            self.changed = None;
+            return Ok(());
+        }
+        let generation = self.load(run, &file);
+        // An error in a file that has changed meanwhile is none: the next read decides.
+        if !is_same()? {
+            run.ids.abandon_generation();
+            self.changed = None;
+            return Ok(());
+        }
+        let generation = generation?;
+        let items = generation.items();
+        run.publish_generation();
+        self.published = Some((signature, items));
+        self.changed = None;
+        run.known_until(start);
+        self.snapshots.save(run, Some(signature.to_string().into_bytes()), Vec::new);
+        Ok(())
+    }
+
+    fn load(&self, run: &Run, file: &File) -> Result<Arc<Generation>, SourceError> {
+        if self.options.format == FileFormat::Filter {
+            let file = TamisFile::read_from(file, self.options.max_bytes);
+            let filter = file.map_err(SourceError::Filter)?.filter;
+            if matches!(filter, AnyFilter::Window(_)) {
+                return Err(SourceError::Forgets);
+            }
+            let generation = Generation::with_base(filter, run.ids.options().rate)?;
+            return Ok(run.start_generation_from(generation));
+        }
+        let io = |error| SourceError::Io { path: self.options.path.clone(), error };
+        let expected = match &self.options.format {
+            #[cfg(feature = "databases")]
+            FileFormat::Parquet { .. } => parquet::count_rows(file)?,
+            _ => list::count_lines(unpacked(file).map_err(io)?).map_err(io)?,
+        };
+        let generation = run.start_generation(expected)?;
+        // This thread has no other work.
+        priority::lower();
+        let mut loader = run.loader(&generation);
+        each_row(&self.options, file, &|| run.is_stopped(), &mut |text| {
+            let Rows { ids, invalid } = loader.rows();
+            if (ids + invalid) % 1024 == 0 && run.is_stopped() {
+                return Err(SourceError::Stopped);
+            }
+            loader.row(Some(text))
+        })?;
+        let rows = loader.finish()?;
+        run.count(rows);
+        self.check(run, rows, generation.items())?;
+        Ok(generation)
+    }
+
+    /// Tests whether a list may be complete.
+    fn check(&self, run: &Run, rows: Rows, items: u64) -> Result<(), SourceError> {
+        let all = rows.ids + rows.invalid;
+        if rows.invalid as f64 > all as f64 * self.options.max_invalid {
+            return Err(SourceError::Invalid { invalid: rows.invalid, rows: all });
+        }
+        let before = self.published.map_or_else(|| run.published_items(), |(_, items)| items);
+        let least = (before as f64 * self.options.min_share).ceil() as u64;
+        let least = least.max(self.options.min_items);
+        if items < least { Err(SourceError::TooFew { items, least }) } else { Ok(()) }
+    }
+}
+
+/// Passes the id of each row of a list to `row`. A Parquet file may have many rows without an id, so
+/// its reader tests `is_stopped` also between them.
+fn each_row(
+    options: &FileOptions,
+    file: &File,
+    #[cfg_attr(not(feature = "databases"), expect(unused_variables))] is_stopped: &dyn Fn() -> bool,
+    row: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+) -> Result<(), SourceError> {
+    let io = |error| SourceError::Io { path: options.path.clone(), error };
+    match &options.format {
+        FileFormat::Lines => list::each_line(unpacked(file).map_err(io)?, io, row),
+        FileFormat::Csv { column, delimiter } => {
+            list::each_field(unpacked(file).map_err(io)?, column, *delimiter, row)
+        }
+        #[cfg(feature = "databases")]
+        FileFormat::Parquet { column } => parquet::each_value(file, column, is_stopped, row),
+        FileFormat::Filter => Err(SourceError::NoList),
+    }
+}

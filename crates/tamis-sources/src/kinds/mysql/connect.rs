@@ -1,0 +1,180 @@
+//! Connections to a server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts, UrlError};
+
+use crate::errors::plain_io::PlainIo;
+use crate::errors::source_error::SourceError;
+use crate::kinds::mysql::explain::explained;
+use crate::kinds::mysql::options::MysqlOptions;
+
+/// The settings of each session, whatever the defaults of the server are.
+const SETTINGS: [&str; 3] = [
+    // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a
+    // backslash escapes in texts. A table of MariaDB that keeps its old rows is read as it is now.
+    "SET /*M!100301 SESSION system_versioning_asof = DEFAULT, */ autocommit = 1, \
+     sql_quote_show_create = 1, sql_select_limit = 18446744073709551615, sql_mode = \
+     REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
+    // Queries do not see uncommitted rows.
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    // Texts arrive in UTF-8.
+    "SET NAMES utf8mb4",
+];
+
+/// The query for the values of an identity.
+const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+    ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
+
+/// TCP keepalive: the system probes a connection that has been silent for this time.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Connects to the server.
+pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError> {
+    connect_at(&options.url, options).await
+}
+
+/// Connects to the server of a URL.
+pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn, SourceError> {
+    // Only over the address in the URL: it may be that of a tunnel.
+    let opts = opts(url)?;
+    let tls = match &options.ca {
+        Some(ca) => Some(with_ca(opts.ssl_opts().cloned().unwrap_or_default(), ca)?),
+        None => opts.ssl_opts().cloned(),
+    };
+    let opts = OptsBuilder::from_opts(opts)
+        .ssl_opts(tls)
+        .prefer_socket(false)
+        .tcp_keepalive(Some(KEEPALIVE))
+        .setup(SETTINGS.to_vec());
+    Conn::new(opts).await.map_err(|error| explained(&error, options))
+}
+
+/// Trusts the certificates in a file, and no others.
+fn with_ca(tls: SslOpts, ca: &Path) -> Result<SslOpts, SourceError> {
+    let refuse = |why: &str| SourceError::Preflight(format!("{}: {why}", ca.display()));
+    let bytes = std::fs::read(ca).map_err(|error| refuse(&PlainIo(&error).to_string()))?;
+    if !bytes.windows(17).any(|window| window == b"BEGIN CERTIFICATE") {
+        return Err(refuse("has no certificate in PEM"));
+    }
+    Ok(tls.with_root_certs(vec![bytes.into()]).with_disable_built_in_roots(true))
+}
+
+/// Parses the URL of the database.
+pub(super) fn opts(url: &str) -> Result<Opts, SourceError> {
+    parsed(url).map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))
+}
+
+/// Parses a URL. The error says what is wrong, without any part of the URL.
+fn parsed(url: &str) -> Result<Opts, &'static str> {
+    // The host ends at one of these. If an `@` follows, the host or the database may be a part of the
+    // password, and messages name both.
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    if rest.find(['/', '?', '#']).is_some_and(|end| rest[end..].contains('@')) {
+        return Err("has an `@` after a `/`, `?` or `#`; percent-encode the characters of the \
+            password, such as `@` as %40 and `/` as %2F");
+    }
+    let opts = Opts::from_url(url).map_err(|error| explained_url(&error))?;
+    // The system does not look up an IPv6 address in brackets.
+    let host = opts.ip_or_hostname();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host = host.map(str::to_owned);
+    Ok(match host {
+        Some(host) => OptsBuilder::from_opts(opts).ip_or_hostname(host).into(),
+        None => opts,
+    })
+}
+
+/// Returns what is wrong in a URL, without its text: a part of it may be the password.
+fn explained_url(error: &UrlError) -> &'static str {
+    match error {
+        UrlError::UnsupportedScheme { .. } => "does not begin with mysql://",
+        UrlError::UnknownParameter { .. }
+        | UrlError::InvalidParamValue { .. }
+        | UrlError::FeatureRequired { .. } => {
+            "has a parameter after `?` that is not known or has a wrong value; if `?` is a part of \
+             the password, write it as %3F"
+        }
+        _ => {
+            "cannot be read; write mysql://user:password@host:3306/database, with other characters \
+             than letters and digits in the password percent-encoded"
+        }
+    }
+}
+
+/// Connects, and fails if the address leads to a server with another identity.
+pub(super) async fn connect_to(
+    options: &MysqlOptions,
+    identity: &str,
+) -> Result<Conn, SourceError> {
+    let mut connection = connect(options).await?;
+    let other = self::identity(&mut connection).await;
+    check_identity(identity, &other.map_err(|error| explained(&error, options))?)?;
+    Ok(connection)
+}
+
+/// Refuses another server: its log and rows differ from those already read.
+pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
+    if other == known {
+        return Ok(());
+    }
+    Err(SourceError::Preflight(format!(
+        "one connection reached the server {known}, and a later one another server ({other}); \
+         write the address of one server in the URL, not that of a load balancer"
+    )))
+}
+
+/// Returns the identity of the server: its host name, port, server id and UUID. Two servers behind one
+/// address have different identities.
+pub(super) async fn identity(connection: &mut Conn) -> Result<String, Error> {
+    let mut rows: Vec<(String, String)> = connection.query(IDENTITY).await?;
+    rows.sort();
+    Ok(rows.into_iter().map(|it| it.1).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_url_shows_no_part_of_it() {
+        for url in [
+            "mysql://guard:secret#1@host/shop",
+            "mysql://guard:secret/1@host/shop",
+            "mysql://guard:1?secret@host/shop",
+            "mysql://guard:1?secret=secret@host/shop",
+            "mysql://guard:1?pool_min=secret@host/shop",
+            "secret://guard:1@host/shop",
+            "secret",
+        ] {
+            let error = parsed(url).unwrap_err();
+            assert!(!error.contains("secret"), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_may_be_a_part_of_the_password_is_refused() {
+        for url in [
+            "mysql://guard:a@secret/b@host/shop",
+            "mysql://guard:a@secret?b@host/shop",
+            "mysql://guard:1#secret@host/shop",
+            "mysql://guard:1/secret@host/shop",
+        ] {
+            let error = parsed(url).unwrap_err();
+            assert!(error.contains("%40") && !error.contains("secret"), "{url}: {error}");
+        }
+        for url in ["mysql://guard:a@secret@host/shop", "mysql://guard:a%40secret@host/shop"] {
+            let opts = parsed(url).unwrap();
+            assert_eq!((opts.ip_or_hostname(), opts.pass()), ("host", Some("a@secret")), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_ipv6_address_has_no_brackets() {
+        let opts = parsed("mysql://guard:a@[::1]:3307/shop").unwrap();
+        assert_eq!((opts.ip_or_hostname(), opts.tcp_port()), ("::1", 3307));
+        assert_eq!((opts.pass(), opts.db_name()), (Some("a"), Some("shop")));
+    }
+}

@@ -1,0 +1,177 @@
+//! Reads all ids of the table over several connections at once.
+//!
+//! The bounds split the ids into ranges, and each thread takes the next range:
+//!
+//! ```text
+//! id < b₁ │ b₁ ≤ id < b₂ │ … │ bₙ ≤ id
+//! ```
+//!
+//! Each id is in a range, whatever the bounds are and in whatever order the database compares them:
+//! let bᵢ be the last bound with bᵢ ≤ id. Then id < bᵢ₊₁, or there is no further bound. So bounds that
+//! do not fit the ids cost only time. A range that is read twice is harmless.
+
+use std::sync::Arc;
+
+use mysql_async::prelude::Queryable as _;
+
+use crate::errors::source_error::SourceError;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
+use crate::kinds::mysql::column::ColumnKind;
+use crate::kinds::mysql::explain::explained;
+use crate::kinds::mysql::options::MysqlOptions;
+use crate::kinds::mysql::quoted::quoted;
+use crate::kinds::mysql::row_reader::RowReader;
+use crate::kinds::mysql::server::Server;
+use crate::kinds::mysql::table::Table;
+use crate::kinds::mysql::visible::Visible;
+use crate::source::loader::Loader;
+use crate::source::read_threads::{Ranges, ReadJob, ReadThreads};
+use crate::source::run::Run;
+use crate::source::runtime::runtime;
+use crate::source::status::Rows;
+use crate::source::stop_flag::StopFlag;
+
+/// A table with fewer rows is read over one connection.
+const FEW_ROWS: u64 = 50_000;
+
+/// The number of ranges. With more than threads, no thread waits long for the last one.
+const RANGES: u64 = 32;
+
+/// A read of all ids in threads of its own. Dropping it stops them.
+#[derive(Debug)]
+pub(super) struct FullRead(ReadThreads);
+
+/// What the threads of a read have in common.
+struct Job {
+    options: MysqlOptions,
+    table: Table,
+    /// The identity of the server.
+    identity: String,
+    /// What each thread waits for before it reads. `None` without a log.
+    visible: Option<Visible>,
+    /// The conditions of the ranges.
+    ranges: Ranges,
+    generation: Arc<Generation>,
+    ids: Arc<IdSet>,
+}
+
+impl FullRead {
+    /// Starts to read all ids of the table of a server into a new generation.
+    pub(super) async fn start(
+        run: &Run,
+        server: &mut Server,
+        generation: Arc<Generation>,
+        visible: Option<Visible>,
+    ) -> Result<Self, SourceError> {
+        let rows = server.rows().await;
+        let bounds = if rows < FEW_ROWS { Vec::new() } else { server.bounds(RANGES).await? };
+        let job = Arc::new(Job {
+            options: server.options.clone(),
+            table: server.table.clone(),
+            identity: server.identity.clone(),
+            visible,
+            ranges: Ranges::new(ranges(&quoted(&server.table.column), &bounds)),
+            generation,
+            ids: Arc::clone(&run.ids),
+        });
+        Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
+    }
+
+    /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
+    /// next call continues.
+    pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
+        self.0.finish().await
+    }
+}
+
+/// Returns the condition of each range between bounds.
+fn ranges(column: &str, bounds: &[String]) -> Vec<String> {
+    let Some((first, last)) = bounds.first().zip(bounds.last()) else {
+        return vec!["TRUE".to_owned()];
+    };
+    let mut ranges = vec![format!("({column} < {first} OR {column} IS NULL)")];
+    for pair in bounds.windows(2) {
+        ranges.push(format!("{column} >= {} AND {column} < {}", pair[0], pair[1]));
+    }
+    ranges.push(format!("{column} >= {last}"));
+    ranges
+}
+
+impl Server {
+    /// Returns bounds that split the ids into about `ranges` ranges, as SQL. Returns none without
+    /// an index on the column: each range would then read the whole table.
+    async fn bounds(&mut self, ranges: u64) -> Result<Vec<String>, SourceError> {
+        if !self.table.has_index {
+            return Ok(Vec::new());
+        }
+        let bounds = match self.table.kind {
+            ColumnKind::Signed | ColumnKind::Unsigned(_) => {
+                let column = quoted(&self.table.column);
+                let table = self.table.quoted();
+                // As texts, so that all integers have one type.
+                let sql = format!(
+                    "SELECT CAST(MIN({column}) AS CHAR), CAST(MAX({column}) AS CHAR) FROM {table}"
+                );
+                let ends = self.connection.query_first::<(Option<String>, Option<String>), _>(sql);
+                let (low, high) = ends
+                    .await
+                    .map_err(|error| explained(&error, &self.options))?
+                    .unwrap_or_default();
+                let number = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
+                let (Some(low), Some(high)) = (number(low), number(high)) else {
+                    return Ok(Vec::new());
+                };
+                let (width, count) = (high - low, i128::from(ranges));
+                (1..count).map(|i| (low + width * i / count).to_string()).collect()
+            }
+            ColumnKind::Uuid => {
+                (1..ranges).map(|i| format!("x'{:02x}'", 256 * i / ranges)).collect()
+            }
+            // Texts are often UUIDs, or begin with a digit.
+            ColumnKind::Text => "123456789abcdefghijklmnopqrstuvwxyz"
+                .chars()
+                .map(|first| format!("'{first}'"))
+                .collect(),
+        };
+        Ok(bounds)
+    }
+}
+
+impl ReadJob for Job {
+    fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
+        runtime()?.block_on(stop.until_requested(self.read_ranges(is_first)))
+    }
+}
+
+impl Job {
+    async fn read_ranges(&self, is_first: bool) -> Result<Rows, SourceError> {
+        let mut loader = Loader::new(&self.ids.options().id, &self.generation);
+        let reader = RowReader::open(&self.options, &self.identity, self.visible.as_ref()).await;
+        let mut reader = match reader {
+            Ok(reader) => reader,
+            // The server may allow fewer connections. The first thread then reads all ranges.
+            Err(_) if !is_first => return loader.finish(),
+            Err(error) => return Err(error),
+        };
+        while let Some(range) = self.ranges.take() {
+            reader.each_row(&self.table, range, |text| loader.row(text)).await?;
+        }
+        loader.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_have_no_gaps() {
+        assert_eq!(ranges("`id`", &[]), ["TRUE"]);
+        let bounds = ["10", "20"].map(str::to_owned);
+        assert_eq!(
+            ranges("`id`", &bounds),
+            ["(`id` < 10 OR `id` IS NULL)", "`id` >= 10 AND `id` < 20", "`id` >= 20"]
+        );
+    }
+}

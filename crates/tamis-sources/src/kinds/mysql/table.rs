@@ -1,0 +1,153 @@
+//! The table with the ids, and its rows in the binary log.
+
+use std::borrow::Cow;
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error, Value};
+
+use crate::errors::source_error::SourceError;
+use crate::ids::fold::Fold;
+use crate::ids::id::IdType;
+use crate::kinds::mysql::column::{Column, ColumnKind, columns};
+use crate::kinds::mysql::explain::explained;
+use crate::kinds::mysql::options::MysqlOptions;
+use crate::kinds::mysql::quoted::quoted;
+
+/// The table and its column of ids, as the information schema has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) database: String,
+    pub(super) name: String,
+    /// `TABLE_TYPE` of the information schema.
+    pub(super) table_type: String,
+    /// The name of the column of ids.
+    pub(super) column: String,
+    /// True if an index begins with this column.
+    pub(super) has_index: bool,
+    /// True if no two rows have the same id.
+    pub(super) is_unique: bool,
+    /// The number of columns.
+    pub(super) columns: usize,
+    /// The place of the id among them, from 0.
+    pub(super) id: usize,
+    pub(super) kind: ColumnKind,
+    /// How text ids are folded to keys.
+    pub(super) fold: Fold,
+    /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
+    pub(super) is_trimmed: bool,
+    /// What the meaning of a row in the log depends on: the names and types of all columns, and
+    /// whether no two rows have the same id.
+    pub(super) shape: String,
+}
+
+/// The length of a UUID.
+const UUID_BYTES: usize = 16;
+
+impl Table {
+    /// Returns the name of the table as SQL writes it.
+    pub(super) fn quoted(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.name))
+    }
+
+    /// Returns the text of an id that the log has; `None` for NULL.
+    pub(super) fn id_of(&self, mut value: Value) -> Option<Vec<u8>> {
+        if self.is_trimmed
+            && let Value::Bytes(bytes) = &mut value
+        {
+            bytes.resize(bytes.len().max(UUID_BYTES), 0);
+        }
+        self.kind.text(&value).map(Cow::into_owned)
+    }
+}
+
+/// Finds the table and its column of ids. Refuses a column whose type cannot hold ids of the
+/// configured type.
+pub(super) async fn find_table(
+    connection: &mut Conn,
+    database: &str,
+    options: &MysqlOptions,
+    id: &IdType,
+) -> Result<Table, SourceError> {
+    let explained = |error: Error| explained(&error, options);
+    let columns = columns(connection, database, &options.table).await.map_err(explained)?;
+    let refuse = |message: String| Err(SourceError::Preflight(message));
+    let (name, column) = (&options.table, &options.column);
+    let sql = "SELECT TABLE_TYPE FROM information_schema.TABLES \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
+    let table_type: Option<String> =
+        connection.exec_first(sql, (database, name)).await.map_err(explained)?;
+    let table_type = table_type.unwrap_or_default();
+    if columns.is_empty() {
+        return refuse(format!("there is no table {database}.{name}, or the user may not read it"));
+    }
+    let Some(place) = columns.iter().position(|it| it.name.eq_ignore_ascii_case(column)) else {
+        let names: Vec<&str> = columns.iter().map(|it| &*it.name).collect();
+        let names = names.join(", ");
+        return refuse(format!("the table {name} has no column {column}; it has: {names}"));
+    };
+    let Column { name: column_name, data_type, column_type, charset, collation } = &columns[place];
+    let kind = ColumnKind::of(data_type, column_type, charset);
+    let Some(kind) = kind.filter(|kind| kind.fits(id)) else {
+        return refuse(format!(
+            "the column {column} is {column_type} {charset}, which holds no ids of the configured type; \
+             integers, texts in utf8mb4 and BINARY(16) for UUIDs are possible"
+        ));
+    };
+    let is_text = kind == ColumnKind::Text && matches!(id, IdType::Text { .. }) && !options.exact;
+    let fold = if is_text { Fold::of_collation(collation) } else { Some(Fold::Exact) };
+    let Some(fold) = fold else {
+        return refuse(format!(
+            "the column {column} has the collation {collation}, and the guard does not know which texts are equal under \
+             it; if requests write each id exactly as the table has it, set exact = true in the source; or give the \
+             column another collation, such as {charset}_bin, {charset}_general_ci or {charset}_unicode_520_ci"
+        ));
+    };
+    // The log also has deletions of old rows, whose ids may still exist.
+    let is_unique = table_type != "SYSTEM VERSIONED"
+        && is_unique(connection, database, name, column_name).await.map_err(explained)?;
+    let has_index = has_index(connection, database, name, column_name).await;
+    Ok(Table {
+        has_index: has_index.map_err(explained)?,
+        is_unique,
+        table_type,
+        database: database.to_owned(),
+        name: name.clone(),
+        column: column.clone(),
+        columns: columns.len(),
+        id: place,
+        kind,
+        fold,
+        is_trimmed: kind == ColumnKind::Uuid && data_type == "binary",
+        shape: format!("{columns:?} {is_unique}"),
+    })
+}
+
+/// Tests whether an index begins with a column.
+async fn has_index(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, Error> {
+    let sql = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE BINARY TABLE_SCHEMA = ? \
+        AND BINARY TABLE_NAME = ? AND BINARY COLUMN_NAME = ? AND SEQ_IN_INDEX = 1 \
+        AND INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
+}
+
+/// Tests whether a unique index has a column and no other one. NULL, which it may have several
+/// times, is no id.
+async fn is_unique(
+    connection: &mut Conn,
+    database: &str,
+    table: &str,
+    column: &str,
+) -> Result<bool, Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT INDEX_NAME FROM information_schema.STATISTICS \
+        WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ? AND NON_UNIQUE = 0 \
+        GROUP BY INDEX_NAME HAVING COUNT(*) = 1 \
+        AND SUM(BINARY COLUMN_NAME = ? AND SUB_PART IS NULL) = 1) AS indexes_of_column";
+    let count: Option<u64> = connection.exec_first(sql, (database, table, column)).await?;
+    Ok(count.is_some_and(|count| count > 0))
+}

@@ -1,0 +1,110 @@
+//! Waits until queries see all transactions up to a place in the binary log.
+//!
+//! A server writes a transaction to its log first, and then its storage engine commits it. Between
+//! them are the sync of the log to the disk and, with semi-synchronous replication, the wait for a
+//! replica. A query in this gap does not see a transaction that the log has already:
+//!
+//! ```text
+//! log      T ── place of the stream ─────────────────────▶
+//! engine                      query ─── T is committed ──▶
+//! ```
+//!
+//! A generation gets the transactions of the log after its start, and the rows of its read. So the
+//! read begins after the storage engine has committed all transactions up to the place at which the
+//! stream was when the generation was started. Let T be a transaction. If all of T is after the
+//! place, the stream applies T to the generation. If not, the engine has committed T before the
+//! read, which therefore sees it. The place may be inside T: the status of the server has only ends
+//! of transactions, so the engine has then committed T, too.
+
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error};
+use tokio::time::{sleep, timeout};
+
+use crate::errors::source_error::SourceError;
+use crate::kinds::mysql::log_place::Position;
+use crate::source::follow::LogPosition as _;
+
+/// The time between two questions.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest wait for a transaction.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// MySQL does not report what its storage engine has committed. This is the longest time in which it
+/// syncs its log.
+const LONGEST_SYNC: Duration = Duration::from_secs(5);
+
+/// The longest time in which the storage engine commits the second phase of a transaction (`XA`). The
+/// status of the server does not have it.
+const LONGEST_SECOND_PHASE: Duration = Duration::from_secs(1);
+
+/// The transactions that a read must see.
+#[derive(Clone, Debug)]
+pub(super) struct Visible {
+    /// The place of the stream at the start of the generation.
+    pub(super) place: Position,
+    /// When the log may have got the last commit of a transaction in two phases (`XA`). The storage engine may
+    /// commit it up to [`LONGEST_SECOND_PHASE`] after it is in the log.
+    pub(super) last_xa_commit: Option<Instant>,
+}
+
+impl Visible {
+    /// Waits until queries of a server see the transactions.
+    pub(super) async fn wait(&self, connection: &mut Conn) -> Result<(), SourceError> {
+        if let Some(moment) = self.last_xa_commit {
+            sleep(LONGEST_SECOND_PHASE.saturating_sub(moment.elapsed())).await;
+        }
+        let broken = |error: Error| SourceError::Connect(error.to_string());
+        let Some(first) = committed(connection).await.map_err(broken)? else {
+            sleep(LONGEST_SYNC).await;
+            // After the limit, the read begins all the same: a busy server may always have a
+            // session that waits.
+            let idle = timeout(LIMIT, wait_for_replicas(connection)).await;
+            return idle.unwrap_or(Ok(())).map_err(broken);
+        };
+        let mut at = first;
+        let wait = async {
+            while !at.has_reached(&self.place) {
+                sleep(PAUSE).await;
+                at = committed(connection).await?.unwrap_or_default();
+            }
+            Ok(())
+        };
+        let late = |_| {
+            let message = "the server has a transaction in its binary log that it does not commit";
+            SourceError::Connect(message.to_owned())
+        };
+        timeout(LIMIT, wait).await.map_err(late)?.map_err(broken)
+    }
+}
+
+/// Returns the place in the log up to which the storage engine has committed all transactions.
+/// `None` if the server does not report it: MariaDB and Percona Server do.
+async fn committed(connection: &mut Conn) -> Result<Option<Position>, Error> {
+    connection.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let status = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await;
+    connection.query_drop("COMMIT").await?;
+    let status: Vec<(String, String)> = status?;
+    let value = |name: &str| {
+        let found = status.iter().find(|it| it.0.eq_ignore_ascii_case(name));
+        found.map(|it| it.1.clone()).filter(|value| !value.is_empty())
+    };
+    let file = value("binlog_snapshot_file").map(String::into_bytes);
+    let offset = value("binlog_snapshot_position").and_then(|value| value.parse().ok());
+    Ok(file.zip(offset).map(|(file, offset)| Position { file, offset }))
+}
+
+/// Waits until no session waits for a replica.
+async fn wait_for_replicas(connection: &mut Conn) -> Result<(), Error> {
+    loop {
+        // MySQL 8.0.26 has renamed `master` to `source`.
+        let sql = "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%\\_wait\\_sessions'";
+        let counters: Vec<(String, String)> = connection.query(sql).await?;
+        if counters.iter().all(|it| it.1 == "0") {
+            return Ok(());
+        }
+        sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,68 @@
+//! The ids of a table for an audit.
+
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use crate::errors::source_error::SourceError;
+use crate::ids::id::IdType;
+use crate::kinds::postgres::address::Address;
+use crate::kinds::postgres::options::PostgresOptions;
+use crate::kinds::postgres::polled::find;
+use crate::kinds::postgres::row_reader::RowReader;
+use crate::kinds::postgres::server::Server;
+use crate::kinds::postgres::table::IdColumn;
+use crate::source::audit_source::AuditSource;
+use crate::source::runtime::{runtime, with_timeout};
+
+/// How long the server may take to answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Reads the ids of a table for an audit.
+#[derive(Debug)]
+pub(super) struct PostgresAudit {
+    address: Address,
+    options: PostgresOptions,
+    id: IdType,
+    runtime: Runtime,
+}
+
+impl PostgresAudit {
+    /// Connects to the server and finds the column.
+    pub(super) fn open(options: &PostgresOptions, id: &IdType) -> Result<Self, SourceError> {
+        let runtime = runtime()?;
+        let address = Address::new(options)?;
+        let audit = Self { address, options: options.clone(), id: id.clone(), runtime };
+        audit.runtime.block_on(audit.find())?;
+        Ok(audit)
+    }
+
+    /// Returns the number of the host, and the column.
+    async fn find(&self) -> Result<(usize, IdColumn), SourceError> {
+        let Self { address, options, id, .. } = self;
+        with_timeout(LIMIT, async {
+            if options.poll.is_some() {
+                let found = find(address, options, id, LIMIT).await?;
+                return Ok((found.host, found.column));
+            }
+            let server = Server::open(address, options, id, LIMIT).await?;
+            Ok((server.host, server.table.ids))
+        })
+        .await
+    }
+}
+
+impl AuditSource for PostgresAudit {
+    /// Reads all ids from one snapshot.
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        self.runtime.block_on(async {
+            let (host, column) = self.find().await?;
+            let reader = RowReader::open(&self.address, host, None).await?;
+            let each = |text: Option<&[u8]>| text.map_or(Ok(()), &mut *each);
+            reader.each_row(column.kind, &column.copy(), each).await
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! How the follower begins: its slot, the read of all ids, and the stream.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::errors::source_error::SourceError;
+use crate::ids::generation::Generation;
+use crate::kinds::postgres::change_stream::ChangeStream;
+use crate::kinds::postgres::connection::Connection;
+use crate::kinds::postgres::definition::Definition;
+use crate::kinds::postgres::full_read::{FullRead, Snapshot};
+use crate::kinds::postgres::lsn::Lsn;
+use crate::kinds::postgres::permanent_slot::{PermanentSlot, open_slot};
+use crate::kinds::postgres::resume::Resume;
+use crate::kinds::postgres::session::Session;
+use crate::kinds::postgres::slot::{Slot, create_slot};
+use crate::kinds::postgres::slot_state::SlotState;
+
+/// Work beside the stream.
+pub(super) type Work<'r, T> = Pin<Box<dyn Future<Output = Result<T, SourceError>> + 'r>>;
+
+/// The stream that has begun, and what is known.
+pub(super) struct Begin<'r> {
+    pub(super) stream: ChangeStream,
+    /// The name of the slot.
+    pub(super) slot: String,
+    /// The server of a permanent slot.
+    pub(super) permanent: Option<String>,
+    /// The stream has all changes after this place.
+    pub(super) position: Lsn,
+    /// What the table was when it was read.
+    pub(super) definition: Definition,
+    /// The read of all ids that has begun. `None` if the generation in use has all ids up to the
+    /// position.
+    pub(super) full_read: Option<Work<'r, Option<Lsn>>>,
+}
+
+impl<'r> Connection<'r> {
+    /// Creates a temporary slot, and begins to read all ids.
+    pub(super) async fn begin_temporary(self) -> Result<Begin<'r>, SourceError> {
+        let mut session = self.open_session().await?;
+        let slot = create_slot(self, &mut session, None).await?;
+        let full_read = self.read_first(&slot, slot.name.clone()).await?;
+        Ok(Begin {
+            stream: self.start_stream(session, &slot.name, slot.point, slot.point).await?,
+            slot: slot.name,
+            permanent: None,
+            position: slot.point,
+            definition: self.server.definition,
+            full_read: Some(full_read),
+        })
+    }
+
+    /// Continues the stream of a permanent slot at the known place. If that is not possible, drops the
+    /// slot, creates it again, and begins to read all ids.
+    pub(super) async fn begin_permanent(
+        self,
+        name: &str,
+        resume: &mut Resume,
+    ) -> Result<Begin<'r>, SourceError> {
+        let Self { run, server, .. } = self;
+        let found = open_slot(self, name, resume.process).await?;
+        let place = resume.find(run, server, &found);
+        let PermanentSlot { mut session, process, server: identity, state } = found;
+        let (position, confirmed, full_read) = match (place, state) {
+            (Some(place), Some(state)) => (place.position, state.confirmed, None),
+            (_, state) => {
+                // An old slot would send all changes since its last snapshot, and perhaps could not.
+                if state.is_some() {
+                    server.drop_slot(name).await?;
+                }
+                let slot = create_slot(self, &mut session, Some(name)).await?;
+                let full_read = self.read_first(&slot, name.to_owned()).await?;
+                (slot.point, slot.point, Some(full_read))
+            }
+        };
+        let stream = self.start_stream(session, name, position, confirmed).await?;
+        // From now on, no other client can use the slot.
+        let is_own = |state: SlotState| state.process == Some(process);
+        if !server.slot(name).await?.is_some_and(|it| it.confirmed <= position && is_own(it)) {
+            let message = "another client has used the replication slot, so the guard reads all ids \
+                again";
+            resume.forget(run, message);
+            return Err(SourceError::Reread(message.to_owned()));
+        }
+        resume.begin(run, process);
+        let (slot, permanent) = (name.to_owned(), Some(identity));
+        let definition = server.definition;
+        Ok(Begin { stream, slot, permanent, position, definition, full_read })
+    }
+
+    async fn open_session(self) -> Result<Session, SourceError> {
+        self.server.in_time(Session::open(self.address, self.server.host)).await
+    }
+
+    async fn start_stream(
+        self,
+        session: Session,
+        slot: &str,
+        point: Lsn,
+        confirmed: Lsn,
+    ) -> Result<ChangeStream, SourceError> {
+        let (publication, user) = (&self.options.publication, &self.address.user);
+        let stream = ChangeStream::start(session, slot, point, confirmed, publication, user);
+        self.server.in_time(stream).await
+    }
+
+    /// Starts the first read of all ids.
+    async fn read_first(
+        self,
+        slot: &Slot,
+        stream_slot: String,
+    ) -> Result<Work<'r, Option<Lsn>>, SourceError> {
+        let generation = self.run.start_generation(self.server.rows().await?)?;
+        let full_read = self.start_read(slot, generation).await?;
+        let definition = self.server.definition;
+        Ok(Box::pin(self.finish_read(full_read, stream_slot, slot.point, definition)))
+    }
+
+    /// Reads all ids into a second generation, while the first one is in use. The read has a slot of
+    /// its own for its snapshot. Returns as `finish_read`.
+    pub(super) async fn read_again(
+        self,
+        stream_slot: String,
+        definition: Definition,
+        generation: Arc<Generation>,
+    ) -> Result<Option<Lsn>, SourceError> {
+        let mut session = self.open_session().await?;
+        let slot = create_slot(self, &mut session, None).await?;
+        let full_read = self.start_read(&slot, generation).await?;
+        drop(session);
+        self.finish_read(full_read, stream_slot, slot.point, definition).await
+    }
+
+    /// Starts to read all ids of the snapshot of a slot.
+    async fn start_read(
+        self,
+        slot: &Slot,
+        generation: Arc<Generation>,
+    ) -> Result<FullRead, SourceError> {
+        let Self { run, server, address, .. } = self;
+        let (column, snapshot) = (&server.table.ids, Snapshot::Slot(&slot.snapshot));
+        let read = FullRead::start(run, address, server.host, column, snapshot, generation);
+        server.in_time(read).await
+    }
+
+    /// Waits until all ids are read. Returns the point of the log up to which the generation has all
+    /// changes; `None` if the table has become another one.
+    async fn finish_read(
+        self,
+        mut full_read: FullRead,
+        stream_slot: String,
+        point: Lsn,
+        definition: Definition,
+    ) -> Result<Option<Lsn>, SourceError> {
+        let rows = full_read.finish().await?;
+        // The read still keeps the table as it is. A table that was rewritten before the read began
+        // looks empty in an older snapshot.
+        let state = self.server.state(&stream_slot).await?;
+        drop(full_read);
+        if state.definition != definition {
+            return Ok(None);
+        }
+        self.run.count(rows);
+        Ok(Some(point))
+    }
+}

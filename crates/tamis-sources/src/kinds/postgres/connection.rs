@@ -1,0 +1,17 @@
+//! The connection for queries, and what further connections need.
+
+use crate::kinds::postgres::address::Address;
+use crate::kinds::postgres::options::PostgresOptions;
+use crate::kinds::postgres::server::Server;
+use crate::kinds::postgres::unfinished_slot::UnfinishedSlot;
+use crate::source::run::Run;
+
+/// The connection for queries, and what further connections need.
+#[derive(Clone, Copy)]
+pub(super) struct Connection<'r> {
+    pub(super) run: &'r Run,
+    pub(super) server: &'r Server,
+    pub(super) address: &'r Address,
+    pub(super) unfinished: &'r UnfinishedSlot,
+    pub(super) options: &'r PostgresOptions,
+}

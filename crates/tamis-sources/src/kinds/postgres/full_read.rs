@@ -1,0 +1,172 @@
+//! Reads all ids of the table over several connections at once.
+//!
+//! All connections see the snapshot of the slot. The place of a row in the files (`ctid`) splits the
+//! rows into ranges of blocks, and each thread takes the next range. The last range has no end, so
+//! each row is in one range, however many blocks there are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::errors::source_error::SourceError;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
+use crate::kinds::postgres::address::Address;
+use crate::kinds::postgres::column::ColumnKind;
+use crate::kinds::postgres::row_reader::RowReader;
+use crate::kinds::postgres::table::IdColumn;
+use crate::source::loader::Loader;
+use crate::source::read_threads::{Ranges, ReadJob, ReadThreads};
+use crate::source::run::Run;
+use crate::source::runtime::{no_answer, runtime, with_timeout};
+use crate::source::status::Rows;
+use crate::source::stop_flag::StopFlag;
+
+/// The number of ranges. With more than threads, no thread waits long for the last one.
+const RANGES: u64 = 32;
+
+/// A table with fewer blocks of 8 KiB is read over one connection.
+const FEW_BLOCKS: u64 = 256;
+
+/// How long a thread that is not the first one may take to open its connection.
+const OPEN: Duration = Duration::from_secs(2);
+
+/// Which rows a read sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Snapshot<'a> {
+    /// Those of the snapshot of a slot, by its name.
+    Slot(&'a str),
+    /// The present ones of a server, by its identity.
+    Present(&'a str),
+}
+
+/// A read of all ids in threads of its own. Dropping it stops them.
+pub(super) struct FullRead {
+    threads: ReadThreads,
+    /// Keeps the table as it is.
+    _holder: RowReader,
+}
+
+impl FullRead {
+    /// Starts to read all ids into a generation. The connection of a slot must stay unused until
+    /// this returns: its snapshot ends with its next command.
+    pub(super) async fn start(
+        run: &Run,
+        address: &Address,
+        host: usize,
+        column: &IdColumn,
+        snapshot: Snapshot<'_>,
+        generation: Arc<Generation>,
+    ) -> Result<Self, SourceError> {
+        let slot = match snapshot {
+            Snapshot::Slot(name) => Some(name),
+            Snapshot::Present(_) => None,
+        };
+        let holder = RowReader::open(address, host, slot).await?;
+        let blocks = holder.hold(column).await?;
+        let snapshot = match snapshot {
+            Snapshot::Slot(name) => name.to_owned(),
+            Snapshot::Present(server) => holder.export(server).await?,
+        };
+        let (opened, mut all_opened) = unbounded_channel();
+        let job = Arc::new(Job {
+            address: address.clone(),
+            host,
+            snapshot,
+            table: column.table.clone(),
+            kind: column.kind,
+            copies: Ranges::new(copies(column, blocks)),
+            generation,
+            ids: Arc::clone(&run.ids),
+            first_opened: Semaphore::new(0),
+            opened,
+        });
+        let threads = ReadThreads::start(&job, job.copies.len())?;
+        for _ in 0..threads.running() {
+            // The threads have the sender as long as they run.
+            _ = all_opened.recv().await;
+        }
+        Ok(Self { threads, _holder: holder })
+    }
+
+    /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
+    /// next call continues.
+    pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
+        self.threads.finish().await
+    }
+}
+
+/// Returns the commands that read the ranges of a table.
+fn copies(column: &IdColumn, blocks: u64) -> Vec<String> {
+    if blocks < FEW_BLOCKS {
+        return vec![column.copy()];
+    }
+    let first = |range: u64| blocks * range / RANGES;
+    let end = |range: u64| (range + 1 < RANGES).then(|| first(range + 1));
+    (0..RANGES).map(|range| column.copy_of_blocks(first(range), end(range))).collect()
+}
+
+/// What the threads of a read have in common.
+struct Job {
+    address: Address,
+    host: usize,
+    snapshot: String,
+    /// The table as SQL writes it.
+    table: String,
+    kind: ColumnKind,
+    /// The commands of the ranges.
+    copies: Ranges,
+    generation: Arc<Generation>,
+    ids: Arc<IdSet>,
+    /// Has a permit for each other thread after the first one has opened its connection: the last
+    /// connection that the server allows is for the first thread.
+    first_opened: Semaphore,
+    /// Each thread sends that its connection sees the snapshot, or that it has failed.
+    opened: UnboundedSender<()>,
+}
+
+impl ReadJob for Job {
+    fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError> {
+        runtime()?.block_on(stop.until_requested(self.read_ranges(is_first)))
+    }
+}
+
+impl Job {
+    async fn read_ranges(&self, is_first: bool) -> Result<Rows, SourceError> {
+        let reader = self.open(is_first).await;
+        // The read may have been dropped.
+        _ = self.opened.send(());
+        let mut loader = Loader::new(&self.ids.options().id, &self.generation);
+        let reader = match reader {
+            Ok(reader) => reader,
+            // The server may allow fewer connections, or another command waits for the table. The
+            // first thread then reads all ranges.
+            Err(_) if !is_first => return loader.finish(),
+            Err(error) => return Err(error),
+        };
+        while let Some(copy) = self.copies.take() {
+            reader.each_row(self.kind, copy, |text| loader.row(text)).await?;
+        }
+        loader.finish()
+    }
+
+    async fn open(&self, is_first: bool) -> Result<RowReader, SourceError> {
+        let open = async {
+            let reader = RowReader::open(&self.address, self.host, Some(&self.snapshot)).await?;
+            reader.lock(&self.table, "200ms").await?;
+            Ok(reader)
+        };
+        if is_first {
+            let reader = open.await;
+            match &reader {
+                Ok(_) => self.first_opened.add_permits(1 << 10),
+                Err(_) => self.first_opened.close(),
+            }
+            return reader;
+        }
+        _ = self.first_opened.acquire().await.map_err(|_| no_answer())?;
+        with_timeout(OPEN, open).await
+    }
+}

@@ -1,0 +1,93 @@
+//! A replication slot that stays while the guard is stopped.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::errors::source_error::SourceError;
+use crate::kinds::postgres::connection::Connection;
+use crate::kinds::postgres::explain::SessionError;
+use crate::kinds::postgres::server::Server;
+use crate::kinds::postgres::session::{Row, Session};
+use crate::kinds::postgres::slot_state::SlotState;
+
+/// How often, in steps of 100 ms, the source looks whether the slot is free. The server notices soon
+/// that the process of a guard has ended.
+const LOOKS: u32 = 20;
+
+/// A permanent slot that no process used a moment ago, and a replication connection for its stream.
+pub(super) struct PermanentSlot {
+    pub(super) session: Session,
+    /// The process of the server that serves the connection.
+    pub(super) process: i32,
+    /// The system identifier of the server and its timeline.
+    pub(super) server: String,
+    /// `None` if there is no slot with this name.
+    pub(super) state: Option<SlotState>,
+}
+
+/// Looks for a slot. `former` is the process of the last connection of this source: it may still have
+/// the slot.
+pub(super) async fn open_slot(
+    connection: Connection<'_>,
+    name: &str,
+    former: Option<i32>,
+) -> Result<PermanentSlot, SourceError> {
+    let Connection { server, address, .. } = connection;
+    let open = async {
+        let mut session = Session::open(address, server.host).await?;
+        let facts = async {
+            let system = first(session.query("IDENTIFY_SYSTEM").await?)?;
+            let process = first(session.query("SELECT pg_backend_pid()").await?)?;
+            Ok((identity(&system)?, number(&process)?))
+        };
+        let facts = facts.await.map_err(|error: SessionError| error.explained(&address.user));
+        let (identity, process) = facts?;
+        Ok((session, identity, process))
+    };
+    let (session, identity, process) = server.in_time(open).await?;
+    let state = free_slot(server, name, former).await?;
+    Ok(PermanentSlot { session, process, server: identity, state })
+}
+
+/// Waits until no process uses the slot. Ends the former process of this source.
+async fn free_slot(
+    server: &Server,
+    name: &str,
+    former: Option<i32>,
+) -> Result<Option<SlotState>, SourceError> {
+    for _ in 0..LOOKS {
+        let state = server.slot(name).await?;
+        match state.as_ref().and_then(|it| it.process) {
+            None => return Ok(state),
+            // The server may notice a broken network only after its `wal_sender_timeout`.
+            Some(process) if Some(process) == former => server.end_process(process).await?,
+            Some(_) => {}
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    Err(SourceError::Preflight(format!(
+        "another process uses the replication slot {name}; give each set of each guard a slot of its \
+         own"
+    )))
+}
+
+fn first(rows: Vec<Row>) -> Result<Row, SessionError> {
+    rows.into_iter().next().ok_or_else(unidentified)
+}
+
+/// Reads the system identifier and the timeline. The end of the log and the database follow.
+fn identity(row: &Row) -> Result<String, SessionError> {
+    match &**row {
+        [Some(system), Some(timeline), ..] => Ok(format!("{system}/{timeline}")),
+        _ => Err(unidentified()),
+    }
+}
+
+fn number(row: &Row) -> Result<i32, SessionError> {
+    row.first().and_then(|text| text.as_ref()?.parse().ok()).ok_or_else(unidentified)
+}
+
+fn unidentified() -> SessionError {
+    SessionError::broken("the server does not identify itself")
+}

@@ -1,0 +1,262 @@
+//! The connection for queries: the table, the end of the log, and what blocks a slot.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
+
+use crate::errors::source_error::SourceError;
+use crate::ids::id::IdType;
+use crate::kinds::postgres::address::Address;
+use crate::kinds::postgres::definition::{Definition, TREE, Versions, server_state_sql};
+use crate::kinds::postgres::explain::explained;
+use crate::kinds::postgres::lsn::Lsn;
+use crate::kinds::postgres::options::PostgresOptions;
+use crate::kinds::postgres::preflight::{Settings, check_settings, find_table};
+use crate::kinds::postgres::slot_state::SlotState;
+use crate::kinds::postgres::table::{Table, check_table};
+use crate::source::runtime::with_timeout;
+
+/// SQL for the identity of the server. It changes when a standby is promoted (new timeline) and after
+/// a crash (the statistics are reset), because both may lose commits.
+pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
+    (SELECT system_identifier FROM pg_control_system()),
+    left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+    (SELECT extract(epoch FROM stats_reset) FROM pg_stat_bgwriter))";
+
+/// A connection for queries.
+pub(super) struct Server {
+    client: Client,
+    state_query: Statement,
+    /// The host of the URL that is no standby.
+    pub(super) host: usize,
+    pub(super) table: Table,
+    pub(super) definition: Definition,
+    pub(super) versions: Versions,
+    /// The end of the log when the connection was opened.
+    pub(super) end: Lsn,
+    publication: String,
+    settings: Settings,
+    /// How long an answer may take.
+    limit: Duration,
+}
+
+/// The state of the server at a moment.
+#[derive(Debug)]
+pub(super) struct ServerState {
+    /// The end of the log. Commits that the server has confirmed are before it.
+    pub(super) end: Lsn,
+    /// The part of the log that is on disk. The server sends no more than this.
+    pub(super) flushed: Lsn,
+    pub(super) definition: Definition,
+    pub(super) versions: Versions,
+}
+
+/// Connects to the first host that is no standby.
+pub(super) async fn connect(
+    address: &Address,
+    limit: Duration,
+) -> Result<(Client, usize), SourceError> {
+    let mut failures = Vec::new();
+    // A host that does not answer leaves time for the others.
+    let limit = limit / (address.hosts() as u32 + 1);
+    for host in 0..address.hosts() {
+        let found = async {
+            let client = address.client(host).await?;
+            let sql = "SELECT pg_is_in_recovery()";
+            let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
+            if row.get(0) {
+                let message = "the server is a standby; name the primary in the URL";
+                return Err(SourceError::Preflight(message.to_owned()));
+            }
+            Ok(client)
+        };
+        match with_timeout(limit, found).await {
+            Ok(client) => return Ok((client, host)),
+            Err(error) => failures.push((address.host_name(host), error)),
+        }
+    }
+    match &mut *failures {
+        [_] => Err(failures.remove(0).1),
+        _ => {
+            let failures = failures.iter().map(|(host, error)| format!("{host}: {error}"));
+            let failures = failures.collect::<Vec<_>>().join("; ");
+            let message = format!("no host of the URL can be used: {failures}");
+            Err(SourceError::Preflight(message))
+        }
+    }
+}
+
+impl Server {
+    /// Connects, and refuses a server whose stream would not have all changes of the table.
+    pub(super) async fn open(
+        address: &Address,
+        options: &PostgresOptions,
+        id: &IdType,
+        limit: Duration,
+    ) -> Result<Self, SourceError> {
+        let (client, host) = connect(address, limit).await?;
+        let settings = check_settings(&client, options.slot.is_some()).await?;
+        let name = find_table(&client, &options.table).await?;
+        let state_query =
+            client.prepare(&server_state_sql()).await.map_err(|error| explained(&error))?;
+        // Before the checks: what changes during them is noticed later.
+        let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
+        let row = client.query_one(&state_query, &parameters.each_ref().map(|it| it as _)).await;
+        let row = row.map_err(|error| explained(&error))?;
+        let (definition, versions, end) = (definition(&row), versions(&row), place(&row, 0)?);
+        let table = check_table(&client, &name, options, id).await?;
+        let publication = options.publication.clone();
+        let server = Self {
+            client,
+            state_query,
+            host,
+            table,
+            definition,
+            versions,
+            end,
+            publication,
+            settings,
+            limit,
+        };
+        if let Some(slot) = &options.slot {
+            server.check_permanent(slot).await?;
+        }
+        Ok(server)
+    }
+
+    /// Waits for an answer, but not longer than the limit.
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        with_timeout(self.limit, answer).await
+    }
+
+    /// Returns the state of the server. It fails if the slot is not there: then the connection has
+    /// reached another server, or the server has ended the stream.
+    pub(super) async fn state(&self, slot: &str) -> Result<ServerState, SourceError> {
+        let table = &self.table;
+        let parameters = [&*table.schema, &*table.name, &*table.column, &*self.publication, slot];
+        let parameters = parameters.each_ref().map(|it| it as _);
+        let row = self.client.query_one(&self.state_query, &parameters);
+        let row = self.in_time(async { row.await.map_err(|error| explained(&error)) }).await?;
+        if !row.get::<_, bool>(2) {
+            return Err(lost_slot());
+        }
+        let end = place(&row, 0)?.end_of_record(self.settings.page, self.settings.segment);
+        let (definition, versions) = (definition(&row), versions(&row));
+        Ok(ServerState { end, flushed: place(&row, 1)?, definition, versions })
+    }
+
+    /// Returns the state of a slot; `None` if there is none with this name.
+    pub(super) async fn slot(&self, name: &str) -> Result<Option<SlotState>, SourceError> {
+        self.in_time(self.read_slot(name)).await
+    }
+
+    /// Refuses a slot that another program has made.
+    async fn check_permanent(&self, slot: &str) -> Result<(), SourceError> {
+        if self.read_slot(slot).await?.is_none_or(|state| state.is_usable) {
+            return Ok(());
+        }
+        Err(SourceError::Preflight(format!(
+            "the replication slot {slot} is not one of the guard: it is temporary, physical, for \
+             two-phase commits, of another database or of another plugin than pgoutput; choose \
+             another name for `slot`"
+        )))
+    }
+
+    async fn read_slot(&self, name: &str) -> Result<Option<SlotState>, SourceError> {
+        let sql = "SELECT GREATEST(confirmed_flush_lsn, restart_lsn, '0/0')::text, active_pid,
+            COALESCE(wal_status = 'lost', false),
+            COALESCE(plugin = 'pgoutput' AND database = current_database(), false)
+              AND NOT temporary AND NOT two_phase
+            FROM pg_replication_slots WHERE slot_name = $1::text";
+        let row = self.client.query_opt(sql, &[&name]).await;
+        let row = row.map_err(|error| explained(&error))?;
+        let state = |row: Row| {
+            Ok(SlotState {
+                confirmed: place(&row, 0)?,
+                process: row.get(1),
+                is_lost: row.get(2),
+                is_usable: row.get(3),
+            })
+        };
+        row.map(state).transpose()
+    }
+
+    pub(super) async fn drop_slot(&self, name: &str) -> Result<(), SourceError> {
+        self.call("SELECT pg_drop_replication_slot($1)", &name).await
+    }
+
+    /// Ends another process of the server, of the same user.
+    pub(super) async fn end_process(&self, process: i32) -> Result<(), SourceError> {
+        self.call("SELECT pg_terminate_backend($1)", &process).await
+    }
+
+    /// Calls a function for its effect.
+    async fn call(&self, sql: &str, argument: &(dyn ToSql + Sync)) -> Result<(), SourceError> {
+        let call = async {
+            let row = self.client.query_one(sql, &[argument]).await;
+            row.map(drop).map_err(|error| explained(&error))
+        };
+        self.in_time(call).await
+    }
+
+    /// Lets the server write its log to disk soon. A transaction that is open may be at the end of
+    /// the log for long, and on a quiet server nothing else writes its records to disk.
+    pub(super) async fn flush_log(&self) {
+        let sql = "SELECT pg_logical_emit_message(false, 'tamis_guard', '')";
+        // If the user must not do it, the records are written later.
+        _ = self
+            .in_time(async {
+                self.client.query_one(sql, &[]).await.map_err(|error| explained(&error))
+            })
+            .await;
+    }
+
+    /// Returns the processes for whose transactions another process waits.
+    pub(super) async fn blockers(&self, process: i32) -> Result<Vec<i32>, SourceError> {
+        let row = async {
+            let sql = "SELECT pg_blocking_pids($1)";
+            self.client.query_one(sql, &[&process]).await.map_err(|error| explained(&error))
+        };
+        Ok(self.in_time(row).await?.get(0))
+    }
+
+    /// Returns about how many rows the table has.
+    pub(super) async fn rows(&self) -> Result<u64, SourceError> {
+        self.in_time(rows(&self.client, &self.table.schema, &self.table.name)).await
+    }
+}
+
+/// Returns about how many rows a table has; 0 for a view.
+pub(super) async fn rows(client: &Client, schema: &str, table: &str) -> Result<u64, SourceError> {
+    let sql = format!(
+        "{TREE} SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::float8
+         FROM tree JOIN pg_class c ON c.oid = tree.oid WHERE c.relkind = 'r'"
+    );
+    let row = client.query_one(&sql, &[&schema, &table]).await;
+    let rows: f64 = row.map_err(|error| explained(&error))?.get(0);
+    Ok(rows as u64)
+}
+
+fn definition(row: &Row) -> Definition {
+    // NULL if there is no such table any more.
+    Definition(row.get::<_, Option<i64>>(3).unwrap_or_default())
+}
+
+fn versions(row: &Row) -> Versions {
+    Versions(row.get::<_, Option<i64>>(4).unwrap_or_default())
+}
+
+fn place(row: &Row, column: usize) -> Result<Lsn, SourceError> {
+    let text: &str = row.get(column);
+    text.parse().map_err(|_| SourceError::Connect(format!("{text} is no place in the log")))
+}
+
+/// Returns the error of a slot that is not there.
+pub(super) fn lost_slot() -> SourceError {
+    SourceError::Connect("the server has ended the replication slot, or is another server".into())
+}

@@ -1,0 +1,431 @@
+//! The table, its column of ids and its publication, and the SQL that fixes what is missing.
+
+use tokio_postgres::{Client, Row};
+
+use crate::errors::source_error::SourceError;
+use crate::ids::fold::Fold;
+use crate::ids::id::IdType;
+use crate::kinds::postgres::column::ColumnKind;
+use crate::kinds::postgres::definition::{HAS_IDENTITY, TREE, UNIQUE_INDEXES};
+use crate::kinds::postgres::explain::explained;
+use crate::kinds::postgres::options::PostgresOptions;
+use crate::kinds::postgres::preflight::TableName;
+
+/// The column of ids, with names as SQL writes them.
+#[derive(Clone, Debug)]
+pub(super) struct IdColumn {
+    pub(super) table: String,
+    pub(super) column: String,
+    pub(super) kind: ColumnKind,
+    /// How text ids are folded to keys.
+    pub(super) fold: Fold,
+    /// The number of the relation. The stream uses it.
+    pub(super) relation: u32,
+}
+
+impl IdColumn {
+    /// Returns the command that reads all ids.
+    pub(super) fn copy(&self) -> String {
+        format!("COPY (SELECT {} FROM {}) TO STDOUT", self.column, self.table)
+    }
+
+    /// Returns the command that reads the ids in a range of blocks. A range without an end has all
+    /// further blocks.
+    pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
+        let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
+        format!(
+            "COPY (SELECT {} FROM {} WHERE ctid >= '({first},0)'{end}) TO STDOUT",
+            self.column, self.table
+        )
+    }
+}
+
+/// A table whose changes are followed.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) schema: String,
+    pub(super) name: String,
+    pub(super) column: String,
+    /// The number of the type of the column.
+    pub(super) column_type: u32,
+    /// True if no two rows have the same id. Only then a deleted row is a deleted id.
+    pub(super) is_unique: bool,
+    pub(super) ids: IdColumn,
+}
+
+/// Refuses a table whose changes the stream would not have in full.
+pub(super) async fn check_table(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+    id: &IdType,
+) -> Result<Table, SourceError> {
+    let check = Check { client, name, options, quoted: quoted(client, name, options).await? };
+    let is_partitioned = check.kind()?;
+    let column = check.column(id).await?;
+    if column.is_generated {
+        let Quoted { table, column, .. } = &check.quoted;
+        return refuse(format!(
+            "{table}.{column} is a generated column, whose values are not in the stream of changes; name a column \
+             from which it is computed, or set follow = \"poll\""
+        ));
+    }
+    check.grants().await?;
+    let relations = check.relations().await?;
+    check.publication(is_partitioned, &relations).await?;
+    Ok(Table {
+        schema: name.schema.clone(),
+        name: name.table.clone(),
+        column: options.column.clone(),
+        column_type: column.type_number,
+        is_unique: relations.is_unique && column.kind.is_one_to_one(id),
+        ids: check.id_column(&column),
+    })
+}
+
+/// Refuses a table or view whose ids cannot be read.
+pub(super) async fn check_column(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+    id: &IdType,
+) -> Result<IdColumn, SourceError> {
+    let check = Check { client, name, options, quoted: quoted(client, name, options).await? };
+    if name.kind == "m" {
+        return refuse(format!(
+            "{} is a materialized view, which gets rows long after their values of the change \
+             column; poll a table or a view",
+            check.quoted.table
+        ));
+    }
+    let column = check.column(id).await?;
+    check.grants().await?;
+    Ok(check.id_column(&column))
+}
+
+/// A change column, as SQL writes it.
+#[derive(Debug)]
+pub(super) struct ChangeColumn {
+    pub(super) name: String,
+    /// The type to which its values are cast. Each has 8 bytes.
+    pub(super) cast: &'static str,
+}
+
+/// Refuses a change column whose values have no usable order.
+pub(super) async fn check_change_column(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+    column: &str,
+) -> Result<ChangeColumn, SourceError> {
+    let options = PostgresOptions { column: column.to_owned(), ..options.clone() };
+    let check =
+        Check { client, name, options: &options, quoted: quoted(client, name, &options).await? };
+    let found = check.described().await?;
+    let cast = match &*found.base {
+        "int2" | "int4" | "int8" => "int8",
+        "timestamptz" => "timestamptz",
+        "timestamp" => "timestamp",
+        _ => {
+            return refuse(format!(
+                "the column {column} is {}; a change column is smallint, integer, bigint, \
+                 timestamptz or timestamp",
+                found.full
+            ));
+        }
+    };
+    check.grants().await?;
+    Ok(ChangeColumn { name: check.quoted.column, cast })
+}
+
+/// Names as SQL writes them.
+struct Quoted {
+    table: String,
+    column: String,
+    publication: String,
+    schema: String,
+    user: String,
+}
+
+async fn quoted(
+    client: &Client,
+    name: &TableName,
+    options: &PostgresOptions,
+) -> Result<Quoted, SourceError> {
+    let sql = "SELECT format('%I.%I', $1::text, $2::text), quote_ident($3), quote_ident($4),
+        quote_ident($1), quote_ident(current_user)";
+    let names = [&name.schema, &name.table, &options.column, &options.publication];
+    let row = client.query_one(sql, &names.each_ref().map(|it| *it as _)).await;
+    let row = row.map_err(|error| explained(&error))?;
+    Ok(Quoted {
+        table: row.get(0),
+        column: row.get(1),
+        publication: row.get(2),
+        schema: row.get(3),
+        user: row.get(4),
+    })
+}
+
+struct Check<'c> {
+    client: &'c Client,
+    name: &'c TableName,
+    options: &'c PostgresOptions,
+    quoted: Quoted,
+}
+
+struct Column {
+    type_number: u32,
+    kind: ColumnKind,
+    fold: Fold,
+    is_generated: bool,
+}
+
+/// A column of the catalog.
+struct Described {
+    type_number: u32,
+    /// The name of its type, below a domain.
+    base: String,
+    /// Its type as SQL writes it.
+    full: String,
+    /// True if different texts are never equal.
+    is_exact: bool,
+    is_generated: bool,
+}
+
+/// What is known about the table and its partitions.
+struct Relations {
+    /// True if an index of the table itself is unique.
+    is_unique: bool,
+    /// True if the log has the id and no other column of each deleted row. Then the publication may
+    /// have only this column.
+    may_list_column: bool,
+}
+
+fn refuse<T>(message: String) -> Result<T, SourceError> {
+    Err(SourceError::Preflight(message))
+}
+
+impl Check<'_> {
+    /// Runs a query with the schema, the table and the column as its parameters.
+    async fn query(&self, sql: &str) -> Result<Vec<Row>, SourceError> {
+        let names = [&self.name.schema, &self.name.table, &self.options.column];
+        let rows = self.client.query(sql, &names.each_ref().map(|it| *it as _)).await;
+        rows.map_err(|error| explained(&error))
+    }
+
+    fn id_column(&self, column: &Column) -> IdColumn {
+        IdColumn {
+            table: self.quoted.table.clone(),
+            column: self.quoted.column.clone(),
+            kind: column.kind,
+            fold: column.fold,
+            relation: self.name.relation,
+        }
+    }
+
+    /// Returns true for a table with partitions.
+    fn kind(&self) -> Result<bool, SourceError> {
+        let what = match &*self.name.kind {
+            "r" => return Ok(false),
+            "p" => return Ok(true),
+            "v" => "a view",
+            "m" => "a materialized view",
+            "f" => "a foreign table",
+            _ => "no table",
+        };
+        let poll = if what == "a view" { ", or set follow = \"poll\"" } else { "" };
+        let table = &self.quoted.table;
+        refuse(format!("{table} is {what}, whose changes are not in the log; name a table{poll}"))
+    }
+
+    async fn column(&self, id: &IdType) -> Result<Column, SourceError> {
+        let column = &self.quoted.column;
+        let Described { type_number, base, full, is_exact, is_generated } =
+            self.described().await?;
+        let Some(kind) = ColumnKind::of(&base).filter(|kind| kind.fits(id)) else {
+            return refuse(format!(
+                "the column {column} is {full}, which holds no ids of the configured type; \
+                 integers, text, varchar, char, citext and uuid are possible"
+            ));
+        };
+        if !is_exact && !self.options.exact {
+            return refuse(format!(
+                "the column {column} has a collation for which different texts are equal; if requests write each id \
+                 exactly as the table has it, set exact = true in the source; or use a deterministic collation, such as \
+                 \"C\""
+            ));
+        }
+        let is_text = matches!(id, IdType::Text { .. });
+        let fold = if is_text && !self.options.exact { kind.fold() } else { Fold::Exact };
+        Ok(Column { type_number, kind, fold, is_generated })
+    }
+
+    /// Finds the column of the settings.
+    async fn described(&self) -> Result<Described, SourceError> {
+        let Quoted { table, column, .. } = &self.quoted;
+        let sql = "SELECT a.attname, a.atttypid, b.typname::text,
+              format_type(a.atttypid, a.atttypmod), COALESCE(l.collisdeterministic, true),
+              a.attgenerated <> ''
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            JOIN pg_type t ON t.oid = a.atttypid
+            JOIN pg_type b ON b.oid = COALESCE(NULLIF(t.typbasetype, 0), t.oid)
+            LEFT JOIN pg_collation l ON l.oid = a.attcollation
+            WHERE n.nspname = $1 AND c.relname = $2 AND $3::text IS NOT NULL ORDER BY a.attnum";
+        let columns = self.query(sql).await?;
+        let Some(row) = columns.iter().find(|row| row.get::<_, &str>(0) == self.options.column)
+        else {
+            let names: Vec<&str> = columns.iter().map(|row| row.get(0)).collect();
+            let names = names.join(", ");
+            return refuse(format!("the table {table} has no column {column}; it has: {names}"));
+        };
+        Ok(Described {
+            type_number: row.get(1),
+            base: row.get(2),
+            full: row.get(3),
+            is_exact: row.get(4),
+            is_generated: row.get(5),
+        })
+    }
+
+    async fn grants(&self) -> Result<(), SourceError> {
+        let Quoted { table, schema, user, .. } = &self.quoted;
+        let sql = "SELECT COALESCE(has_schema_privilege(n.oid, 'USAGE'), true),
+              COALESCE(has_column_privilege(c.oid, a.attnum, 'SELECT'), true),
+              COALESCE(row_security_active(c.oid), false)
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $3
+            WHERE n.nspname = $1 AND c.relname = $2";
+        for row in self.query(sql).await? {
+            if !row.get::<_, bool>(0) {
+                return refuse(format!(
+                    "the user {user} may not use the schema {schema}; \
+                     run: GRANT USAGE ON SCHEMA {schema} TO {user}"
+                ));
+            }
+            if !row.get::<_, bool>(1) {
+                return refuse(format!(
+                    "the user {user} may not read the table {table}; \
+                     run: GRANT SELECT ON {table} TO {user}"
+                ));
+            }
+            if row.get(2) {
+                return refuse(format!(
+                    "row-level security hides rows of {table} from the user {user}; \
+                     run: ALTER ROLE {user} BYPASSRLS"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the table and its partitions.
+    async fn relations(&self) -> Result<Relations, SourceError> {
+        let sql = format!(
+            "{TREE} SELECT c.oid, format('%I.%I', n.nspname, c.relname), c.relkind::text,
+              c.relpersistence::text, {HAS_IDENTITY},
+              EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indnkeyatts = 1
+                AND CASE c.relreplident WHEN 'd' THEN x.indisprimary
+                  WHEN 'i' THEN x.indisreplident ELSE false END),
+              EXISTS (SELECT {UNIQUE_INDEXES}),
+              (SELECT quote_ident(o.relname) FROM pg_class o WHERE o.oid = (
+                SELECT x.indexrelid {UNIQUE_INDEXES} AND k.attnotnull LIMIT 1))
+            FROM tree JOIN pg_class c ON c.oid = tree.oid
+            JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY c.oid"
+        );
+        let mut relations = Relations { is_unique: false, may_list_column: true };
+        let rows = self.query(&sql).await?;
+        let table = &self.quoted.table;
+        for row in &rows {
+            let (name, kind): (&str, &str) = (row.get(1), row.get(2));
+            let is_table = row.get::<_, u32>(0) == self.name.relation;
+            if is_table {
+                relations.is_unique = row.get(6);
+            } else if self.name.kind == "r" {
+                return refuse(format!(
+                    "the table {name} inherits from {table}, and its rows are not in the stream of \
+                     {table}; use partitions, or run: ALTER TABLE {name} NO INHERIT {table}"
+                ));
+            }
+            if kind == "f" {
+                return refuse(format!(
+                    "the partition {name} is a foreign table, whose changes are not in the log"
+                ));
+            }
+            if row.get::<_, &str>(3) != "p" {
+                return refuse(format!(
+                    "the log has no changes of {name}; run: ALTER TABLE {name} SET LOGGED"
+                ));
+            }
+            // Only relations with rows have an identity.
+            if kind == "p" {
+                continue;
+            }
+            if !row.get::<_, bool>(4) {
+                let index: Option<&str> = row.get(7);
+                let identity = index.map_or("FULL".to_owned(), |it| format!("USING INDEX {it}"));
+                return refuse(format!(
+                    "the log has no ids of rows that are deleted from {name}; \
+                     run: ALTER TABLE {name} REPLICA IDENTITY {identity}"
+                ));
+            }
+            relations.may_list_column &= row.get::<_, bool>(5);
+        }
+        // Without partitions it is unknown what the first one will log.
+        relations.may_list_column &= rows.iter().any(|row| row.get::<_, &str>(2) == "r");
+        Ok(relations)
+    }
+
+    async fn publication(
+        &self,
+        is_partitioned: bool,
+        relations: &Relations,
+    ) -> Result<(), SourceError> {
+        let Quoted { table, column, publication, .. } = &self.quoted;
+        // With a list of columns, the server sends the ids alone.
+        let list = if relations.may_list_column { format!(" ({column})") } else { String::new() };
+        let sql = "SELECT p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
+              p.pubviaroot, t.tablename IS NOT NULL, $4 = ANY (t.attnames), t.rowfilter
+            FROM pg_publication p LEFT JOIN pg_publication_tables t
+            ON t.pubname = p.pubname AND t.schemaname = $2 AND t.tablename = $3
+            WHERE p.pubname = $1";
+        let Self { name, options, .. } = self;
+        let names = [&options.publication, &name.schema, &name.table, &options.column];
+        let row = self.client.query_opt(sql, &names.each_ref().map(|it| *it as _)).await;
+        let Some(row) = row.map_err(|error| explained(&error))? else {
+            let with =
+                if is_partitioned { " WITH (publish_via_partition_root = true)" } else { "" };
+            return refuse(format!(
+                "there is no publication {publication}; as the owner of the table, \
+                 run: CREATE PUBLICATION {publication} FOR TABLE {table}{list}{with}"
+            ));
+        };
+        if !row.get::<_, bool>(0) {
+            return refuse(format!(
+                "the publication {publication} does not have all changes; run: ALTER PUBLICATION \
+                 {publication} SET (publish = 'insert, update, delete, truncate')"
+            ));
+        }
+        if is_partitioned && !row.get::<_, bool>(1) {
+            return refuse(format!(
+                "the publication {publication} has partitions and not the table {table}; run: \
+                 ALTER PUBLICATION {publication} SET (publish_via_partition_root = true)"
+            ));
+        }
+        let add = format!("ALTER PUBLICATION {publication} ADD TABLE {table}{list}");
+        if !row.get::<_, bool>(2) {
+            return refuse(format!("the publication {publication} has no {table}; run: {add}"));
+        }
+        let what = if row.get::<_, Option<&str>>(4).is_some() {
+            "omits rows of"
+        } else if row.get::<_, Option<bool>>(3) == Some(true) {
+            return Ok(());
+        } else {
+            "has no ids of"
+        };
+        refuse(format!(
+            "the publication {publication} {what} {table}; \
+             run: ALTER PUBLICATION {publication} DROP TABLE {table}; {add}"
+        ))
+    }
+}

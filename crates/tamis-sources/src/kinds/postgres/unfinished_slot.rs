@@ -1,0 +1,67 @@
+//! Cancels the creation of a slot that the source does not need any more.
+//!
+//! The server creates a slot when all open transactions have ended. Until then it does not test
+//! whether the client is still connected. Without a request to cancel, its process and the slot stay
+//! until these transactions end, and each further attempt of the source adds a slot.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use crate::errors::source_error::SourceError;
+use crate::kinds::postgres::address::Address;
+
+/// How long the request to cancel a command may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// A process of the server, and the key that a request to cancel its command must have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Process {
+    pub(super) number: i32,
+    pub(super) key: i32,
+}
+
+/// The process that is creating a slot, with the number of its host. A source creates one slot at a
+/// time.
+#[derive(Debug, Default)]
+pub(super) struct UnfinishedSlot(Cell<Option<(usize, Process)>>);
+
+impl UnfinishedSlot {
+    /// Records that a process begins to create a slot.
+    pub(super) fn begin(&self, host: usize, process: Process) {
+        self.0.set(Some((host, process)));
+    }
+
+    /// Records that the process has created the slot.
+    pub(super) fn end(&self) {
+        self.0.set(None);
+    }
+
+    /// Cancels the creation of the slot, if one is recorded. If the server cannot be reached, it ends
+    /// the slot with the transactions for which it waits.
+    pub(super) async fn cancel(&self, address: &Address) {
+        if let Some((host, process)) = self.0.get() {
+            _ = timeout(LIMIT, cancel(address, host, process)).await;
+            self.end();
+        }
+    }
+}
+
+/// Cancels the command of a process. The server does not say whether the process had one.
+async fn cancel(address: &Address, host: usize, process: Process) -> Result<(), SourceError> {
+    let mut transport = address.connect(host).await?;
+    let mut request = BytesMut::new();
+    frontend::cancel_request(process.number, process.key, &mut request);
+    let sent = async {
+        transport.write_all(&request).await?;
+        transport.flush().await?;
+        // The server closes the connection after it has read the request.
+        transport.read_u8().await
+    };
+    _ = sent.await;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! A source that runs: it reads the ids of a set on a thread of its own, and keeps them up to date.
+
+pub(crate) mod audit_source;
+pub(crate) mod follow;
+pub(crate) mod kind;
+pub(crate) mod loader;
+pub(crate) mod priority;
+pub(crate) mod push;
+#[cfg(feature = "databases")]
+pub(crate) mod read_threads;
+pub(crate) mod run;
+#[cfg(feature = "databases")]
+pub(crate) mod runtime;
+pub(crate) mod snapshot_record;
+pub(crate) mod snapshots;
+pub(crate) mod status;
+#[cfg(feature = "databases")]
+pub(crate) mod stop_flag;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::ids::id_set::IdSet;
+use crate::source::kind::SourceKind;
+use crate::source::run::{Run, SourceOptions};
+use crate::source::status::SourceStatus;
+
+/// A source that runs. Dropping it stops it.
+#[derive(Debug)]
+pub struct Source {
+    run: Arc<Run>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Source {
+    /// Starts a source of any kind, such as [`FileOptions`](crate::FileOptions). It fills `ids` until it is stopped.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[must_use]
+    pub fn start(ids: Arc<IdSet>, kind: impl SourceKind, options: SourceOptions) -> Self {
+        Self::start_shared(ids, Arc::new(kind), options)
+    }
+
+    /// As [`start`](Self::start), with settings that other threads use too.
+    ///
+    /// # Panics
+    ///
+    /// If the system cannot start a thread.
+    #[must_use]
+    pub fn start_shared(
+        ids: Arc<IdSet>,
+        kind: Arc<dyn SourceKind>,
+        options: SourceOptions,
+    ) -> Self {
+        let run = Arc::new(Run {
+            ids,
+            options,
+            is_stopped: Arc::default(),
+            asked: AtomicU64::new(0),
+            fold: AtomicU8::new(0),
+            progress: Mutex::default(),
+            wake: Condvar::new(),
+            snapshots: Arc::default(),
+        });
+        let worker = Arc::clone(&run);
+        let watcher = Arc::clone(&run);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            Builder::new().name(name.to_owned()).spawn(work).expect("the system starts a thread")
+        };
+        let threads = vec![
+            spawn("guard-source", Box::new(move || worker.work(&*kind))),
+            spawn("guard-watch", Box::new(move || watcher.watch())),
+        ];
+        Self { run, threads: Mutex::new(threads) }
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub fn status(&self) -> SourceStatus {
+        let (ids, snapshots) = (&self.run.ids, self.run.snapshots.status());
+        let status = self.run.progress.lock().status(ids.state());
+        let last_error = status.last_error.or_else(|| ids.evidence().reason());
+        SourceStatus { snapshots, last_error, ..status }
+    }
+
+    /// Asks the source to read all ids into a new generation, at the next
+    /// [`interval`](SourceOptions::interval). Requests use the present generation until the new one
+    /// is complete.
+    pub fn rebuild(&self) {
+        self.run.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Stops the source, and waits for its threads and its last snapshot. A synced set becomes stale.
+    pub fn stop(&self) {
+        // Release: pairs with the acquire of `is_stopped`.
+        self.run.is_stopped.store(true, Ordering::Release);
+        // The lock orders the store before a wait that has tested it.
+        drop(self.run.progress.lock());
+        self.run.wake.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        if threads.is_empty() {
+            // Another source may fill the set now.
+            return;
+        }
+        for thread in threads {
+            // The set is stale below, also after a panic.
+            _ = thread.join();
+        }
+        self.run.lost();
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::errors::source_error::SourceError;
+    use crate::ids::id::{IdType, IntegerForm};
+    use crate::ids::id_set_options::IdSetOptions;
+    use crate::ids::state::SyncState;
+    use crate::source::audit_source::AuditSource;
+    use crate::source::run::Reader;
+
+    /// A reader that reads once, and panics at the next read when the test allows it.
+    struct Panicking {
+        allowed: Option<Receiver<()>>,
+    }
+
+    impl Reader for Panicking {
+        fn read(&mut self, run: &Run) -> Result<(), SourceError> {
+            let allowed = self.allowed.take().expect("malformed answer");
+            run.known_until(Instant::now());
+            // The sender is gone at the end of the test.
+            _ = allowed.recv();
+            Ok(())
+        }
+    }
+
+    /// Its readers take the receivers in turn.
+    #[derive(Debug)]
+    struct Readers(Mutex<Vec<Receiver<()>>>);
+
+    impl SourceKind for Readers {
+        fn reader(&self, _: &SourceOptions) -> Box<dyn Reader> {
+            Box::new(Panicking { allowed: self.0.lock().pop() })
+        }
+
+        fn audit(&self, _: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
+            Err(SourceError::NoList)
+        }
+    }
+
+    fn wait(what: &str, is_done: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !is_done() {
+            assert!(Instant::now() < end, "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn after_a_panic_the_set_is_stale_until_another_reader_has_read() {
+        let id = IdType::Integer { min: 1, max: 9, form: IntegerForm::default() };
+        let ids = Arc::new(IdSet::new(IdSetOptions::new(id)).unwrap());
+        let (allow, receivers) = {
+            let channels = [channel(), channel()];
+            let [(first, one), (second, two)] = channels;
+            ([first, second], Mutex::new(vec![two, one]))
+        };
+        let options = SourceOptions {
+            interval: Duration::ZERO,
+            stale_after: Duration::from_secs(3600),
+            max_pause: Duration::from_millis(200),
+            ..SourceOptions::default()
+        };
+        let source = Source::start(Arc::clone(&ids), Readers(receivers), options);
+        wait("synced", || ids.state() == SyncState::Synced);
+        allow[0].send(()).unwrap();
+        wait("an error", || source.status().last_error.is_some() || source.status().failures > 0);
+        wait("read again", || ids.state() == SyncState::Synced && source.status().failures == 1);
+        allow[1].send(()).unwrap();
+        // No reader is left that reads.
+        wait("a second panic", || source.status().failures > 1);
+        let error = source.status().last_error.unwrap();
+        assert!(error.contains("panicked"), "{error}");
+        assert_eq!(ids.state(), SyncState::Stale);
+    }
+}

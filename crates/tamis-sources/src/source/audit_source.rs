@@ -1,0 +1,80 @@
+//! A source as an audit reads it.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::errors::source_error::SourceError;
+use crate::ids::id::{IdType, IntegerForm};
+
+/// The ids of a source, for [`audit`](crate::audit()).
+pub trait AuditSource {
+    /// Passes the id of each row, as the source writes it. A large source may pass a random sample.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`] if the source cannot be read, or the error of `each`.
+    fn each_row(
+        &mut self,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError>;
+
+    /// Returns those of the ids that exist. All ids are in their canonical text. This reads all
+    /// rows; a source that passes a sample must look the ids up instead.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError`] if the source cannot be read.
+    fn existing(
+        &mut self,
+        id: &IdType,
+        ids: &HashSet<Vec<u8>>,
+    ) -> Result<HashSet<Vec<u8>>, SourceError> {
+        let mut existing = HashSet::new();
+        self.each_row(&mut |row| {
+            existing.extend(canonical_row(id, row).and_then(|row| ids.get(&*row)).cloned());
+            Ok(())
+        })?;
+        Ok(existing)
+    }
+}
+
+/// Returns the canonical text of an id in a row; `None` if it is no id. Spaces around an integer or
+/// a UUID do not count, and zeros in front of an integer do not either: how requests write ids is
+/// another question.
+pub(crate) fn canonical_row<'t>(id: &IdType, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
+    canonical_row_and_value(id, text).map(|(canonical, _)| canonical)
+}
+
+/// As [`canonical_row`], with the value of an integer that fits in 64 bits.
+pub(crate) fn canonical_row_and_value<'t>(
+    id: &IdType,
+    text: &'t [u8],
+) -> Option<(Cow<'t, [u8]>, Option<i64>)> {
+    let id = match *id {
+        IdType::Text { .. } => return id.canonical_and_value(text).ok(),
+        IdType::Integer { min, max, form } => {
+            IdType::Integer { min, max, form: IntegerForm { is_padded: true, ..form } }
+        }
+        IdType::Uuid => IdType::Uuid,
+    };
+    id.canonical_and_value(text.trim_ascii()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_of_a_row_may_have_zeros_in_front_of_it() {
+        let form = IntegerForm { is_padded: false, is_spaced: false };
+        let integers = IdType::Integer { min: 0, max: 100, form };
+        // A column with ZEROFILL.
+        assert_eq!(canonical_row(&integers, b"0000000007").as_deref(), Some(&b"7"[..]));
+        assert_eq!(canonical_row(&integers, b" 7 ").as_deref(), Some(&b"7"[..]));
+        for text in [&b"x"[..], b"101", b""] {
+            assert_eq!(canonical_row(&integers, text), None);
+        }
+        let texts = IdType::Text { max_bytes: 10 };
+        assert_eq!(canonical_row(&texts, b" 07").as_deref(), Some(&b" 07"[..]));
+    }
+}

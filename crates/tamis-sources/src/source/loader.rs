@@ -1,0 +1,63 @@
+//! Loads the rows of a read into a generation.
+
+use crate::errors::source_error::SourceError;
+use crate::ids::generation::Generation;
+use crate::ids::id::IdType;
+use crate::source::audit_source::canonical_row_and_value;
+use crate::source::status::Rows;
+
+/// The ids that are inserted at once.
+const BATCH: usize = 1024;
+
+/// The rows of a read on their way into a generation. The last ones arrive with
+/// [`finish`](Self::finish), which must be called before the generation is published.
+pub struct Loader<'a> {
+    id_type: &'a IdType,
+    generation: &'a Generation,
+    hashes: Vec<u64>,
+    rows: Rows,
+}
+
+impl<'a> Loader<'a> {
+    /// Creates a loader for ids of a type.
+    #[must_use]
+    pub fn new(id_type: &'a IdType, generation: &'a Generation) -> Self {
+        Self { id_type, generation, hashes: Vec::with_capacity(BATCH), rows: Rows::default() }
+    }
+
+    /// Loads a row. `text` is the id as the source writes it; `None` stands for NULL. A row whose text is no id of the type
+    /// is counted.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::Plan`] if the filter must grow and there is no memory.
+    pub fn row(&mut self, text: Option<&[u8]>) -> Result<(), SourceError> {
+        let id = text.and_then(|text| canonical_row_and_value(self.id_type, text));
+        self.rows.add(id.is_some());
+        let Some((id, value)) = id else { return Ok(()) };
+        self.hashes.extend(self.generation.prepare_load(&id, value));
+        if self.hashes.len() >= BATCH { self.flush() } else { Ok(()) }
+    }
+
+    /// Returns the number of rows until now.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        self.rows
+    }
+
+    /// Inserts the last ids, and returns the number of all rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`row`](Self::row).
+    pub fn finish(mut self) -> Result<Rows, SourceError> {
+        self.flush()?;
+        Ok(self.rows)
+    }
+
+    fn flush(&mut self) -> Result<(), SourceError> {
+        let loaded = self.generation.load_hashes(&self.hashes);
+        self.hashes.clear();
+        Ok(loaded?)
+    }
+}

@@ -1,0 +1,396 @@
+//! A running source: its loop, and what its reader reports.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::errors::source_error::SourceError;
+use crate::ids::fold::Fold;
+use crate::ids::generation::Generation;
+use crate::ids::id_set::IdSet;
+use crate::ids::snapshot::{Snapshot, SnapshotOptions};
+use crate::ids::state::SyncState;
+#[cfg(feature = "databases")]
+use crate::source::audit_source::canonical_row;
+use crate::source::follow::{Effect, Event, Follow, LogPosition};
+use crate::source::kind::SourceKind;
+use crate::source::loader::Loader;
+use crate::source::snapshot_record::SnapshotRecord;
+use crate::source::status::{Built, Progress, Rows};
+
+/// How often a source looks for changes, and how old its knowledge may be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceOptions {
+    /// The time from one read to the next.
+    pub interval: Duration,
+    /// The sync delay: after this time without a successful read the state is stale. It must exceed
+    /// `interval` and the duration of a read.
+    pub stale_after: Duration,
+    /// The longest pause after a failed read. The pauses start at `interval` and double.
+    pub max_pause: Duration,
+    /// The share of deleted ids in the filter above which the source reads all ids again. Below it,
+    /// a deleted id takes memory and stays in the filter, although it is refused.
+    pub max_deleted: f64,
+    /// After this time the source reads all ids again, although nothing requires it. `None` for
+    /// never. A new generation has a new hash key, and no id that a change stream missed.
+    pub rebuild_after: Option<Duration>,
+    /// Where the source keeps its ids, so that a restart need not read all of them again. It has no effect for a source that
+    /// cannot show what has changed since: the page of the guard lists the kinds that can.
+    pub snapshot: Option<SnapshotOptions>,
+}
+
+impl Default for SourceOptions {
+    /// Returns an interval of 1 second, and 10 seconds for both other times. All ids are read again
+    /// when a quarter of them is deleted.
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            stale_after: Duration::from_secs(10),
+            max_pause: Duration::from_secs(10),
+            max_deleted: 0.25,
+            rebuild_after: None,
+            snapshot: None,
+        }
+    }
+}
+
+/// With fewer deleted ids, their share does not matter.
+#[cfg(feature = "databases")]
+const FEW_DELETED: u64 = 1000;
+
+/// Reads the ids of one kind of source, on a thread of its own.
+pub trait Reader: Send + 'static {
+    /// Reads what has changed since the last call, and reports it to `run`. The source calls it again after
+    /// [`SourceOptions::interval`], and after a longer pause if it fails.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::Stopped`] ends the source. Any other error is shown in the status.
+    fn read(&mut self, run: &Run) -> Result<(), SourceError>;
+
+    /// Ends the reader after its last read. It takes a bounded time.
+    fn stop(&mut self, _: &Run) {}
+}
+
+/// The shortest pause after a panic of a reader.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// A running source, as its reader sees it.
+#[derive(Debug)]
+pub struct Run {
+    pub(crate) ids: Arc<IdSet>,
+    pub(crate) options: SourceOptions,
+    pub(crate) is_stopped: Arc<AtomicBool>,
+    /// The number of requests for a new generation.
+    pub(crate) asked: AtomicU64,
+    pub(crate) progress: Mutex<Progress>,
+    pub(crate) wake: Condvar,
+    /// How text ids of the source are folded to keys.
+    pub(crate) fold: AtomicU8,
+    /// What the thread that writes snapshots reports.
+    pub(crate) snapshots: Arc<SnapshotRecord>,
+}
+
+impl Run {
+    /// Returns the set that the source fills.
+    #[must_use]
+    pub fn ids(&self) -> &IdSet {
+        &self.ids
+    }
+
+    /// Returns the settings of the source.
+    #[must_use]
+    pub fn options(&self) -> &SourceOptions {
+        &self.options
+    }
+
+    /// Returns the flag that is true when the source is stopped.
+    #[must_use]
+    pub fn stop_signal(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_stopped)
+    }
+
+    /// Reads until the source is stopped. After a panic, another reader goes on: the drivers of databases panic at
+    /// malformed answers. The state of the old one is lost, so the set is stale until the new one has read.
+    pub(crate) fn work(&self, kind: &dyn SourceKind) {
+        let least = self.options.interval.max(LEAST_PAUSE);
+        let mut pause = least;
+        while !self.is_stopped() {
+            let begun = Instant::now();
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                self.read_until_stopped(&mut *kind.reader(&self.options));
+            }));
+            if ended.is_ok() {
+                return;
+            }
+            self.ids.abandon_generation();
+            self.lost();
+            self.progress.lock().fail(&SourceError::Panicked);
+            // A reader that has read for long may read for as long again.
+            if begun.elapsed() > self.options.max_pause {
+                pause = least;
+            }
+            self.sleep(pause);
+            pause = (2 * pause).min(self.options.max_pause).max(least);
+        }
+    }
+
+    fn read_until_stopped(&self, reader: &mut dyn Reader) {
+        let mut pause = self.options.interval;
+        while !self.is_stopped() {
+            match reader.read(self) {
+                Ok(()) => pause = self.options.interval,
+                Err(SourceError::Stopped) => break,
+                Err(error) => {
+                    self.ids.abandon_generation();
+                    self.progress.lock().fail(&error);
+                    self.sleep(pause);
+                    pause = (2 * pause).min(self.options.max_pause).max(self.options.interval);
+                    continue;
+                }
+            }
+            self.sleep(pause);
+        }
+        self.ids.abandon_generation();
+        reader.stop(self);
+    }
+
+    /// Makes the set stale when the last successful read is too old.
+    pub(crate) fn watch(&self) {
+        let limit = self.options.stale_after;
+        let mut progress = self.progress.lock();
+        while !self.is_stopped() {
+            let age = progress.known_until.map(|moment| moment.elapsed());
+            let left = age.map_or(limit, |age| limit.saturating_sub(age));
+            if left.is_zero() {
+                self.make_stale();
+            }
+            let left = if left.is_zero() { limit } else { left };
+            self.wake.wait_for(&mut progress, left);
+        }
+    }
+
+    pub(crate) fn make_stale(&self) {
+        self.ids.end_sync();
+    }
+
+    /// Tests whether the source is stopped. A reader then returns [`SourceError::Stopped`].
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Waits for the work of a source, and drops it when the source is stopped.
+    #[cfg(feature = "databases")]
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        /// How often the signal is tested.
+        const TICK: Duration = Duration::from_millis(100);
+
+        let stopped = async {
+            while !self.is_stopped() {
+                tokio::time::sleep(TICK).await;
+            }
+        };
+        tokio::select! {
+            result = work => result,
+            () = stopped => Err(SourceError::Stopped),
+        }
+    }
+
+    /// Waits for `pause`, or until the source is stopped.
+    pub fn sleep(&self, pause: Duration) {
+        let end = Instant::now() + pause;
+        let mut progress = self.progress.lock();
+        while !self.is_stopped() && !self.wake.wait_until(&mut progress, end).timed_out() {}
+    }
+
+    /// Reports an event to the state of a source, and carries out the effects. Returns the effects.
+    pub fn step<P: LogPosition>(
+        &self,
+        follow: &mut Follow<P, Instant>,
+        event: Event<P, Instant>,
+        position: &P,
+    ) -> Vec<Effect<Instant>> {
+        let (next, effects) = std::mem::take(follow).step(event, position);
+        *follow = next;
+        for effect in &effects {
+            match effect {
+                Effect::Publish => self.publish_generation(),
+                Effect::MakeStale => self.lost(),
+                Effect::KnownUntil(moment) => self.known_until(*moment),
+            }
+        }
+        effects
+    }
+
+    /// Reports that the set has all ids that were committed before `moment`.
+    pub fn known_until(&self, moment: Instant) {
+        let mut progress = self.progress.lock();
+        progress.succeed(moment);
+        // Under the lock, so that the watcher does not decide by an older moment.
+        if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
+            match moment.checked_add(self.options.stale_after) {
+                Some(end) => self.ids.set_synced_until(end),
+                // The delay is beyond the range of the clock.
+                None => self.ids.set_state(SyncState::Synced),
+            }
+        }
+        self.ids.set_known_until(Some(moment));
+        drop(progress);
+        self.wake.notify_all();
+    }
+
+    /// Reports that changes are lost. The set is stale until the next call of `known_until`.
+    pub fn lost(&self) {
+        let mut progress = self.progress.lock();
+        progress.known_until = None;
+        self.ids.set_known_until(None);
+        self.make_stale();
+    }
+
+    /// Tests whether the source must read all ids again because a caller requested it, or because
+    /// the generation is old.
+    #[must_use]
+    pub fn is_rebuild_asked(&self) -> bool {
+        let progress = self.progress.lock();
+        let age = progress.built.map(Built::age);
+        let is_old =
+            self.options.rebuild_after.is_some_and(|after| age.is_some_and(|it| it >= after));
+        // Relaxed here and below: the number publishes no other data.
+        is_old || progress.answered < self.asked.load(Ordering::Relaxed)
+    }
+
+    /// As `is_rebuild_asked`, and also if too many ids of the generation are deleted.
+    #[cfg(feature = "databases")]
+    pub(crate) fn is_rebuild_due(&self) -> bool {
+        let generation = self.ids.generation();
+        let (items, deleted) = (generation.items(), generation.deleted());
+        let share = deleted as f64 / (items + deleted) as f64;
+        deleted > FEW_DELETED && share > self.options.max_deleted || self.is_rebuild_asked()
+    }
+
+    /// Starts a generation for at least as many ids as the one in use has, and as are expected. A
+    /// filter that must grow takes twice the memory of one that is planned for its ids.
+    ///
+    /// # Errors
+    ///
+    /// [`SourceError::Plan`] if there is no memory.
+    pub fn start_generation(&self, expected: u64) -> Result<Arc<Generation>, SourceError> {
+        let known = self.ids.generation().items().max(expected);
+        let items = self.ids.options().items.max(known.saturating_add(known / 8));
+        let generation = Generation::new(items, self.ids.options().rate)?.with_fold(self.fold());
+        Ok(self.start_generation_from(generation))
+    }
+
+    /// Sets the fold of text ids for the rows and the generations that follow.
+    #[cfg(feature = "databases")]
+    pub(crate) fn set_fold(&self, fold: Fold) {
+        // Relaxed: the thread that reads the source is the only one that uses it.
+        self.fold.store(fold.number(), Ordering::Relaxed);
+    }
+
+    fn fold(&self) -> Fold {
+        Fold::of_number(self.fold.load(Ordering::Relaxed)).expect("set_fold has stored it")
+    }
+
+    /// Starts a generation that has ids already.
+    pub fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
+        // Before the read: a request that arrives during this read is answered by the next one.
+        self.progress.lock().answering = self.asked.load(Ordering::Relaxed);
+        self.ids.start_generation_from(generation)
+    }
+
+    /// Publishes the generation that was started last: requests use it from now on.
+    ///
+    /// # Panics
+    ///
+    /// If no generation was started.
+    pub fn publish_generation(&self) {
+        self.publish(Duration::ZERO);
+    }
+
+    /// Publishes the ids of a snapshot. They keep their age and their hash key.
+    pub(crate) fn publish_snapshot(&self, snapshot: Snapshot) {
+        let age = SystemTime::now().duration_since(snapshot.head.built).unwrap_or_default();
+        self.start_generation_from(snapshot.generation);
+        self.publish(age);
+    }
+
+    fn publish(&self, age: Duration) {
+        // This function takes the lock before it publishes: a thread that sees the new ids then also reads
+        // the new status.
+        let mut progress = self.progress.lock();
+        self.ids.publish_generation();
+        progress.generations += 1;
+        progress.answered = progress.answering;
+        progress.built = Some(Built::now(age));
+    }
+
+    /// Returns how many ids the generation in use has; 0 before the first. Another reader may have published it.
+    pub(crate) fn published_items(&self) -> u64 {
+        let is_published = self.progress.lock().generations > 0;
+        if is_published { self.ids.generation().items() } else { 0 }
+    }
+
+    /// Returns when the ids of the generation in use were read; `None` before the first.
+    pub(crate) fn built(&self) -> Option<SystemTime> {
+        let age = self.progress.lock().built?.age();
+        SystemTime::now().checked_sub(age)
+    }
+
+    /// Returns the key of an id in a row.
+    #[cfg(feature = "databases")]
+    pub(crate) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
+        use std::borrow::Cow;
+
+        Some(match canonical_row(&self.ids.options().id, text)? {
+            Cow::Borrowed(id) => self.fold().key(id),
+            Cow::Owned(id) => Cow::Owned(self.fold().key(&id).into_owned()),
+        })
+    }
+
+    /// Inserts the id of a row that the log of a database has. Counts a row whose id is none of the type.
+    #[cfg(feature = "databases")]
+    pub(crate) fn insert_live(
+        &self,
+        text: &[u8],
+        before: impl FnOnce(&[u8]),
+    ) -> Result<(), SourceError> {
+        match self.canonical(text) {
+            Some(id) => {
+                before(&id);
+                self.ids.insert(&id)?;
+            }
+            None => self.count(Rows { ids: 0, invalid: 1 }),
+        }
+        Ok(())
+    }
+
+    /// Returns what loads the rows of a read into a generation.
+    #[must_use]
+    pub fn loader<'a>(&'a self, generation: &'a Generation) -> Loader<'a> {
+        Loader::new(&self.ids.options().id, generation)
+    }
+
+    /// Reports an error that does not end the read.
+    pub fn report(&self, error: &SourceError) {
+        self.progress.lock().fail(error);
+    }
+
+    /// Reports how many bytes of the log of changes are not yet applied. `None` if it is unknown.
+    #[cfg(feature = "databases")]
+    pub(crate) fn lag_bytes(&self, bytes: Option<u64>) {
+        self.progress.lock().lag_bytes = bytes;
+    }
+
+    /// Adds rows to the numbers in the status.
+    pub fn count(&self, rows: Rows) {
+        self.progress.lock().count(rows);
+    }
+}

@@ -1,0 +1,36 @@
+//! Creates the tokio runtime of a source, and limits the time of an answer.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::errors::source_error::SourceError;
+
+/// A read fails if the server sends no row for this time.
+pub(crate) const ROW_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Returns a runtime that runs in the calling thread.
+pub(crate) fn runtime() -> Result<Runtime, SourceError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| SourceError::Connect(error.to_string()))
+}
+
+/// Waits for an answer of the server, but not longer than `limit`.
+pub(crate) async fn with_timeout<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, SourceError>>,
+) -> Result<T, SourceError> {
+    timeout(limit, answer).await.unwrap_or_else(|_| Err(no_answer()))
+}
+
+/// Returns the error of a server that does not answer in time.
+pub(crate) fn no_answer() -> SourceError {
+    SourceError::Connect("the server does not answer".to_owned())
+}
+
+/// Returns the error of a read after [`ROW_TIMEOUT`].
+pub(crate) fn row_timeout_error() -> SourceError {
+    SourceError::Connect("the server sends no more rows".to_owned())
+}

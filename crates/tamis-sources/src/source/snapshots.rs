@@ -1,0 +1,151 @@
+//! The snapshots of a source: loaded once, and written while the source goes on.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use crate::ids::snapshot::{Snapshot, SnapshotHead, SnapshotOptions, SnapshotStore};
+use crate::source::run::Run;
+
+/// The longest time that a source which ends waits for its last snapshot.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The snapshots of a source. Without a store, it does nothing.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    store: Option<SnapshotStore>,
+    /// The identity of the source.
+    source: String,
+    is_loaded: bool,
+    /// The position of the last snapshot, and the number of its generation.
+    saved: Option<(Vec<u8>, u64)>,
+    /// The position of the last snapshot that is on the disk.
+    on_disk: Option<Vec<u8>>,
+    /// The position of the write in progress, and whether it has succeeded.
+    writing: Option<(Vec<u8>, Receiver<bool>)>,
+}
+
+impl Snapshots {
+    pub(crate) fn new(options: Option<SnapshotOptions>, source: String) -> Self {
+        let store = options.map(SnapshotStore::new);
+        Self { store, source, is_loaded: false, saved: None, on_disk: None, writing: None }
+    }
+
+    /// Reads the snapshot at the first call.
+    pub(crate) fn load(&mut self, run: &Run) -> Option<Snapshot> {
+        // After a panic of its reader, a source has newer ids than its snapshot.
+        if std::mem::replace(&mut self.is_loaded, true) || run.published_items() > 0 {
+            return None;
+        }
+        match self.store.as_ref()?.load(&self.source, run.ids.options()) {
+            Ok(snapshot) => {
+                run.snapshots.loaded(snapshot.as_ref().map(|it| it.head.created));
+                self.on_disk = snapshot.as_ref().map(|it| it.head.position.clone());
+                snapshot
+            }
+            Err(error) => {
+                run.snapshots.refuse(&error);
+                None
+            }
+        }
+    }
+
+    /// Tests whether it is time for a snapshot, and none is being written.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.store.as_ref().is_some_and(SnapshotStore::is_due) && !self.is_writing()
+    }
+
+    /// Starts to write a snapshot of the generation in use, unless its position is that of the last
+    /// one. The generation has all changes up to `position`; `None` if it has no position.
+    pub(crate) fn save(
+        &mut self,
+        run: &Run,
+        position: Option<Vec<u8>>,
+        end: impl FnOnce() -> Vec<u8> + Send + 'static,
+    ) {
+        let Some(store) = self.store.clone().filter(|_| !self.is_writing()) else { return };
+        let Some((built, position)) = run.built().zip(position) else { return };
+        let generations = run.progress.lock().generations;
+        let now = Some((position.clone(), generations));
+        // A write that failed is tried again.
+        if self.saved == now && !run.snapshots.has_failed() {
+            return;
+        }
+        let head = SnapshotHead::new(&self.source, run.ids.options(), position.clone(), built);
+        let (generation, record) = (run.ids.generation(), Arc::clone(&run.snapshots));
+        let (done, writing) = sync_channel(1);
+        // A thread of its own: a slow disk delays no change.
+        let thread = Builder::new().name("guard-snapshot".to_owned()).spawn(move || {
+            let result = store.save(&head, &generation, end);
+            let is_saved = result.is_ok();
+            record.saved(head.created, result);
+            _ = done.send(is_saved);
+        });
+        if thread.is_ok() {
+            self.saved = now;
+            self.writing = Some((position, writing));
+        }
+    }
+
+    /// Returns the positions at which a restart may go on: that of the file, and that of the snapshot
+    /// which is being written.
+    #[cfg(feature = "databases")]
+    pub(crate) fn positions(&mut self) -> impl Iterator<Item = &[u8]> {
+        self.is_writing();
+        let writing = self.writing.as_ref().map(|(position, _)| position);
+        self.on_disk.iter().chain(writing).map(Vec::as_slice)
+    }
+
+    /// Removes the file: a later start must not go on from it.
+    #[cfg(feature = "databases")]
+    pub(crate) fn discard(&mut self) {
+        self.wait(Instant::now() + LIMIT);
+        if let Some(store) = &self.store {
+            store.remove();
+        }
+        (self.on_disk, self.saved) = (None, None);
+    }
+
+    fn is_writing(&mut self) -> bool {
+        let result = self.writing.as_ref().map(|(_, writing)| writing.try_recv());
+        if let Some(Ok(_) | Err(TryRecvError::Disconnected)) = result {
+            self.end_write(result == Some(Ok(true)));
+        }
+        self.writing.is_some()
+    }
+
+    fn end_write(&mut self, is_saved: bool) {
+        if let Some((position, _)) = self.writing.take()
+            && is_saved
+        {
+            self.on_disk = Some(position);
+        }
+    }
+
+    /// Writes a last snapshot and waits for it, but not for a disk that hangs.
+    pub(crate) fn finish(
+        &mut self,
+        run: &Run,
+        position: Option<Vec<u8>>,
+        end: impl FnOnce() -> Vec<u8> + Send + 'static,
+    ) {
+        let limit = Instant::now() + LIMIT;
+        if self.wait(limit) {
+            self.save(run, position, end);
+            self.wait(limit);
+        }
+    }
+
+    /// Returns true if no write is in progress.
+    fn wait(&mut self, limit: Instant) -> bool {
+        let Some((_, writing)) = &self.writing else { return true };
+        let left = limit.saturating_duration_since(Instant::now());
+        let result = writing.recv_timeout(left);
+        if result == Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        self.end_write(result == Ok(true));
+        true
+    }
+}

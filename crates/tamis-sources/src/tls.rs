@@ -1,0 +1,174 @@
+//! Reads certificates, and decides which servers a client trusts.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{
+    self, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+
+use crate::errors::plain_io::PlainIo;
+
+/// Why a certificate or key cannot be used.
+#[derive(Debug)]
+pub enum CertificateError {
+    /// The file cannot be used.
+    File {
+        /// The PEM file.
+        path: PathBuf,
+        /// What is wrong with the file.
+        why: String,
+    },
+    /// The certificates of the system cannot be read.
+    System,
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::System => f.write_str(
+                "the system has no CA certificates; set the PEM file of the CA of the server",
+            ),
+        }
+    }
+}
+
+/// Returns the settings of a TLS client. The client trusts a server whose certificate is in the PEM file `ca`, or signed by
+/// a certificate in this file. With `None`, the client trusts the certificate authorities of the system.
+///
+/// # Errors
+///
+/// [`CertificateError`] if the file has no certificates, or the system has none.
+///
+/// # Panics
+///
+/// Never: the roots that it checks first are what rustls needs.
+pub fn client_config(ca: Option<&Path>) -> Result<ClientConfig, CertificateError> {
+    let provider = Arc::new(ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    let mut listed = Vec::new();
+    match ca {
+        Some(path) => {
+            listed = read(path)?;
+            for certificate in &listed {
+                let added = roots.add(certificate.clone());
+                added.map_err(|error| fail(path, format!("cannot be trusted: {error}")))?;
+            }
+        }
+        None => {
+            let found = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(found.certs);
+            if roots.is_empty() {
+                return Err(CertificateError::System);
+            }
+        }
+    }
+    let signed =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let signed = signed.build().expect("there are roots, and no revocation lists");
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has suites for both versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { signed, listed }))
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// Accepts the certificates that `signed` accepts, and those in a list.
+///
+/// The certificate that `openssl req -x509` makes is that of a certificate authority, and it signs
+/// itself. A server must not show such a certificate by the rules of the web, but the user lists it.
+#[derive(Debug)]
+struct Verifier {
+    signed: Arc<WebPkiServerVerifier>,
+    listed: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.signed.verify_server_cert(certificate, chain, name, ocsp_response, now) {
+            // The time is tested before the use of the certificate, so that it is valid now.
+            Err(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)))
+                if self.listed.contains(certificate) =>
+            {
+                rustls::client::verify_server_name(
+                    &ParsedCertificate::try_from(certificate)?,
+                    name,
+                )?;
+                Ok(ServerCertVerified::assertion())
+            }
+            result => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
+}
+
+/// Reads the certificates in a PEM file.
+///
+/// # Errors
+///
+/// [`CertificateError::File`] if the file cannot be read or has no certificate.
+pub fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(read) if read.is_empty() => {
+            Err(fail(path, unreadable(&pem::Error::NoItemsFound, "certificate")))
+        }
+        Ok(read) => Ok(read),
+        Err(error) => Err(fail(path, unreadable(&error, "certificate"))),
+    }
+}
+
+fn fail(path: &Path, why: String) -> CertificateError {
+    CertificateError::File { path: path.to_owned(), why }
+}
+
+/// Returns why a PEM file cannot be read, without any bytes of the file. `what` names what the file must have.
+#[must_use]
+pub fn unreadable(error: &pem::Error, what: &str) -> String {
+    match error {
+        pem::Error::Io(error) => format!("cannot be read: {}", PlainIo(error)),
+        pem::Error::NoItemsFound => format!("has no {what} in PEM"),
+        // Other details of the error contain bytes of the file, which may be secret.
+        _ => "not in PEM".to_owned(),
+    }
+}
