@@ -85,7 +85,7 @@ pub async fn start(url: &str, listen: SocketAddr) -> Result<Shop, Box<dyn Error>
     let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
     let ids = Arc::new(IdSet::new(IdSetOptions::new(id))?);
     let rows = MysqlOptions::new(url, "product", "id");
-    let source = Source::mysql(Arc::clone(&ids), rows, SourceOptions::default());
+    let source = Source::start(Arc::clone(&ids), rows, SourceOptions::default());
 
     let router = Router::new()
         .route("/pms/productInfo/{id}", get(product))

@@ -13,6 +13,8 @@ mod proxy;
 mod read;
 mod refusal;
 mod route;
+#[cfg(feature = "sources")]
+mod secret_url;
 mod set;
 mod setting;
 mod snapshot_folder;

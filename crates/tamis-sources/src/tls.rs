@@ -43,6 +43,27 @@ impl fmt::Display for CertificateError {
     }
 }
 
+/// Returns the certificates that a client trusts: those in the PEM file `ca`, or with `None` those of the system.
+///
+/// # Errors
+///
+/// [`CertificateError`] if the file has no certificates, or the system has none.
+pub fn trusted(ca: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let usable = |certificate: &CertificateDer<'_>| {
+        RootCertStore::empty().add(certificate.clone().into_owned())
+    };
+    let Some(path) = ca else {
+        let mut found = rustls_native_certs::load_native_certs().certs;
+        found.retain(|certificate| usable(certificate).is_ok());
+        return if found.is_empty() { Err(CertificateError::System) } else { Ok(found) };
+    };
+    let listed = read(path)?;
+    for certificate in &listed {
+        usable(certificate).map_err(|error| fail(path, format!("cannot be trusted: {error}")))?;
+    }
+    Ok(listed)
+}
+
 /// Returns the settings of a TLS client. The client trusts a server whose certificate is in the PEM file `ca`, or signed by
 /// a certificate in this file. With `None`, the client trusts the certificate authorities of the system.
 ///
@@ -55,24 +76,12 @@ impl fmt::Display for CertificateError {
 /// Never: the roots that it checks first are what rustls needs.
 pub fn client_config(ca: Option<&Path>) -> Result<ClientConfig, CertificateError> {
     let provider = Arc::new(ring::default_provider());
+    let trusted = trusted(ca)?;
     let mut roots = RootCertStore::empty();
-    let mut listed = Vec::new();
-    match ca {
-        Some(path) => {
-            listed = read(path)?;
-            for certificate in &listed {
-                let added = roots.add(certificate.clone());
-                added.map_err(|error| fail(path, format!("cannot be trusted: {error}")))?;
-            }
-        }
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            roots.add_parsable_certificates(found.certs);
-            if roots.is_empty() {
-                return Err(CertificateError::System);
-            }
-        }
+    for certificate in &trusted {
+        roots.add(certificate.clone()).expect("`trusted` has added it to another store");
     }
+    let listed = if ca.is_some() { trusted } else { Vec::new() };
     let signed =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
     let signed = signed.build().expect("there are roots, and no revocation lists");

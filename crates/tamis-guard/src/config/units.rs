@@ -4,7 +4,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use tamis_sources::Policy;
 
@@ -139,43 +138,11 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// The URL of a database, which no message shows. `${NAME}` in it stands for a variable of the
-/// environment. In the user and the password, the value may have any characters.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct SecretUrl(pub(crate) String);
-
-impl fmt::Debug for SecretUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-impl<'de> Deserialize<'de> for SecretUrl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        expand_url(&text, |name| std::env::var(name).ok()).map(Self).map_err(de::Error::custom)
-    }
-}
-
-/// The characters that a user and a password in a URL cannot have.
-const USER_INFO: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// As `expand`. Encodes the values in the user and the password. Another variable may hold a whole
-/// URL, or an address with a port.
-fn expand_url(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
-    let start = text.find("://").map_or(0, |at| at + 3);
-    let length = text[start..].find(['/', '?', '#']).unwrap_or(text.len() - start);
-    let user_info = text[start..start + length].rfind('@').unwrap_or(0);
-    let (scheme, rest) = text.split_at(start);
-    let (user_info, rest) = rest.split_at(user_info);
-    let encoded = |name: &str| {
-        variable(name).map(|value| utf8_percent_encode(&value, &USER_INFO).to_string())
-    };
-    Ok(expand(scheme, &variable)? + &expand(user_info, encoded)? + &expand(rest, &variable)?)
-}
-
 /// Replaces each `${NAME}` by the value of the variable.
-fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(super) fn expand(
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
     let mut parts = text.split("${");
     let mut expanded = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -242,27 +209,5 @@ mod tests {
         assert_eq!(expand("$A {A}", variable), Ok("$A {A}".to_owned()));
         assert!(expand("${B}", variable).unwrap_err().contains("\"B\""));
         assert!(expand("${A", variable).is_err());
-    }
-
-    #[test]
-    fn a_password_in_a_url_may_have_any_characters() {
-        let variable = |name: &str| {
-            Some(match name {
-                "PASSWORD" => "a#b/c?d@e%f:g é".to_owned(),
-                "ADDRESS" => "[::1]:3306".to_owned(),
-                "URL" => "mysql://u:p@h/d?require_ssl=true".to_owned(),
-                _ => return None,
-            })
-        };
-        let url = "mysql://guard:${PASSWORD}@${ADDRESS}/shop?a=b@c";
-        let expanded = expand_url(url, variable).unwrap();
-        let password = "a%23b%2Fc%3Fd%40e%25f%3Ag%20%C3%A9";
-        assert_eq!(expanded, format!("mysql://guard:{password}@[::1]:3306/shop?a=b@c"));
-        assert_eq!(expand_url("${URL}", variable), Ok(variable("URL").unwrap()));
-        for text in ["mysql://h/d", "mysql://u:p@h", "", "@", "://@", "a://é@é/"] {
-            assert_eq!(expand_url(text, variable), Ok(text.to_owned()));
-        }
-        assert!(expand_url("mysql://u:${P}@h", variable).unwrap_err().contains("\"P\""));
-        assert!(expand_url("mysql://u:${P@h", variable).is_err());
     }
 }

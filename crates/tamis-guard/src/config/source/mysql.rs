@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use tamis_sources::{MysqlOptions, SourceKind};
 
+use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid};
 use crate::config::source::SourceFields;
 use crate::config::source::poll::{Changes, poll};
-use crate::config::units::{SecretUrl, Text};
+use crate::config::units::Text;
 
 /// `source = { kind = "mysql", url = "mysql://user:password@host/shop", table = "products", column = "id" }`
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use tamis_sources::{PostgresOptions, SourceKind};
 
+use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid, set_to};
 use crate::config::source::SourceFields;
 use crate::config::source::poll::{Changes, poll};
-use crate::config::units::{SecretUrl, Text};
+use crate::config::units::Text;
 
 /// `source = { kind = "postgres", url = "postgres://user:password@host/shop", table = "products", column = "id" }`
 #[derive(Clone, Debug, PartialEq, Deserialize)]

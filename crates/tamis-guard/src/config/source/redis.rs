@@ -7,9 +7,10 @@ use serde::Deserialize;
 use tamis_formats::{Charset, Format, Funnel};
 use tamis_sources::{RedisOptions, SourceKind};
 
+use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid, set_to};
 use crate::config::source::SourceFields;
-use crate::config::units::{SecretUrl, Size, Text};
+use crate::config::units::{Size, Text};
 
 /// `source = { kind = "redis", url = "redis://host/key" }`
 #[derive(Clone, Debug, PartialEq, Deserialize)]

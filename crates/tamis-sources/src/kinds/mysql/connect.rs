@@ -6,10 +6,10 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts, UrlError};
 
-use crate::errors::plain_io::PlainIo;
 use crate::errors::source_error::SourceError;
 use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
+use crate::tls::trusted;
 
 /// The settings of each session, whatever the defaults of the server are.
 const SETTINGS: [&str; 3] = [
@@ -40,9 +40,9 @@ pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError>
 pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn, SourceError> {
     // Only over the address in the URL: it may be that of a tunnel.
     let opts = opts(url)?;
-    let tls = match &options.ca {
-        Some(ca) => Some(with_ca(opts.ssl_opts().cloned().unwrap_or_default(), ca)?),
-        None => opts.ssl_opts().cloned(),
+    let tls = match (opts.ssl_opts(), &options.ca) {
+        (None, None) => None,
+        (tls, ca) => Some(with_trusted(tls.cloned().unwrap_or_default(), ca.as_deref())?),
     };
     let opts = OptsBuilder::from_opts(opts)
         .ssl_opts(tls)
@@ -52,14 +52,11 @@ pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn
     Conn::new(opts).await.map_err(|error| explained(&error, options))
 }
 
-/// Trusts the certificates in a file, and no others.
-fn with_ca(tls: SslOpts, ca: &Path) -> Result<SslOpts, SourceError> {
-    let refuse = |why: &str| SourceError::Preflight(format!("{}: {why}", ca.display()));
-    let bytes = std::fs::read(ca).map_err(|error| refuse(&PlainIo(&error).to_string()))?;
-    if !bytes.windows(17).any(|window| window == b"BEGIN CERTIFICATE") {
-        return Err(refuse("has no certificate in PEM"));
-    }
-    Ok(tls.with_root_certs(vec![bytes.into()]).with_disable_built_in_roots(true))
+/// Trusts the certificates in a file, or without one those of the system.
+fn with_trusted(tls: SslOpts, ca: Option<&Path>) -> Result<SslOpts, SourceError> {
+    let trusted = trusted(ca).map_err(|error| SourceError::Preflight(error.to_string()))?;
+    let roots = trusted.into_iter().map(|certificate| certificate.to_vec().into()).collect();
+    Ok(tls.with_root_certs(roots).with_disable_built_in_roots(true))
 }
 
 /// Parses the URL of the database.

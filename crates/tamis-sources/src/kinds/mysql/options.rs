@@ -14,8 +14,8 @@ pub struct MysqlOptions {
     /// The server, the user and the database: `mysql://user:password@host:3306/shop`. With
     /// `?require_ssl=true` the connection uses TLS.
     pub url: String,
-    /// The certificates of the CA that has signed that of the server, as PEM. The connections then use TLS. With `None`,
-    /// public CAs are trusted.
+    /// The certificates of the CA that has signed the certificate of the server, as PEM. The connections then use TLS. With
+    /// `None`, the CAs of the system are trusted.
     pub ca: Option<PathBuf>,
     /// The URL of the primary, if the server of `url` is a replica. The source asks the primary for the end of its log.
     pub primary: Option<String>,
