@@ -94,12 +94,14 @@ fn compiles(steps: &Steps) -> Outcome {
     miri(steps)
 }
 
-/// Compiles the guard with each of its features alone. The tests have all of them. Warnings are errors.
+/// Compiles the guard and its sources with each of their features alone. The tests have all of them. Warnings are errors.
 fn guard_features(steps: &Steps) -> Outcome {
-    for feature in ["", "layer", "sources", "proxy"] {
-        let mut check = cargo(&["check", "-p", "tamis-guard", "--no-default-features", "--quiet"]);
+    let guard = ["", "layer", "sources", "proxy"].map(|feature| ("tamis-guard", feature));
+    let sources = ["", "tls", "databases"].map(|feature| ("tamis-sources", feature));
+    for (package, feature) in guard.into_iter().chain(sources) {
+        let mut check = cargo(&["check", "-p", package, "--no-default-features", "--quiet"]);
         check.args(["--features", feature]);
-        steps.check(&format!("the guard with the feature {feature:?} alone"), || {
+        steps.check(&format!("{package} with the feature {feature:?} alone"), || {
             let mut warnings = String::new();
             steps.finish(&mut check, |line| {
                 warnings.push_str(line);
