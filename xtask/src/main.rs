@@ -14,6 +14,7 @@ mod npm;
 mod process;
 mod python;
 mod rustdoc;
+mod sentences;
 mod servers;
 mod setup;
 mod soak;
@@ -34,7 +35,9 @@ usage: cargo xtask TASK
                   moments, or of the fuzz targets that are named alone
   bench [--filter TEXT] [--quick] [--rounds N] [--out FOLDER]
                   measures Tamis beside its rivals and what memory can do
-  lines           prints how many lines of code and of tests each crate has";
+  lines           prints how many lines of code and of tests each crate has
+  sentences FOLDER [--count N] [--seed N]
+                  draws sentences (200) from comments or pages, for a reader who judges them";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Some((&"soak", rest)) => soak::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"lines", [])) => lines::run(),
+        Some((&"sentences", rest)) => sentences::run(rest),
         Some((&"gen", rest)) => r#gen::run(rest),
         _ => Err(format!("{USAGE}\n{}", r#gen::USAGE)),
     };

@@ -1,8 +1,9 @@
 //! The table of sources: what the field `source` of a set may be.
 //!
 //! A kind of source has a row in [`SourceTable`] and a file in the folder `source`: the fields of its table, and
-//! [`SourceFields::kind`], which checks them.
+//! `SourceFields::kind`, which checks them.
 
+mod fields;
 mod file;
 mod leader;
 #[cfg(feature = "sources")]
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use tamis_sources::SourceKind;
 
 use crate::config::setting::InvalidValue;
+use fields::SourceFields;
 pub(super) use file::{Filter, Lines};
 
 /// The table of a source, such as `source = { kind = "lines", path = "ids.txt" }`.
@@ -69,10 +71,4 @@ impl SourceTable {
     pub(super) fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue> {
         self.fields().kind(folder)
     }
-}
-
-/// The fields of the table of one kind of source.
-trait SourceFields {
-    /// Checks the fields, and returns the settings of the source. Paths are relative to `folder`.
-    fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue>;
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tamis_sources::{CsvColumn, FileFormat, FileOptions, SourceKind};
 
 use crate::config::setting::{InvalidValue, invalid, set_to, set_to_text};
-use crate::config::source::SourceFields;
+use crate::config::source::fields::SourceFields;
 use crate::config::units::{Size, Text};
 
 /// `source = { kind = "lines", path = "ids.txt" }`

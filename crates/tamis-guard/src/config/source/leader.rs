@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tamis_sources::SourceKind;
 
 use crate::config::setting::{InvalidValue, invalid, set_to};
-use crate::config::source::SourceFields;
+use crate::config::source::fields::SourceFields;
 use crate::config::units::{Secret, Size, Text};
 use crate::fleet::LeaderOptions;
 use crate::http::bearer_token::BearerToken;

@@ -9,7 +9,7 @@ use tamis_sources::{MysqlOptions, SourceKind};
 
 use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid};
-use crate::config::source::SourceFields;
+use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::{Changes, poll};
 use crate::config::units::Text;
 

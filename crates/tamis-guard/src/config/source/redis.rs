@@ -9,7 +9,7 @@ use tamis_sources::{RedisOptions, SourceKind};
 
 use crate::config::secret_url::SecretUrl;
 use crate::config::setting::{InvalidValue, invalid, set_to};
-use crate::config::source::SourceFields;
+use crate::config::source::fields::SourceFields;
 use crate::config::units::{Size, Text};
 
 /// `source = { kind = "redis", url = "redis://host/key" }`

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tamis_sources::{SourceKind, SqliteOptions};
 
 use crate::config::setting::{InvalidValue, set_to, set_to_text};
-use crate::config::source::SourceFields;
+use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::change_column;
 use crate::config::units::Text;
 
