@@ -73,7 +73,7 @@ impl Source {
             Builder::new().name(name.to_owned()).spawn(work).expect("the system starts a thread")
         };
         let threads = vec![
-            spawn("guard-source", Box::new(move || worker.work(&*kind))),
+            spawn("guard-source", Box::new(move || worker.work(|| kind.reader(&worker.options)))),
             spawn("guard-watch", Box::new(move || watcher.watch())),
         ];
         Self { run, threads: Mutex::new(threads) }

@@ -16,7 +16,6 @@ use crate::ids::state::SyncState;
 #[cfg(feature = "databases")]
 use crate::source::audit_source::canonical_row;
 use crate::source::follow::{Effect, Event, Follow, LogPosition};
-use crate::source::kind::SourceKind;
 use crate::source::loader::Loader;
 use crate::source::snapshot_record::SnapshotRecord;
 use crate::source::status::{Built, Progress, Rows};
@@ -115,13 +114,13 @@ impl Run {
 
     /// Reads until the source is stopped. After a panic, another reader goes on: the drivers of databases panic at
     /// malformed answers. The state of the old one is lost, so the set is stale until the new one has read.
-    pub(crate) fn work(&self, kind: &dyn SourceKind) {
+    pub(crate) fn work(&self, reader: impl Fn() -> Box<dyn Reader>) {
         let least = self.options.interval.max(LEAST_PAUSE);
         let mut pause = least;
         while !self.is_stopped() {
             let begun = Instant::now();
             let ended = catch_unwind(AssertUnwindSafe(|| {
-                self.read_until_stopped(&mut *kind.reader(&self.options));
+                self.read_until_stopped(&mut *reader());
             }));
             if ended.is_ok() {
                 return;
