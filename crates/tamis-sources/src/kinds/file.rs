@@ -26,7 +26,7 @@ use tamis_formats::TamisFile;
 use crate::errors::source_error::SourceError;
 use crate::ids::generation::Generation;
 use crate::ids::id::IdType;
-use crate::ids::snapshot::{SnapshotError, SnapshotOptions};
+use crate::ids::snapshot::SnapshotOptions;
 use crate::source::audit_source::AuditSource;
 use crate::source::kind::SourceKind;
 use crate::source::priority;
@@ -200,8 +200,7 @@ impl FileReader {
             self.published = Some((signature, snapshot.generation.items()));
             run.publish_snapshot(snapshot);
         } else {
-            let reason = "the file has changed".to_owned();
-            run.snapshots.refuse(&SnapshotError::Outdated(reason));
+            self.snapshots.refuse(run, "the file has changed");
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use crate::ids::snapshot::{Snapshot, SnapshotHead, SnapshotOptions, SnapshotStore};
+use crate::ids::snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
 use crate::source::run::Run;
 
 /// The longest time that a source which ends waits for its last snapshot.
@@ -18,6 +18,8 @@ pub(crate) struct Snapshots {
     /// The identity of the source.
     source: String,
     is_loaded: bool,
+    /// True from the load of the snapshot until the set is synced.
+    is_resuming: bool,
     /// The position of the last snapshot, and the number of its generation.
     saved: Option<(Vec<u8>, u64)>,
     /// The position of the last snapshot that is on the disk.
@@ -29,7 +31,15 @@ pub(crate) struct Snapshots {
 impl Snapshots {
     pub(crate) fn new(options: Option<SnapshotOptions>, source: String) -> Self {
         let store = options.map(SnapshotStore::new);
-        Self { store, source, is_loaded: false, saved: None, on_disk: None, writing: None }
+        Self {
+            store,
+            source,
+            is_loaded: false,
+            is_resuming: false,
+            saved: None,
+            on_disk: None,
+            writing: None,
+        }
     }
 
     /// Reads the snapshot at the first call.
@@ -41,6 +51,7 @@ impl Snapshots {
         match self.store.as_ref()?.load(&self.source, run.ids.options()) {
             Ok(snapshot) => {
                 run.snapshots.loaded(snapshot.as_ref().map(|it| it.head.created));
+                self.is_resuming = snapshot.is_some();
                 self.on_disk = snapshot.as_ref().map(|it| it.head.position.clone());
                 snapshot
             }
@@ -49,6 +60,19 @@ impl Snapshots {
                 None
             }
         }
+    }
+
+    /// Records why the source does not continue the snapshot that it has loaded. Has no effect after
+    /// [`end_resume`](Self::end_resume).
+    pub(crate) fn refuse(&mut self, run: &Run, reason: &str) {
+        if std::mem::take(&mut self.is_resuming) {
+            run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        }
+    }
+
+    /// Records that the set is synced: the source has continued the snapshot.
+    pub(crate) fn end_resume(&mut self) {
+        self.is_resuming = false;
     }
 
     /// Tests whether it is time for a snapshot, and none is being written.

@@ -75,8 +75,6 @@ pub(super) struct Follower {
     snapshots: Snapshots,
     /// The end of the snapshot that is being continued.
     snapshot_end: Option<LogPlace>,
-    /// True from the load of the snapshot until the set is synced.
-    is_resuming: bool,
     /// The table maps of the present transaction.
     maps: TableMaps,
     /// The deletions of the present transaction.
@@ -113,7 +111,6 @@ impl Follower {
             created: None,
             shape: String::new(),
             snapshot_end: None,
-            is_resuming: false,
             maps: TableMaps::default(),
             deleted: HashSet::new(),
             prepared: HashSet::new(),
@@ -198,7 +195,7 @@ impl Follower {
     fn step(&mut self, run: &Run, event: follow::Event<Position, Instant>) {
         let effects = run.step(&mut self.follow, event, &self.position);
         if effects.iter().any(|effect| matches!(effect, Effect::KnownUntil(_))) {
-            self.is_resuming = false;
+            self.snapshots.end_resume();
         }
     }
 
@@ -285,7 +282,7 @@ impl Follower {
         self.step(run, follow::Event::Lost);
         self.must_open = true;
         self.snapshot_end = None;
-        self.is_resuming = false;
+        self.snapshots.end_resume();
     }
 
     /// Returns the error of a broken stream.
@@ -304,10 +301,8 @@ impl Follower {
         {
             // The server has deleted this part of the log.
             *self.known.lock() = None;
-            self.refuse_snapshot(
-                run,
-                &format!("the server no longer has its log: {}", server.message),
-            );
+            self.snapshots
+                .refuse(run, &format!("the server no longer has its log: {}", server.message));
             self.lose(run);
         }
         explained_stream(error, &self.options)

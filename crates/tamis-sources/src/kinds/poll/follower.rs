@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::errors::source_error::SourceError;
-use crate::ids::snapshot::{SnapshotError, SnapshotOptions};
+use crate::ids::snapshot::SnapshotOptions;
 use crate::kinds::poll::column_value::ColumnValue;
 use crate::kinds::poll::history::History;
 use crate::kinds::poll::options::PollOptions;
@@ -125,8 +125,7 @@ impl Follower {
         database: &impl PolledDatabase,
     ) -> Result<(), SourceError> {
         let Some(snapshot) = self.snapshots.load(run) else { return Ok(()) };
-        let refuse =
-            |reason: &str| run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        let mut refuse = |reason: &str| self.snapshots.refuse(run, reason);
         let Some(place) = Place::decode(&snapshot.head.position) else {
             refuse("it has no place in a database");
             return Ok(());

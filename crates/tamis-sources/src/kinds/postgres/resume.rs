@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::ids::snapshot::{Snapshot, SnapshotError, SnapshotOptions};
+use crate::ids::snapshot::{Snapshot, SnapshotOptions};
 use crate::kinds::postgres::address::Address;
 use crate::kinds::postgres::definition::{Definition, Versions};
 use crate::kinds::postgres::log_place::LogPlace;
@@ -55,8 +55,6 @@ pub(super) struct Resume {
     pub(super) follow: Follow<Lsn, Instant>,
     /// The snapshot that will be published when the stream has begun.
     snapshot: Option<Snapshot>,
-    /// True from the load of the snapshot until the set is synced.
-    is_resuming: bool,
     /// The process of the server that had the slot last.
     pub(super) process: Option<i32>,
     /// The number of attempts to continue since the last commit that the stream sent, or since the set
@@ -74,7 +72,6 @@ impl Resume {
             place: Arc::default(),
             follow: Follow::default(),
             snapshot: None,
-            is_resuming: false,
             process: None,
             attempts: 0,
             definition: None,
@@ -98,7 +95,8 @@ impl Resume {
     ) -> Vec<Effect<Instant>> {
         let effects = run.step(&mut self.follow, event, &position);
         if effects.iter().any(|effect| matches!(effect, Effect::KnownUntil(_))) {
-            (self.is_resuming, self.attempts) = (false, 0);
+            self.snapshots.end_resume();
+            self.attempts = 0;
         }
         effects
     }
@@ -137,12 +135,11 @@ impl Resume {
         let Some(snapshot) = self.snapshots.load(run) else { return };
         let places = LogPlace::decode(&snapshot.head.position);
         let Some((start, end)) = places.zip(LogPlace::decode(&snapshot.end)) else {
-            let reason = "it has no place in the log of a server".to_owned();
-            return run.snapshots.refuse(&SnapshotError::Outdated(reason));
+            return self.snapshots.refuse(run, "it has no place in the log of a server");
         };
         self.step(run, Event::Loaded(end.position), start.position);
         *self.place.lock() = Some(start);
-        (self.is_resuming, self.snapshot) = (true, Some(snapshot));
+        self.snapshot = Some(snapshot);
     }
 
     /// Records that the stream has begun, and the process of the server that sends it.
@@ -156,9 +153,7 @@ impl Resume {
     /// Records that the ids in use are not those of the table any more, and why. No later start goes on
     /// from their snapshot.
     pub(super) fn forget(&mut self, run: &Run, reason: &str) {
-        if std::mem::take(&mut self.is_resuming) {
-            run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
-        }
+        self.snapshots.refuse(run, reason);
         *self.place.lock() = None;
         (self.snapshot, self.attempts) = (None, 0);
         self.snapshots.discard();

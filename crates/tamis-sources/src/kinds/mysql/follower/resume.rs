@@ -28,7 +28,6 @@
 use std::sync::Arc;
 
 use crate::errors::source_error::SourceError;
-use crate::ids::snapshot::SnapshotError;
 use crate::kinds::mysql::follower::Follower;
 use crate::kinds::mysql::log_place::LogPlace;
 use crate::kinds::mysql::server::Server;
@@ -39,8 +38,7 @@ impl Follower {
     /// Publishes the ids of the snapshot, if the server has its log and the table its columns.
     pub(super) fn load_snapshot(&mut self, run: &Run, server: &Server) {
         let Some(snapshot) = self.snapshots.load(run) else { return };
-        let refuse =
-            |reason: &str| run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
+        let mut refuse = |reason: &str| self.snapshots.refuse(run, reason);
         let places = LogPlace::decode(&snapshot.head.position);
         let Some(((start, shape), (end, _))) = places.zip(LogPlace::decode(&snapshot.end)) else {
             return refuse("it has no place in a binary log");
@@ -52,7 +50,7 @@ impl Follower {
             return refuse("the table has other columns or unique indexes");
         }
         run.publish_snapshot(snapshot);
-        (self.position, self.is_resuming) = (start.position.clone(), true);
+        self.position = start.position.clone();
         *self.known.lock() = Some(start);
         self.step(run, Event::Loaded(end.position.clone()));
         self.snapshot_end = Some(end);
@@ -68,15 +66,8 @@ impl Follower {
         let is_end = self.known.lock().as_ref().is_some_and(|known| known.position == end.position);
         if !is_file || !is_end || end.position != self.position {
             // A server that crashed may lose the end of its log.
-            self.refuse_snapshot(run, "the binary log does not have all changes that it has");
+            self.snapshots.refuse(run, "the binary log does not have all changes that it has");
             self.lose(run);
-        }
-    }
-
-    /// Records why the snapshot is not continued, if one is.
-    pub(super) fn refuse_snapshot(&self, run: &Run, reason: &str) {
-        if self.is_resuming {
-            run.snapshots.refuse(&SnapshotError::Outdated(reason.to_owned()));
         }
     }
 
@@ -127,7 +118,7 @@ impl Follower {
         *self.known.lock() = None;
         let message = "the server has started a new binary log, as RESET MASTER does, so the guard \
             reads all ids again";
-        self.refuse_snapshot(run, message);
+        self.snapshots.refuse(run, message);
         self.lose(run);
         SourceError::Reread(message.to_owned())
     }
