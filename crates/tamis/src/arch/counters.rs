@@ -11,10 +11,10 @@
 
 use std::ops::Range;
 
-use crate::block_rules::narrow::Narrow;
-use crate::block_rules::scale::scale;
-use crate::prefetching::{Step, in_batches};
-use crate::removed::Removed;
+use crate::batch::prefetching::{Step, in_batches};
+use crate::filter::removed::Removed;
+use crate::strategy::block_rules::narrow::Narrow;
+use crate::strategy::block_rules::scale::scale;
 
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_lines;

@@ -1,7 +1,7 @@
 //! The formulas that each kind of filter provides for plans. They compute the number of bits for a
 //! number of items and a rate.
 
-use crate::geometry::Geometry;
+use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;
 
 /// The size of the largest filter. With this limit, bit numbers and byte counts stay far below 2⁶⁴.
