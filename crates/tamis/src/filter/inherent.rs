@@ -1,8 +1,8 @@
 //! The methods of the traits as inherent methods, so that users of a filter import no trait.
 //!
-//! Each method calls the trait's method by its full path, because `self.contains(item)` here would
-//! call itself. Methods for single items are inlined as in the trait, since a call costs as much as
-//! the lookup.
+//! `impl_each` repeats a block of methods for each of several types. Each method calls the trait's
+//! method by its full path, because `self.contains(item)` here would call itself. Methods for single
+//! items are inlined as in the trait, since a call costs as much as the lookup.
 
 use crate::batch::answers::Answers;
 use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
@@ -21,9 +21,23 @@ use crate::plan::layout::Layout;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::Strategy;
 
-/// The methods of [`Filter`].
-macro_rules! filter_methods {
-    () => {
+/// Writes one `impl` block for each type of a list. The generic parameters of a type stand before
+/// it, in brackets.
+macro_rules! impl_each {
+    ($([$($generics:tt)*] $filter:ty),*; $methods:tt) => {
+        $(impl<$($generics)*> $filter $methods)*
+    };
+}
+
+// Every filter.
+impl_each! {
+    [S: Strategy, B: Bits] Bloom<S, B>,
+    [B: Bits<Word = u64>] Counting<B>,
+    [B: Bits<Word = u64>] Cuckoo<B>,
+    [B: Bits<Word = u64>] Growing<B>,
+    [B: Bits<Word = u64>] Window<B>,
+    [B: Bits<Word = u64>] AnyFilter<B>;
+    {
         /// Returns the plan that the filter was created with. Constant time.
         #[inline]
         pub fn plan(&self) -> &Plan {
@@ -120,12 +134,15 @@ macro_rules! filter_methods {
         pub fn is_over_rate(&self) -> bool {
             Filter::is_over_rate(self)
         }
-    };
+    }
 }
 
-/// The methods of [`Insert`], for filters that accept every item.
-macro_rules! insert_methods {
-    () => {
+// Filters that accept every item.
+impl_each! {
+    [S: Strategy, B: BitsMut] Bloom<S, B>,
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Window<B>;
+    {
         /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
         /// correct. A new item returns false with the probability of the present false positive
         /// rate.
@@ -152,12 +169,15 @@ macro_rules! insert_methods {
         pub fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
             Insert::insert_all(self, items)
         }
-    };
+    }
 }
 
-/// The methods of [`TryInsert`], for filters that may refuse items.
-macro_rules! try_insert_methods {
-    () => {
+// Filters that may refuse items.
+impl_each! {
+    [B: BitsMut] Cuckoo<B>,
+    [B: BitsMut] Growing<B>,
+    [B: BitsMut] AnyFilter<B>;
+    {
         /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
         /// correct. A new item returns false with the probability of the present false positive
         /// rate.
@@ -206,12 +226,19 @@ macro_rules! try_insert_methods {
         pub fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
             TryInsert::try_insert_all(self, items)
         }
-    };
+    }
 }
 
-/// The methods of [`Clear`] and [`Merge`], which change the whole filter.
-macro_rules! whole_methods {
-    ([$($generics:tt)*] $other:ty) => {
+// What changes the whole filter.
+impl_each! {
+    [S: Strategy, B: BitsMut] Bloom<S, B>,
+    [S: Strategy] Bloom<S, AtomicBitmap>,
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Cuckoo<B>,
+    [B: BitsMut] Growing<B>,
+    [B: BitsMut] Window<B>,
+    [B: BitsMut] AnyFilter<B>;
+    {
         /// Removes all items. Keeps the plan and the hasher. A window also keeps its time. Writes
         /// all bits; a growing filter frees its pages instead.
         ///
@@ -222,21 +249,27 @@ macro_rules! whole_methods {
             Clear::clear(self);
         }
 
-        /// Makes `self` hold the items of both filters. Takes time in proportion to both.
+        /// Makes `self` hold the items of both filters. `other` is a filter of the same type, over
+        /// any storage. Takes time in proportion to both.
         ///
         /// # Errors
         ///
         /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. Both filters
         /// are unchanged then.
-        pub fn merge<$($generics)*>(&mut self, other: &$other) -> Result<(), MergeError> {
+        pub fn merge<Other>(&mut self, other: &Other) -> Result<(), MergeError>
+        where
+            Self: Merge<Other>,
+        {
             Merge::merge(self, other)
         }
-    };
+    }
 }
 
-/// The methods of [`Count`].
-macro_rules! count_methods {
-    () => {
+// Filters that count items.
+impl_each! {
+    [B: Bits<Word = u64>] Counting<B>,
+    [B: Bits<Word = u64>] Cuckoo<B>;
+    {
         /// Returns an upper bound of how often `item` was inserted. If the result is
         /// [`max_count`](Self::max_count), the true number may be higher.
         #[inline(always)]
@@ -255,12 +288,14 @@ macro_rules! count_methods {
         pub fn max_count(&self) -> u64 {
             Count::max_count(self)
         }
-    };
+    }
 }
 
-/// The methods of [`Remove`].
-macro_rules! remove_methods {
-    () => {
+// Filters that remove items.
+impl_each! {
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Cuckoo<B>;
+    {
         /// Removes `item`. An item that was inserted several times is removed once.
         ///
         /// Remove only items that were inserted. Removing an item that was never inserted can
@@ -287,12 +322,18 @@ macro_rules! remove_methods {
         pub fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
             Remove::remove_all(self, items)
         }
-    };
+    }
 }
 
-/// The constructor over borrowed words.
-macro_rules! view_method {
-    () => {
+// Filters over borrowed words.
+impl_each! {
+    ['a, S: Strategy] Bloom<S, BitView<'a>>,
+    ['a] Counting<BitView<'a>>,
+    ['a] Cuckoo<BitView<'a>>,
+    ['a] Growing<BitView<'a>>,
+    ['a] Window<BitView<'a>>,
+    ['a] AnyFilter<BitView<'a>>;
+    {
         /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
         /// Constant time for kinds with blocks; cuckoo and growing filters read all words once.
         ///
@@ -304,46 +345,11 @@ macro_rules! view_method {
         pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
             Self::restore(plan, hasher, BitView::new(words))
         }
-    };
-}
-
-impl<'a, S: Strategy> Bloom<S, BitView<'a>> {
-    view_method!();
-}
-
-impl<'a> Counting<BitView<'a>> {
-    view_method!();
-}
-
-impl<'a> Cuckoo<BitView<'a>> {
-    view_method!();
-}
-
-impl<'a> Growing<BitView<'a>> {
-    view_method!();
-}
-
-impl<'a> Window<BitView<'a>> {
-    view_method!();
-}
-
-impl<'a> AnyFilter<BitView<'a>> {
-    view_method!();
-}
-
-impl<S: Strategy, B: Bits> Bloom<S, B> {
-    filter_methods!();
-}
-
-impl<S: Strategy, B: BitsMut> Bloom<S, B> {
-    insert_methods!();
-    whole_methods!([C: Bits] Bloom<S, C>);
+    }
 }
 
 /// Methods of a filter that several threads share: inserts take `&self`.
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    whole_methods!([C: Bits] Bloom<S, C>);
-
     /// Inserts `item` from any thread. Returns true if it is new to the filter.
     ///
     /// If several threads insert the same new item at the same time, exactly one of the calls
@@ -373,49 +379,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     }
 }
 
-impl<B: Bits<Word = u64>> Counting<B> {
-    filter_methods!();
-    count_methods!();
-}
-
-impl<B: BitsMut> Counting<B> {
-    insert_methods!();
-    remove_methods!();
-    whole_methods!([C: Bits<Word = u64>] Counting<C>);
-}
-
-impl<B: Bits<Word = u64>> Cuckoo<B> {
-    filter_methods!();
-    count_methods!();
-}
-
-impl<B: BitsMut> Cuckoo<B> {
-    try_insert_methods!();
-    remove_methods!();
-    whole_methods!([C: Bits<Word = u64>] Cuckoo<C>);
-}
-
-impl<B: Bits<Word = u64>> Growing<B> {
-    filter_methods!();
-}
-
-impl<B: BitsMut> Growing<B> {
-    try_insert_methods!();
-    whole_methods!([C: Bits<Word = u64>] Growing<C>);
-}
-
-impl<B: Bits<Word = u64>> Window<B> {
-    filter_methods!();
-}
-
-impl<B: BitsMut> Window<B> {
-    insert_methods!();
-    whole_methods!([C: Bits<Word = u64>] Window<C>);
-}
-
 impl<B: Bits<Word = u64>> AnyFilter<B> {
-    filter_methods!();
-
     /// Returns an upper bound of the number of copies of `item`, as [`Count::count`] does. Returns
     /// `None` if this kind does not count.
     #[inline]
@@ -425,9 +389,6 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    try_insert_methods!();
-    whole_methods!([C: Bits<Word = u64>] AnyFilter<C>);
-
     /// Removes `item`, as [`Remove::remove`] does. Returns `None` if this kind does not support
     /// removal.
     #[inline]
