@@ -1,10 +1,8 @@
 //! Parameters that the caller supplies because the file does not store them.
 
 use crate::encoding::bitcoin::Hash256;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::filters::contents::Contents;
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind};
+use crate::filters::{Contents, StoredFilter};
 use crate::parameter::Parameter;
 
 /// Parameters of a filter that the caller supplies because the file does not store them.

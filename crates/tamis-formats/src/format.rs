@@ -4,12 +4,9 @@ use std::io;
 use std::path::Path;
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::Contents;
+use crate::items::{Charset, Funnel};
 use crate::parameter::Parameter;
 
 /// A file format of filters: a row of [`FORMATS`](crate::FORMATS).

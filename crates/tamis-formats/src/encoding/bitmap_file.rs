@@ -6,11 +6,8 @@ use std::io;
 use tamis::{DenseSet, Order, RangeError};
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::integer_bitmap::IntegerBitmap;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, IntegerBitmap};
 use crate::formats::roaring::Roaring;
 
 /// Reads a bitmap. Its first bit is the integer 0.

@@ -4,7 +4,7 @@ use tamis::{Geometry, Hasher, Kind, Plan};
 
 use crate::encoding::metadata::Metadata;
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The magic number. It includes a carriage return and a line feed, as in PNG, so that a transfer

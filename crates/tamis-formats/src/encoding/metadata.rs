@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Text that is stored with a filter and does not affect its answers.
 ///

@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Reads fields from bytes in order. Every step returns an error if the bytes have ended.
 ///

@@ -5,7 +5,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Tests whether `bytes` are a whole table of LevelDB or RocksDB, which holds more than its filter.
 #[must_use]

@@ -9,13 +9,10 @@ use std::io;
 
 use crate::decode_options::DecodeOptions;
 use crate::encoding::bitcoin::Hash256;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::golomb_set::{GolombParams, GolombSet};
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, GolombParams, GolombSet};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 use crate::items::item_collector::ItemCollector;
 use crate::parameter::Parameter;
 

@@ -10,12 +10,10 @@ mod wallet_filter;
 use std::io::Write;
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::errors::{CreateError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 
 pub use plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 pub use rule::{Bip37, Update};

@@ -8,20 +8,14 @@ use std::io::Write;
 use tamis::Modulus;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::items::Funnel;
 use crate::rules::hash::murmur3::{Tail, x64_128};
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
 use crate::rules::rates::measure::{measure, test_bits};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

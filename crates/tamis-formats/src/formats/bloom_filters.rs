@@ -13,17 +13,12 @@ use tamis::Modulus;
 use xxhash_rust::xxh64::xxh64;
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::EstimatedRate;
+use crate::items::Funnel;
 use crate::rules::rates::enhanced::Enhanced;
+use crate::rules::{EstimatedRate, ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -2,16 +2,12 @@
 //! to bit numbers. The mask can have gaps. Layout: `docs/formats/c-hashcode.md`.
 
 use crate::encoding::bare_bits;
-use crate::errors::decode::DecodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::errors::DecodeError;
+use crate::filters::{Contents, FilterInfo, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::EstimatedRate;
+use crate::rules::{EstimatedRate, ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -54,7 +50,7 @@ impl MaskedSeven {
     }
 
     fn fill(self, words: &[u64]) -> f64 {
-        crate::rules::probe_rule::fill(words, self.bits) * self.bits as f64 / self.positions()
+        crate::rules::fill(words, self.bits) * self.bits as f64 / self.positions()
     }
 }
 

@@ -5,19 +5,14 @@ use std::io;
 use tamis::Modulus;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::parameter::Parameter;
-use crate::rules::any_rule::Rule;
 use crate::rules::hash::murmur3::{Tail, x64_128};
-use crate::rules::probe_rule::ProbeRule;
 use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

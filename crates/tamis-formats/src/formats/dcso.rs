@@ -5,22 +5,13 @@ use std::io::Write;
 use tamis::{Answers, Modulus};
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::layers::{Growth, Layer, Layers};
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, Growth, Layer, Layers, StoredFilter};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::{self, EstimatedRate};
+use crate::items::Funnel;
+use crate::rules::rates;
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -3,13 +3,9 @@
 use std::io;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
 use crate::formats::redis_bitmaps::RedisBitmaps;
 use crate::rules::guava_rules::{Mitz32, Mitz64};

@@ -15,16 +15,13 @@ pub(crate) use dynamic::FORMAT as DYNAMIC_FORMAT;
 pub use rule::{HashType, MAX_PROBES};
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::ByteReader;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::formats::hadoop::header::{read_header, sniff};
 use crate::formats::hadoop::rule::{Hadoop, plan, rule};
-use crate::rules::any_rule::Rule;
+use crate::rules::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -5,23 +5,16 @@ use std::io::Write;
 use tamis::Modulus;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::rules::any_rule::Rule;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::{plan_bits, plan_probes};
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::hash::orc::murmur3_64;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
 use crate::rules::rates::blocks::blocks_rate;
 use crate::rules::rates::measure::{SplitMix, measure, test_bits};
 use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -17,12 +17,10 @@ use tamis::{DenseSet, Order};
 
 use crate::decode_options::DecodeOptions;
 use crate::encoding::bitmap_file;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::integer_bitmap::IntegerBitmap;
+use crate::errors::{DecodeError, EncodeError};
+use crate::filters::{Contents, IntegerBitmap};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 use crate::parameter::Parameter;
 use crate::redis::string;
 

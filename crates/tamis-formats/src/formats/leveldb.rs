@@ -5,23 +5,17 @@ use std::io;
 
 use crate::decode_options::DecodeOptions;
 use crate::encoding::sorted_table::TableKind;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 use crate::items::item_collector::ItemCollector;
 use crate::parameter::Parameter;
 use crate::rules::hash::leveldb::{hash, step};
 use crate::rules::hash::murmur3::Tail;
 use crate::rules::rates::measure::measure;
 use crate::rules::rates::progression::{Filled, Progression, Sums, rates_of};
-use crate::rules::rates::{EstimatedRate, chance};
+use crate::rules::{EstimatedRate, chance};
 use tamis::{Answers, Modulus};
 
 /// The row of [`FORMATS`](crate::FORMATS).

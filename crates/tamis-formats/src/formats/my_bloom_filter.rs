@@ -18,14 +18,9 @@ use std::io::Write;
 use tamis::{Answers, OutOfMemory};
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::{ones, words_of};
-use crate::errors::change::ChangeError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::{answer_each, try_answer_each};
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::{ones, words_of};
+use crate::errors::{ChangeError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each, try_answer_each};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -351,7 +346,7 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
         "MyBloomFilter sets other bits for an item than any other filter",
     )?;
     let Some((&last, words)) = filter.words.split_last() else { return Ok(()) };
-    crate::encoding::bit_words::write_words(words, out, u64::to_le_bytes)?;
+    crate::encoding::write_words(words, out, u64::to_le_bytes)?;
     let used = 8 - last.leading_zeros() as usize / 8;
     Ok(out.write_all(&last.to_le_bytes()[..used])?)
 }

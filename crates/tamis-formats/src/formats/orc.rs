@@ -9,22 +9,14 @@ use std::io;
 use tamis::{Answers, Modulus};
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::ByteReader;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::rules::any_rule::Rule;
 use crate::rules::guava_rules::flipped_sums;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::{plan_bits, plan_probes};
-use crate::rules::probe_rule::ProbeRule;
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

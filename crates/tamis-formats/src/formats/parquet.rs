@@ -16,20 +16,13 @@ use tamis::{
 };
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::hash_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, hash_each};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::formats::tamis_file::TamisFile;
 use crate::parameter::Parameter;
-use crate::rules::rates::chance;
+use crate::rules::chance;
 use tamis::Answers;
 
 pub use sizing::{
@@ -102,7 +95,7 @@ pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, Ou
             .iter()
             .flat_map(|pair| (0..BLOCK_WORDS).map(|i| pair[i] | pair[i + BLOCK_WORDS]))
             .collect();
-        if crate::rules::probe_rule::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
+        if crate::rules::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
             break;
         }
         words = half;

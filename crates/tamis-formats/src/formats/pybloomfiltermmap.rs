@@ -6,20 +6,14 @@ use std::io::Write;
 use tamis::Modulus;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::layers::{Growth, Layer, Layers};
+use crate::encoding::ByteReader;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom, Growth, Layer, Layers};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::items::{Charset, Funnel};
 use crate::rules::hash::murmur3::{Tail, x64_128};
 use crate::rules::probe_positions::ProbePositions;
-use crate::rules::probe_rule::ProbeRule;
+use crate::rules::{ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -4,17 +4,14 @@
 use std::io;
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::Contents;
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
 use crate::parameter::Parameter;
 use crate::redis::rdb::{Rdb, RdbEntry};
 use crate::redis::string;
-use crate::rules::any_rule::Rule;
 use crate::rules::guava_rules::Mitz32;
-use crate::rules::probe_rule::ProbeRule as _;
+use crate::rules::{ProbeRule as _, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -6,13 +6,11 @@ use std::io;
 use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo};
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::Contents;
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::formats::redisbloom::payload::{decode_payload, of_value};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 use crate::parameter::Parameter;
 use crate::redis::payload::RedisValue;
 use crate::redis::rdb::{Rdb, RdbEntry};

@@ -8,23 +8,15 @@ use highway::{HighwayHash as _, HighwayHasher, Key};
 use tamis::Modulus;
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-
-use crate::errors::create::CreateError;
 use crate::parameter::Parameter;
 use crate::redis::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 use crate::redis::string;
-use crate::rules::any_rule::Rule;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::plan_bits;
-use crate::rules::guava_sizing::plan_probes;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::rates::alternating::Alternating;
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -9,20 +9,16 @@ use std::io;
 use tamis::{Answers, CompressedSet};
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::change::ChangeError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::{answer_each, try_answer_each};
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::{FilterInfo, ItemCount};
-use crate::filters::integer_bitmap::IntegerBitmap;
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::{ChangeError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{
+    Contents, FilterInfo, IntegerBitmap, ItemCount, StoredFilter, answer_each, try_answer_each,
+};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
-use crate::items::funnel::Funnel;
-use crate::items::integer_keys::{min_and_max, no_value, value};
-
 use crate::formats::roaring::containers::{Container, ends, walk};
 use crate::formats::roaring::encoding::{ContainerPlan, each_container, header};
+use crate::items::Funnel;
+use crate::items::integer_keys::{min_and_max, no_value, value};
+
 pub use crate::formats::roaring::form::RoaringForm;
 
 /// The row of [`FORMATS`](crate::FORMATS).

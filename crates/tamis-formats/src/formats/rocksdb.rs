@@ -6,18 +6,11 @@ use std::io::Write;
 
 use crate::decode_options::DecodeOptions;
 use crate::encoding::sorted_table::TableKind;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, answer_each};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::items::Funnel;
+use crate::rules::Rule;
 pub(crate) use rules::{FastLocal, Legacy};
 use tamis::Answers;
 

@@ -6,21 +6,15 @@ use std::io::Write;
 use tamis::Modulus;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::formats::cassandra;
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::items::{Charset, Funnel};
 use crate::rules::hash::murmur2::hadoop_32;
-use crate::rules::probe_rule::ProbeRule;
 use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

@@ -14,22 +14,16 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::encoding::header::{Header, MAGIC, header_bytes};
 use crate::encoding::metadata::Metadata;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind, ReadError};
-use crate::filters::answer_each::hash_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::{FilterInfo, ItemCount, WindowInfo};
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, ReadError};
+use crate::filters::{Contents, FilterInfo, ItemCount, StoredFilter, WindowInfo, hash_each};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use tamis::Answers;
-use tamis::Bloom;
-use tamis::Parquet;
-
 use crate::formats::tamis_file::parts::{
     CHUNK_BYTES, Parts, TRAILER_BYTES, check_end, check_trailer,
 };
+use crate::items::Funnel;
+use tamis::Answers;
+use tamis::Bloom;
+use tamis::Parquet;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

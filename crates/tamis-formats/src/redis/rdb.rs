@@ -17,7 +17,7 @@ mod walk;
 mod write;
 
 use crate::decode_options::DecodeOptions;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 use crate::format::Sniff;
 use crate::parameter::Parameter;
 use crate::redis::rdb::flavor::Flavor;

@@ -1,7 +1,7 @@
 //! Numbers of one to nine bytes: Bitcoin's encoding of lengths and counts.
 
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Reads a number. A number that is not in its shortest form is rejected, as nodes do.
 ///

@@ -9,15 +9,12 @@ use base64::engine::general_purpose::URL_SAFE;
 use serde::Deserialize;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::formats::bits_and_blooms::{BitsAndBlooms, planned, rule};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

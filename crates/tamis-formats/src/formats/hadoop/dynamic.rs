@@ -6,21 +6,13 @@ use std::io;
 use tamis::Answers;
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::try_answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::ByteReader;
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, try_answer_each};
 use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
 use crate::formats::hadoop::header::read_header;
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::ProbeRule as _;
+use crate::rules::{ProbeRule as _, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {

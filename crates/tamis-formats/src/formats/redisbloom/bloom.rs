@@ -3,13 +3,12 @@
 use tamis::{Answers, Modulus};
 use tamis_redisbloom::{RedisBloom, RedisLayer};
 
-use crate::encoding::bit_words::words_of;
-use crate::errors::change::ChangeError;
-use crate::filters::filter_info::{FilterInfo, ItemCount};
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::words_of;
+use crate::errors::ChangeError;
+use crate::filters::{FilterInfo, ItemCount, StoredFilter};
 use crate::formats::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
 use crate::rules::rates::progression::{Filled, MEASURED_BITS, Progression, Sums, rates_of};
-use crate::rules::rates::{EstimatedRate, chance};
+use crate::rules::{EstimatedRate, chance};
 
 impl StoredFilter for RedisBloom {
     const MERGE_REFUSAL: Option<&'static str> = Some(NO_MERGE);

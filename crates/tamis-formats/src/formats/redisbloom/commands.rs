@@ -12,10 +12,9 @@ use std::io;
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
 use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
+use crate::encoding::ByteReader;
+use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::Contents;
 use crate::formats::redisbloom::payload::decode_payload;
 use crate::parameter::Parameter;
 

@@ -1,7 +1,7 @@
 //! A filter of RedisBloom in the payload that `DUMP` returns.
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::filters::contents::Contents;
+use crate::errors::{DecodeError, DecodeErrorKind};
+use crate::filters::Contents;
 use crate::redis::payload::{PayloadError, RedisValue};
 use crate::redis::rdb_encoding::MAX_EXPANSION;
 
