@@ -35,7 +35,6 @@
 //! caller's limit before it allocates.
 #![forbid(unsafe_code)]
 
-mod decode_options;
 mod encoding;
 mod errors;
 mod filters;
@@ -43,11 +42,9 @@ mod format;
 mod format_table;
 mod formats;
 mod items;
-mod parameter;
 mod redis;
 mod rules;
 
-pub use decode_options::DecodeOptions;
 pub use encoding::metadata::{Metadata, MetadataError};
 pub use encoding::sorted_table::is_sorted_table;
 pub use encoding::{ByteReader, bitcoin};
@@ -57,7 +54,8 @@ pub use filters::{
     IntegerBitmap, ItemCount, Layer, LayerInfo, Layers, StoredFilter, WindowInfo,
 };
 pub use format::{
-    Create, Detection, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions,
+    Create, DecodeOptions, Detection, Encode, Format, ItemDomain, Items, Parameter, Parameters,
+    Sniff, Versions,
 };
 pub use format_table::FORMATS;
 pub use formats::redis_bitmaps::RedisBitmaps;
@@ -73,7 +71,6 @@ pub use items::funnel::{AbloomType, ItemError, OrcType};
 pub use items::item_collector::ItemCollector;
 pub use items::java_type::{JavaType, hash_code_of_units};
 pub use items::{Charset, Funnel};
-pub use parameter::Parameter;
 pub use redis::payload::{PayloadError, RedisValue};
 pub use redis::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 pub use rules::Rule;

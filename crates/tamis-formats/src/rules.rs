@@ -12,4 +12,6 @@ pub(crate) mod rates;
 
 pub use any_rule::Rule;
 pub(crate) use probe_rule::{ProbeRule, fill};
+pub(crate) use rates::measure::{SplitMix, measure, test_bits};
+pub(crate) use rates::progression::{Progression, Sums};
 pub(crate) use rates::{EstimatedRate, chance};

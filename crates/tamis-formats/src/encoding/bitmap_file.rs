@@ -5,9 +5,9 @@ use std::io;
 
 use tamis::{DenseSet, Order, RangeError};
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, IntegerBitmap};
+use crate::format::DecodeOptions;
 use crate::formats::roaring::Roaring;
 
 /// Reads a bitmap. Its first bit is the integer 0.

@@ -9,10 +9,9 @@ mod wallet_filter;
 
 use std::io::Write;
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{CreateError, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::Funnel;
 
 pub use plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
@@ -26,9 +25,6 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Bitcoin's filters of wallets, as filterload carries them (BIP-37)",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Hex),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(contents_of),
     encode,
     create: |options| {
@@ -45,6 +41,7 @@ pub(crate) const FORMAT: Format = Format {
         }
         WalletFilter::create(items, rate, 0, Update::None, Bip37Sizing::Core).map(contents_of)
     },
+    ..Format::BASE
 };
 
 fn sniff(bytes: &[u8]) -> Sniff {

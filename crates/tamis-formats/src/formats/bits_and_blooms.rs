@@ -7,15 +7,13 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ByteReader, write_words};
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::Funnel;
 use crate::rules::hash::murmur3::{Tail, x64_128};
-use crate::rules::rates::measure::{measure, test_bits};
-use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill, measure, test_bits};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -24,12 +22,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "BloomFilter of Go's bits-and-blooms (willf/bloom), by WriteTo",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: planned,
+    ..Format::BASE
 };
 
 /// Creates an empty filter as `NewWithEstimates` does.

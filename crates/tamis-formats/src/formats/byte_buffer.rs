@@ -6,7 +6,7 @@ use tamis::Modulus;
 use crate::encoding::bare_bits;
 use crate::errors::{CreateError, DecodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, Items};
 use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
 use crate::rules::{EstimatedRate, ProbeRule, Rule, chance, fill};
@@ -19,14 +19,12 @@ pub(crate) const FORMAT: Format = Format {
         byte",
     detection: Detection::ByOption,
     items: Items::Default(Funnel::Chars),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode: |contents, _, out| {
         bare_bits::encode::<EightColumns>(contents, "ByteBufferBloomFilter", out)
     },
     create: |options| options.create(|items, rate| create(plan_bytes(items, rate))),
+    ..Format::BASE
 };
 
 /// The factors of the eight hashes.

@@ -4,7 +4,7 @@
 use crate::encoding::bare_bits;
 use crate::errors::DecodeError;
 use crate::filters::{Contents, FilterInfo, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{Detection, Format, Items, Parameters};
 use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
 use crate::rules::{EstimatedRate, ProbeRule, Rule};
@@ -16,14 +16,13 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the Bloom filter in C of an article: hashcode(cap, seed), seven seeds",
     detection: Detection::ByOption,
     items: Items::Default(Funnel::Chars),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { planning: &[], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode: |contents, _, out| {
         bare_bits::encode::<MaskedSeven>(contents, "hashcode(cap, seed)", out)
     },
     create: |_| Ok(Contents::new(ForeignBloom::new(Rule::new(ARTICLE))?)),
+    ..Format::BASE
 };
 
 /// The factors of the seven hashes.

@@ -4,14 +4,12 @@ use std::io::Write;
 
 use tamis::{Answers, Modulus};
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ByteReader, write_words};
 use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, FilterInfo, ForeignBloom, Growth, Layer, Layers, StoredFilter};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::Funnel;
-use crate::rules::rates;
-use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill, rates};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -20,12 +18,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the filter of DCSO's bloom, flor and fleur (CIRCL's hashlookup)",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The rule of DCSO: FNV-1 of 64 bits is multiplied again for each probe.

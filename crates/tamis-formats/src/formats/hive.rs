@@ -4,17 +4,16 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ByteReader, write_words};
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
 use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::hash::orc::murmur3_64;
 use crate::rules::rates::blocks::blocks_rate;
-use crate::rules::rates::measure::{SplitMix, measure, test_bits};
-use crate::rules::rates::progression::{Progression, Sums};
-use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
+use crate::rules::{
+    EstimatedRate, ProbeRule, Progression, Rule, SplitMix, Sums, fill, measure, test_bits,
+};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,13 +21,11 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["hive"],
     summary: "Hive's BloomKFilter, by serialize",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
     item_domain: ItemDomain::BigEndian,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The number of words of a block. All probes of an item lie in one block.

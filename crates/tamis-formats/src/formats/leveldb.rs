@@ -3,19 +3,16 @@
 
 use std::io;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::sorted_table::TableKind;
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Parameters, Sniff};
 use crate::items::Funnel;
 use crate::items::item_collector::ItemCollector;
-use crate::parameter::Parameter;
 use crate::rules::hash::leveldb::{hash, step};
 use crate::rules::hash::murmur3::Tail;
-use crate::rules::rates::measure::measure;
-use crate::rules::rates::progression::{Filled, Progression, Sums, rates_of};
-use crate::rules::{EstimatedRate, chance};
+use crate::rules::rates::progression::{Filled, rates_of};
+use crate::rules::{EstimatedRate, Progression, Sums, chance, measure};
 use tamis::{Answers, Modulus};
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -25,9 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "LevelDB's filter block, alone or in its table: a Bloom filter for each 2 KiB of data",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { planning: &[Parameter::Rate], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, _| {
         let block = match TableKind::of(bytes) {
             Some(TableKind::LevelDb) => TableKind::LevelDb.filter_block(bytes)?,
@@ -40,6 +35,7 @@ pub(crate) const FORMAT: Format = Format {
         bits_per_key(options)?;
         Ok(Contents::new(ItemCollector::new("leveldb")))
     },
+    ..Format::BASE
 };
 
 /// log₂ of the bytes of data that share a filter. It is the same in every table.

@@ -17,11 +17,10 @@ use std::io::Write;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ones, words_of};
 use crate::errors::{ChangeError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each, try_answer_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Parameters};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,13 +28,12 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitset"],
     summary: "MyBloomFilter of Java articles, by BitSet.toByteArray",
     detection: Detection::ByOption,
-    items: Items::Unspecified,
     item_domain: ItemDomain::HashCodes,
     parameters: Parameters { planning: &[], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::new),
     encode,
     create: |_| Ok(Contents::new(MyBloomFilter::default())),
+    ..Format::BASE
 };
 
 /// The number of bits that the author intended.

@@ -8,15 +8,13 @@ use std::io;
 
 use tamis::{Answers, Modulus};
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::ByteReader;
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
 use crate::rules::guava_rules::flipped_sums;
 use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
-use crate::rules::rates::progression::{Progression, Sums};
-use crate::rules::{ProbeRule, Rule};
+use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -24,15 +22,13 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["orcbloom"],
     summary: "the Bloom filters of an ORC column, in its file or as a decompressed stream",
     detection: Detection::ByBytes(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
-    items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         options.create(|items, rate| Ok(RowGroups { filters: vec![create(items, rate)?] }))
     },
+    ..Format::BASE
 };
 
 /// The rule of ORC: double hashing with both halves of a 64-bit hash.

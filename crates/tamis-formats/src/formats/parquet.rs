@@ -15,13 +15,11 @@ use tamis::{
     Parquet, Plan,
 };
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ByteReader, write_words};
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, hash_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sniff};
 use crate::formats::tamis_file::TamisFile;
-use crate::parameter::Parameter;
 use crate::rules::chance;
 use tamis::Answers;
 
@@ -36,10 +34,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["sbbf"],
     summary: "the Bloom filter of a column of a Parquet file: header and bits",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { reading: &[Parameter::Items], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, options| decode(bytes, options).map(Contents::new),
     encode,
     create: |options| {
@@ -51,6 +46,7 @@ pub(crate) const FORMAT: Format = Format {
         })?;
         Ok(Contents::new(empty(java_bytes(i64::from(bits / 8)), options)?))
     },
+    ..Format::BASE
 };
 
 /// The default rate of parquet-java. Filters without a planned rate are compared with this rate.

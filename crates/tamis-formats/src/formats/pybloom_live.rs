@@ -3,14 +3,14 @@
 
 use std::io::Write;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::ByteReader;
 use crate::errors::{CreateError, DecodeError, EncodeError};
 use crate::filters::layers::new_layer;
 use crate::filters::{Contents, ForeignBloom, Growth, Layer, Layers};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{
+    DecodeOptions, Detection, Format, ItemDomain, Items, Parameter, Parameters, Sniff,
+};
 use crate::items::{Charset, Funnel};
-use crate::parameter::Parameter;
 use crate::rules::Rule;
 use crate::rules::probe_positions::ProbePositions;
 use crate::rules::pybloom_rule::Slices;

@@ -5,11 +5,10 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::ByteReader;
 use crate::errors::{CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, ForeignBloom, Growth, Layer, Layers};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::{Charset, Funnel};
 use crate::rules::hash::murmur3::{Tail, x64_128};
 use crate::rules::probe_positions::ProbePositions;
@@ -22,12 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
     detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(MAGIC))),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(|items, rate| create(items, rate, None)),
+    ..Format::BASE
 };
 
 const MAGIC: &[u8; 9] = b"MBITARRAY";

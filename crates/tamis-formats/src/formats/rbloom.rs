@@ -4,11 +4,10 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::ByteReader;
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Items};
 use crate::items::Funnel;
 use crate::rules::{ProbeRule, Rule};
 
@@ -21,11 +20,10 @@ pub(crate) const FORMAT: Format = Format {
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hash128),
     item_domain: ItemDomain::Hashes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The rule of `rbloom`: the hash of the user is the initial state of a random number generator,

@@ -7,12 +7,10 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, try_answer_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Parameters};
 use crate::items::{Charset, Funnel};
-use crate::parameter::Parameter;
 use crate::redis::rdb::{Rdb, SnapshotValue, write_snapshot};
 use crate::redis::string;
 use crate::rules::Rule;
@@ -28,12 +26,11 @@ pub(crate) const FORMAT: Format = Format {
         Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())
     }),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { required: &[Parameter::Items, Parameter::Rate], ..Parameters::NONE },
-    versions: None,
     decode,
     encode,
     create: |options| options.create(RedisBitmaps::new),
+    ..Format::BASE
 };
 
 /// The prefix of the keys of the bitmaps.

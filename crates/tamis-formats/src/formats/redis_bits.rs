@@ -5,13 +5,11 @@ use std::io;
 
 use tamis::Order;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::bitmap_file;
 use crate::errors::{DecodeError, EncodeError};
 use crate::filters::{Contents, IntegerBitmap};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Items, Parameter, Parameters};
 use crate::items::Funnel;
-use crate::parameter::Parameter;
 use crate::redis::string;
 
 /// The row of [`FORMATS`](crate::FORMATS).

@@ -7,11 +7,9 @@ use highway::{HighwayHash as _, HighwayHasher, Key};
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::parameter::Parameter;
+use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sniff};
 use crate::redis::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 use crate::redis::string;
 use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
@@ -28,18 +26,16 @@ pub(crate) const FORMAT: Format = Format {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
     }),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters {
         required: &[Parameter::Items, Parameter::Rate],
         reading: &[Parameter::Key],
         writing: &[Parameter::Key],
         ..Parameters::NONE
     },
-    versions: None,
     decode,
     encode,
     create: |options| string::create(options, planned).map(Contents::new),
+    ..Format::BASE
 };
 
 /// The rule of Redisson: the halves of a 128-bit HighwayHash are added in turn.

@@ -8,12 +8,13 @@ use std::io;
 
 use tamis::{Answers, CompressedSet};
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{ChangeError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{
     Contents, FilterInfo, IntegerBitmap, ItemCount, StoredFilter, answer_each, try_answer_each,
 };
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
+use crate::format::{
+    DecodeOptions, Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions,
+};
 use crate::formats::roaring::containers::{Container, ends, walk};
 use crate::formats::roaring::encoding::{ContainerPlan, each_container, header};
 use crate::items::Funnel;

@@ -4,11 +4,10 @@ mod rules;
 
 use std::io::Write;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::sorted_table::TableKind;
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, answer_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::Funnel;
 use crate::rules::Rule;
 pub(crate) use rules::{FastLocal, Legacy};
@@ -17,13 +16,9 @@ use tamis::Answers;
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "rocksdb",
-    extensions: &[],
     summary: "RocksDB's full filter block, alone or in its table, Bloom of both generations",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| match TableKind::of(bytes) {
         Some(TableKind::RocksDb) => decode(TableKind::RocksDb.filter_block(bytes)?),
         _ => decode(bytes),
@@ -39,6 +34,7 @@ pub(crate) const FORMAT: Format = Format {
         })?;
         create(keys, f64::from(bits_per_key), Generation::FastLocal).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// The number of bytes of a cache line. All probes of an item lie in one line.

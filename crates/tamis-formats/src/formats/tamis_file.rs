@@ -16,7 +16,7 @@ use crate::encoding::header::{Header, MAGIC, header_bytes};
 use crate::encoding::metadata::Metadata;
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, ReadError};
 use crate::filters::{Contents, FilterInfo, ItemCount, StoredFilter, WindowInfo, hash_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{Detection, Format, Items, Sniff};
 use crate::formats::tamis_file::parts::{
     CHUNK_BYTES, Parts, TRAILER_BYTES, check_end, check_trailer,
 };
@@ -32,9 +32,6 @@ pub(crate) const FORMAT: Format = Format {
     summary: "every kind of filter, checksummed, used in place when mapped",
     detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::new),
     encode: |contents, _, out| {
         if let Some(file) = contents.downcast_ref::<TamisFile>() {
@@ -57,6 +54,7 @@ pub(crate) const FORMAT: Format = Format {
         let filter = filter.map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(TamisFile::new(filter)))
     },
+    ..Format::BASE
 };
 
 /// A filter with everything that its file stores, over storage `B`.

@@ -16,10 +16,8 @@ mod skip;
 mod walk;
 mod write;
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{DecodeError, DecodeErrorKind};
-use crate::format::Sniff;
-use crate::parameter::Parameter;
+use crate::format::{DecodeOptions, Parameter, Sniff};
 use crate::redis::rdb::flavor::Flavor;
 use crate::redis::rdb::walk::Walk;
 use crate::redis::rdb_encoding::RdbReader;

@@ -10,10 +10,9 @@
 
 use std::borrow::Cow;
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::parameter::Parameter;
+use crate::format::{DecodeOptions, Parameter};
 use crate::redis::payload::RedisValue;
 use crate::redis::rdb::{Rdb, RdbEntry};
 use crate::redis::rdb_encoding::MAX_EXPANSION;

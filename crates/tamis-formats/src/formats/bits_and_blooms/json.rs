@@ -8,27 +8,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use serde::Deserialize;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ByteReader, write_words};
 use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::formats::bits_and_blooms::{BitsAndBlooms, planned, rule};
 use crate::items::Funnel;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bits-and-blooms-json",
-    extensions: &[],
     summary: "BloomFilter of Go's bits-and-blooms, as JSON by MarshalJSON",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: planned,
+    ..Format::BASE
 };
 
 /// The JSON object. Other members are ignored, as Go does.

@@ -4,11 +4,10 @@ use std::io::Write;
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::{ByteReader, write_words};
 use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::format::{DecodeOptions, Detection, Format};
 use crate::formats::hadoop::header::{read_header, sniff};
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::rules::{EstimatedRate, ProbeRule as _};
@@ -17,19 +16,15 @@ use tamis::Answers;
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
-    extensions: &[],
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
     detection: Detection::ByBytes(|bytes| sniff(bytes, |rule| words(rule) * 8)),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (counters, probes) = plan(options)?;
         CountingFilter::new(counters, probes, HashType::Murmur).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// Counters in a word.

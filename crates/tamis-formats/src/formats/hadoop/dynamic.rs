@@ -5,11 +5,10 @@ use std::io;
 
 use tamis::Answers;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::ByteReader;
 use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, try_answer_each};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::format::{DecodeOptions, Detection, Format, Sniff};
 use crate::formats::hadoop::header::read_header;
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::rules::{ProbeRule as _, Rule};
@@ -17,13 +16,8 @@ use crate::rules::{ProbeRule as _, Rule};
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-dynamic",
-    extensions: &[],
     summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",
     detection: Detection::ByBytes(|bytes| Sniff::maybe(DynamicFilter::decode(bytes).is_ok())),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
@@ -35,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
         })?;
         DynamicFilter::new(bits, probes, HashType::Murmur, records).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// Hadoop's `DynamicBloomFilter`: it adds a row of bits whenever the last row has received as many

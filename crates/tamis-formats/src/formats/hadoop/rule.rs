@@ -1,7 +1,7 @@
 //! The probe rule of Hadoop's filters, and how large a filter is planned.
 
-use crate::decode_options::DecodeOptions;
 use crate::errors::CreateError;
+use crate::format::DecodeOptions;
 use crate::rules::ProbeRule;
 use crate::rules::hash::jenkins::lookup3;
 use crate::rules::hash::murmur2::hadoop_32;

@@ -7,8 +7,8 @@ use crate::encoding::words_of;
 use crate::errors::ChangeError;
 use crate::filters::{FilterInfo, ItemCount, StoredFilter};
 use crate::formats::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
-use crate::rules::rates::progression::{Filled, MEASURED_BITS, Progression, Sums, rates_of};
-use crate::rules::{EstimatedRate, chance};
+use crate::rules::rates::progression::{Filled, MEASURED_BITS, rates_of};
+use crate::rules::{EstimatedRate, Progression, Sums, chance};
 
 impl StoredFilter for RedisBloom {
     const MERGE_REFUSAL: Option<&'static str> = Some(NO_MERGE);

@@ -11,12 +11,11 @@ use std::io;
 
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::Contents;
+use crate::format::{DecodeOptions, Parameter};
 use crate::formats::redisbloom::payload::decode_payload;
-use crate::parameter::Parameter;
 
 const LOAD_BLOOM: &str = "BF.LOADCHUNK";
 const LOAD_CUCKOO: &str = "CF.LOADCHUNK";

@@ -3,7 +3,7 @@
 use crate::encoding::bitcoin::Hash256;
 use crate::errors::{CreateError, DecodeError, DecodeErrorKind};
 use crate::filters::{Contents, StoredFilter};
-use crate::parameter::Parameter;
+use crate::format::parameter::Parameter;
 
 /// Parameters of a filter that the caller supplies because the file does not store them.
 ///
