@@ -22,11 +22,11 @@ use crate::batch::chunks::{
     CHUNK, count_chunks, count_ones, each_chunk, try_count_chunks, try_each_chunk, words_of,
 };
 use crate::bits::OutOfMemory;
-use crate::filter::removed::Removed;
 use crate::hash::Hasher;
 use crate::item::Item;
 use crate::plan::Plan;
 use crate::plan::layout::Layout;
+pub use removed::Removed;
 
 /// The first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
 macro_rules! plan_and_hasher {

@@ -98,17 +98,15 @@ pub use filter::any::AnyFilter;
 pub use filter::bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
 pub use filter::cuckoo::Cuckoo;
 pub use filter::growing::Growing;
-pub use filter::removed::Removed;
 pub use filter::window::{Span, Window};
 pub use filter::{
-    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, TryInsert,
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
+    TryInsert,
 };
 pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
-pub use plan::geometry::Geometry;
 pub use plan::input::PlanInput;
-pub use plan::kind::Kind;
 pub use plan::layout::Layout;
-pub use plan::{Plan, PlanError};
+pub use plan::{Geometry, Kind, Plan, PlanError};
 pub use strategy::modulus::Modulus;
 pub use strategy::{Classic, Parquet, SplitBlock, Strategy};

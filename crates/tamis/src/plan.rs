@@ -26,8 +26,8 @@ use crate::no_std::*;
 use crate::strategy::classic::sizing::estimate_bits;
 use blocks::Blocks;
 pub use error::PlanError;
-use geometry::Geometry;
-use kind::Kind;
+pub use geometry::Geometry;
+pub use kind::Kind;
 use rates::{LANES, lowest_rate};
 use sizing::{Best, MAX_BITS, Sample};
 

@@ -23,9 +23,7 @@ use crate::filter::window::Window;
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::geometry::Geometry;
-use crate::plan::kind::Kind;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Geometry, Kind, Plan, PlanError};
 use crate::strategy::Strategy;
 
 /// The serialized form of a [`Plan`].

@@ -2,16 +2,9 @@
 
 use crate::batch::answers::check_words;
 
-/// The step of [`in_batches`] that the caller runs for a hash.
-pub(crate) enum Step {
-    /// Prefetch the memory that the answer will touch. The returned value is ignored.
-    Prefetch,
-    /// Return the answer.
-    Answer,
-}
-
 /// Writes the answer to each hash, in order, to a bit mask. Prefetches the memory of a group of
-/// hashes while it answers the previous group.
+/// hashes while it answers the previous group. `prefetch` has no reference to the memory if `answer`
+/// writes to it: a pointer is enough.
 ///
 /// # Panics
 ///
@@ -20,21 +13,22 @@ pub(crate) enum Step {
 pub(crate) fn in_batches(
     hashes: &[u64],
     answers: &mut [u64],
-    mut step: impl FnMut(Step, u64) -> bool,
+    prefetch: impl Fn(u64),
+    mut answer: impl FnMut(u64) -> bool,
 ) {
     check_words(answers, hashes.len());
     for &hash in hashes.iter().take(GROUP) {
-        step(Step::Prefetch, hash);
+        prefetch(hash);
     }
     for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
         let mut mask = 0;
         for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
             if i % GROUP == 0 {
                 for &hash in coming(hashes, first + i) {
-                    step(Step::Prefetch, hash);
+                    prefetch(hash);
                 }
             }
-            mask |= u64::from(step(Step::Answer, hash)) << i;
+            mask |= u64::from(answer(hash)) << i;
         }
         *word = mask;
     }

@@ -7,15 +7,13 @@ use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::bloom::{Bloom, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
-use crate::filter::removed::Removed;
 use crate::filter::variant::Variant;
 use crate::filter::window::Window;
-use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, TryInsert};
+use crate::filter::{Clear, Filter, InsertError, Merge, MergeError, Removed, TryInsert};
 use crate::hash::Hasher;
 use crate::item::Item;
-use crate::plan::kind::Kind;
 use crate::plan::kind_table::kinds;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Kind, Plan, PlanError};
 use crate::strategy::{Classic, Parquet, SplitBlock};
 
 macro_rules! define_any_filter {

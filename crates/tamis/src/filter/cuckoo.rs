@@ -15,15 +15,13 @@ use std::fmt;
 
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::debug::DebugState;
-use crate::filter::removed::Removed;
 use crate::filter::variant::{Variant, counts, one_run};
 use crate::filter::{
-    Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, TryInsert,
+    Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
     plan_and_hasher,
 };
 use crate::hash::Hasher;
-use crate::plan::kind::Kind;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Kind, Plan, PlanError};
 use search::Search;
 use table::{Added, Full, Key, Table};
 

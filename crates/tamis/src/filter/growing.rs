@@ -16,8 +16,7 @@ use crate::filter::{
 use crate::hash::Hasher;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::kind::Kind;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Kind, Plan, PlanError};
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 
 /// A filter for any number of items. It starts with a few hundred bytes, grows without reading the

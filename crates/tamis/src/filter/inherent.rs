@@ -10,10 +10,9 @@ use crate::filter::any::AnyFilter;
 use crate::filter::bloom::{Bloom, Counting};
 use crate::filter::cuckoo::Cuckoo;
 use crate::filter::growing::Growing;
-use crate::filter::removed::Removed;
 use crate::filter::window::Window;
 use crate::filter::{
-    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, Remove, TryInsert,
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, Remove, Removed, TryInsert,
 };
 use crate::hash::Hasher;
 use crate::item::Item;

@@ -1,8 +1,7 @@
 //! The trait that the enum of all kinds requires of each filter.
 
 use crate::bits::{BitsMut, heap_bytes};
-use crate::filter::Filter;
-use crate::filter::removed::Removed;
+use crate::filter::{Filter, Removed};
 
 /// The methods that [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in
 /// addition to the public traits.

@@ -35,7 +35,7 @@ use crate::arch::places::{self, Places};
 use crate::arch::{self, prefetch_lines};
 use crate::batch::answers::check_words;
 use crate::batch::extend::extend;
-use crate::batch::prefetching::{Step, in_batches};
+use crate::batch::prefetching::in_batches;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
 use crate::filter::debug::{self, DebugState};
 use crate::filter::variant::Variant;
@@ -44,9 +44,7 @@ use crate::hash::Hasher;
 use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::geometry::Geometry;
-use crate::plan::kind::Kind;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Geometry, Kind, Plan, PlanError};
 use crate::strategy::lanes::lanes_rate;
 use clock::Clock;
 pub use clock::Span;
@@ -311,13 +309,8 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
             places::contains_each(self.level, self.words(), self.places, hashes, answers);
             return;
         }
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Prefetch => {
-                prefetch_lines(self.words(), self.places.words(hash));
-                false
-            }
-            Step::Answer => self.contains_hash(hash),
-        });
+        let prefetch = |hash| prefetch_lines(self.words(), self.places.words(hash));
+        in_batches(hashes, answers, prefetch, |hash| self.contains_hash(hash));
     }
 
     /// Estimates how many items are remembered. If repeats refresh, an item may count once for each

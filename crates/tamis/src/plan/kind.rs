@@ -16,6 +16,16 @@ struct Row {
     grows: bool,
 }
 
+/// The row of a kind that neither removes, forgets nor grows.
+const PLAIN: Row = Row {
+    name: "",
+    summary: "",
+    can_remove: false,
+    stores_copies: false,
+    forgets: false,
+    grows: false,
+};
+
 macro_rules! define_kind {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, { $($row:tt)* };)*) => {
         /// A kind of filter, numbered for files. Numbers are never reused.

@@ -16,37 +16,26 @@ macro_rules! kinds {
             SplitBlock = 1, Bloom<SplitBlock, B>, Bloom::new, SPLIT_BLOCK, {
                 name: "split-block",
                 summary: "one cache line per lookup; the fastest for rates of 0.3 % and above",
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
+                ..PLAIN
             };
             /// Split-block Bloom as in Parquet files: 256-bit blocks of eight 32-bit lanes.
             Parquet = 2, Bloom<Parquet, B>, Bloom::new, PARQUET, {
                 name: "parquet",
                 summary: "the same in the layout of Parquet's column filters",
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
+                ..PLAIN
             };
             /// The Bloom filter of 1970: any number of bits and probes.
             Classic = 3, Bloom<Classic, B>, Bloom::new, ClassicSizing, {
                 name: "classic",
                 summary: "the fewest bits; one cache line per probe",
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
+                ..PLAIN
             };
             /// Blocks of 128 counters, eight lanes of 16: items can be removed.
             Counting = 4, Counting<B>, Counting::new, COUNTING, {
                 name: "counting",
                 summary: "supports deletes and counts up to 15 or more; over four times the bits",
                 can_remove: true,
-                stores_copies: false,
-                forgets: false,
-                grows: false,
+                ..PLAIN
             };
             /// Fingerprints in one of two buckets: items can be removed and counted, in few bits.
             Cuckoo = 5, Cuckoo<B>, Cuckoo::new, CuckooSizing, {
@@ -54,27 +43,22 @@ macro_rules! kinds {
                 summary: "supports deletes and counts up to 4; two cache lines per lookup",
                 can_remove: true,
                 stores_copies: true,
-                forgets: false,
-                grows: false,
+                ..PLAIN
             };
             /// Prefixes of hashes in pages that split: any number of items.
             Growing = 6, Growing<B>, Growing::new, GrowingSizing, {
                 name: "growing",
                 summary: "any number of items at a constant rate",
-                can_remove: false,
-                stores_copies: false,
-                forgets: false,
                 grows: true,
+                ..PLAIN
             };
             /// A ring of filters of small blocks: items are forgotten once they are out of the
             /// window.
             Window = 7, Window<B>, Window::for_plan, WINDOW, {
                 name: "window",
                 summary: "items expire after a time, or after a number of other items",
-                can_remove: false,
-                stores_copies: false,
                 forgets: true,
-                grows: false,
+                ..PLAIN
             };
         }
     };

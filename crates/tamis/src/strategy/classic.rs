@@ -12,9 +12,8 @@ use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word, get_bit, set_bit};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::Plan;
-use crate::plan::kind::Kind;
 use crate::plan::rates::same_hash_rate;
+use crate::plan::{Kind, Plan};
 use crate::strategy::block_rules::scale::scale;
 use crate::strategy::rule::{Construct, Strategy, Token};
 

@@ -2,8 +2,7 @@
 
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
-use crate::plan::Plan;
-use crate::plan::kind::Kind;
+use crate::plan::{Kind, Plan};
 use crate::strategy::block_rules::parquet::{WORDS, block, locate};
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 use crate::strategy::rule::{Construct, Strategy, Token};

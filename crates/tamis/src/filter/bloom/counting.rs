@@ -30,16 +30,15 @@ use crate::arch::counters::{CounterKernels, SLICE_WORDS, kernels};
 use crate::batch::extend::extend;
 use crate::bits::{BitView, Bitmap, Bits, BitsMut};
 use crate::filter::debug::{self, DebugState};
-use crate::filter::removed::Removed;
 use crate::filter::variant::{Variant, counts, one_run};
-use crate::filter::{Clear, Count, Filter, Insert, Merge, MergeError, Remove, plan_and_hasher};
+use crate::filter::{
+    Clear, Count, Filter, Insert, Merge, MergeError, Remove, Removed, plan_and_hasher,
+};
 use crate::hash::Hasher;
 use crate::item::Item;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::geometry::Geometry;
-use crate::plan::kind::Kind;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Geometry, Kind, Plan, PlanError};
 use crate::strategy::block_rules::narrow::Narrow;
 use crate::strategy::block_rules::scale::scale;
 use crate::strategy::lanes::{lanes_items, lanes_rate};

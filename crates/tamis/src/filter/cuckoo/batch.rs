@@ -4,7 +4,7 @@
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
 use crate::batch::answers::check_words;
-use crate::batch::prefetching::{Step, in_batches};
+use crate::batch::prefetching::in_batches;
 use crate::filter::cuckoo::table::{Key, MULTIPLIER, Table};
 
 impl Table {
@@ -28,15 +28,12 @@ impl Table {
         // A copy of the table, so that its fields stay in registers. With a reference, the compiler
         // must assume that a write to the mask may change the fields.
         let table = *self;
-        in_batches(hashes, answers, |step, hash| match step {
-            Step::Prefetch => {
-                if table.is_large() {
-                    table.prefetch(words, hash);
-                }
-                false
+        let prefetch = |hash| {
+            if table.is_large() {
+                table.prefetch(words, hash);
             }
-            Step::Answer => table.contains(words, hash),
-        });
+        };
+        in_batches(hashes, answers, prefetch, |hash| table.contains(words, hash));
     }
 
     /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask.

@@ -3,7 +3,7 @@
 use crate::filter::cuckoo::plan::{self, SLOT_BITS};
 use crate::filter::cuckoo::table::Table;
 use crate::plan::geometry::Geometry;
-use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
+use crate::plan::sizing::{Best, MAX_BITS, Sizing};
 
 /// The number of slots of a bucket. Buckets of two slots take the fewest bits.
 const USUAL_BUCKET: u32 = 2;
@@ -57,14 +57,6 @@ impl Sizing for CuckooSizing {
 
     fn is_valid(&self, geometry: Geometry, bits: u64) -> bool {
         table(geometry, bits).is_some()
-    }
-
-    fn sample(&self, _: Geometry, _: u64, _: u64) -> Option<Sample> {
-        None
-    }
-
-    fn part_bits(&self, _: Geometry, _: u64) -> Option<u64> {
-        None
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {

@@ -41,8 +41,8 @@
 //! panics.
 
 use crate::arch::prefetch::prefetch_index;
+use crate::filter::Removed;
 use crate::filter::cuckoo::lanes::Lanes;
-use crate::filter::removed::Removed;
 use crate::strategy::block_rules::scale::scale;
 
 /// The maximum number of slots of a table. Searches use 16 bits of a word for other purposes.

@@ -5,7 +5,7 @@ use crate::filter::growing::prefixes::growth::Growth;
 use crate::no_std::*;
 use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;
-use crate::plan::sizing::{Best, Sample, Sizing};
+use crate::plan::sizing::{Best, Sizing};
 
 /// The formulas of growing filters. The rate determines the rule of growth, and the rule determines
 /// the bits.
@@ -69,14 +69,6 @@ impl Sizing for GrowingSizing {
 
     fn is_valid(&self, geometry: Geometry, bits: u64) -> bool {
         bits.is_multiple_of(64) && Growth::of_geometry(geometry).is_some()
-    }
-
-    fn sample(&self, _: Geometry, _: u64, _: u64) -> Option<Sample> {
-        None
-    }
-
-    fn part_bits(&self, _: Geometry, _: u64) -> Option<u64> {
-        None
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
