@@ -176,6 +176,11 @@ impl<'a> ByteReader<'a> {
     pub fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(field, self.at, kind)
     }
+
+    /// Returns the error of a value at this place that is not `reason`.
+    pub(crate) fn invalid(&self, field: &'static str, reason: &'static str) -> DecodeError {
+        DecodeError::invalid(field, self.at, reason)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::io::Write;
 use tamis::Modulus;
 
 use crate::encoding::{ByteReader, write_words};
-use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::errors::{CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
 use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::Funnel;
@@ -138,18 +138,13 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let mut number = |field| reader.array(field).map(u64::from_be_bytes);
     let (bits, probes, len) = (number("m")?, number("k")?, number("length of the bit set")?);
-    let unexpected = |field, at, expected, found: u64| DecodeError {
-        field,
-        at,
-        kind: DecodeErrorKind::Unexpected { expected, found: found.into() },
-    };
     if bits == 0 || bits > 1 << 62 {
-        return Err(unexpected("m", 0, "1 or more, as many as fit into memory", bits));
+        return Err(DecodeError::unexpected("m", 0, "1 or more, as many as fit into memory", bits));
     }
     if len != bits {
-        return Err(unexpected("length of the bit set", 16, "m", len));
+        return Err(DecodeError::unexpected("length of the bit set", 16, "m", len));
     }
-    let rule = rule(bits, probes).ok_or(unexpected("k", 8, "1 to 65,535", probes))?;
+    let rule = rule(bits, probes).ok_or(DecodeError::unexpected("k", 8, "1 to 65,535", probes))?;
     let filter = ForeignBloom::read_words(rule, &mut reader, u64::from_be_bytes)?;
     reader.end("words")?;
     Ok(filter)

@@ -5,7 +5,7 @@ use std::io::Write;
 use tamis::Modulus;
 
 use crate::encoding::{ByteReader, write_words};
-use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::errors::{CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
 use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
 use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
@@ -139,11 +139,10 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     if !(1..=MAX_PROBES).contains(&probes) {
         return Err(DecodeError::unexpected("number of probes", 0, "1 to 127", probes));
     }
-    let at = reader.at() as u64;
+    let at = reader.at();
     let words = reader.count_be("number of words", BLOCK_WORDS.., "8 or more")?;
     if !words.is_multiple_of(BLOCK_WORDS) {
-        let kind = DecodeErrorKind::Unexpected { expected: "a multiple of 8", found: words.into() };
-        return Err(DecodeError { field: "number of words", at, kind });
+        return Err(DecodeError::unexpected("number of words", at, "a multiple of 8", words));
     }
     let filter = ForeignBloom::read_words(rule(words, probes), &mut reader, u64::from_be_bytes)?;
     reader.end("words")?;

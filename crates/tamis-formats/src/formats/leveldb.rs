@@ -347,14 +347,12 @@ impl<'a> Parts<'a> {
         let array_at = u32::from_le_bytes([a, b, c, d]);
         let parts = rest.split_at_checked(array_at as usize);
         let whole = parts.map(|(data, offsets)| (data, offsets.as_chunks::<4>()));
+        let wrong_start = |expected| {
+            DecodeError::unexpected("offset of the offsets", rest.len(), expected, array_at)
+        };
         let Some((data, (offsets, []))) = whole else {
             let expected = "the start of an array of 32-bit offsets that ends with the block";
-            return Err(DecodeError::unexpected(
-                "offset of the offsets",
-                rest.len(),
-                expected,
-                array_at,
-            ));
+            return Err(wrong_start(expected));
         };
         let mut start = 0;
         for (i, &offset) in offsets.iter().enumerate() {
@@ -362,24 +360,13 @@ impl<'a> Parts<'a> {
             // A filter of one byte would have probes but no bits.
             let is_next = if i == 0 { offset == 0 } else { offset == start || offset > start + 1 };
             if !is_next || offset > array_at {
-                let at = data.len() + 4 * i;
-                return Err(DecodeError::unexpected(
-                    "offset of a filter",
-                    at,
-                    "0 for the first filter, and ascending",
-                    offset,
-                ));
+                let (at, expected) = (data.len() + 4 * i, "0 for the first filter, and ascending");
+                return Err(DecodeError::unexpected("offset of a filter", at, expected, offset));
             }
             start = offset;
         }
         if array_at == start + 1 || offsets.is_empty() && !data.is_empty() {
-            let expected = "the end of the last filter";
-            return Err(DecodeError::unexpected(
-                "offset of the offsets",
-                rest.len(),
-                expected,
-                array_at,
-            ));
+            return Err(wrong_start("the end of the last filter"));
         }
         Ok(Self { base_lg, data, offsets })
     }

@@ -18,7 +18,7 @@ use std::io::Write;
 use tamis::{Answers, OutOfMemory};
 
 use crate::encoding::{ones, words_of};
-use crate::errors::{ChangeError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::errors::{ChangeError, DecodeError, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each, try_answer_each};
 use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Parameters};
 
@@ -125,10 +125,10 @@ impl MyBloomFilter {
             return Err(DecodeError::too_long("bits", MAX_BITS / 8));
         }
         let mut words = Vec::new();
-        words.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| {
-            let kind = DecodeErrorKind::Memory(OutOfMemory { bytes: bytes.len() as u64 });
-            DecodeError::new("bits", 0, kind)
-        })?;
+        let memory = OutOfMemory { bytes: bytes.len() as u64 };
+        words
+            .try_reserve_exact(bytes.len().div_ceil(8))
+            .map_err(|_| DecodeError::memory("bits", 0)(memory))?;
         words.extend(words_of(bytes));
         let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         words.truncate(used);

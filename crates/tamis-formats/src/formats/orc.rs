@@ -4,12 +4,12 @@
 //! A stream has a filter for each row group of a stripe. A lookup tests all of them.
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, Write};
 
 use tamis::{Answers, Modulus};
 
 use crate::encoding::ByteReader;
-use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter};
 use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
 use crate::rules::guava_rules::flipped_sums;
@@ -190,9 +190,7 @@ impl RowGroups {
         while filters.is_empty() || !reader.is_empty() {
             if filters.len() as u64 >= most {
                 let why = format!("more than {most} filters");
-                return Err(
-                    reader.error("bloomFilter", DecodeErrorKind::Refused { why: why.into() })
-                );
+                return Err(DecodeError::refused("bloomFilter", reader.at(), why));
             }
             tag(&mut reader, "bloomFilter", FILTER)?;
             let len = number(&mut reader, "length of a filter")?;
@@ -233,7 +231,7 @@ fn utf8_words<'a>(reader: &mut ByteReader<'a>, end: u64) -> Result<&'a [u8], Dec
     if reader.rest().first() == Some(&OLD_WORD) {
         let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: \
             use BLOOM_FILTER_UTF8";
-        return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
+        return Err(DecodeError::refused("bitset", at, why));
     }
     tag(reader, "utf8bitset", WORDS)?;
     let len = number(reader, "length of utf8bitset")?;
@@ -256,10 +254,7 @@ fn original_words(
         words.extend_from_slice(reader.bytes("bitset", size_of::<u64>())?);
     }
     if reader.at() as u64 != end {
-        return Err(reader.error(
-            "bitset",
-            DecodeErrorKind::Invalid { reason: "whole words up to the end of the filter" },
-        ));
+        return Err(reader.invalid("bitset", "whole words up to the end of the filter"));
     }
     Ok(words.into())
 }
@@ -303,7 +298,7 @@ impl StoredFilter for RowGroups {
 }
 
 impl RowGroups {
-    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for filter in &self.filters {
             let mut header = vec![PROBES];
             write_number(filter.rule().probes().into(), &mut header);
@@ -326,10 +321,7 @@ fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result
     if reader.u8(field)? == expected {
         return Ok(());
     }
-    Err(start.error(
-        field,
-        DecodeErrorKind::Invalid { reason: "the next field of a stream with filters" },
-    ))
+    Err(start.invalid(field, "the next field of a stream with filters"))
 }
 
 /// Reads a number of Protocol Buffers of up to 35 bits: seven in each byte, the lowest first.
@@ -343,7 +335,7 @@ fn number(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, Decod
             return Ok(number);
         }
     }
-    Err(start.error(field, DecodeErrorKind::Invalid { reason: "a number of up to 5 bytes" }))
+    Err(start.invalid(field, "a number of up to 5 bytes"))
 }
 
 fn write_number(mut number: u64, to: &mut Vec<u8>) {
@@ -354,11 +346,7 @@ fn write_number(mut number: u64, to: &mut Vec<u8>) {
     to.push(number as u8);
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let row_groups =
         contents.filter::<RowGroups>("ORC's filters store hashes that no other system computes")?;
     Ok(row_groups.write(out)?)

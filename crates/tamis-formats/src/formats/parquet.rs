@@ -16,7 +16,7 @@ use tamis::{
 };
 
 use crate::encoding::{ByteReader, write_words};
-use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, hash_each};
 use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sniff};
 use crate::formats::tamis_file::TamisFile;
@@ -170,8 +170,7 @@ fn read(
     let len = header(reader)?;
     let at = reader.at();
     let data = reader.bytes("bits", len as usize)?;
-    let mut filter = empty(len, options)
-        .map_err(|memory| DecodeError::new("bits", at, DecodeErrorKind::Memory(memory)))?;
+    let mut filter = empty(len, options).map_err(DecodeError::memory("bits", at))?;
     for (word, &bytes) in filter.words_mut().iter_mut().zip(data.as_chunks().0) {
         *word = u64::from_le_bytes(bytes);
     }
@@ -184,11 +183,8 @@ fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
     let at = reader.at();
     let len = zig_zag(reader)?;
     if len <= 0 || len % MIN_BYTES.cast_signed() != 0 {
-        let kind = DecodeErrorKind::Unexpected {
-            expected: "a multiple of 32, the size of a block, and at least one",
-            found: len.into(),
-        };
-        return Err(DecodeError::new(SIZE, at, kind));
+        let expected = "a multiple of 32, the size of a block, and at least one";
+        return Err(DecodeError::unexpected(SIZE, at, expected, len));
     }
     for (field, expected) in CHOICES {
         expect(reader, field, NEXT_STRUCT, "the next field as a struct, 28")?;
@@ -196,11 +192,7 @@ fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
         match reader.u8(field)? {
             NEXT_STRUCT => {}
             // The short form of a field: the difference to the previous field number, and the type.
-            found => {
-                let found = (found >> 4).into();
-                let kind = DecodeErrorKind::Unexpected { expected, found };
-                return Err(DecodeError::new(field, at, kind));
-            }
+            found => return Err(DecodeError::unexpected(field, at, expected, found >> 4)),
         }
         expect(reader, field, 0, "the end of an empty struct, 0")?;
         expect(reader, field, 0, "the end of a union, 0")?;

@@ -4,7 +4,8 @@ mod containers;
 mod encoding;
 mod form;
 
-use std::io;
+use std::convert::Infallible;
+use std::io::{self, Write};
 
 use tamis::{Answers, CompressedSet};
 
@@ -82,14 +83,19 @@ impl Roaring {
         Self { set, form: RoaringForm::Bits32, has_runs: true, is_widened: false }
     }
 
-    /// Returns the length of the bitmap in a file.
-    fn len_bytes(&self) -> u64 {
+    /// Returns the containers of a file, in order.
+    fn plans(&self) -> Vec<ContainerPlan> {
         let mut plans = Vec::new();
-        let planned = each_container::<std::convert::Infallible>(&self.set, |key, lows| {
+        let Ok(()) = each_container::<Infallible>(&self.set, |key, lows| {
             plans.push(ContainerPlan::of(key, lows, self.has_runs));
             Ok(())
         });
-        planned.unwrap_or_else(|never| match never {});
+        plans
+    }
+
+    /// Returns the length of the bitmap in a file.
+    fn len_bytes(&self) -> u64 {
+        let plans = self.plans();
         let maps = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16);
         let (mut count, mut len) = (0, 0);
         for map in maps {
@@ -238,23 +244,21 @@ fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, Deco
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,
-    out: &mut dyn io::Write,
+    out: &mut dyn Write,
 ) -> Result<(), EncodeError> {
-    let made;
-    let roaring = if let Some(roaring) = contents.downcast_ref::<Roaring>() {
-        roaring
-    } else if let Some(bitmap) = contents.downcast_ref::<IntegerBitmap>() {
-        made = Roaring::new(bitmap.values().to_compressed());
-        &made
-    } else {
+    if let Some(roaring) = contents.downcast_ref::<Roaring>() {
+        return Ok(write(roaring, form_to_write(roaring, options)?, out)?);
+    }
+    let Some(bitmap) = contents.downcast_ref::<IntegerBitmap>() else {
         return Err(EncodeError::needs_items("a Roaring bitmap stores only integers"));
     };
-    let mut plans = Vec::new();
-    each_container::<EncodeError>(&roaring.set, |key, lows| {
-        plans.push(ContainerPlan::of(key, lows, roaring.has_runs));
-        Ok(())
-    })?;
-    let form = match options.version.as_deref() {
+    let roaring = Roaring::new(bitmap.values().to_compressed());
+    Ok(write(&roaring, form_to_write(&roaring, options)?, out)?)
+}
+
+/// Returns the form of the version in the options, or that of the bitmap.
+fn form_to_write(roaring: &Roaring, options: &DecodeOptions) -> Result<RoaringForm, EncodeError> {
+    Ok(match options.version.as_deref() {
         None => roaring.written_form(),
         Some("64") => RoaringForm::Bits64,
         Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => {
@@ -273,7 +277,12 @@ fn encode(
                 "\"{other}\" is not a width of a Roaring bitmap: expected {VERSIONS}"
             )));
         }
-    };
+    })
+}
+
+/// Writes the bitmap in this form. The values are read twice: for the heads, and for the containers.
+fn write(roaring: &Roaring, form: RoaringForm, out: &mut dyn Write) -> io::Result<()> {
+    let mut plans = roaring.plans();
     // A signed form begins with the values from 2⁶³ on.
     let is_negative = |key: u64| key >> 47 == 1;
     let passes: &[bool] = match form {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE;
 use serde::Deserialize;
 
 use crate::encoding::{ByteReader, write_words};
-use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::errors::{DecodeError, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
 use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::formats::bits_and_blooms::{BitsAndBlooms, planned, rule};
@@ -53,12 +53,10 @@ struct Object<'a> {
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let object: Object<'_> = serde_json::from_slice(bytes).map_err(|error| {
-        let why = format!("is not the JSON of a filter: {error}").into();
-        DecodeError::new("object", 0, DecodeErrorKind::Refused { why })
+        DecodeError::refused("object", 0, format!("is not the JSON of a filter: {error}"))
     })?;
-    let unexpected = |field, expected, found: u64| {
-        DecodeError::new(field, 0, DecodeErrorKind::Unexpected { expected, found: found.into() })
-    };
+    let unexpected =
+        |field, expected, found: u64| DecodeError::unexpected(field, 0, expected, found);
     let words = URL_SAFE
         .decode(&*object.b)
         .map_err(|_| DecodeError::invalid("b", 0, "base64 for URLs, with padding"))?;

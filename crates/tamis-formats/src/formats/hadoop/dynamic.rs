@@ -1,7 +1,7 @@
 //! Hadoop's `DynamicBloomFilter`: a list of filters of one size, which are its rows. Layout:
 //! `docs/formats/hadoop-dynamic.md`.
 
-use std::io;
+use std::io::{self, Write};
 
 use tamis::Answers;
 
@@ -145,7 +145,7 @@ impl DynamicFilter {
         Ok(self.rows.last_mut().is_some_and(|row| row.insert(key)))
     }
 
-    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let header = self.rule.header();
         out.write_all(&header)?;
         for number in [self.records_per_row, self.last_records, self.rows.len() as u32] {
@@ -193,11 +193,7 @@ impl StoredFilter for DynamicFilter {
     }
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let filter = contents.filter::<DynamicFilter>(
         "Hadoop's DynamicBloomFilter stores the number of records of its rows",
     )?;
