@@ -1,10 +1,13 @@
 //! Bytes, headers and metadata that several formats have.
 
 pub(crate) mod bare_bits;
-pub(crate) mod bit_words;
+mod bit_words;
 pub mod bitcoin;
 pub(crate) mod bitmap_file;
 pub(crate) mod header;
 pub(crate) mod metadata;
-pub(crate) mod reader;
+mod reader;
 pub(crate) mod sorted_table;
+
+pub(crate) use bit_words::{ones, words_of, write_words};
+pub use reader::ByteReader;

@@ -1,6 +1,11 @@
 //! One error for each operation.
 
-pub(crate) mod change;
-pub(crate) mod create;
-pub(crate) mod decode;
-pub(crate) mod encode;
+mod change;
+mod create;
+mod decode;
+mod encode;
+
+pub use change::ChangeError;
+pub use create::CreateError;
+pub use decode::{DecodeError, DecodeErrorKind, ReadError};
+pub use encode::EncodeError;

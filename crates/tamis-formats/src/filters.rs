@@ -1,10 +1,19 @@
 //! What a file contains: filters whose type is known only at run time.
 
-pub(crate) mod answer_each;
-pub(crate) mod contents;
+mod answer_each;
+mod contents;
 pub(crate) mod filter_info;
 pub(crate) mod foreign_bloom;
 pub(crate) mod golomb_set;
-pub(crate) mod integer_bitmap;
+mod integer_bitmap;
 pub(crate) mod layers;
-pub(crate) mod stored_filter;
+mod stored_filter;
+
+pub(crate) use answer_each::{answer_each, hash_each, try_answer_each};
+pub use contents::Contents;
+pub use filter_info::{FilterInfo, ItemCount, LayerInfo, WindowInfo};
+pub use foreign_bloom::ForeignBloom;
+pub use golomb_set::{GolombError, GolombParams, GolombSet};
+pub use integer_bitmap::IntegerBitmap;
+pub use layers::{Growth, Layer, Layers};
+pub use stored_filter::StoredFilter;

@@ -1,16 +1,16 @@
-//! A file format: one row of the table of formats.
+//! A file format: one row of the table of formats, and the options of its decoder.
+
+mod decode_options;
+pub(crate) mod parameter;
 
 use std::io;
 use std::path::Path;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::parameter::Parameter;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::Contents;
+use crate::items::{Charset, Funnel};
+pub use decode_options::DecodeOptions;
+pub use parameter::Parameter;
 
 /// A file format of filters: a row of [`FORMATS`](crate::FORMATS).
 #[derive(Debug)]
@@ -182,6 +182,23 @@ impl ItemDomain {
 }
 
 impl Format {
+    /// The fields that most formats share: an item is any bytes, the file stores all parameters,
+    /// and there is one version. A row states the fields in which its format differs, and its name,
+    /// its summary and its three functions.
+    pub(crate) const BASE: Self = Self {
+        name: "",
+        extensions: &[],
+        summary: "",
+        detection: Detection::ByOption,
+        items: Items::Unspecified,
+        item_domain: ItemDomain::Bytes,
+        parameters: Parameters::NONE,
+        versions: None,
+        decode: |_, _| unreachable!("each row has a decoder"),
+        encode: |_, _, _| unreachable!("each row has an encoder"),
+        create: |_| unreachable!("each row creates filters"),
+    };
+
     /// Returns the [`DecodeOptions::version`] in the extension of a file name: the part after the
     /// format's first extension.
     ///

@@ -3,36 +3,12 @@
 use std::path::Path;
 
 use crate::format::{Format, Sniff};
-use crate::formats::abloom;
-use crate::formats::bip37;
-use crate::formats::bip158;
-use crate::formats::bits_and_blooms;
-use crate::formats::bloom_filters;
-use crate::formats::byte_buffer;
-use crate::formats::c_hashcode;
-use crate::formats::cassandra;
-use crate::formats::dcso;
-use crate::formats::guava;
-use crate::formats::hadoop;
-use crate::formats::hive;
-use crate::formats::java_bitmap;
-use crate::formats::leveldb;
-use crate::formats::my_bloom_filter;
-use crate::formats::orc;
-use crate::formats::parquet;
-use crate::formats::pybloom_live;
-use crate::formats::pybloomfiltermmap;
-use crate::formats::rbloom;
-use crate::formats::redis_bitmap;
-use crate::formats::redis_bitmaps;
-use crate::formats::redis_bits;
-use crate::formats::redisbloom;
-use crate::formats::redisson;
-use crate::formats::roaring;
-use crate::formats::rocksdb;
-use crate::formats::spark;
-use crate::formats::stream_lib;
-use crate::formats::tamis_file;
+use crate::formats::{
+    abloom, bip37, bip158, bits_and_blooms, bloom_filters, byte_buffer, c_hashcode, cassandra,
+    dcso, guava, hadoop, hive, java_bitmap, leveldb, my_bloom_filter, orc, parquet, pybloom_live,
+    pybloomfiltermmap, rbloom, redis_bitmap, redis_bitmaps, redis_bits, redisbloom, redisson,
+    roaring, rocksdb, spark, stream_lib, tamis_file,
+};
 
 /// Every format, the project's own first.
 pub static FORMATS: &[Format] = &[

@@ -5,3 +5,6 @@ pub(crate) mod funnel;
 pub(crate) mod integer_keys;
 pub(crate) mod item_collector;
 pub(crate) mod java_type;
+
+pub use charset::Charset;
+pub use funnel::Funnel;

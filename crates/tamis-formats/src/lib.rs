@@ -35,7 +35,6 @@
 //! caller's limit before it allocates.
 #![forbid(unsafe_code)]
 
-mod decode_options;
 mod encoding;
 mod errors;
 mod filters;
@@ -43,28 +42,20 @@ mod format;
 mod format_table;
 mod formats;
 mod items;
-mod parameter;
 mod redis;
 mod rules;
 
-pub use decode_options::DecodeOptions;
-pub use encoding::bitcoin;
 pub use encoding::metadata::{Metadata, MetadataError};
-pub use encoding::reader::ByteReader;
 pub use encoding::sorted_table::is_sorted_table;
-pub use errors::change::ChangeError;
-pub use errors::create::CreateError;
-pub use errors::decode::{DecodeError, DecodeErrorKind, ReadError};
-pub use errors::encode::EncodeError;
-pub use filters::contents::Contents;
-pub use filters::filter_info::{FilterInfo, ItemCount, LayerInfo, WindowInfo};
-pub use filters::foreign_bloom::ForeignBloom;
-pub use filters::golomb_set::{GolombError, GolombParams, GolombSet};
-pub use filters::integer_bitmap::IntegerBitmap;
-pub use filters::layers::{Growth, Layer, Layers};
-pub use filters::stored_filter::StoredFilter;
+pub use encoding::{ByteReader, bitcoin};
+pub use errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError, ReadError};
+pub use filters::{
+    Contents, FilterInfo, ForeignBloom, GolombError, GolombParams, GolombSet, Growth,
+    IntegerBitmap, ItemCount, Layer, LayerInfo, Layers, StoredFilter, WindowInfo,
+};
 pub use format::{
-    Create, Detection, Encode, Format, ItemDomain, Items, Parameters, Sniff, Versions,
+    Create, DecodeOptions, Detection, Encode, Format, ItemDomain, Items, Parameter, Parameters,
+    Sniff, Versions,
 };
 pub use format_table::FORMATS;
 pub use formats::redis_bitmaps::RedisBitmaps;
@@ -76,11 +67,10 @@ pub use formats::{
     pybloom_live, pybloomfiltermmap, rbloom, redis_bitmap, redis_bits, redisson, roaring, rocksdb,
     spark, stream_lib,
 };
-pub use items::charset::Charset;
-pub use items::funnel::{AbloomType, Funnel, ItemError, OrcType};
+pub use items::funnel::{AbloomType, ItemError, OrcType};
 pub use items::item_collector::ItemCollector;
 pub use items::java_type::{JavaType, hash_code_of_units};
-pub use parameter::Parameter;
+pub use items::{Charset, Funnel};
 pub use redis::payload::{PayloadError, RedisValue};
 pub use redis::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
-pub use rules::any_rule::Rule;
+pub use rules::Rule;

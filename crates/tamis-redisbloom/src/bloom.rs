@@ -29,6 +29,7 @@ use tamis::{Answers, Item, OutOfMemory, allocation_bytes};
 use crate::double_hashing::RedisHash;
 use crate::error::{RedisBloomError, RedisInsertError};
 use crate::memory_limit::GrowthLimit;
+use crate::not_compared::NotCompared;
 use layer::Layer;
 pub use layer::RedisLayer;
 
@@ -91,7 +92,7 @@ pub struct RedisBloom {
     /// The bits of `OPTION_*`.
     options: u32,
     expansion: u32,
-    growth_limit: GrowthLimit,
+    growth_limit: NotCompared<GrowthLimit>,
 }
 
 impl RedisBloom {
@@ -118,7 +119,7 @@ impl RedisBloom {
             _ => RedisBloomError::Capacity { capacity },
         })?;
         let options = OPTION_NO_ROUND | OPTION_HASH_64 | fixed;
-        let growth_limit = GrowthLimit::default();
+        let growth_limit = NotCompared::default();
         Ok(Self { layers: vec![first], items: 0, options, expansion, growth_limit })
     }
 
@@ -336,7 +337,7 @@ impl RedisBloom {
             .ok_or(RedisInsertError::TooLarge)?;
         let bytes = size_of::<Layer>() as u64;
         self.layers.try_reserve(1).map_err(|_| RedisInsertError::Memory(OutOfMemory { bytes }))?;
-        self.layers.push(Layer::within(capacity, newest.rate * 0.5, self.growth_limit)?);
+        self.layers.push(Layer::within(capacity, newest.rate * 0.5, self.growth_limit.0)?);
         Ok(())
     }
 
@@ -355,7 +356,7 @@ impl RedisBloom {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn limit_growth(&mut self, max_bytes: u64) {
-        self.growth_limit = GrowthLimit { max_bytes };
+        self.growth_limit.0 = GrowthLimit { max_bytes };
     }
 
     /// Returns how many items were counted as new: `BF.CARD`.

@@ -36,6 +36,7 @@ use tamis::{Answers, Item, allocation_bytes};
 
 use crate::memory_limit::GrowthLimit;
 use crate::murmur2;
+use crate::not_compared::NotCompared;
 pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
@@ -74,22 +75,10 @@ pub struct RedisCuckoo {
     max_iterations: u16,
     // Invariant: 0 or a power of two.
     expansion: u16,
-    growth_limit: GrowthLimit,
-    refused: Refused,
+    growth_limit: NotCompared<GrowthLimit>,
+    /// Whether the last insert was refused.
+    is_refusing: NotCompared<bool>,
 }
-
-/// True if the last insert found no free slot. It is not part of the filter's value: two equal
-/// filters may differ in it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Refused(bool);
-
-impl PartialEq for Refused {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Refused {}
 
 impl RedisCuckoo {
     /// Creates an empty filter.
@@ -102,16 +91,27 @@ impl RedisCuckoo {
         let &RedisCuckooOptions { capacity, bucket_size, max_iterations, expansion } = options;
         let buckets = (capacity / u64::from(bucket_size)).next_power_of_two();
         let first = SubFilter::zeroed(buckets, bucket_size).map_err(RedisCuckooError::Memory)?;
-        Ok(Self {
-            sub_filters: vec![first],
+        let expansion = if expansion == 0 { 0 } else { expansion.next_power_of_two() };
+        Ok(Self::of(vec![first], bucket_size, max_iterations, expansion))
+    }
+
+    /// Creates a filter without items. `expansion` is 0 or a power of two.
+    fn of(
+        sub_filters: Vec<SubFilter>,
+        bucket_size: u16,
+        max_iterations: u16,
+        expansion: u16,
+    ) -> Self {
+        Self {
+            sub_filters,
             items: 0,
             removed: 0,
             bucket_size,
             max_iterations,
-            expansion: if expansion == 0 { 0 } else { expansion.next_power_of_two() },
-            growth_limit: GrowthLimit::default(),
-            refused: Refused(false),
-        })
+            expansion,
+            growth_limit: NotCompared::default(),
+            is_refusing: NotCompared::default(),
+        }
     }
 
     /// Hashes an item. The hash can be used for several calls.
@@ -201,7 +201,7 @@ impl RedisCuckoo {
         // Saturating, because a forged header may contain zero items.
         self.items = self.items.saturating_sub(1);
         self.removed = self.removed.saturating_add(1);
-        self.refused = Refused(false);
+        self.is_refusing.0 = false;
         if self.sub_filters.len() > 1 && self.removed as f64 > self.items as f64 * 0.10 {
             self.compact_sub_filters(true);
         }
@@ -226,7 +226,7 @@ impl RedisCuckoo {
     pub fn clear(&mut self) {
         self.sub_filters.truncate(1);
         self.sub_filters[0].clear_all();
-        (self.items, self.removed, self.refused) = (0, 0, Refused(false));
+        (self.items, self.removed, self.is_refusing.0) = (0, 0, false);
     }
 
     /// Returns true if the filter holds no items. Constant time.
@@ -247,7 +247,7 @@ impl RedisCuckoo {
     /// Sets the maximum number of bytes that one growth may take. The limit is not part of the
     /// filter's value or of its dumps.
     pub fn limit_growth(&mut self, max_bytes: u64) {
-        self.growth_limit = GrowthLimit { max_bytes };
+        self.growth_limit.0 = GrowthLimit { max_bytes };
     }
 
     /// Returns the number of items. Each copy counts as an item.
@@ -260,7 +260,7 @@ impl RedisCuckoo {
     /// Returns false for a filter that was just read.
     #[must_use]
     pub fn is_refusing(&self) -> bool {
-        self.refused.0
+        self.is_refusing.0
     }
 
     /// Estimates the probability that an absent item is reported as present. Reads the first

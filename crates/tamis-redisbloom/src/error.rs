@@ -123,6 +123,17 @@ pub enum RedisHeaderErrorKind {
     Memory(OutOfMemory),
 }
 
+impl RedisHeaderError {
+    pub(crate) fn new(field: &'static str, at: usize, kind: RedisHeaderErrorKind) -> Self {
+        Self { field, at, kind }
+    }
+
+    /// Creates the error of a field with an impossible value.
+    pub(crate) fn value(field: &'static str, at: usize) -> Self {
+        Self::new(field, at, RedisHeaderErrorKind::Value)
+    }
+}
+
 impl fmt::Display for RedisHeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, at, kind } = self;

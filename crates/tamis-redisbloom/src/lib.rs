@@ -38,6 +38,7 @@ mod double_hashing;
 mod error;
 mod memory_limit;
 mod murmur2;
+mod not_compared;
 mod parts;
 
 pub use bloom::{RedisBloom, RedisBloomOptions, RedisLayer};

@@ -4,10 +4,8 @@ use tamis::{Bitmap, OutOfMemory};
 
 use crate::error::RedisInsertError;
 
-/// The most bytes that one growth of a filter may take.
-///
-/// The limit belongs to the process and not to the filter. Dumps do not contain it, and filters
-/// that differ only in the limit are equal.
+/// The most bytes that one growth of a filter may take. The limit belongs to the process and not to
+/// the filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthLimit {
     /// The limit in bytes.
@@ -19,14 +17,6 @@ impl Default for GrowthLimit {
         Self { max_bytes: u64::MAX }
     }
 }
-
-impl PartialEq for GrowthLimit {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for GrowthLimit {}
 
 impl GrowthLimit {
     /// Rejects a part of `bytes` bytes if it is above the limit.

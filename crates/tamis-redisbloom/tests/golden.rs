@@ -1,5 +1,9 @@
 //! `RedisBloom` and `RedisCuckoo` give the same answers and bytes as a real server.
 
+#[path = "../../tamis-formats/tests/golden_data/json.rs"]
+mod golden_json;
+
+use golden_json::{base64, json, list, text};
 use serde_json::Value;
 use tamis::Answers;
 use tamis_redisbloom::{
@@ -7,43 +11,13 @@ use tamis_redisbloom::{
 };
 
 fn golden() -> Value {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/redisbloom/redisbloom.json");
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap()
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap()
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => c - b'A',
-        b'a'..=b'z' => c - b'a' + 26,
-        b'0'..=b'9' => c - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => panic!("no base64: {c}"),
-    };
-    let (mut bytes, mut bits, mut len) = (Vec::new(), 0_u32, 0);
-    for c in text.trim_end_matches('=').bytes() {
-        (bits, len) = (bits << 6 | u32::from(digit(c)), len + 6);
-        if len >= 8 {
-            len -= 8;
-            bytes.push((bits >> len) as u8);
-        }
-    }
-    bytes
+    json("redisbloom/redisbloom.json")
 }
 
 fn item(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.as_bytes().to_vec(),
-        _ => base64(text(&value["b64"])),
+        _ => base64(&value["b64"]),
     }
 }
 
@@ -53,7 +27,7 @@ fn arguments(step: &Value) -> (&str, Vec<Vec<u8>>) {
     (text(&words[0]), words[2..].iter().map(item).collect())
 }
 
-fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(word: &[u8]) -> T {
+fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(word: &[u8]) -> T {
     std::str::from_utf8(word).unwrap().parse().unwrap()
 }
 
@@ -67,9 +41,9 @@ fn bloom_options(words: &[Vec<u8>], mut options: RedisBloomOptions) -> RedisBloo
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_slice() {
-            b"CAPACITY" => options.capacity = number(words.next().unwrap()),
-            b"ERROR" => options.rate = number(words.next().unwrap()),
-            b"EXPANSION" => options.expansion = number(words.next().unwrap()),
+            b"CAPACITY" => options.capacity = parsed(words.next().unwrap()),
+            b"ERROR" => options.rate = parsed(words.next().unwrap()),
+            b"EXPANSION" => options.expansion = parsed(words.next().unwrap()),
             b"NONSCALING" => options.is_scaling = false,
             _ => panic!("a new option: {word:?}"),
         }
@@ -93,8 +67,8 @@ fn replayed_bloom(case: &Value) -> RedisBloom {
             "BF.RESERVE" => {
                 // RedisBloom 8 reduces a rate above 0.25, as `tamis-commands` does.
                 let options = RedisBloomOptions {
-                    rate: number::<f64>(&words[0]).min(0.25),
-                    capacity: number(&words[1]),
+                    rate: parsed::<f64>(&words[0]).min(0.25),
+                    capacity: parsed(&words[1]),
                     ..Default::default()
                 };
                 made = Some(RedisBloom::new(&bloom_options(&words[2..], options)).unwrap());
@@ -122,13 +96,13 @@ fn replayed_cuckoo(case: &Value) -> RedisCuckoo {
     for step in list(&case["steps"]) {
         let (command, words) = arguments(step);
         if command == "CF.RESERVE" {
-            let capacity = number(&words[0]);
+            let capacity = parsed(&words[0]);
             let mut options = RedisCuckooOptions { capacity, ..Default::default() };
             for pair in words[1..].chunks(2) {
                 match pair[0].as_slice() {
-                    b"BUCKETSIZE" => options.bucket_size = number(&pair[1]),
-                    b"MAXITERATIONS" => options.max_iterations = number(&pair[1]),
-                    b"EXPANSION" => options.expansion = number(&pair[1]),
+                    b"BUCKETSIZE" => options.bucket_size = parsed(&pair[1]),
+                    b"MAXITERATIONS" => options.max_iterations = parsed(&pair[1]),
+                    b"EXPANSION" => options.expansion = parsed(&pair[1]),
                     word => panic!("a new option: {word:?}"),
                 }
             }
@@ -165,18 +139,15 @@ fn replayed_cuckoo(case: &Value) -> RedisCuckoo {
 }
 
 fn cases(family: &str) -> Vec<Value> {
-    let cases: Vec<Value> = list(&golden()["filters"])
-        .iter()
-        .filter(|case| case["family"] == family)
-        .cloned()
-        .collect();
+    let mut cases = list(&golden()["filters"]).to_vec();
+    cases.retain(|case| case["family"] == family);
     assert_eq!(cases.len(), 10);
     cases
 }
 
 /// Returns the chunks of a dump, the header first, each with its position.
 fn chunks(case: &Value) -> Vec<(i64, Vec<u8>)> {
-    let chunk = |chunk: &Value| (chunk["iter"].as_i64().unwrap(), base64(text(&chunk["data"])));
+    let chunk = |chunk: &Value| (chunk["iter"].as_i64().unwrap(), base64(&chunk["data"]));
     list(&case["chunks"]).iter().map(chunk).collect()
 }
 
@@ -290,42 +261,28 @@ fn hashes_are_those_of_a_live_server() {
 }
 
 #[test]
-fn bloom_filters_replayed_are_those_of_a_live_server() {
-    for case in cases("BF") {
-        assert_bloom(&case, &replayed_bloom(&case));
-    }
-}
-
-#[test]
-fn bloom_filters_loaded_are_those_of_a_live_server() {
+fn bloom_filters_replayed_and_loaded_are_those_of_a_live_server() {
     for case in cases("BF") {
         let chunks = chunks(&case);
-        let mut filter = RedisBloom::from_header(&chunks[0].1).unwrap();
+        let mut loaded = RedisBloom::from_header(&chunks[0].1).unwrap();
         for (position, bytes) in &chunks[1..] {
-            filter.load_chunk(*position, bytes).unwrap();
+            loaded.load_chunk(*position, bytes).unwrap();
         }
-        assert_bloom(&case, &filter);
-        assert_eq!(filter, replayed_bloom(&case));
+        assert_bloom(&case, &loaded);
+        assert_eq!(loaded, replayed_bloom(&case));
     }
 }
 
 #[test]
-fn cuckoo_filters_replayed_are_those_of_a_live_server() {
-    for case in cases("CF") {
-        assert_cuckoo(&case, &replayed_cuckoo(&case));
-    }
-}
-
-#[test]
-fn cuckoo_filters_loaded_are_those_of_a_live_server() {
+fn cuckoo_filters_replayed_and_loaded_are_those_of_a_live_server() {
     for case in cases("CF") {
         let chunks = chunks(&case);
-        let mut filter = RedisCuckoo::from_header(&chunks[0].1).unwrap();
+        let mut loaded = RedisCuckoo::from_header(&chunks[0].1).unwrap();
         for (position, bytes) in &chunks[1..] {
-            filter.load_chunk(*position, bytes).unwrap();
+            loaded.load_chunk(*position, bytes).unwrap();
         }
-        assert_cuckoo(&case, &filter);
-        assert_eq!(filter, replayed_cuckoo(&case));
+        assert_cuckoo(&case, &loaded);
+        assert_eq!(loaded, replayed_cuckoo(&case));
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) mod prefetch;
 pub(crate) mod scalar;
 pub(crate) mod select;
 pub(crate) mod sip;
+pub(crate) mod sync;
 pub(crate) mod unaligned;
 
 pub(crate) use block_filters::{

@@ -2,19 +2,31 @@
 //! items are provided for convenience.
 //!
 //! Every filter also has these methods as inherent methods (`inherent.rs`), which need no import.
+//! `bloom`, `cuckoo`, `growing` and `window` are the kinds of filters. `any` is a filter of any of
+//! these kinds.
+
+pub(crate) mod any;
+pub(crate) mod bloom;
+pub(crate) mod cuckoo;
+pub(crate) mod debug;
+pub(crate) mod growing;
+mod inherent;
+pub(crate) mod removed;
+pub(crate) mod variant;
+pub(crate) mod window;
 
 use std::fmt;
 
-use crate::answers::Answers;
-use crate::bits::OutOfMemory;
-use crate::chunks::{
+use crate::batch::answers::Answers;
+use crate::batch::chunks::{
     CHUNK, count_chunks, count_ones, each_chunk, try_count_chunks, try_each_chunk, words_of,
 };
+use crate::bits::OutOfMemory;
 use crate::hash::Hasher;
 use crate::item::Item;
-use crate::layout::Layout;
 use crate::plan::Plan;
-use crate::removed::Removed;
+use crate::plan::layout::Layout;
+pub use removed::Removed;
 
 /// The first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
 macro_rules! plan_and_hasher {

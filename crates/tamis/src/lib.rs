@@ -68,71 +68,45 @@ extern crate alloc;
 #[cfg(not(any(feature = "std", test)))]
 extern crate core as std;
 
-mod answers;
-mod any;
 mod arch;
-mod bins;
+mod batch;
 mod bits;
-mod block_rules;
-mod bloom;
-mod chunks;
-mod cuckoo;
-mod debug;
-mod digest_set;
-mod extend;
+mod exact;
 mod filter;
-mod geometry;
-mod growing;
 mod hash;
-mod inherent;
-mod integer_set;
 mod item;
-mod kind;
-mod kind_table;
-mod layout;
-mod modulus;
 #[cfg(not(any(feature = "std", test)))]
 mod no_std;
-#[cfg(all(feature = "rayon", not(loom)))]
-mod parallel;
 mod plan;
-mod plan_input;
-mod prefetching;
-mod removed;
 #[cfg(all(feature = "serde", not(loom)))]
 mod serde_impl;
 mod strategy;
-mod sync;
-mod variant;
-mod window;
 
-pub use answers::Answers;
-pub use any::AnyFilter;
 #[cfg(feature = "std")]
 pub use arch::use_global_allocator;
 pub use arch::{allocation_bytes, allocation_bytes_of_glibc, prefetch};
+pub use batch::answers::Answers;
 pub use bits::{AtomicBitmap, BitView, Bitmap, Bits, BitsMut, OutOfMemory};
-pub use bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
-pub use cuckoo::Cuckoo;
-pub use digest_set::{Digest, DigestSet, expected_collisions};
-pub use filter::{
-    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, TryInsert,
-};
-pub use geometry::Geometry;
-pub use growing::Growing;
-pub use hash::{HashFunction, Hasher};
+pub use exact::digest_set::{Digest, DigestSet, expected_collisions};
 #[cfg(feature = "roaring")]
-pub use integer_set::{CompressedSet, IntoValues};
-pub use integer_set::{
+pub use exact::integer_set::{CompressedSet, IntoValues};
+pub use exact::integer_set::{
     DenseSet, Order, OutOfRange, RangeError, RangeMismatch, RankIndex, RepeatFinder, Repeats,
     Values, Words,
 };
+pub use filter::any::AnyFilter;
+pub use filter::bloom::{Bloom, BloomBuilder, Counting, SharedBloom};
+pub use filter::cuckoo::Cuckoo;
+pub use filter::growing::Growing;
+pub use filter::window::{Span, Window};
+pub use filter::{
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, NoRoom, Remove, Removed,
+    TryInsert,
+};
+pub use hash::{HashFunction, Hasher};
 pub use item::{Item, ItemBytes};
-pub use kind::Kind;
-pub use layout::Layout;
-pub use modulus::Modulus;
-pub use plan::{Plan, PlanError};
-pub use plan_input::PlanInput;
-pub use removed::Removed;
+pub use plan::input::PlanInput;
+pub use plan::layout::Layout;
+pub use plan::{Geometry, Kind, Plan, PlanError};
+pub use strategy::modulus::Modulus;
 pub use strategy::{Classic, Parquet, SplitBlock, Strategy};
-pub use window::{Span, Window};

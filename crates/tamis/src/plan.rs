@@ -8,6 +8,11 @@
 
 pub(crate) mod blocks;
 pub(crate) mod error;
+pub(crate) mod geometry;
+pub(crate) mod input;
+pub(crate) mod kind;
+pub(crate) mod kind_table;
+pub(crate) mod layout;
 pub(crate) mod rates;
 pub(crate) mod search;
 pub(crate) mod sizing;
@@ -16,13 +21,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::geometry::Geometry;
-use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::strategy::classic::sizing::estimate_bits;
 use blocks::Blocks;
 pub use error::PlanError;
+pub use geometry::Geometry;
+pub use kind::Kind;
 use rates::{LANES, lowest_rate};
 use sizing::{Best, MAX_BITS, Sample};
 

@@ -13,20 +13,18 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::any::{AnyFilter, with_filter};
 use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut, Word};
-use crate::bloom::{Bloom, Counting};
-use crate::cuckoo::Cuckoo;
-use crate::geometry::Geometry;
-use crate::growing::Growing;
+use crate::filter::any::{AnyFilter, with_filter};
+use crate::filter::bloom::{Bloom, Counting};
+use crate::filter::cuckoo::Cuckoo;
+use crate::filter::growing::Growing;
+use crate::filter::variant::Variant;
+use crate::filter::window::Window;
 use crate::hash::Hasher;
-use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{Geometry, Kind, Plan, PlanError};
 use crate::strategy::Strategy;
-use crate::variant::Variant;
-use crate::window::Window;
 
 /// The serialized form of a [`Plan`].
 #[derive(serde::Serialize, serde::Deserialize)]

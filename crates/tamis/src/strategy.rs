@@ -1,9 +1,11 @@
 //! Strategies: the rules from a hash to the bits that an item sets. They are pure and have no
 //! storage.
 
+pub(crate) mod block_rules;
 mod by_stripe;
 pub(crate) mod classic;
 pub(crate) mod lanes;
+pub(crate) mod modulus;
 pub(crate) mod parquet;
 mod rule;
 pub(crate) mod sizing;

@@ -5,15 +5,7 @@ use tamis_bitcoin::{Block, FilterError, basic_filter, filter_header};
 use tamis_formats::bip158::{decode, key};
 use tamis_formats::bitcoin::Hash256;
 
-use crate::json::{hex, json, list, text, to_hex};
-
-fn hexes(json: &Json) -> Vec<Vec<u8>> {
-    list(json).iter().map(hex).collect()
-}
-
-fn sip_key(case: &Json) -> [u64; 2] {
-    ["k0", "k1"].map(|half| u64::from_str_radix(text(&case[half]), 16).unwrap())
-}
+use crate::json::{hex, hexes, json, list, sip_key, text, to_hex};
 
 fn hash(json: &Json) -> Hash256 {
     text(json).parse().unwrap()

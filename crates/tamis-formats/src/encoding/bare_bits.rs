@@ -2,12 +2,9 @@
 
 use std::io;
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::ProbeRule;
+use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::rules::{ProbeRule, Rule};
 
 /// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule for a number of bytes above
 /// zero.

@@ -4,7 +4,7 @@ use tamis::{Geometry, Hasher, Kind, Plan};
 
 use crate::encoding::metadata::Metadata;
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The magic number. It includes a carriage return and a line feed, as in PNG, so that a transfer
@@ -95,12 +95,8 @@ impl Header {
         let (header, checksum) = header.split_at(len - CHECKSUM_BYTES);
         let checksum = u64::from_le_bytes(checksum.try_into().expect("a checksum is 8 bytes"));
         if xxh3_64(header) != checksum {
-            let at = header.len() as u64;
-            return Err(DecodeError {
-                field: "head checksum",
-                at,
-                kind: DecodeErrorKind::Checksum,
-            });
+            let (field, kind) = ("head checksum", DecodeErrorKind::Checksum);
+            return Err(DecodeError::new(field, header.len(), kind));
         }
         Self::fields(header, len, checksum)
     }
@@ -128,8 +124,7 @@ impl Header {
         let plan = Plan::from_parts(kind, capacity, rate, bits, geometry)
             .map_err(|plan| error("bits", BITS_AT, DecodeErrorKind::Plan(plan)))?;
         if capacity == 0 {
-            let kind = DecodeErrorKind::Invalid { reason: "above zero" };
-            return Err(error("capacity", CAPACITY_AT, kind));
+            return Err(DecodeError::invalid("capacity", CAPACITY_AT, "above zero"));
         }
         let added = reader.u64("added")?;
         let metadata_bytes = reader.u32("metadata length")? as usize;

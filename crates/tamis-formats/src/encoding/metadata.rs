@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::DecodeError;
 
 /// Text that is stored with a filter and does not affect its answers.
 ///
@@ -108,8 +108,7 @@ impl Metadata {
                 let value = text(&mut reader, value_bytes as usize)?;
                 let in_order = entries.last_key_value().is_none_or(|(last, _)| *last < key);
                 if !is_key(&key) || !in_order {
-                    let reason = "a list of sorted keys";
-                    return Err(reader.error("metadata", DecodeErrorKind::Invalid { reason }));
+                    return Err(reader.invalid("metadata", "a list of sorted keys"));
                 }
                 entries.insert(key, value);
             }
@@ -121,16 +120,10 @@ impl Metadata {
 }
 
 fn text(reader: &mut ByteReader<'_>, len: usize) -> Result<String, DecodeError> {
-    let start = reader.at() as u64;
+    let start = reader.at();
     let bytes = reader.bytes("metadata", len)?;
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(DecodeError {
-            field: "metadata",
-            at: start,
-            kind: DecodeErrorKind::Invalid { reason: "UTF-8 text" },
-        }),
-    }
+    let text = std::str::from_utf8(bytes);
+    text.map(str::to_owned).map_err(|_| DecodeError::invalid("metadata", start, "UTF-8 text"))
 }
 
 fn is_key(key: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Reads fields from bytes in order. Every step returns an error if the bytes have ended.
 ///
@@ -175,6 +175,11 @@ impl<'a> ByteReader<'a> {
     #[must_use]
     pub fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(field, self.at, kind)
+    }
+
+    /// Returns the error of a value at this place that is not `reason`.
+    pub(crate) fn invalid(&self, field: &'static str, reason: &'static str) -> DecodeError {
+        DecodeError::invalid(field, self.at, reason)
     }
 }
 

@@ -5,7 +5,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Tests whether `bytes` are a whole table of LevelDB or RocksDB, which holds more than its filter.
 #[must_use]
@@ -60,9 +60,7 @@ impl TableKind {
                 other = Some(String::from_utf8_lossy(name).into_owned());
             }
         })?;
-        let refused = |why: String| {
-            DecodeError::new("filter block", 0, DecodeErrorKind::Refused { why: why.into() })
-        };
+        let refused = |why: String| DecodeError::refused("filter block", 0, why);
         let Some(handle) = found else {
             let why = if let Some(other) = other {
                 format!(
@@ -178,8 +176,7 @@ fn block<'a>(
     let type_byte = trailer.u8(field)?;
     if type_byte != 0 {
         let why = "is compressed: LevelDB and RocksDB never compress this block";
-        let kind = DecodeErrorKind::Refused { why: why.into() };
-        return Err(DecodeError::new(field, end, kind));
+        return Err(DecodeError::refused(field, end, why));
     }
     if !checksums.are_right(trailer.u32("checksum of a block")?, at, block, type_byte) {
         return Err(DecodeError::new(field, start, DecodeErrorKind::Checksum));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::OutOfMemory;
 
-use crate::parameter::Parameter;
+use crate::format::parameter::Parameter;
 
 /// Why an empty filter cannot be created.
 #[derive(Clone, Debug, PartialEq)]

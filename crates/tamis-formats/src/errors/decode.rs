@@ -5,7 +5,7 @@ use std::io;
 
 use tamis::{OutOfMemory, PlanError};
 
-use crate::parameter::Parameter;
+use crate::format::parameter::Parameter;
 
 /// Why bytes are not a filter of this format.
 #[derive(Clone, Debug, PartialEq)]

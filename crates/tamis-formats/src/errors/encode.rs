@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::errors::create::CreateError;
-use crate::parameter::Parameter;
+use crate::format::parameter::Parameter;
 
 /// Why a filter cannot be written in a format.
 #[derive(Debug)]

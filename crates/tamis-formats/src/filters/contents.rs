@@ -5,8 +5,7 @@ use std::fmt;
 
 use tamis::Answers;
 
-use crate::errors::change::ChangeError;
-use crate::errors::encode::EncodeError;
+use crate::errors::{ChangeError, EncodeError};
 use crate::filters::filter_info::FilterInfo;
 use crate::filters::stored_filter::StoredFilter;
 

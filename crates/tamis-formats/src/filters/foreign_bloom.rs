@@ -7,18 +7,13 @@ use std::io;
 
 use tamis::{Answers, Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-use crate::encoding::bit_words::{words_of, write_words};
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
+use crate::encoding::{ByteReader, words_of, write_words};
+use crate::errors::{ChangeError, DecodeError, EncodeError};
 use crate::filters::answer_each::answer_each;
 use crate::filters::contents::Contents;
 use crate::filters::filter_info::FilterInfo;
 use crate::filters::stored_filter::StoredFilter;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::fill;
-use crate::rules::rates::EstimatedRate;
+use crate::rules::{EstimatedRate, Rule, fill};
 
 /// A Bloom filter that gives the same answers as another system's, bit for bit.
 ///

@@ -23,14 +23,12 @@ use siphasher::sip::SipHasher24;
 use tamis::Answers;
 
 use crate::encoding::bitcoin::{Hash256, compact_size};
+use crate::errors::{ChangeError, DecodeError};
+use crate::filters::filter_info::FilterInfo;
 use crate::filters::golomb_set::coding::{BitWriter, GolombValues, range};
+use crate::filters::stored_filter::StoredFilter;
 pub(crate) use coding::check;
 pub use params::{GolombError, GolombParams};
-
-use crate::errors::change::ChangeError;
-use crate::errors::decode::DecodeError;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
 
 /// An immutable set of items in about P + 2 bits each, with a false positive rate of 1/M.
 ///

@@ -2,7 +2,7 @@
 
 use tamis::{Answers, DenseSet, OutOfRange, RangeError};
 
-use crate::errors::change::ChangeError;
+use crate::errors::ChangeError;
 use crate::filters::filter_info::{FilterInfo, ItemCount};
 use crate::filters::stored_filter::StoredFilter;
 use crate::items::integer_keys::{min_and_max, no_value, value};

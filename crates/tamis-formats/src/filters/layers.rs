@@ -9,7 +9,7 @@ pub use scale::{Scale, plan};
 
 use tamis::Answers;
 
-use crate::errors::change::ChangeError;
+use crate::errors::ChangeError;
 use crate::filters::answer_each::try_answer_each;
 use crate::filters::filter_info::FilterInfo;
 use crate::filters::foreign_bloom::ForeignBloom;

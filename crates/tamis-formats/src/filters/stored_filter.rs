@@ -5,7 +5,7 @@ use std::fmt;
 
 use tamis::Answers;
 
-use crate::errors::change::ChangeError;
+use crate::errors::ChangeError;
 use crate::filters::filter_info::FilterInfo;
 
 /// A filter as its file stores it. The module of each kind of filter implements this trait.

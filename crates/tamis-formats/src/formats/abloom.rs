@@ -4,21 +4,11 @@ use std::io::Write;
 
 use tamis::{Answers, Modulus};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::{EstimatedRate, chance};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, chance, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -27,13 +17,11 @@ pub(crate) const FORMAT: Format = Format {
     summary: "BloomFilter of Python's abloom, by to_bytes",
     detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(MAGIC))),
     // Text and numbers have different hashes.
-    items: Items::Unspecified,
     item_domain: ItemDomain::AbloomHashes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The bits of a block, and its lanes. A lane is a word.

@@ -7,17 +7,12 @@
 
 use std::io;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::bitcoin::Hash256;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::golomb_set::{GolombParams, GolombSet};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, GolombParams, GolombSet};
+use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Parameters};
+use crate::items::Funnel;
 use crate::items::item_collector::ItemCollector;
-use crate::parameter::Parameter;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -27,15 +22,14 @@ pub(crate) const FORMAT: Format = Format {
     // Only the number of items and the end of the last code can be checked. Short texts pass.
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hex),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { required: &[Parameter::BlockHash], planning: &[], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, options| decode(bytes, options.block_hash()?).map(Contents::new),
     encode,
     create: |options| {
         block_hash(options)?;
         Ok(Contents::new(ItemCollector::new("bip158")))
     },
+    ..Format::BASE
 };
 
 fn block_hash(options: &DecodeOptions) -> Result<Hash256, CreateError> {

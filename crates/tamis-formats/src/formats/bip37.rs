@@ -9,13 +9,10 @@ mod wallet_filter;
 
 use std::io::Write;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
+use crate::errors::{CreateError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
+use crate::items::Funnel;
 
 pub use plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 pub use rule::{Bip37, Update};
@@ -28,9 +25,6 @@ pub(crate) const FORMAT: Format = Format {
     summary: "Bitcoin's filters of wallets, as filterload carries them (BIP-37)",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Hex),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| WalletFilter::decode(bytes).map(contents_of),
     encode,
     create: |options| {
@@ -47,6 +41,7 @@ pub(crate) const FORMAT: Format = Format {
         }
         WalletFilter::create(items, rate, 0, Update::None, Bip37Sizing::Core).map(contents_of)
     },
+    ..Format::BASE
 };
 
 fn sniff(bytes: &[u8]) -> Sniff {

@@ -7,21 +7,13 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
+use crate::items::Funnel;
 use crate::rules::hash::murmur3::{Tail, x64_128};
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
-use crate::rules::rates::measure::{measure, test_bits};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill, measure, test_bits};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -30,12 +22,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "BloomFilter of Go's bits-and-blooms (willf/bloom), by WriteTo",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: planned,
+    ..Format::BASE
 };
 
 /// Creates an empty filter as `NewWithEstimates` does.
@@ -148,18 +138,13 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let mut number = |field| reader.array(field).map(u64::from_be_bytes);
     let (bits, probes, len) = (number("m")?, number("k")?, number("length of the bit set")?);
-    let unexpected = |field, at, expected, found: u64| DecodeError {
-        field,
-        at,
-        kind: DecodeErrorKind::Unexpected { expected, found: found.into() },
-    };
     if bits == 0 || bits > 1 << 62 {
-        return Err(unexpected("m", 0, "1 or more, as many as fit into memory", bits));
+        return Err(DecodeError::unexpected("m", 0, "1 or more, as many as fit into memory", bits));
     }
     if len != bits {
-        return Err(unexpected("length of the bit set", 16, "m", len));
+        return Err(DecodeError::unexpected("length of the bit set", 16, "m", len));
     }
-    let rule = rule(bits, probes).ok_or(unexpected("k", 8, "1 to 65,535", probes))?;
+    let rule = rule(bits, probes).ok_or(DecodeError::unexpected("k", 8, "1 to 65,535", probes))?;
     let filter = ForeignBloom::read_words(rule, &mut reader, u64::from_be_bytes)?;
     reader.end("words")?;
     Ok(filter)

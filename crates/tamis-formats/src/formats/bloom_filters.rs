@@ -12,29 +12,19 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use tamis::Modulus;
 use xxhash_rust::xxh64::xxh64;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::EstimatedRate;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
+use crate::items::Funnel;
 use crate::rules::rates::enhanced::Enhanced;
+use crate::rules::{EstimatedRate, ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bloom-filters",
-    extensions: &[],
     summary: "BloomFilter of npm's bloom-filters, as JSON by saveAsJSON",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
@@ -44,6 +34,7 @@ pub(crate) const FORMAT: Format = Format {
             create(bits, probes, DEFAULT_SEED)
         })
     },
+    ..Format::BASE
 };
 
 /// The seed of a filter whose program sets no other.

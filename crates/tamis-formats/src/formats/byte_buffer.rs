@@ -4,16 +4,12 @@
 use tamis::Modulus;
 
 use crate::encoding::bare_bits;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::errors::{CreateError, DecodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{Detection, Format, Items};
+use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::{EstimatedRate, chance};
+use crate::rules::{EstimatedRate, ProbeRule, Rule, chance, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -23,14 +19,12 @@ pub(crate) const FORMAT: Format = Format {
         byte",
     detection: Detection::ByOption,
     items: Items::Default(Funnel::Chars),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode: |contents, _, out| {
         bare_bits::encode::<EightColumns>(contents, "ByteBufferBloomFilter", out)
     },
     create: |options| options.create(|items, rate| create(plan_bytes(items, rate))),
+    ..Format::BASE
 };
 
 /// The factors of the eight hashes.

@@ -2,16 +2,12 @@
 //! to bit numbers. The mask can have gaps. Layout: `docs/formats/c-hashcode.md`.
 
 use crate::encoding::bare_bits;
-use crate::errors::decode::DecodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::errors::DecodeError;
+use crate::filters::{Contents, FilterInfo, ForeignBloom};
+use crate::format::{Detection, Format, Items, Parameters};
+use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::EstimatedRate;
+use crate::rules::{EstimatedRate, ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -20,14 +16,13 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the Bloom filter in C of an article: hashcode(cap, seed), seven seeds",
     detection: Detection::ByOption,
     items: Items::Default(Funnel::Chars),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { planning: &[], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode: |contents, _, out| {
         bare_bits::encode::<MaskedSeven>(contents, "hashcode(cap, seed)", out)
     },
     create: |_| Ok(Contents::new(ForeignBloom::new(Rule::new(ARTICLE))?)),
+    ..Format::BASE
 };
 
 /// The factors of the seven hashes.
@@ -54,7 +49,7 @@ impl MaskedSeven {
     }
 
     fn fill(self, words: &[u64]) -> f64 {
-        crate::rules::probe_rule::fill(words, self.bits) * self.bits as f64 / self.positions()
+        crate::rules::fill(words, self.bits) * self.bits as f64 / self.positions()
     }
 }
 

@@ -4,20 +4,12 @@ use std::io;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
-use crate::parameter::Parameter;
-use crate::rules::any_rule::Rule;
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sniff, Versions};
 use crate::rules::hash::murmur3::{Tail, x64_128};
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -25,8 +17,6 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["db"],
     summary: "Cassandra's Filter.db; the version in the SSTable's name selects the layout",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { required: &[Parameter::Version], ..Parameters::NONE },
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| {
@@ -41,6 +31,7 @@ pub(crate) const FORMAT: Format = Format {
         let (items, rate) = options.plan()?;
         create(items, rate, release_option(options)?).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// The values of [`DecodeOptions::version`].

@@ -4,23 +4,12 @@ use std::io::Write;
 
 use tamis::{Answers, Modulus};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::layers::{Growth, Layer, Layers};
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::{self, EstimatedRate};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, Growth, Layer, Layers, StoredFilter};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
+use crate::items::Funnel;
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill, rates};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,12 +18,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the filter of DCSO's bloom, flor and fleur (CIRCL's hashlookup)",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The rule of DCSO: FNV-1 of 64 bits is multiplied again for each probe.

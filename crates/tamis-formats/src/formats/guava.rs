@@ -2,15 +2,10 @@
 
 use std::io;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Sniff, Versions};
 use crate::formats::redis_bitmaps::RedisBitmaps;
 use crate::rules::guava_rules::{Mitz32, Mitz64};
 use crate::rules::guava_sizing::rule;
@@ -23,9 +18,6 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["guava"],
     summary: "Guava's BloomFilter, by writeTo",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
     versions: Some(Versions { expected: VERSIONS, are_plans: true }),
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
@@ -33,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
         let (items, rate) = options.plan()?;
         create(items, rate, GuavaStrategy::default(), release_option(options)?).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// The values of [`DecodeOptions::version`], which only affect new filters.

@@ -14,34 +14,26 @@ pub use dynamic::DynamicFilter;
 pub(crate) use dynamic::FORMAT as DYNAMIC_FORMAT;
 pub use rule::{HashType, MAX_PROBES};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::encoding::ByteReader;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format};
 use crate::formats::hadoop::header::{read_header, sniff};
 use crate::formats::hadoop::rule::{Hadoop, plan, rule};
-use crate::rules::any_rule::Rule;
+use crate::rules::Rule;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop",
-    extensions: &[],
     summary: "Hadoop's util.bloom.BloomFilter, by write",
     detection: Detection::ByBytes(|bytes| sniff(bytes, |rule| rule.vector_size.div_ceil(8).into())),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (bits, probes) = plan(options)?;
         create(bits, probes, HashType::Murmur).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// Creates an empty filter, as `new BloomFilter(vectorSize, nbHash, hashType)` does.

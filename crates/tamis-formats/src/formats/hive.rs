@@ -4,24 +4,16 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::rules::any_rule::Rule;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::{plan_bits, plan_probes};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::hash::orc::murmur3_64;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
 use crate::rules::rates::blocks::blocks_rate;
-use crate::rules::rates::measure::{SplitMix, measure, test_bits};
-use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{
+    EstimatedRate, ProbeRule, Progression, Rule, SplitMix, Sums, fill, measure, test_bits,
+};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,13 +21,11 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["hive"],
     summary: "Hive's BloomKFilter, by serialize",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
     item_domain: ItemDomain::BigEndian,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The number of words of a block. All probes of an item lie in one block.
@@ -149,11 +139,10 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     if !(1..=MAX_PROBES).contains(&probes) {
         return Err(DecodeError::unexpected("number of probes", 0, "1 to 127", probes));
     }
-    let at = reader.at() as u64;
+    let at = reader.at();
     let words = reader.count_be("number of words", BLOCK_WORDS.., "8 or more")?;
     if !words.is_multiple_of(BLOCK_WORDS) {
-        let kind = DecodeErrorKind::Unexpected { expected: "a multiple of 8", found: words.into() };
-        return Err(DecodeError { field: "number of words", at, kind });
+        return Err(DecodeError::unexpected("number of words", at, "a multiple of 8", words));
     }
     let filter = ForeignBloom::read_words(rule(words, probes), &mut reader, u64::from_be_bytes)?;
     reader.end("words")?;

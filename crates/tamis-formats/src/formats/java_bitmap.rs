@@ -11,19 +11,13 @@
 //! # Ok::<(), tamis::RangeError>(())
 //! ```
 
-use std::io;
-
 use tamis::{DenseSet, Order};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bitmap_file;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::integer_bitmap::IntegerBitmap;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
-use crate::parameter::Parameter;
+use crate::encoding::bitmap_file::{self, BitmapFile};
+use crate::errors::DecodeError;
+use crate::filters::{Contents, IntegerBitmap};
+use crate::format::{Detection, Format, ItemDomain, Items};
+use crate::items::Funnel;
 use crate::redis::string;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -34,25 +28,20 @@ pub(crate) const FORMAT: Format = Format {
     detection: Detection::ByOption,
     items: Items::Default(Funnel::Int),
     item_domain: ItemDomain::Integers,
-    parameters: Parameters {
-        reading: &[Parameter::Key],
-        planning: &[Parameter::Items],
-        ..Parameters::NONE
-    },
-    versions: None,
-    decode: |bytes, options| {
-        let array = string::of_any_file(bytes, options)?;
-        decode(&array).map(Contents::new)
-    },
-    encode,
+    parameters: bitmap_file::PARAMETERS,
+    decode: |bytes, options| decode(&string::of_any_file(bytes, options)?).map(Contents::new),
+    encode: |contents, options, out| ARRAY.encode(contents, options, out),
     create: |options| {
-        let set = bitmap_file::create(options.items, MAX)?;
+        let set = ARRAY.create(options.items)?;
         // Without a planned length, the array becomes as long as its items need.
         let array =
             if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
         Ok(Contents::new(array))
     },
+    ..Format::BASE
 };
+
+const ARRAY: BitmapFile = BitmapFile { value: "a Java int", max: MAX, order: Order::LsbFirst };
 
 /// The largest value of a Java `int`.
 const MAX: u64 = i32::MAX as u64;
@@ -74,19 +63,11 @@ const MAX: u64 = i32::MAX as u64;
 /// # Ok::<(), tamis_formats::DecodeError>(())
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
-    bitmap_file::decode(bytes, Order::LsbFirst).map(of_array)
+    ARRAY.decode(bytes).map(of_array)
 }
 
 fn of_array(set: DenseSet) -> IntegerBitmap {
     // No Java `int` reaches the end of an array of more than 256 MiB.
     let limit = (*set.range().end()).min(MAX);
     IntegerBitmap::new(set, limit)
-}
-
-fn encode(
-    contents: &Contents,
-    options: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
-    bitmap_file::encode(contents, options, "a Java int", MAX, Order::LsbFirst, out)
 }

@@ -3,25 +3,16 @@
 
 use std::io;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::sorted_table::TableKind;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each};
+use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Parameters, Sniff};
+use crate::items::Funnel;
 use crate::items::item_collector::ItemCollector;
-use crate::parameter::Parameter;
 use crate::rules::hash::leveldb::{hash, step};
 use crate::rules::hash::murmur3::Tail;
-use crate::rules::rates::measure::measure;
-use crate::rules::rates::progression::{Filled, Progression, Sums, rates_of};
-use crate::rules::rates::{EstimatedRate, chance};
+use crate::rules::rates::progression::{Filled, rates_of};
+use crate::rules::{EstimatedRate, Progression, Sums, chance, measure};
 use tamis::{Answers, Modulus};
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -31,9 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     summary: "LevelDB's filter block, alone or in its table: a Bloom filter for each 2 KiB of data",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { planning: &[Parameter::Rate], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, _| {
         let block = match TableKind::of(bytes) {
             Some(TableKind::LevelDb) => TableKind::LevelDb.filter_block(bytes)?,
@@ -46,6 +35,7 @@ pub(crate) const FORMAT: Format = Format {
         bits_per_key(options)?;
         Ok(Contents::new(ItemCollector::new("leveldb")))
     },
+    ..Format::BASE
 };
 
 /// log₂ of the bytes of data that share a filter. It is the same in every table.
@@ -357,14 +347,12 @@ impl<'a> Parts<'a> {
         let array_at = u32::from_le_bytes([a, b, c, d]);
         let parts = rest.split_at_checked(array_at as usize);
         let whole = parts.map(|(data, offsets)| (data, offsets.as_chunks::<4>()));
+        let wrong_start = |expected| {
+            DecodeError::unexpected("offset of the offsets", rest.len(), expected, array_at)
+        };
         let Some((data, (offsets, []))) = whole else {
             let expected = "the start of an array of 32-bit offsets that ends with the block";
-            return Err(DecodeError::unexpected(
-                "offset of the offsets",
-                rest.len(),
-                expected,
-                array_at,
-            ));
+            return Err(wrong_start(expected));
         };
         let mut start = 0;
         for (i, &offset) in offsets.iter().enumerate() {
@@ -372,24 +360,13 @@ impl<'a> Parts<'a> {
             // A filter of one byte would have probes but no bits.
             let is_next = if i == 0 { offset == 0 } else { offset == start || offset > start + 1 };
             if !is_next || offset > array_at {
-                let at = data.len() + 4 * i;
-                return Err(DecodeError::unexpected(
-                    "offset of a filter",
-                    at,
-                    "0 for the first filter, and ascending",
-                    offset,
-                ));
+                let (at, expected) = (data.len() + 4 * i, "0 for the first filter, and ascending");
+                return Err(DecodeError::unexpected("offset of a filter", at, expected, offset));
             }
             start = offset;
         }
         if array_at == start + 1 || offsets.is_empty() && !data.is_empty() {
-            let expected = "the end of the last filter";
-            return Err(DecodeError::unexpected(
-                "offset of the offsets",
-                rest.len(),
-                expected,
-                array_at,
-            ));
+            return Err(wrong_start("the end of the last filter"));
         }
         Ok(Self { base_lg, data, offsets })
     }

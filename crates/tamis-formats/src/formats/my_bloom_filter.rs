@@ -17,16 +17,10 @@ use std::io::Write;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::{ones, words_of};
-use crate::errors::change::ChangeError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::{answer_each, try_answer_each};
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::encoding::{ones, words_of};
+use crate::errors::{ChangeError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each, try_answer_each};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Parameters};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -34,13 +28,12 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitset"],
     summary: "MyBloomFilter of Java articles, by BitSet.toByteArray",
     detection: Detection::ByOption,
-    items: Items::Unspecified,
     item_domain: ItemDomain::HashCodes,
     parameters: Parameters { planning: &[], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, _| MyBloomFilter::from_bytes(bytes).map(Contents::new),
     encode,
     create: |_| Ok(Contents::new(MyBloomFilter::default())),
+    ..Format::BASE
 };
 
 /// The number of bits that the author intended.
@@ -132,10 +125,10 @@ impl MyBloomFilter {
             return Err(DecodeError::too_long("bits", MAX_BITS / 8));
         }
         let mut words = Vec::new();
-        words.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| {
-            let kind = DecodeErrorKind::Memory(OutOfMemory { bytes: bytes.len() as u64 });
-            DecodeError::new("bits", 0, kind)
-        })?;
+        let memory = OutOfMemory { bytes: bytes.len() as u64 };
+        words
+            .try_reserve_exact(bytes.len().div_ceil(8))
+            .map_err(|_| DecodeError::memory("bits", 0)(memory))?;
         words.extend(words_of(bytes));
         let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
         words.truncate(used);
@@ -351,7 +344,7 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
         "MyBloomFilter sets other bits for an item than any other filter",
     )?;
     let Some((&last, words)) = filter.words.split_last() else { return Ok(()) };
-    crate::encoding::bit_words::write_words(words, out, u64::to_le_bytes)?;
+    crate::encoding::write_words(words, out, u64::to_le_bytes)?;
     let used = 8 - last.leading_zeros() as usize / 8;
     Ok(out.write_all(&last.to_le_bytes()[..used])?)
 }

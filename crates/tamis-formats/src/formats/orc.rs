@@ -4,27 +4,17 @@
 //! A stream has a filter for each row group of a stripe. A lookup tests all of them.
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, Write};
 
 use tamis::{Answers, Modulus};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::rules::any_rule::Rule;
+use crate::encoding::ByteReader;
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
 use crate::rules::guava_rules::flipped_sums;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::{plan_bits, plan_probes};
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
+use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -32,15 +22,13 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["orcbloom"],
     summary: "the Bloom filters of an ORC column, in its file or as a decompressed stream",
     detection: Detection::ByBytes(|bytes| Sniff::maybe(RowGroups::decode(bytes).is_ok())),
-    items: Items::Unspecified,
     item_domain: ItemDomain::OrcHashes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| RowGroups::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         options.create(|items, rate| Ok(RowGroups { filters: vec![create(items, rate)?] }))
     },
+    ..Format::BASE
 };
 
 /// The rule of ORC: double hashing with both halves of a 64-bit hash.
@@ -202,9 +190,7 @@ impl RowGroups {
         while filters.is_empty() || !reader.is_empty() {
             if filters.len() as u64 >= most {
                 let why = format!("more than {most} filters");
-                return Err(
-                    reader.error("bloomFilter", DecodeErrorKind::Refused { why: why.into() })
-                );
+                return Err(DecodeError::refused("bloomFilter", reader.at(), why));
             }
             tag(&mut reader, "bloomFilter", FILTER)?;
             let len = number(&mut reader, "length of a filter")?;
@@ -245,7 +231,7 @@ fn utf8_words<'a>(reader: &mut ByteReader<'a>, end: u64) -> Result<&'a [u8], Dec
     if reader.rest().first() == Some(&OLD_WORD) {
         let why = "a stream BLOOM_FILTER, whose text is in the charset of the machine that wrote it: \
             use BLOOM_FILTER_UTF8";
-        return Err(reader.error("bitset", DecodeErrorKind::Refused { why: why.into() }));
+        return Err(DecodeError::refused("bitset", at, why));
     }
     tag(reader, "utf8bitset", WORDS)?;
     let len = number(reader, "length of utf8bitset")?;
@@ -268,10 +254,7 @@ fn original_words(
         words.extend_from_slice(reader.bytes("bitset", size_of::<u64>())?);
     }
     if reader.at() as u64 != end {
-        return Err(reader.error(
-            "bitset",
-            DecodeErrorKind::Invalid { reason: "whole words up to the end of the filter" },
-        ));
+        return Err(reader.invalid("bitset", "whole words up to the end of the filter"));
     }
     Ok(words.into())
 }
@@ -315,7 +298,7 @@ impl StoredFilter for RowGroups {
 }
 
 impl RowGroups {
-    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for filter in &self.filters {
             let mut header = vec![PROBES];
             write_number(filter.rule().probes().into(), &mut header);
@@ -338,10 +321,7 @@ fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result
     if reader.u8(field)? == expected {
         return Ok(());
     }
-    Err(start.error(
-        field,
-        DecodeErrorKind::Invalid { reason: "the next field of a stream with filters" },
-    ))
+    Err(start.invalid(field, "the next field of a stream with filters"))
 }
 
 /// Reads a number of Protocol Buffers of up to 35 bits: seven in each byte, the lowest first.
@@ -355,7 +335,7 @@ fn number(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, Decod
             return Ok(number);
         }
     }
-    Err(start.error(field, DecodeErrorKind::Invalid { reason: "a number of up to 5 bytes" }))
+    Err(start.invalid(field, "a number of up to 5 bytes"))
 }
 
 fn write_number(mut number: u64, to: &mut Vec<u8>) {
@@ -366,11 +346,7 @@ fn write_number(mut number: u64, to: &mut Vec<u8>) {
     to.push(number as u8);
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let row_groups =
         contents.filter::<RowGroups>("ORC's filters store hashes that no other system computes")?;
     Ok(row_groups.write(out)?)

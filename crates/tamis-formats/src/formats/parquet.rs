@@ -15,21 +15,12 @@ use tamis::{
     Parquet, Plan,
 };
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::hash_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, hash_each};
+use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sniff};
 use crate::formats::tamis_file::TamisFile;
-use crate::parameter::Parameter;
-use crate::rules::rates::chance;
+use crate::rules::chance;
 use tamis::Answers;
 
 pub use sizing::{
@@ -43,10 +34,7 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["sbbf"],
     summary: "the Bloom filter of a column of a Parquet file: header and bits",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { reading: &[Parameter::Items], ..Parameters::NONE },
-    versions: None,
     decode: |bytes, options| decode(bytes, options).map(Contents::new),
     encode,
     create: |options| {
@@ -58,6 +46,7 @@ pub(crate) const FORMAT: Format = Format {
         })?;
         Ok(Contents::new(empty(java_bytes(i64::from(bits / 8)), options)?))
     },
+    ..Format::BASE
 };
 
 /// The default rate of parquet-java. Filters without a planned rate are compared with this rate.
@@ -102,7 +91,7 @@ pub fn fold(filter: &Bloom<Parquet>, max_rate: f64) -> Result<Bloom<Parquet>, Ou
             .iter()
             .flat_map(|pair| (0..BLOCK_WORDS).map(|i| pair[i] | pair[i + BLOCK_WORDS]))
             .collect();
-        if crate::rules::probe_rule::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
+        if crate::rules::fill(&half, half.len() as u64 * 64).powi(8) > max_rate {
             break;
         }
         words = half;
@@ -181,8 +170,7 @@ fn read(
     let len = header(reader)?;
     let at = reader.at();
     let data = reader.bytes("bits", len as usize)?;
-    let mut filter = empty(len, options)
-        .map_err(|memory| DecodeError::new("bits", at, DecodeErrorKind::Memory(memory)))?;
+    let mut filter = empty(len, options).map_err(DecodeError::memory("bits", at))?;
     for (word, &bytes) in filter.words_mut().iter_mut().zip(data.as_chunks().0) {
         *word = u64::from_le_bytes(bytes);
     }
@@ -195,11 +183,8 @@ fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
     let at = reader.at();
     let len = zig_zag(reader)?;
     if len <= 0 || len % MIN_BYTES.cast_signed() != 0 {
-        let kind = DecodeErrorKind::Unexpected {
-            expected: "a multiple of 32, the size of a block, and at least one",
-            found: len.into(),
-        };
-        return Err(DecodeError::new(SIZE, at, kind));
+        let expected = "a multiple of 32, the size of a block, and at least one";
+        return Err(DecodeError::unexpected(SIZE, at, expected, len));
     }
     for (field, expected) in CHOICES {
         expect(reader, field, NEXT_STRUCT, "the next field as a struct, 28")?;
@@ -207,11 +192,7 @@ fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
         match reader.u8(field)? {
             NEXT_STRUCT => {}
             // The short form of a field: the difference to the previous field number, and the type.
-            found => {
-                let found = (found >> 4).into();
-                let kind = DecodeErrorKind::Unexpected { expected, found };
-                return Err(DecodeError::new(field, at, kind));
-            }
+            found => return Err(DecodeError::unexpected(field, at, expected, found >> 4)),
         }
         expect(reader, field, 0, "the end of an empty struct, 0")?;
         expect(reader, field, 0, "the end of a union, 0")?;

@@ -3,23 +3,19 @@
 
 use std::io::Write;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::layers::{Growth, Layer, Layers, new_layer};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::parameter::Parameter;
+use crate::encoding::ByteReader;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::layers::new_layer;
+use crate::filters::{Contents, ForeignBloom, Growth, Layer, Layers};
+use crate::format::{
+    DecodeOptions, Detection, Format, ItemDomain, Items, Parameter, Parameters, Sniff,
+};
+use crate::items::{Charset, Funnel};
+use crate::rules::Rule;
+use crate::rules::probe_positions::ProbePositions;
 use crate::rules::pybloom_rule::Slices;
 
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
 pub use crate::filters::layers::{Scale, plan};
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_positions::ProbePositions;
 pub use crate::rules::pybloom_rule::ShortDigest;
 
 /// The row of [`FORMATS`](crate::FORMATS).

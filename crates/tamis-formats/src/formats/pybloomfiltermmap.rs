@@ -5,21 +5,14 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::layers::{Growth, Layer, Layers};
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::encoding::ByteReader;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom, Growth, Layer, Layers};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
+use crate::items::{Charset, Funnel};
 use crate::rules::hash::murmur3::{Tail, x64_128};
 use crate::rules::probe_positions::ProbePositions;
-use crate::rules::probe_rule::ProbeRule;
+use crate::rules::{ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -28,12 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "the mapped file of Python's pybloomfiltermmap and pybloomfilter3",
     detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(MAGIC))),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(|items, rate| create(items, rate, None)),
+    ..Format::BASE
 };
 
 const MAGIC: &[u8; 9] = b"MBITARRAY";

@@ -4,17 +4,12 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::ProbeRule;
+use crate::encoding::ByteReader;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Items};
+use crate::items::Funnel;
+use crate::rules::{ProbeRule, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -25,11 +20,10 @@ pub(crate) const FORMAT: Format = Format {
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hash128),
     item_domain: ItemDomain::Hashes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The rule of `rbloom`: the hash of the user is the initial state of a random number generator,

@@ -3,18 +3,13 @@
 
 use std::io;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::parameter::Parameter;
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::Contents;
+use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters};
 use crate::redis::rdb::{Rdb, RdbEntry};
 use crate::redis::string;
-use crate::rules::any_rule::Rule;
 use crate::rules::guava_rules::Mitz32;
-use crate::rules::probe_rule::ProbeRule as _;
+use crate::rules::{ProbeRule as _, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -22,14 +17,11 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["bitmap", "rdb"],
     summary: "BloomFilterHelper of Java over a bitmap of Redis",
     detection: Detection::ByBytes(|bytes| Rdb::sniff(bytes, |entry| entry.type_name() == "string")),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters {
         required: &[Parameter::Items, Parameter::Rate],
         reading: &[Parameter::Key],
         ..Parameters::NONE
     },
-    versions: None,
     decode,
     encode,
     create: |options| {
@@ -37,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
         check_clipped(items, rate)?;
         string::create(options, planned).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// The sizes that the Java class computes, including sizes that cannot work.

@@ -7,26 +7,15 @@ use std::io;
 
 use tamis::{Answers, OutOfMemory};
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::try_answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::rules::guava_sizing::{GuavaRelease, GuavaStrategy, plan};
-
-use crate::filters::stored_filter::StoredFilter;
-use crate::parameter::Parameter;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, try_answer_each};
+use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Parameters};
+use crate::items::{Charset, Funnel};
 use crate::redis::rdb::{Rdb, SnapshotValue, write_snapshot};
 use crate::redis::string;
-use crate::rules::any_rule::Rule;
+use crate::rules::Rule;
 use crate::rules::guava_rules::Mitz64;
+use crate::rules::guava_sizing::{GuavaRelease, GuavaStrategy, plan};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -37,12 +26,11 @@ pub(crate) const FORMAT: Format = Format {
         Rdb::sniff(bytes, |entry| number_of(entry.key()).is_some())
     }),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters { required: &[Parameter::Items, Parameter::Rate], ..Parameters::NONE },
-    versions: None,
     decode,
     encode,
     create: |options| options.create(RedisBitmaps::new),
+    ..Format::BASE
 };
 
 /// The prefix of the keys of the bitmaps.

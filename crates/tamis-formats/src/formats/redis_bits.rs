@@ -1,19 +1,13 @@
 //! A Redis string as a set of integers, as `SETBIT` writes it. Layout:
 //! `docs/formats/redis-bits.md`.
 
-use std::io;
-
 use tamis::Order;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bitmap_file;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::integer_bitmap::IntegerBitmap;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
-use crate::items::funnel::Funnel;
-use crate::parameter::Parameter;
+use crate::encoding::bitmap_file::{self, BitmapFile};
+use crate::errors::DecodeError;
+use crate::filters::{Contents, IntegerBitmap};
+use crate::format::{Detection, Format, ItemDomain, Items};
+use crate::items::Funnel;
 use crate::redis::string;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -24,22 +18,15 @@ pub(crate) const FORMAT: Format = Format {
     detection: Detection::ByOption,
     items: Items::Default(Funnel::Unsigned),
     item_domain: ItemDomain::Integers,
-    parameters: Parameters {
-        reading: &[Parameter::Key],
-        planning: &[Parameter::Items],
-        ..Parameters::NONE
-    },
-    versions: None,
-    decode: |bytes, options| {
-        let string = string::of_any_file(bytes, options)?;
-        of_string(&string).map(Contents::new)
-    },
-    encode,
-    create: |options| {
-        let set = bitmap_file::create(options.items, MAX)?;
-        Ok(Contents::new(IntegerBitmap::new(set, MAX)))
-    },
+    parameters: bitmap_file::PARAMETERS,
+    decode: |bytes, options| of_string(&string::of_any_file(bytes, options)?).map(Contents::new),
+    encode: |contents, options, out| STRING.encode(contents, options, out),
+    create: |options| Ok(Contents::new(IntegerBitmap::new(STRING.create(options.items)?, MAX))),
+    ..Format::BASE
 };
+
+const STRING: BitmapFile =
+    BitmapFile { value: "an offset of Redis", max: MAX, order: Order::MsbFirst };
 
 /// The largest offset of `SETBIT`.
 const MAX: u64 = u32::MAX as u64;
@@ -73,13 +60,5 @@ fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     }
     // An empty string and a zero byte have the same bits.
     let bytes = if bytes.is_empty() { &[0] } else { bytes };
-    bitmap_file::decode(bytes, Order::MsbFirst).map(|set| IntegerBitmap::new(set, MAX))
-}
-
-fn encode(
-    contents: &Contents,
-    options: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
-    bitmap_file::encode(contents, options, "an offset of Redis", MAX, Order::MsbFirst, out)
+    STRING.decode(bytes).map(|set| IntegerBitmap::new(set, MAX))
 }

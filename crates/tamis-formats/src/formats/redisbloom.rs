@@ -5,15 +5,11 @@ use std::io;
 
 use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo};
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::Contents;
+use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Parameters, Sniff};
 use crate::formats::redisbloom::payload::{decode_payload, of_value};
-use crate::items::funnel::Funnel;
-use crate::parameter::Parameter;
+use crate::items::Funnel;
 use crate::redis::payload::RedisValue;
 use crate::redis::rdb::{Rdb, RdbEntry};
 
@@ -32,16 +28,15 @@ pub(crate) const FORMAT: Format = Format {
     summary: "RedisBloom's Bloom and cuckoo filters: DUMP, snapshots, and chunks as commands",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters {
         reading: &[Parameter::Key],
         writing: &[Parameter::Key],
         ..Parameters::NONE
     },
-    versions: None,
     decode,
     encode,
     create,
+    ..Format::BASE
 };
 
 fn sniff(bytes: &[u8]) -> Sniff {

@@ -7,24 +7,14 @@ use highway::{HighwayHash as _, HighwayHasher, Key};
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-
-use crate::errors::create::CreateError;
-use crate::parameter::Parameter;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo};
+use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sniff};
 use crate::redis::rdb::{Rdb, RdbEntry, SnapshotValue, write_snapshot};
 use crate::redis::string;
-use crate::rules::any_rule::Rule;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::plan_bits;
-use crate::rules::guava_sizing::plan_probes;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::rates::alternating::Alternating;
+use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -36,18 +26,16 @@ pub(crate) const FORMAT: Format = Format {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
     }),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
     parameters: Parameters {
         required: &[Parameter::Items, Parameter::Rate],
         reading: &[Parameter::Key],
         writing: &[Parameter::Key],
         ..Parameters::NONE
     },
-    versions: None,
     decode,
     encode,
     create: |options| string::create(options, planned).map(Contents::new),
+    ..Format::BASE
 };
 
 /// The rule of Redisson: the halves of a 128-bit HighwayHash are added in turn.

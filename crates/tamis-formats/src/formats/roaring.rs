@@ -4,25 +4,23 @@ mod containers;
 mod encoding;
 mod form;
 
-use std::io;
+use std::convert::Infallible;
+use std::io::{self, Write};
 
 use tamis::{Answers, CompressedSet};
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::change::ChangeError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::{answer_each, try_answer_each};
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::{FilterInfo, ItemCount};
-use crate::filters::integer_bitmap::IntegerBitmap;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
-use crate::items::funnel::Funnel;
-use crate::items::integer_keys::{min_and_max, no_value, value};
-
+use crate::errors::{ChangeError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{
+    Contents, FilterInfo, IntegerBitmap, ItemCount, StoredFilter, answer_each, try_answer_each,
+};
+use crate::format::{
+    DecodeOptions, Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions,
+};
 use crate::formats::roaring::containers::{Container, ends, walk};
 use crate::formats::roaring::encoding::{ContainerPlan, each_container, header};
+use crate::items::Funnel;
+use crate::items::integer_keys::{min_and_max, no_value, value};
+
 pub use crate::formats::roaring::form::RoaringForm;
 
 /// The row of [`FORMATS`](crate::FORMATS).
@@ -85,14 +83,19 @@ impl Roaring {
         Self { set, form: RoaringForm::Bits32, has_runs: true, is_widened: false }
     }
 
-    /// Returns the length of the bitmap in a file.
-    fn len_bytes(&self) -> u64 {
+    /// Returns the containers of a file, in order.
+    fn plans(&self) -> Vec<ContainerPlan> {
         let mut plans = Vec::new();
-        let planned = each_container::<std::convert::Infallible>(&self.set, |key, lows| {
+        let Ok(()) = each_container::<Infallible>(&self.set, |key, lows| {
             plans.push(ContainerPlan::of(key, lows, self.has_runs));
             Ok(())
         });
-        planned.unwrap_or_else(|never| match never {});
+        plans
+    }
+
+    /// Returns the length of the bitmap in a file.
+    fn len_bytes(&self) -> u64 {
+        let plans = self.plans();
         let maps = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16);
         let (mut count, mut len) = (0, 0);
         for map in maps {
@@ -241,23 +244,21 @@ fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, Deco
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,
-    out: &mut dyn io::Write,
+    out: &mut dyn Write,
 ) -> Result<(), EncodeError> {
-    let made;
-    let roaring = if let Some(roaring) = contents.downcast_ref::<Roaring>() {
-        roaring
-    } else if let Some(bitmap) = contents.downcast_ref::<IntegerBitmap>() {
-        made = Roaring::new(bitmap.values().to_compressed());
-        &made
-    } else {
+    if let Some(roaring) = contents.downcast_ref::<Roaring>() {
+        return Ok(write(roaring, form_to_write(roaring, options)?, out)?);
+    }
+    let Some(bitmap) = contents.downcast_ref::<IntegerBitmap>() else {
         return Err(EncodeError::needs_items("a Roaring bitmap stores only integers"));
     };
-    let mut plans = Vec::new();
-    each_container::<EncodeError>(&roaring.set, |key, lows| {
-        plans.push(ContainerPlan::of(key, lows, roaring.has_runs));
-        Ok(())
-    })?;
-    let form = match options.version.as_deref() {
+    let roaring = Roaring::new(bitmap.values().to_compressed());
+    Ok(write(&roaring, form_to_write(&roaring, options)?, out)?)
+}
+
+/// Returns the form of the version in the options, or that of the bitmap.
+fn form_to_write(roaring: &Roaring, options: &DecodeOptions) -> Result<RoaringForm, EncodeError> {
+    Ok(match options.version.as_deref() {
         None => roaring.written_form(),
         Some("64") => RoaringForm::Bits64,
         Some("32") if roaring.set.max().is_none_or(|max| max <= u32::MAX.into()) => {
@@ -276,7 +277,12 @@ fn encode(
                 "\"{other}\" is not a width of a Roaring bitmap: expected {VERSIONS}"
             )));
         }
-    };
+    })
+}
+
+/// Writes the bitmap in this form. The values are read twice: for the heads, and for the containers.
+fn write(roaring: &Roaring, form: RoaringForm, out: &mut dyn Write) -> io::Result<()> {
+    let mut plans = roaring.plans();
     // A signed form begins with the values from 2⁶³ on.
     let is_negative = |key: u64| key >> 47 == 1;
     let passes: &[bool] = match form {

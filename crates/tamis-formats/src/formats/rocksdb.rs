@@ -4,33 +4,21 @@ mod rules;
 
 use std::io::Write;
 
-use crate::decode_options::DecodeOptions;
 use crate::encoding::sorted_table::TableKind;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, answer_each};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
+use crate::items::Funnel;
+use crate::rules::Rule;
 pub(crate) use rules::{FastLocal, Legacy};
 use tamis::Answers;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "rocksdb",
-    extensions: &[],
     summary: "RocksDB's full filter block, alone or in its table, Bloom of both generations",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| match TableKind::of(bytes) {
         Some(TableKind::RocksDb) => decode(TableKind::RocksDb.filter_block(bytes)?),
         _ => decode(bytes),
@@ -46,6 +34,7 @@ pub(crate) const FORMAT: Format = Format {
         })?;
         create(keys, f64::from(bits_per_key), Generation::FastLocal).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// The number of bytes of a cache line. All probes of an item lie in one line.
@@ -233,7 +222,9 @@ enum Trailer {
 }
 
 fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, DecodeError> {
-    let error = |field, at: usize, kind| DecodeError { field, at: len + at as u64, kind };
+    let unexpected = |field, at: usize, expected, found: i128| {
+        DecodeError::unexpected(field, len as usize + at, expected, found)
+    };
     let [_, a, b, c, d] = trailer;
     match trailer[PROBES_AT].cast_signed() {
         probes @ 1.. => {
@@ -241,16 +232,12 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
             let line_bytes = len.checked_div(lines.into()).unwrap_or_default();
             let is_whole = line_bytes * u64::from(lines) == len;
             if !is_whole || line_bytes < LINE_BYTES || !line_bytes.is_power_of_two() {
-                let kind = DecodeErrorKind::Unexpected {
-                    expected: "as many as the bits have lines, of 64 bytes or another power of two",
-                    found: lines.into(),
-                };
-                return Err(error("number of lines", LINES_AT, kind));
+                let expected =
+                    "as many as the bits have lines, of 64 bytes or another power of two";
+                return Err(unexpected("number of lines", LINES_AT, expected, lines.into()));
             }
-            let line_bytes = u32::try_from(line_bytes).map_err(|_| {
-                let kind = DecodeErrorKind::Unexpected { expected: "more", found: lines.into() };
-                error("number of lines", LINES_AT, kind)
-            })?;
+            let line_bytes = u32::try_from(line_bytes)
+                .map_err(|_| unexpected("number of lines", LINES_AT, "more", lines.into()))?;
             let rule = Legacy::new(lines, line_bytes, probes.cast_unsigned().into());
             Ok(Trailer::Rule(Rule::new(rule)))
         }
@@ -271,12 +258,9 @@ fn read_trailer(trailer: [u8; TRAILER_BYTES], len: u64) -> Result<Trailer, Decod
             Ok(Trailer::Rule(Rule::new(FastLocal::new(lines, probes.into()))))
         }
         RIBBON => {
-            let kind = DecodeErrorKind::Unexpected {
-                expected: "a Bloom filter's: 1 or more probes, or -1. -2 is a Ribbon filter, which \
-                    is not read: let RocksDB write the table again with NewBloomFilterPolicy",
-                found: RIBBON.into(),
-            };
-            Err(error("number of probes", PROBES_AT, kind))
+            let expected = "a Bloom filter's: 1 or more probes, or -1. -2 is a Ribbon filter, which \
+                is not read: let RocksDB write the table again with NewBloomFilterPolicy";
+            Err(unexpected("number of probes", PROBES_AT, expected, RIBBON.into()))
         }
         _ => Ok(Trailer::Reserved("a kind of filter from a later RocksDB")),
     }

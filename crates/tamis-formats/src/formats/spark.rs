@@ -5,21 +5,13 @@ use std::io;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff, Versions};
-use crate::rules::any_rule::Rule;
-use crate::rules::guava_sizing::GuavaRelease;
-use crate::rules::guava_sizing::{plan_bits, plan_probes};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Sniff, Versions};
+use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::hash::murmur3::spark_32;
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -27,9 +19,6 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["spark"],
     summary: "Spark's BloomFilter, by writeTo: versions 1 and 2",
     detection: Detection::ByBytes(sniff),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
     versions: Some(Versions { expected: VERSIONS, are_plans: false }),
     decode: |bytes, options| decode_version(bytes, options).map(Contents::new),
     encode,
@@ -39,6 +28,7 @@ pub(crate) const FORMAT: Format = Format {
         let filter = create(items, rate, version)?;
         check_reach(&filter, items, rate, version).map(|()| Contents::new(filter))
     },
+    ..Format::BASE
 };
 
 /// The values of [`DecodeOptions::version`].

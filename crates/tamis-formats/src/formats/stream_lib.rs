@@ -5,22 +5,14 @@ use std::io::Write;
 
 use tamis::Modulus;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::formats::cassandra;
-use crate::items::charset::Charset;
-use crate::items::funnel::Funnel;
-use crate::rules::any_rule::Rule;
+use crate::items::{Charset, Funnel};
 use crate::rules::hash::murmur2::hadoop_32;
-use crate::rules::probe_rule::ProbeRule;
-use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -29,12 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     summary: "BloomFilter of Java's stream-lib, by BloomFilter.serialize",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Text(Charset::Utf16)),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: |options| options.create(create),
+    ..Format::BASE
 };
 
 /// The bytes that Java's serialization writes before the number of words of a `java.util.BitSet`.

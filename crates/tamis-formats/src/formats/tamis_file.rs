@@ -14,22 +14,16 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::encoding::header::{Header, MAGIC, header_bytes};
 use crate::encoding::metadata::Metadata;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind, ReadError};
-use crate::filters::answer_each::hash_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::{FilterInfo, ItemCount, WindowInfo};
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
-use crate::items::funnel::Funnel;
-use tamis::Answers;
-use tamis::Bloom;
-use tamis::Parquet;
-
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, ReadError};
+use crate::filters::{Contents, FilterInfo, ItemCount, StoredFilter, WindowInfo, hash_each};
+use crate::format::{Detection, Format, Items, Sniff};
 use crate::formats::tamis_file::parts::{
     CHUNK_BYTES, Parts, TRAILER_BYTES, check_end, check_trailer,
 };
+use crate::items::Funnel;
+use tamis::Answers;
+use tamis::Bloom;
+use tamis::Parquet;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
@@ -38,9 +32,6 @@ pub(crate) const FORMAT: Format = Format {
     summary: "every kind of filter, checksummed, used in place when mapped",
     detection: Detection::ByBytes(|bytes| Sniff::yes(bytes.starts_with(&MAGIC))),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| TamisFile::decode(bytes).map(Contents::new),
     encode: |contents, _, out| {
         if let Some(file) = contents.downcast_ref::<TamisFile>() {
@@ -63,6 +54,7 @@ pub(crate) const FORMAT: Format = Format {
         let filter = filter.map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(TamisFile::new(filter)))
     },
+    ..Format::BASE
 };
 
 /// A filter with everything that its file stores, over storage `B`.

@@ -1,6 +1,6 @@
 //! Keys that are integers, for exact sets of integers.
 
-use crate::errors::change::ChangeError;
+use crate::errors::ChangeError;
 
 /// Returns the smallest and the largest value of a set, for display.
 pub(crate) fn min_and_max(min: Option<u64>, max: Option<u64>) -> Vec<(&'static str, String)> {

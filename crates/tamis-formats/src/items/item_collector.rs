@@ -4,10 +4,8 @@ use std::collections::HashSet;
 
 use tamis::Answers;
 
-use crate::errors::change::ChangeError;
-use crate::filters::answer_each::answer_each;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::ChangeError;
+use crate::filters::{FilterInfo, StoredFilter, answer_each};
 
 /// Collects the distinct items of a filter until the filter is written.
 ///

@@ -16,10 +16,8 @@ mod skip;
 mod walk;
 mod write;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::format::Sniff;
-use crate::parameter::Parameter;
+use crate::errors::{DecodeError, DecodeErrorKind};
+use crate::format::{DecodeOptions, Parameter, Sniff};
 use crate::redis::rdb::flavor::Flavor;
 use crate::redis::rdb::walk::Walk;
 use crate::redis::rdb_encoding::RdbReader;
@@ -63,11 +61,7 @@ impl<'a> Rdb<'a> {
     pub fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let wrong = DecodeError::new;
         let Some(flavor) = Flavor::of(bytes) else {
-            return Err(wrong(
-                "magic",
-                0,
-                DecodeErrorKind::Invalid { reason: "that of a Redis snapshot" },
-            ));
+            return Err(DecodeError::invalid("magic", 0, "that of a Redis snapshot"));
         };
         let (found, version_at) = (bytes.len() as u64, flavor.magic().len());
         let Some(version) = bytes.get(version_at..START) else {
@@ -75,9 +69,8 @@ impl<'a> Rdb<'a> {
             return Err(wrong("version", version_at, kind));
         };
         let version = std::str::from_utf8(version).ok().and_then(|digits| digits.parse().ok());
-        let version: u32 = version.ok_or_else(|| {
-            wrong("version", version_at, DecodeErrorKind::Invalid { reason: "a decimal number" })
-        })?;
+        let version: u32 =
+            version.ok_or(DecodeError::invalid("version", version_at, "a decimal number"))?;
         if version < CHECKSUM_SINCE {
             return Ok(Self { bytes, flavor, version });
         }
@@ -135,9 +128,8 @@ impl<'a> Rdb<'a> {
     /// a damaged snapshot are unknown.
     pub(crate) fn sniff(bytes: &[u8], is_one: impl Fn(&RdbEntry<'_>) -> bool) -> Sniff {
         let has_one = |rdb: Rdb<'_>| {
-            let found =
-                rdb.entries().try_fold(false, |found, it| it.map(|it| found || is_one(&it)));
-            found.unwrap_or(false)
+            let mut entries = rdb.entries();
+            entries.try_fold(false, |found, it| it.map(|it| found || is_one(&it))).unwrap_or(false)
         };
         let maybe = Self::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_one);
         Sniff::maybe(maybe)
@@ -223,11 +215,7 @@ impl<'a> Rdb<'a> {
 
     /// Returns an error about the keys as a whole.
     pub(crate) fn refused(&self, why: String) -> DecodeError {
-        DecodeError {
-            field: "keys",
-            at: START as u64,
-            kind: DecodeErrorKind::Refused { why: why.into() },
-        }
+        DecodeError::refused("keys", START, why)
     }
 }
 

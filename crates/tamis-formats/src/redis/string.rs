@@ -10,17 +10,13 @@
 
 use std::borrow::Cow;
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::parameter::Parameter;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Parameter};
 use crate::redis::payload::RedisValue;
 use crate::redis::rdb::{Rdb, RdbEntry};
 use crate::redis::rdb_encoding::MAX_EXPANSION;
-use crate::rules::any_rule::Rule;
+use crate::rules::Rule;
 
 /// Plans the rule of a filter of one system.
 pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError>;

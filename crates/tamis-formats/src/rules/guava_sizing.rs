@@ -1,6 +1,6 @@
 //! How Guava chooses the number of bits and of probes. Other Java systems copied its formulas.
 
-use crate::errors::create::CreateError;
+use crate::errors::CreateError;
 use crate::filters::foreign_bloom::ForeignBloom;
 use crate::rules::any_rule::Rule;
 use crate::rules::guava_rules::{Mitz32, Mitz64};

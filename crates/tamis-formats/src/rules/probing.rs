@@ -5,7 +5,7 @@
 
 use tamis::prefetch;
 
-use crate::encoding::bit_words::ones;
+use crate::encoding::ones;
 use crate::rules::probe_rule::ProbeRule;
 
 #[inline(always)]

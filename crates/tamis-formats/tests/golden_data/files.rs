@@ -1,18 +1,19 @@
 //! The golden files of every format.
 
+use serde_json::Value as Json;
 use tamis_formats::DecodeOptions;
 
-use super::python::{pybloom_live, pybloomfiltermmap, rbloom};
-use super::{Golden, base64, hex, json, list, number, text};
+use super::{Golden, base64, hex, json, list, number, real, text};
 
 /// Every golden file.
 pub fn golden() -> Vec<Golden> {
+    let recorded =
+        LISTS.iter().flat_map(|(format, list, name, bytes)| recorded(format, list, name, bytes));
     [
         tamis(),
         guava(),
         bitmaps(),
         my_bloom_filter(),
-        byte_buffer(),
         c_hashcode(),
         redis_bitmap(),
         redis_bitmaps(),
@@ -20,39 +21,65 @@ pub fn golden() -> Vec<Golden> {
         redisson(),
         bip37(),
         bip158(),
-        parquet(),
-        spark(),
         cassandra(),
         hadoop(),
         hadoop_dynamic(),
-        hive(),
         orc(),
-        stream_lib(),
-        bits_and_blooms(),
-        bits_and_blooms_json(),
-        dcso(),
-        abloom(),
-        bloom_filters(),
-        lsm(),
         pybloom_live(),
-        pybloomfiltermmap(),
-        rbloom(),
         roaring(),
     ]
     .into_iter()
     .flatten()
+    .chain(recorded)
     .collect()
+}
+
+/// Lists of recorded files: the format, the JSON file and the list in it, and the members with the
+/// name of a case and with its bytes.
+const LISTS: [(&str, &str, &str, &str); 14] = [
+    ("byte-buffer", "seeds_java/byte_buffer.json/filters", "size", "bytes_hex"),
+    ("parquet", PARQUET, "items", "written_with_header_hex"),
+    ("spark", "spark/spark.json/spark_bloom_filter", "bit_size", "write_to_base64"),
+    ("hive", "hive/hive.json", "max_entries", "serialized_base64"),
+    ("stream-lib", "stream-lib/stream_lib.json", "buckets", "serialized_base64"),
+    ("bits-and-blooms", BITS_AND_BLOOMS, "bits", "write_to_hex"),
+    ("bits-and-blooms-json", BITS_AND_BLOOMS, "bits", "marshal_json"),
+    ("dcso", "dcso/dcso.json/filters", "capacity", "file_hex"),
+    ("abloom", "abloom/abloom.json/filters", "capacity", "to_bytes_hex"),
+    ("bloom-filters", "bloom-filters/bloom-filters.json/filters", "bits", "json"),
+    ("rocksdb", "lsm/lsm_blocks.json/rocksdb", "keys", "filter_block_hex"),
+    ("leveldb", "lsm/lsm_blocks.json/leveldb", "keys", "filter_block_hex"),
+    ("pybloomfiltermmap", "python/pybloomfiltermmap.json/filters", "error_rate", "file_base64"),
+    ("rbloom", "python/rbloom.json", "fpr", "saved_hex"),
+];
+const PARQUET: &str = "parquet/writers.json/rust_parquet_60_fold/cases";
+const BITS_AND_BLOOMS: &str = "bits-and-blooms/bits-and-blooms.json/filters";
+
+/// Reads a row of [`LISTS`]. The name of the member with the bytes ends with their encoding.
+fn recorded(format: &'static str, cases: &str, name: &str, bytes: &str) -> Vec<Golden> {
+    let (file, pointer) = cases.split_once(".json").unwrap();
+    let decode = match bytes.rsplit_once('_') {
+        Some((_, "hex")) => hex,
+        Some((_, "base64")) => base64,
+        _ => |json: &Json| text(json).into(),
+    };
+    let golden = json(&format!("{file}.json"));
+    list(golden.pointer(pointer).unwrap())
+        .iter()
+        .map(|case| Golden::new(format, case[name].to_string(), decode(&case[bytes])))
+        .collect()
 }
 
 fn tamis() -> Vec<Golden> {
     let files = std::fs::read_dir(super::path("tamis")).unwrap().map(|entry| entry.unwrap());
     files
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "tamis"))
-        .map(|file| Golden {
-            format: "tamis",
-            name: file.file_name().into_string().unwrap(),
-            bytes: std::fs::read(file.path()).unwrap(),
-            options: DecodeOptions::default(),
+        .map(|file| {
+            Golden::new(
+                "tamis",
+                file.file_name().into_string().unwrap(),
+                std::fs::read(file.path()).unwrap(),
+            )
         })
         .collect()
 }
@@ -60,15 +87,12 @@ fn tamis() -> Vec<Golden> {
 fn guava() -> Vec<Golden> {
     let golden = json("guava/filters.json");
     // Small files: the tests truncate them at each byte and flip each byte.
-    let small = |filter: &&serde_json::Value| filter["write_to_len"].as_u64() < Some(1000);
+    let small = |filter: &&Json| filter["write_to_len"].as_u64() < Some(1000);
     list(&golden["filters"])
         .iter()
         .filter(small)
-        .map(|filter| Golden {
-            format: "guava",
-            name: filter["id"].to_string(),
-            bytes: base64(&filter["write_to_base64"]),
-            options: DecodeOptions::default(),
+        .map(|filter| {
+            Golden::new("guava", filter["id"].to_string(), base64(&filter["write_to_base64"]))
         })
         .collect()
 }
@@ -76,12 +100,7 @@ fn guava() -> Vec<Golden> {
 fn bitmaps() -> Vec<Golden> {
     let golden = json("seeds_java/bitmap.json");
     let steps = list(&golden["bitmap_000"]["trace"]).iter().enumerate();
-    let file = |format, i, bytes| Golden {
-        format,
-        name: format!("step {i}"),
-        bytes,
-        options: DecodeOptions::default(),
-    };
+    let file = |format, i, bytes| Golden::new(format, format!("step {i}"), bytes);
     steps
         .flat_map(|(i, step)| {
             let bytes = hex(&step["bytes_after"]);
@@ -107,26 +126,8 @@ fn my_bloom_filter() -> Vec<Golden> {
             }
         }
     }
-    let file = |name: &str, bytes| Golden {
-        format: "my-bloom-filter",
-        name: name.into(),
-        bytes,
-        options: DecodeOptions::default(),
-    };
+    let file = |name: &str, bytes| Golden::new("my-bloom-filter", name, bytes);
     vec![file("positions", bytes), file("empty", Vec::new())]
-}
-
-fn byte_buffer() -> Vec<Golden> {
-    let golden = json("seeds_java/byte_buffer.json");
-    list(&golden["filters"])
-        .iter()
-        .map(|filter| Golden {
-            format: "byte-buffer",
-            name: filter["size"].to_string(),
-            bytes: hex(&filter["bytes_hex"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
 }
 
 /// The recorded positions modulo 512, which is the position AND 511.
@@ -138,12 +139,7 @@ fn c_hashcode() -> Vec<Golden> {
             bytes[bit / 8] |= 1 << (bit % 8);
         }
     }
-    vec![Golden {
-        format: "c-hashcode",
-        name: "512".into(),
-        bytes,
-        options: DecodeOptions::default(),
-    }]
+    vec![Golden::new("c-hashcode", "512", bytes)]
 }
 
 fn roaring() -> Vec<Golden> {
@@ -153,25 +149,23 @@ fn roaring() -> Vec<Golden> {
         .iter()
         .filter(|case| case.get("base64").is_some() && case["name"] != "some");
     small
-        .map(|case| Golden {
-            format: "roaring",
-            name: format!("{} {}", case["name"], case["width"]),
-            bytes: base64(&case["base64"]),
-            options: DecodeOptions::default(),
+        .map(|case| {
+            Golden::new(
+                "roaring",
+                format!("{} {}", case["name"], case["width"]),
+                base64(&case["base64"]),
+            )
         })
-        .chain(list(&json("roaring/java.json")).iter().map(|case| Golden {
-            format: "roaring",
-            name: format!("java {}", case["name"]),
-            bytes: hex(&case["hex"]),
-            options: DecodeOptions::default(),
+        .chain(list(&json("roaring/java.json")).iter().map(|case| {
+            Golden::new("roaring", format!("java {}", case["name"]), hex(&case["hex"]))
         }))
         .collect()
 }
 
 fn redisbloom() -> Vec<Golden> {
     let golden = json("redisbloom/redisbloom.json");
-    let of_filter = |filter: &serde_json::Value| {
-        let key = Some(super::text(&filter["name"]).into());
+    let of_filter = |filter: &Json| {
+        let key = Some(text(&filter["name"]).into());
         Golden {
             format: "redisbloom",
             name: filter["name"].to_string(),
@@ -191,9 +185,9 @@ fn redis_bitmap() -> Vec<Golden> {
 fn redis_bitmaps() -> Vec<Golden> {
     let golden = json("seeds_java/redis_bitmaps.json");
     let small = list(&golden["redis_bitmaps_002"]).iter().flat_map(|case| {
-        let (n, fpp) = (super::number(&case["n"]) as u64, super::real(&case["fpp"]));
+        let (n, fpp) = (number(&case["n"]) as u64, real(&case["fpp"]));
         let keys = list(&case["keys"]).iter().filter(|key| key.get("hex").is_some());
-        keys.map(move |key| bitmap("redis-bitmaps", super::text(&key["key"]), &key["hex"], n, fpp))
+        keys.map(move |key| bitmap("redis-bitmaps", text(&key["key"]), &key["hex"], n, fpp))
     });
     small.collect()
 }
@@ -203,17 +197,17 @@ fn redisson() -> Vec<Golden> {
     let small = list(&golden["filters"]).iter().filter(|it| it.get("redis_string_hex").is_some());
     small
         .map(|it| {
-            let n = super::number(&it["expected_insertions"]) as u64;
-            let fpp = super::real(&it["false_probability"]);
+            let n = number(&it["expected_insertions"]) as u64;
+            let fpp = real(&it["false_probability"]);
             bitmap("redisson", &n.to_string(), &it["redis_string_hex"], n, fpp)
         })
         .collect()
 }
 
 /// A Redis string, and the capacity and rate of its filter.
-fn bitmap(format: &'static str, name: &str, hex: &serde_json::Value, n: u64, fpp: f64) -> Golden {
+fn bitmap(format: &'static str, name: &str, string: &Json, n: u64, fpp: f64) -> Golden {
     let options = DecodeOptions { items: Some(n), rate: Some(fpp), ..DecodeOptions::default() };
-    Golden { format, name: name.into(), bytes: super::hex(hex), options }
+    Golden { format, name: name.into(), bytes: hex(string), options }
 }
 
 fn bip37() -> Vec<Golden> {
@@ -221,12 +215,7 @@ fn bip37() -> Vec<Golden> {
     let no_bytes = list(&golden["edge_cases"]).iter().take(1);
     let rows = list(&golden["filters"]).iter().chain(no_bytes);
     rows.filter(|row| row["filterload_hex"].is_string())
-        .map(|row| Golden {
-            format: "bip37",
-            name: text(&row["filterload_hex"]).into(),
-            bytes: hex(&row["filterload_hex"]),
-            options: DecodeOptions::default(),
-        })
+        .map(|row| Golden::new("bip37", text(&row["filterload_hex"]), hex(&row["filterload_hex"])))
         .collect()
 }
 
@@ -242,31 +231,6 @@ fn bip158() -> Vec<Golden> {
                 block_hash: Some(text(&block["block_hash"]).parse().unwrap()),
                 ..DecodeOptions::default()
             },
-        })
-        .collect()
-}
-
-fn parquet() -> Vec<Golden> {
-    let golden = json("parquet/writers.json");
-    list(&golden["rust_parquet_60_fold"]["cases"])
-        .iter()
-        .map(|case| Golden {
-            format: "parquet",
-            name: case["items"].to_string(),
-            bytes: hex(&case["written_with_header_hex"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn spark() -> Vec<Golden> {
-    list(&json("spark/spark.json")["spark_bloom_filter"])
-        .iter()
-        .map(|case| Golden {
-            format: "spark",
-            name: format!("{} {}", case["version"], case["bit_size"]),
-            bytes: base64(&case["write_to_base64"]),
-            options: DecodeOptions::default(),
         })
         .collect()
 }
@@ -290,28 +254,15 @@ fn cassandra() -> Vec<Golden> {
 
 fn hadoop() -> Vec<Golden> {
     let golden = json("hadoop/hadoop.json");
-    let of = |format, case: &serde_json::Value| Golden {
-        format,
-        name: format!("{} {}", case["hash_type"], case["vector_size"]),
-        bytes: hex(&case["writable_hex"]),
-        options: DecodeOptions::default(),
+    let of = |format, case: &Json| {
+        Golden::new(
+            format,
+            format!("{} {}", case["hash_type"], case["vector_size"]),
+            hex(&case["writable_hex"]),
+        )
     };
     let foreign_bloom = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
     foreign_bloom.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
-}
-
-fn lsm() -> Vec<Golden> {
-    let golden = json("lsm/lsm_blocks.json");
-    let of = |format: &'static str| {
-        let cases = list(&golden[format]).iter();
-        cases.map(move |case| Golden {
-            format,
-            name: format!("{} keys", case["keys"]),
-            bytes: hex(&case["filter_block_hex"]),
-            options: DecodeOptions::default(),
-        })
-    };
-    of("rocksdb").chain(of("leveldb")).collect()
 }
 
 /// Rows that Hadoop wrote, after the header of a `DynamicBloomFilter`.
@@ -319,11 +270,12 @@ fn hadoop_dynamic() -> Vec<Golden> {
     let golden = json("hadoop/hadoop.json");
     let filters = list(&golden["hadoop_bloom_filter"]).iter().zip(1..);
     filters
-        .map(|(case, rows)| Golden {
-            format: "hadoop-dynamic",
-            name: format!("{rows} rows"),
-            bytes: dynamic_of_rows(&hex(&case["writable_hex"]), rows),
-            options: DecodeOptions::default(),
+        .map(|(case, rows)| {
+            Golden::new(
+                "hadoop-dynamic",
+                format!("{rows} rows"),
+                dynamic_of_rows(&hex(&case["writable_hex"]), rows),
+            )
         })
         .collect()
 }
@@ -335,27 +287,10 @@ pub fn dynamic_of_rows(row: &[u8], rows: u32) -> Vec<u8> {
     [header, numbers.as_flattened(), &row.repeat(rows as usize)].concat()
 }
 
-fn hive() -> Vec<Golden> {
-    list(&json("hive/hive.json"))
-        .iter()
-        .map(|case| Golden {
-            format: "hive",
-            name: case["max_entries"].to_string(),
-            bytes: base64(&case["serialized_base64"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
 fn orc() -> Vec<Golden> {
     let golden = json("orc/orc.json");
     let filters: Vec<_> = list(&golden).iter().map(orc_message).collect();
-    let file = |name: &str, bytes| Golden {
-        format: "orc",
-        name: name.into(),
-        bytes,
-        options: DecodeOptions::default(),
-    };
+    let file = |name: &str, bytes| Golden::new("orc", name, bytes);
     // Large files. The tests truncate and flip them at every byte, too.
     let mut files: Vec<_> = filters.iter().map(|it| file("one row group", it.clone())).collect();
     files.push(file("two row groups", [&filters[0][..], &filters[2]].concat()));
@@ -363,7 +298,7 @@ fn orc() -> Vec<Golden> {
 }
 
 /// A recorded filter as one row group of a `BLOOM_FILTER_UTF8` stream, in Protocol Buffers.
-pub fn orc_message(case: &serde_json::Value) -> Vec<u8> {
+pub fn orc_message(case: &Json) -> Vec<u8> {
     fn varint(mut number: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while number >= 128 {
@@ -379,74 +314,16 @@ pub fn orc_message(case: &serde_json::Value) -> Vec<u8> {
     [&[0x0a][..], &varint(message.len()), &message].concat()
 }
 
-fn stream_lib() -> Vec<Golden> {
-    list(&json("stream-lib/stream_lib.json"))
-        .iter()
-        .map(|case| Golden {
-            format: "stream-lib",
-            name: case["buckets"].to_string(),
-            bytes: base64(&case["serialized_base64"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn bits_and_blooms() -> Vec<Golden> {
-    list(&json("bits-and-blooms/bits-and-blooms.json")["filters"])
-        .iter()
-        .map(|case| Golden {
-            format: "bits-and-blooms",
-            name: case["bits"].to_string(),
-            bytes: hex(&case["write_to_hex"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn bits_and_blooms_json() -> Vec<Golden> {
-    list(&json("bits-and-blooms/bits-and-blooms.json")["filters"])
-        .iter()
-        .map(|case| Golden {
-            format: "bits-and-blooms-json",
-            name: case["bits"].to_string(),
-            bytes: text(&case["marshal_json"]).into(),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn dcso() -> Vec<Golden> {
-    list(&json("dcso/dcso.json")["filters"])
-        .iter()
-        .map(|case| Golden {
-            format: "dcso",
-            name: case["capacity"].to_string(),
-            bytes: hex(&case["file_hex"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn abloom() -> Vec<Golden> {
-    list(&json("abloom/abloom.json")["filters"])
-        .iter()
-        .map(|case| Golden {
-            format: "abloom",
-            name: case["capacity"].to_string(),
-            bytes: hex(&case["to_bytes_hex"]),
-            options: DecodeOptions::default(),
-        })
-        .collect()
-}
-
-fn bloom_filters() -> Vec<Golden> {
-    list(&json("bloom-filters/bloom-filters.json")["filters"])
-        .iter()
-        .map(|case| Golden {
-            format: "bloom-filters",
-            name: case["bits"].to_string(),
-            bytes: text(&case["json"]).into(),
-            options: DecodeOptions::default(),
-        })
+fn pybloom_live() -> Vec<Golden> {
+    let golden = json("python/pybloom_live.json");
+    let file = |format, case: &Json| {
+        let bytes = base64(case.get("file_base64")?);
+        Some(Golden::new(format, case["error_rate"].to_string(), bytes))
+    };
+    let single = list(&golden["filters"]).iter().chain(list(&golden["more"]["filters"]));
+    let scalable = list(&golden["more"]["scalable"]).iter().chain([&golden["scalable"]]);
+    single
+        .filter_map(|case| file("pybloom-live", case))
+        .chain(scalable.filter_map(|case| file("pybloom-live-scalable", case)))
         .collect()
 }

@@ -38,6 +38,15 @@ pub fn hex(json: &Json) -> Vec<u8> {
     digits.chunks(2).map(pair).collect()
 }
 
+pub fn hexes(json: &Json) -> Vec<Vec<u8>> {
+    list(json).iter().map(hex).collect()
+}
+
+/// Returns the key of SipHash in a case of the test vectors of Bitcoin.
+pub fn sip_key(case: &Json) -> [u64; 2] {
+    ["k0", "k1"].map(|half| u64::from_str_radix(text(&case[half]), 16).unwrap())
+}
+
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,7 +3,6 @@
 
 pub mod files;
 mod json;
-mod python;
 
 use serde_json::Value as Json;
 use tamis_formats::DecodeOptions;
@@ -16,6 +15,13 @@ pub struct Golden {
     pub name: String,
     pub bytes: Vec<u8>,
     pub options: DecodeOptions,
+}
+
+impl Golden {
+    /// Creates a file that is decoded without options.
+    fn new(format: &'static str, name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self { format, name: name.into(), bytes, options: DecodeOptions::default() }
+    }
 }
 
 /// Returns the chunks of a recorded RedisBloom filter as the commands that load them.

@@ -1,9 +1,10 @@
 //! Filters of Python's `abloom` give the same answers in Tamis, and re-encode to equal bytes.
 
 use crate::golden_data::{hex, json, list, number, real, text};
+use crate::support::{assert_refused, digits, encode};
 use tamis::Answers;
 use tamis_formats::abloom::{create, decode, plan};
-use tamis_formats::{AbloomType, Contents, DecodeOptions, Format, Funnel};
+use tamis_formats::{AbloomType, Contents, Funnel};
 
 /// Returns the golden items as the keys that abloom's hash gives.
 fn keys() -> Vec<Vec<u8>> {
@@ -23,17 +24,6 @@ fn keys() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn encode(contents: &Contents) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let format = Format::named("abloom").unwrap();
-    (format.encode)(contents, &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
-
-fn bits(answers: &Answers) -> String {
-    answers.iter().map(|it| if it { '1' } else { '0' }).collect()
-}
-
 #[test]
 fn filters_are_those_of_abloom() {
     const FREE_THREADING_AT: usize = 29;
@@ -43,16 +33,16 @@ fn filters_are_those_of_abloom() {
         let mut contents = Contents::new(create(capacity, rate).unwrap());
         let (new, mut answers) = (text(&case["new"]), Answers::new());
         contents.insert_each(&keys[..new.len()], &mut answers).unwrap();
-        assert_eq!(bits(&answers), new, "{capacity} {rate}");
+        assert_eq!(digits(answers.iter()), new, "{capacity} {rate}");
         let file = hex(&case["to_bytes_hex"]);
-        let mut written = encode(&contents);
+        let mut written = encode("abloom", &contents).unwrap();
         // `create` makes no filter for several threads.
         written[FREE_THREADING_AT] = file[FREE_THREADING_AT];
         assert_eq!(written, file, "{capacity} {rate}");
         let read = Contents::new(decode(&file).unwrap());
-        assert_eq!(encode(&read), file);
+        assert_eq!(encode("abloom", &read).unwrap(), file);
         read.contains_each(&keys, &mut answers);
-        assert_eq!(bits(&answers), text(&case["found_0_399"]), "{capacity} {rate}");
+        assert_eq!(digits(answers.iter()), text(&case["found_0_399"]), "{capacity} {rate}");
         assert_eq!(read.info().rate_planned, Some(rate));
     }
 }
@@ -84,7 +74,7 @@ fn filters_of_equal_size_merge() {
 #[test]
 fn broken_files_are_refused_by_field() {
     let good = hex(&json("abloom/abloom.json")["filters"][1]["to_bytes_hex"]);
-    for (at, byte, expected) in [
+    let changes = [
         (0, b'a', "the magic number at byte 0"),
         (4, 1, "the version at byte 4 is 1, expected 2"),
         (12, 0, "the capacity at byte 5 is 0"),
@@ -96,12 +86,8 @@ fn broken_files_are_refused_by_field() {
         (28, 2, "the number of blocks at byte 21 is 2"),
         (21, 0xff, "the number of blocks at byte 21"),
         (29, 2, "the free threading at byte 29 is 2"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{at}: {error}");
-    }
+    ];
+    assert_refused(&good, decode, &changes);
     for len in 0..good.len() {
         let error = decode(&good[..len]).unwrap_err().to_string();
         assert!(error.starts_with("truncated in the"), "{len}: {error}");

@@ -1,6 +1,6 @@
 //! Golomb-coded sets equal those of Bitcoin Core and rust-bitcoin, byte for byte.
 
-use crate::golden_data::{hex, json, list, number, text, to_hex};
+use crate::golden_data::{hex, hexes, json, list, number, sip_key, text, to_hex};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::{
@@ -10,14 +10,6 @@ use tamis_formats::{
 
 fn golden() -> Json {
     json("bitcoin/bip158.json")
-}
-
-fn hexes(json: &Json) -> Vec<Vec<u8>> {
-    list(json).iter().map(hex).collect()
-}
-
-fn sip_key(case: &Json) -> [u64; 2] {
-    ["k0", "k1"].map(|half| u64::from_str_radix(text(&case[half]), 16).unwrap())
 }
 
 #[test]

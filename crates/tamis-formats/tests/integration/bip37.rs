@@ -2,10 +2,11 @@
 //! bit.
 
 use crate::golden_data::{hex, json, list, number, real, text, to_hex};
+use crate::support::{encode, planned};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_formats::bip37::{Bip37Sizing, MAX_BYTES, MAX_PROBES, Update, WalletFilter, plan};
-use tamis_formats::{Contents, CreateError, DecodeOptions, ForeignBloom, Format, bip37};
+use tamis_formats::{Contents, CreateError, ForeignBloom, Format, bip37};
 
 fn golden() -> Json {
     json("bitcoin/bip37.json")
@@ -144,23 +145,17 @@ fn reserved_flags_are_kept_with_a_warning() {
     assert_eq!(Update::of(3), Update::None);
     let contents = Contents::new(filter);
     assert!(contents.info().warnings[0].contains("0xfd"));
-    let mut again = Vec::new();
-    let encode = Format::named("bip37").unwrap().encode;
-    encode(&contents, &DecodeOptions::default(), &mut again).unwrap();
-    assert_eq!(again, bytes);
+    assert_eq!(encode("bip37", &contents).unwrap(), bytes);
 }
 
 #[test]
 fn a_useless_new_filter_is_refused_with_advice() {
     let create = Format::named("bip37").unwrap().create;
     for (items, rate) in [(150_000, 0.01), (1, 0.5), (0, 0.01), (1 << 32, 0.01), (1, 2.0)] {
-        let options =
-            DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() };
-        let error = create(&options).unwrap_err().to_string();
+        let error = create(&planned(items, rate)).unwrap_err().to_string();
         assert!(error.contains("BIP-37") || error.contains("at most"), "{error}");
     }
     for (items, rate) in [(144_000, 0.01), (1, 0.01)] {
-        create(&DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() })
-            .unwrap();
+        create(&planned(items, rate)).unwrap();
     }
 }

@@ -1,9 +1,9 @@
 //! Filters of Go's bits-and-blooms give the same answers in Tamis as in Go, and re-encode to equal
 //! bytes.
 
-use crate::golden_data::{hex, json, list, number, real, text};
+use crate::golden_data::{hex, json, list, number, text};
+use crate::support::{assert_plans, assert_refused, encode_filter};
 use tamis_formats::bits_and_blooms::{create, decode, json as as_json, plan};
-use tamis_formats::{Contents, DecodeOptions, Format};
 
 fn item(i: usize) -> Vec<u8> {
     let end = &"项目0123456789abcdef".as_bytes()[..3 + i % 16];
@@ -12,14 +12,11 @@ fn item(i: usize) -> Vec<u8> {
 
 #[test]
 fn filters_are_those_of_bits_and_blooms() {
-    let format = Format::named("bits-and-blooms").unwrap();
     for case in list(&json("bits-and-blooms/bits-and-blooms.json")["filters"]) {
         let (bits, probes) = (number(&case["bits"]) as u64, number(&case["probes"]) as u64);
         let mut filter = create(bits, probes).unwrap();
         (0..number(&case["added"]) as usize).for_each(|i| _ = filter.insert(&item(i)));
-        let mut bytes = Vec::new();
-        let contents = Contents::new(filter.clone());
-        (format.encode)(&contents, &DecodeOptions::default(), &mut bytes).unwrap();
+        let bytes = encode_filter("bits-and-blooms", &filter);
         assert_eq!(bytes, hex(&case["write_to_hex"]), "{case}");
         assert_eq!(decode(&bytes).unwrap(), filter);
         for (i, expected) in text(&case["tests_0_99"]).bytes().enumerate() {
@@ -30,28 +27,20 @@ fn filters_are_those_of_bits_and_blooms() {
 
 #[test]
 fn plans_are_those_of_estimate_parameters() {
-    for case in list(&json("bits-and-blooms/bits-and-blooms.json")["plans"]) {
-        let (bits, probes) = plan(number(&case["items"]) as u64, real(&case["rate"]));
-        let expected = (number(&case["bits"]), number(&case["probes"]));
-        assert_eq!((i128::from(bits), i128::from(probes)), expected, "{case}");
-    }
+    assert_plans(&json("bits-and-blooms/bits-and-blooms.json")["plans"], plan);
 }
 
 #[test]
 fn broken_files_are_refused_by_field_and_place() {
     let good = hex(&json("bits-and-blooms/bits-and-blooms.json")["filters"][1]["write_to_hex"]);
-    for (at, byte, expected) in [
+    let changes = [
         (7, 0, "the m at byte 0 is 0"),
         (7, 1, "the length of the bit set at byte 16 is 192, expected m"),
         (15, 0, "the k at byte 8 is 0"),
         (8, 1, "the k at byte 8 is"),
         (0, 128, "the m at byte 0 is"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+    ];
+    assert_refused(&good, decode, &changes);
     assert!(
         decode(&good[..good.len() - 1]).is_err() && decode(&[&good[..], &[0]].concat()).is_err()
     );
@@ -60,14 +49,11 @@ fn broken_files_are_refused_by_field_and_place() {
 
 #[test]
 fn json_is_that_of_marshal_json() {
-    let format = Format::named("bits-and-blooms-json").unwrap();
     for case in list(&json("bits-and-blooms/bits-and-blooms.json")["filters"]) {
         let filter = decode(&hex(&case["write_to_hex"])).unwrap();
         let marshalled = text(&case["marshal_json"]);
         assert_eq!(as_json::decode(marshalled.as_bytes()).unwrap(), filter, "{case}");
-        let mut bytes = Vec::new();
-        (format.encode)(&Contents::new(filter), &DecodeOptions::default(), &mut bytes).unwrap();
-        assert_eq!(String::from_utf8(bytes).unwrap(), marshalled);
+        assert_eq!(encode_filter("bits-and-blooms-json", &filter), marshalled.as_bytes());
     }
 }
 

@@ -1,15 +1,14 @@
 //! Filters of npm's `bloom-filters` give the same answers in Tamis, and re-encode to equal text.
 
-use crate::golden_data::{json, list, number, real, text};
+use crate::golden_data::{json, list, number, text};
+use crate::support::{assert_plans, digits, encode_filter};
 use tamis::Answers;
 use tamis_formats::bloom_filters::{DEFAULT_SEED, create, decode, plan};
-use tamis_formats::{Contents, DecodeOptions, Format};
 
 const FILE: &str = "bloom-filters/bloom-filters.json";
 
 #[test]
 fn filters_are_those_of_bloom_filters() {
-    let format = Format::named("bloom-filters").unwrap();
     let golden = json(FILE);
     let items: Vec<&str> = list(&golden["items"]).iter().map(text).collect();
     for case in list(&golden["filters"]) {
@@ -17,25 +16,17 @@ fn filters_are_those_of_bloom_filters() {
         let mut filter = create(bits, probes, number(&case["seed"]) as i64).unwrap();
         let mut answers = Answers::new();
         filter.insert_each(&items[..number(&case["added"]) as usize], &mut answers);
-        let mut written = Vec::new();
-        let contents = Contents::new(filter.clone());
-        (format.encode)(&contents, &DecodeOptions::default(), &mut written).unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), text(&case["json"]));
+        assert_eq!(encode_filter("bloom-filters", &filter), text(&case["json"]).as_bytes());
         let read = decode(text(&case["json"]).as_bytes()).unwrap();
         assert_eq!(read, filter, "{bits}");
         read.contains_each(&items, &mut answers);
-        let has: String = answers.iter().map(|it| if it { '1' } else { '0' }).collect();
-        assert_eq!(has, text(&case["has_0_399"]), "{bits}");
+        assert_eq!(digits(answers.iter()), text(&case["has_0_399"]), "{bits}");
     }
 }
 
 #[test]
 fn plans_are_those_of_bloom_filters() {
-    for case in list(&json(FILE)["plans"]) {
-        let (bits, probes) = plan(number(&case["items"]) as u64, real(&case["rate"]));
-        let expected = (number(&case["bits"]), number(&case["probes"]));
-        assert_eq!((i128::from(bits), i128::from(probes)), expected, "{case}");
-    }
+    assert_plans(&json(FILE)["plans"], plan);
 }
 
 #[test]

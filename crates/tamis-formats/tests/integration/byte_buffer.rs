@@ -1,18 +1,12 @@
 //! `ByteBufferBloomFilter` and `Hash.hashes` give the recorded bits.
 
 use crate::golden_data::{hex, json, list, number, text, to_hex, units};
+use crate::support::encode_filter;
 use sha2::{Digest as _, Sha256};
-use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, byte_buffer};
+use tamis_formats::byte_buffer;
 
 fn golden() -> serde_json::Value {
     json("seeds_java/byte_buffer.json")
-}
-
-fn encode(filter: &ForeignBloom) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("byte-buffer").unwrap().encode;
-    encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
 }
 
 /// Returns the bytes into which [`Funnel::Chars`](tamis_formats::Funnel::Chars) converts a text.
@@ -43,7 +37,7 @@ fn filters_have_the_bytes_and_the_answers_of_java() {
         for item in list(&case["inserted"]) {
             filter.insert(&key(&units(item)));
         }
-        assert_eq!(encode(&filter), hex(&case["bytes_hex"]), "{case}");
+        assert_eq!(encode_filter("byte-buffer", &filter), hex(&case["bytes_hex"]), "{case}");
         let read = byte_buffer::decode(&hex(&case["bytes_hex"])).unwrap();
         assert_eq!(read, filter);
         for probe in list(&case["probes"]) {
@@ -68,7 +62,10 @@ fn whole_runs_give_the_recorded_rates() {
         for i in 0..items {
             filter.insert(&key(&format!("key{i}").encode_utf16().collect::<Vec<_>>()));
         }
-        assert_eq!(to_hex(&Sha256::digest(encode(&filter))), text(&case["sha256"]));
+        assert_eq!(
+            to_hex(&Sha256::digest(encode_filter("byte-buffer", &filter))),
+            text(&case["sha256"])
+        );
         let estimate = filter.estimate_items();
         assert!((estimate / items as f64 - 1.0).abs() < 0.1, "{estimate} of {items}");
         let measured = number(&case["false_positives"]) as f64 / number(&case["probed"]) as f64;

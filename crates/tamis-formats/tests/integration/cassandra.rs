@@ -2,22 +2,9 @@
 //! bytes.
 
 use crate::golden_data::{hex, json, list, number};
+use crate::support::{answers, encode_with, format, versioned};
 use tamis_formats::cassandra::{self, Release};
-use tamis_formats::{Contents, DecodeErrorKind, DecodeOptions, EncodeError, Format, Parameter};
-
-fn format() -> &'static Format {
-    Format::named("cassandra").unwrap()
-}
-
-fn options(version: &str) -> DecodeOptions {
-    DecodeOptions { version: Some(version.into()), ..DecodeOptions::default() }
-}
-
-fn encode(contents: &Contents, version: &str) -> Result<Vec<u8>, EncodeError> {
-    let mut bytes = Vec::new();
-    (format().encode)(contents, &options(version), &mut bytes)?;
-    Ok(bytes)
-}
+use tamis_formats::{DecodeErrorKind, DecodeOptions, EncodeError, Parameter};
 
 const FILES: [(&str, &str); 3] =
     [("filter_db_4_0_hex", "nb"), ("filter_db_3_x_hex", "md"), ("filter_db_2_1_hex", "ka")];
@@ -34,15 +21,16 @@ fn filters_of_three_layouts_are_the_same() {
             let mut header = (number(probes) as u32).to_be_bytes().to_vec();
             header.extend((number(bits) as u32 / 64).to_be_bytes());
             header.resize(bytes.len(), 0);
-            let mut filter = (format().decode)(&header, &options(version)).unwrap();
+            let mut filter = (format("cassandra").decode)(&header, &versioned(version)).unwrap();
             let keys: Vec<_> = list(&case["keys"]).iter().map(hex).collect();
-            let mut answers = tamis::Answers::new();
-            filter.insert_each(&keys, &mut answers).unwrap();
-            assert!(encode(&filter, version).unwrap() == bytes, "{version}: {case}");
-            let read = (format().decode)(&bytes, &options(version)).unwrap();
+            filter.insert_each(&keys, &mut tamis::Answers::new()).unwrap();
+            assert!(
+                encode_with("cassandra", &filter, &versioned(version)).unwrap() == bytes,
+                "{version}: {case}"
+            );
+            let read = (format("cassandra").decode)(&bytes, &versioned(version)).unwrap();
             assert_eq!(read, filter, "{version}");
-            read.contains_each(&keys, &mut answers);
-            assert_eq!(answers.count_ones(), keys.len());
+            assert!(answers(&read, &keys).iter().all(|&found| found), "{version}");
         }
         let bits = number(&case["num_keys"]) * number(&case["buckets_per_element"]) + 20;
         assert_eq!(bits, number(&case["num_bits"]), "{case}");
@@ -89,31 +77,38 @@ fn files_of_3_become_those_of_4_and_those_of_2_do_not() {
         else {
             continue;
         };
-        let contents = (format().decode)(&three, &options("me")).unwrap();
-        assert_eq!(encode(&contents, "na").unwrap(), four);
-        let contents = (format().decode)(&four, &options("oa")).unwrap();
-        assert_eq!(encode(&contents, "ma").unwrap(), three);
+        let contents = (format("cassandra").decode)(&three, &versioned("me")).unwrap();
+        assert_eq!(encode_with("cassandra", &contents, &versioned("na")).unwrap(), four);
+        let contents = (format("cassandra").decode)(&four, &versioned("oa")).unwrap();
+        assert_eq!(encode_with("cassandra", &contents, &versioned("ma")).unwrap(), three);
         let Some(two) = file("filter_db_2_1_hex") else { continue };
-        let contents = (format().decode)(&two, &options("lb")).unwrap();
-        let error = encode(&contents, "na").unwrap_err().to_string();
+        let contents = (format("cassandra").decode)(&two, &versioned("lb")).unwrap();
+        let error = encode_with("cassandra", &contents, &versioned("na")).unwrap_err().to_string();
         assert!(error.contains("other order") && error.contains("items"), "{error}");
-        assert_eq!(encode(&contents, "jb").unwrap(), two);
+        assert_eq!(encode_with("cassandra", &contents, &versioned("jb")).unwrap(), two);
     }
 }
 
 #[test]
 fn a_missing_version_is_requested() {
     let bytes = [&[0, 0, 0, 1, 0, 0, 0, 1][..], &[0; 8]].concat();
-    let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err();
+    let error = (format("cassandra").decode)(&bytes, &DecodeOptions::default()).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Version));
-    let contents = (format().decode)(&bytes, &options("da")).unwrap();
+    let contents = (format("cassandra").decode)(&bytes, &versioned("da")).unwrap();
     let mut out = Vec::new();
-    let error = (format().encode)(&contents, &DecodeOptions::default(), &mut out).unwrap_err();
+    let error =
+        (format("cassandra").encode)(&contents, &DecodeOptions::default(), &mut out).unwrap_err();
     assert!(matches!(error, EncodeError::Missing(Parameter::Version)));
     for version in ["hf", "3.11", "", "M", "m"] {
-        let error = (format().decode)(&bytes, &options(version)).unwrap_err().to_string();
+        let error =
+            (format("cassandra").decode)(&bytes, &versioned(version)).unwrap_err().to_string();
         assert!(error.contains("ma to me (3.x)"), "{error}");
-        assert!(encode(&contents, version).unwrap_err().to_string().contains("na on"));
+        assert!(
+            encode_with("cassandra", &contents, &versioned(version))
+                .unwrap_err()
+                .to_string()
+                .contains("na on")
+        );
     }
 }
 

@@ -1,19 +1,13 @@
 //! Filters of DCSO's `bloom` give the same answers in Tamis, and re-encode to equal bytes.
 
 use crate::golden_data::{hex, json, list, number, real, text};
+use crate::support::{assert_plans, assert_refused, encode};
 use tamis::Answers;
 use tamis_formats::dcso::{create, decode, plan};
-use tamis_formats::{Contents, DecodeOptions, Format, Sniff};
+use tamis_formats::{Contents, Format, Sniff};
 
 fn items(range: std::ops::Range<i128>) -> Vec<Vec<u8>> {
     range.map(|i| format!("item {i}").into_bytes()).collect()
-}
-
-fn encode(contents: &Contents) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let format = Format::named("dcso").unwrap();
-    (format.encode)(contents, &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
 }
 
 #[test]
@@ -26,12 +20,16 @@ fn filters_are_those_of_dcso() {
         let file = hex(&case["file_hex"]);
         let data = text(&case["data"]).as_bytes();
         // `create` attaches no data.
-        assert_eq!([encode(&contents), data.to_vec()].concat(), file, "{capacity} {rate}");
+        assert_eq!(
+            [encode("dcso", &contents).unwrap(), data.to_vec()].concat(),
+            file,
+            "{capacity} {rate}"
+        );
         assert_eq!(Format::named("dcso").unwrap().sniff(&file), Sniff::Yes);
         let read = decode(&file).unwrap();
         assert_eq!(read.data(), data);
         let read = Contents::new(read);
-        assert_eq!(encode(&read), file);
+        assert_eq!(encode("dcso", &read).unwrap(), file);
         read.contains_each(&items(0..400), &mut answers);
         let found = answers.iter().enumerate().filter(|&(_, found)| found);
         let found: Vec<i128> = found.map(|(i, _)| i as i128).collect();
@@ -42,11 +40,7 @@ fn filters_are_those_of_dcso() {
 
 #[test]
 fn plans_are_those_of_dcso() {
-    for case in list(&json("dcso/dcso.json")["plans"]) {
-        let (bits, probes) = plan(number(&case["items"]) as u64, real(&case["rate"]));
-        let expected = (number(&case["bits"]), number(&case["probes"]));
-        assert_eq!((i128::from(bits), i128::from(probes)), expected, "{case}");
-    }
+    assert_plans(&json("dcso/dcso.json")["plans"], plan);
 }
 
 #[test]
@@ -55,23 +49,19 @@ fn filters_merge_as_by_join() {
     let read = |field: &str| Contents::new(decode(&hex(&join[field])).unwrap());
     let mut first = read("first_hex");
     first.merge(&read("second_hex")).unwrap();
-    assert_eq!(encode(&first), hex(&join["joined_hex"]));
+    assert_eq!(encode("dcso", &first).unwrap(), hex(&join["joined_hex"]));
 }
 
 #[test]
 fn broken_files_are_refused_by_field() {
     let good = hex(&json("dcso/dcso.json")["filters"][1]["file_hex"]);
-    for (at, byte, expected) in [
+    let changes = [
         (0, 2, "the version at byte 0"),
         (23, 0x7f, "the rate at byte 16"),
         (24, 0, "the number of probes at byte 24"),
         (39, 0xff, "the number of probes at byte 24"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+    ];
+    assert_refused(&good, decode, &changes);
     assert!(decode(&good[..good.len() - 1]).is_err());
     assert!(create(1, 0.9).is_err(), "no bits");
 }

@@ -2,14 +2,11 @@
 
 use crate::golden_data::Golden;
 use crate::golden_data::files::golden;
+use crate::support::{answers, encode_with, format, planned};
 use tamis_formats::{
     Contents, DecodeErrorKind, DecodeOptions, Detection, EncodeError, FORMATS, Format, Funnel,
     ItemCollector, ItemCount, ItemDomain, Items, Parameter,
 };
-
-fn format(name: &str) -> &'static Format {
-    Format::named(name).unwrap_or_else(|| panic!("no format {name}"))
-}
 
 #[test]
 fn every_format_has_a_golden_file_and_a_page() {
@@ -67,10 +64,7 @@ fn every_golden_file_is_recognised_read_and_written_again() {
         );
         // Files without a header may have any bytes.
         assert!(possible.len() <= 1 || !has_bytes, "{name} {file}: {possible:?}");
-        let encode = format.encode;
-        let mut again = Vec::new();
-        encode(&contents, &options, &mut again).unwrap();
-        assert!(again == bytes, "{name} {file}");
+        assert!(encode_with(name, &contents, &options).unwrap() == bytes, "{name} {file}");
     }
 }
 
@@ -139,31 +133,15 @@ fn a_format_that_cannot_store_a_filter_says_so() {
 fn every_created_filter_keeps_its_items_and_comes_back() {
     for format in FORMATS {
         let create = format.create;
-        let version = (format.name == "cassandra").then(|| "na".into());
-        let block_hash = Some("00".repeat(32).parse().unwrap());
-        let options = DecodeOptions {
-            items: Some(1000),
-            rate: Some(0.01),
-            version,
-            block_hash,
-            ..DecodeOptions::default()
-        };
-        let funnel = funnel_of(format);
-        let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
-        let keys: Vec<Vec<u8>> = (0..1000).map(key).collect();
-        let mut contents =
-            create(&options).unwrap_or_else(|error| panic!("{}: {error}", format.name));
-        let mut answers = tamis::Answers::new();
-        contents.insert_each(&keys, &mut answers).unwrap();
-        contents.contains_each(&keys, &mut answers);
-        assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
-        let mut bytes = Vec::new();
-        (format.encode)(&contents, &options, &mut bytes).unwrap();
+        let options = complete(format, 1000, 0.01);
+        let (contents, keys) = filled(format, 1000, &options);
+        let has_all = |it: &Contents| answers(it, &keys).iter().all(|&found| found);
+        assert!(has_all(&contents), "{}", format.name);
+        let bytes = encode_with(format.name, &contents, &options).unwrap();
         let back = (format.decode)(&bytes, &options).unwrap();
         let is_collected = contents.downcast_ref::<ItemCollector>().is_some();
         assert!(is_collected || back == contents, "{}", format.name);
-        back.contains_each(&keys, &mut answers);
-        assert_eq!(answers.count_ones(), keys.len(), "{}", format.name);
+        assert!(has_all(&back), "{}", format.name);
         let info = back.info();
         assert!(info.rate_now < 0.02, "{}: {}", format.name, info.rate_now);
         // A format without a given size creates no filter. The exceptions are formats whose filters
@@ -180,22 +158,8 @@ fn every_created_filter_keeps_its_items_and_comes_back() {
 fn a_plan_depends_on_the_parameters_of_the_row() {
     for format in FORMATS {
         let encoded = |items, rate| {
-            let options = DecodeOptions {
-                items: Some(items),
-                rate: Some(rate),
-                version: (format.name == "cassandra").then(|| "na".into()),
-                block_hash: Some(Default::default()),
-                ..DecodeOptions::default()
-            };
-            let mut contents = (format.create)(&options).unwrap();
-            let funnel = funnel_of(format);
-            let key =
-                |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).map(<[u8]>::to_vec);
-            let keys: Vec<Vec<u8>> = (0..10).map(|i| key(i).unwrap()).collect();
-            contents.insert_each(&keys, &mut tamis::Answers::new()).unwrap();
-            let mut bytes = Vec::new();
-            (format.encode)(&contents, &options, &mut bytes).unwrap();
-            bytes
+            let options = complete(format, items, rate);
+            encode_with(format.name, &filled(format, 10, &options).0, &options).unwrap()
         };
         let plain = encoded(1000, 0.1);
         for (parameter, other) in
@@ -204,6 +168,23 @@ fn a_plan_depends_on_the_parameters_of_the_row() {
             assert_eq!(plain != other, format.plans_by(parameter), "{} {parameter}", format.name);
         }
     }
+}
+
+/// Returns the options of a plan, and a value for each parameter that a format requires.
+fn complete(format: &Format, items: u64, rate: f64) -> DecodeOptions {
+    let version = (format.name == "cassandra").then(|| "na".into());
+    DecodeOptions { version, block_hash: Some(Default::default()), ..planned(items, rate) }
+}
+
+/// Creates a filter of a format with `count` items, and returns their keys.
+fn filled(format: &Format, count: u32, options: &DecodeOptions) -> (Contents, Vec<Vec<u8>>) {
+    let funnel = funnel_of(format);
+    let key = |i| funnel.key(format!("{i:04}").as_bytes(), &mut Vec::new()).unwrap().to_vec();
+    let keys: Vec<Vec<u8>> = (0..count).map(key).collect();
+    let created = (format.create)(options);
+    let mut contents = created.unwrap_or_else(|error| panic!("{}: {error}", format.name));
+    contents.insert_each(&keys, &mut tamis::Answers::new()).unwrap();
+    (contents, keys)
 }
 
 /// Returns a funnel of the format that accepts numbers.

@@ -1,10 +1,11 @@
 //! Guava's filters give the same answers in Tamis as in Guava, and re-encode to equal bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
+use crate::support::{digits, encode_filter, planned};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_formats::guava::{self, GuavaRelease, GuavaStrategy};
-use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funnel};
+use tamis_formats::{Charset, DecodeOptions, ForeignBloom, Format, Funnel};
 
 fn strategy(json: &Json) -> GuavaStrategy {
     match text(json) {
@@ -64,13 +65,6 @@ fn items(json: &Json) -> Vec<Json> {
     }
 }
 
-fn encode(filter: &ForeignBloom) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("guava").unwrap().encode;
-    encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
-
 fn holds(golden: &Json, release: GuavaRelease) {
     let (id, funnel) = (&golden["id"], funnel(text(&golden["funnel"])));
     let (n, fpp) = (number(&golden["n"]) as u64, real(&golden["fpp"]));
@@ -78,10 +72,8 @@ fn holds(golden: &Json, release: GuavaRelease) {
     assert_eq!(guava::plan_bits(n, fpp).0, number(&golden["num_bits_formula"]) as u64, "{id}");
     assert_eq!(filter.rule().bits(), number(&golden["bit_size"]) as u64, "{id}");
     assert_eq!(u64::from(filter.rule().probes()), number(&golden["k"]) as u64, "{id}");
-    let put: String = items(&golden["inserted"])
-        .iter()
-        .map(|item| if filter.insert(&key(funnel, item)) { '1' } else { '0' })
-        .collect();
+    let inserted = items(&golden["inserted"]);
+    let put = digits(inserted.iter().map(|item| filter.insert(&key(funnel, item))));
     if let Some(expected) = golden.get("put_returned") {
         assert_eq!(put, text(expected), "{id}");
     }
@@ -94,7 +86,7 @@ fn holds(golden: &Json, release: GuavaRelease) {
         let found = filter.contains(&key(funnel, &probe[0]));
         assert_eq!(found, probe[1].as_bool().unwrap(), "{id}: {}", probe[0]);
     }
-    let bytes = encode(&filter);
+    let bytes = encode_filter("guava", &filter);
     assert_eq!(bytes.len() as i128, number(&golden["write_to_len"]), "{id}");
     assert_eq!(to_hex(&Sha256::digest(&bytes)), text(&golden["write_to_sha256"]), "{id}");
     if let Some(expected) = golden.get("write_to_base64") {
@@ -144,13 +136,7 @@ fn the_release_that_planned_the_filter_is_detected() {
             continue;
         }
         for (column, release) in [(3, "14"), (4, "31"), (5, "33")] {
-            let version = Some(release.into());
-            let options = DecodeOptions {
-                items: Some(items),
-                rate: Some(rate),
-                version,
-                ..DecodeOptions::default()
-            };
+            let options = DecodeOptions { version: Some(release.into()), ..planned(items, rate) };
             if let Ok(contents) = create(&options) {
                 let probes = contents.info().probes.map(i64::from);
                 assert_eq!(probes, Some(number(&row[column]) as i64), "{row}, {release}");
@@ -159,12 +145,7 @@ fn the_release_that_planned_the_filter_is_detected() {
         }
     }
     assert!(differ > 10, "{differ}");
-    let options = DecodeOptions {
-        items: Some(1),
-        rate: Some(0.1),
-        version: Some("32".into()),
-        ..DecodeOptions::default()
-    };
+    let options = DecodeOptions { version: Some("32".into()), ..planned(1, 0.1) };
     assert!(create(&options).unwrap_err().to_string().contains("expected 14, 31"));
 }
 

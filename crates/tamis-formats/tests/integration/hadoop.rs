@@ -2,15 +2,9 @@
 
 use crate::golden_data::files::dynamic_of_rows;
 use crate::golden_data::{hex, json, list, number, text};
+use crate::support::{assert_answers, assert_refused, encode};
 use tamis_formats::hadoop::{self, CountingFilter, DynamicFilter, HashType};
-use tamis_formats::{Contents, DecodeOptions, Format, StoredFilter as _};
-
-fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode;
-    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
-    Ok(bytes)
-}
+use tamis_formats::{Contents, StoredFilter as _};
 
 fn hash_type(json: &serde_json::Value) -> HashType {
     if number(json) == 0 { HashType::Jenkins } else { HashType::Murmur }
@@ -29,10 +23,8 @@ fn filters_of_both_hashes_are_the_same() {
         let bytes = hex(&case["writable_hex"]);
         assert_eq!(encode("hadoop", &Contents::new(filter.clone())).unwrap(), bytes, "{case}");
         assert_eq!(hadoop::decode(&bytes).unwrap(), filter);
-        for (i, probe) in list(&case["probes_0_39"]).iter().enumerate() {
-            let found = filter.contains(format!("row{i}").as_bytes());
-            assert_eq!(i128::from(found), number(probe), "{case}: row{i}");
-        }
+        let found = |i| filter.contains(format!("row{i}").as_bytes()).into();
+        assert_answers(&case["probes_0_39"], found);
     }
 }
 
@@ -92,7 +84,7 @@ fn counters_merge_up_to_15() {
 #[test]
 fn broken_files_are_refused_by_field_and_place() {
     let good = hex(&json("hadoop/hadoop.json")["hadoop_bloom_filter"][0]["writable_hex"]);
-    for (at, byte, expected) in [
+    let changes = [
         (3, 0, "version at byte 0 is -256, expected -1"),
         (7, 0, "number of probes at byte 4 is 0"),
         (6, 1, "number of probes at byte 4 is 260, expected 1 to 255"),
@@ -100,12 +92,8 @@ fn broken_files_are_refused_by_field_and_place() {
         (9, 0x80, "vector size at byte 9 is -2147483548"),
         (9, 0x7f, "bits at byte 13"),
         (12, 90, "end at byte 25"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = hadoop::decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+    ];
+    assert_refused(&good, hadoop::decode, &changes);
     let (filter, _) = counting();
     let mut bytes = encode("hadoop-counting", &Contents::new(filter)).unwrap();
     let last_word = bytes.len() - 8;
@@ -139,10 +127,8 @@ fn a_dynamic_filter_is_rows_of_filters_as_hadoop_writes_them() {
         let contents = Contents::new(filter.clone());
         assert_eq!(encode("hadoop-dynamic", &contents).unwrap(), bytes, "{case}");
         assert_eq!(DynamicFilter::decode(&bytes).unwrap(), filter);
-        for (i, probe) in list(&case["probes_0_39"]).iter().enumerate() {
-            let found = filter.contains(format!("row{i}").as_bytes());
-            assert_eq!(i128::from(found), number(probe), "{case}: row{i}");
-        }
+        let found = |i| filter.contains(format!("row{i}").as_bytes()).into();
+        assert_answers(&case["probes_0_39"], found);
     }
 }
 
@@ -150,19 +136,15 @@ fn a_dynamic_filter_is_rows_of_filters_as_hadoop_writes_them() {
 fn a_dynamic_filter_of_other_rows_is_refused() {
     let row = hex(&json("hadoop/hadoop.json")["hadoop_bloom_filter"][0]["writable_hex"]);
     let good = dynamic_of_rows(&row, 2);
-    for (at, byte, expected) in [
+    let changes = [
         (16, 0, "records of a row at byte 13 is 0"),
         (17, 128, "records of the last row at byte 17 is -"),
         (24, 0, "number of rows at byte 21 is 0"),
         (24, 3, "version at byte"),
         (24, 1, "bytes follow the end"),
         (32, 9, "header of a row at byte 25 is not that of the whole filter"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = DynamicFilter::decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+    ];
+    assert_refused(&good, DynamicFilter::decode, &changes);
     let mut hostile = DynamicFilter::new(1 << 20, 3, HashType::Murmur, 1).unwrap();
     hostile.insert(b"first").unwrap();
     let error = hostile.insert(b"second").unwrap_err().to_string();

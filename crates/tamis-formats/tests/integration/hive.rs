@@ -1,14 +1,8 @@
 //! Hive's filters give the same answers in Tamis as in Hive, and re-encode to equal bytes.
 
 use crate::golden_data::{base64, json, list, number};
-use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, Funnel, hive};
-
-fn encode(filter: &ForeignBloom) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("hive").unwrap().encode;
-    encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
+use crate::support::{assert_answers, assert_refused, encode_filter};
+use tamis_formats::{Format, Funnel, hive};
 
 /// Returns the recorded item with number `i`: a long, a string or a double.
 fn key(i: i64, of: i64) -> Vec<u8> {
@@ -29,15 +23,11 @@ fn filters_are_those_of_hive() {
         assert_eq!(i128::from(filter.rule().probes()), number(&case["num_hash_functions"]));
         (0..items.min(30) as i64).for_each(|i| _ = filter.insert(&key(i, i % 3)));
         let bytes = base64(&case["serialized_base64"]);
-        assert_eq!(encode(&filter), bytes, "{case}");
+        assert_eq!(encode_filter("hive", &filter), bytes, "{case}");
         assert_eq!(hive::decode(&bytes).unwrap(), filter);
-        for (i, expected) in
-            list(&case["probes_0_59_bits_long1_string2_double4"]).iter().enumerate()
-        {
-            let answers: i128 =
-                (0..3).map(|of| i128::from(filter.contains(&key(i as i64, of))) << of).sum();
-            assert_eq!(answers, number(expected), "{case}: {i}");
-        }
+        assert_answers(&case["probes_0_59_bits_long1_string2_double4"], |i| {
+            (0..3).map(|of| i128::from(filter.contains(&key(i, of))) << of).sum()
+        });
     }
 }
 
@@ -53,19 +43,15 @@ fn numbers_of_hive_have_their_highest_byte_first() {
 #[test]
 fn broken_files_are_refused_by_field_and_place() {
     let good = base64(&json("hive/hive.json")[0]["serialized_base64"]);
-    for (at, byte, expected) in [
+    let changes = [
         (0, 0, "number of probes at byte 0 is 0, expected 1 to 127"),
         (0, 128, "number of probes at byte 0 is 128"),
         (4, 7, "number of words at byte 1 is 7, expected 8 or more"),
         (4, 9, "number of words at byte 1 is 9, expected a multiple of 8"),
         (4, 16, "words at byte 5"),
         (1, 128, "number of words at byte 1 is -"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = hive::decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+    ];
+    assert_refused(&good, hive::decode, &changes);
     assert!(hive::decode(&[&good[..], &[0]].concat()).is_err());
     for (items, rate) in [(0, 0.05), (1, 0.0), (1, f64::NAN), (1 << 40, 0.05)] {
         assert!(hive::create(items, rate).unwrap_err().to_string().contains("plan"));

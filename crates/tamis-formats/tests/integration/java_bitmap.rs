@@ -2,17 +2,9 @@
 //! the program.
 
 use crate::golden_data::{hex, json, list, number};
+use crate::support::encode;
 use tamis::{Answers, Order};
-use tamis_formats::{
-    Contents, DecodeOptions, Format, Funnel, IntegerBitmap, java_bitmap, redis_bits,
-};
-
-fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode;
-    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
-    Ok(bytes)
-}
+use tamis_formats::{Contents, Funnel, IntegerBitmap, java_bitmap, redis_bits};
 
 /// Inserts items as text, through a funnel.
 fn insert(contents: &mut Contents, funnel: Funnel, items: &[&str]) -> Result<Vec<bool>, String> {

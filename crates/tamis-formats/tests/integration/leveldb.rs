@@ -2,16 +2,10 @@
 //! re-encodes them to equal bytes.
 
 use crate::golden_data::{hex, json, list, number};
+use crate::support::{answers, assert_refused, encode_filter};
 use tamis::Answers;
 use tamis_formats::leveldb::FilterBlock;
 use tamis_formats::{Contents, DecodeOptions, Format};
-
-fn encode(block: FilterBlock) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("leveldb").unwrap().encode;
-    encode(&Contents::new(block), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
 
 fn key(i: i128) -> String {
     format!("k{i:05}{}", if i % 9 == 0 { "中" } else { "" })
@@ -34,11 +28,9 @@ fn blocks_cut_from_tables_hold_their_keys() {
             let bits_per_key = number(&case["bits_per_key"]) as u32;
             assert_eq!(FilterBlock::build(bits_per_key, &placed), block, "{case}");
         }
-        let mut answers = Answers::new();
-        let contents = Contents::new(block.clone());
-        contents.contains_each(&keys, &mut answers);
-        assert_eq!(answers.count_ones(), keys.len());
-        assert!(encode(block) == bytes, "{case}");
+        let found = answers(&Contents::new(block.clone()), &keys);
+        assert!(found.iter().all(|&found| found), "{case}");
+        assert!(encode_filter("leveldb", &block) == bytes, "{case}");
     }
 }
 
@@ -58,15 +50,15 @@ fn keys_are_tested_at_the_offset_of_their_block() {
     ] {
         assert_eq!(block.contains_at(offset, key.as_bytes()), is_in, "{offset} {key}");
     }
-    assert_eq!(FilterBlock::decode(&encode(block.clone())).unwrap(), block);
+    assert_eq!(FilterBlock::decode(&encode_filter("leveldb", &block)).unwrap(), block);
     let empty = FilterBlock::build::<&str>(10, &[]);
     assert!(!empty.contains_any(b"key") && empty.contains_at(0, b"key"));
-    assert_eq!(encode(empty), [0, 0, 0, 0, 11]);
+    assert_eq!(encode_filter("leveldb", &empty), [0, 0, 0, 0, 11]);
 }
 
 #[test]
 fn more_than_30_probes_answer_yes_with_a_warning() {
-    let mut bytes = encode(FilterBlock::build(10, &[(0, "key")]));
+    let mut bytes = encode_filter("leveldb", &FilterBlock::build(10, &[(0, "key")]));
     assert_eq!(bytes[8], 6);
     bytes[8] = 31;
     let block = FilterBlock::decode(&bytes).unwrap();
@@ -90,9 +82,9 @@ fn a_block_rejects_inserts_and_merges() {
 
 #[test]
 fn broken_offsets_are_refused_by_place() {
-    let good = encode(FilterBlock::build(10, &[(0, "key"), (2_048, "other")]));
+    let good = encode_filter("leveldb", &FilterBlock::build(10, &[(0, "key"), (2_048, "other")]));
     assert_eq!(good.len(), 2 * 9 + 2 * 4 + 5);
-    for (at, byte, expected) in [
+    let changes = [
         (18, 1, "offset of a filter at byte 18 is 1"),
         (22, 1, "offset of a filter at byte 22 is 1"),
         (22, 19, "offset of a filter at byte 22 is 19"),
@@ -100,12 +92,8 @@ fn broken_offsets_are_refused_by_place() {
         (26, 17, "offset of the offsets at byte 26 is 17"),
         (26, 27, "offset of the offsets at byte 26 is 27"),
         (30, 64, "base lg at byte 30 is 64"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = FilterBlock::decode(&bytes).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    }
+    ];
+    assert_refused(&good, FilterBlock::decode, &changes);
     assert!(FilterBlock::decode(&good[..4]).unwrap_err().to_string().contains("truncated"));
 }
 
@@ -122,14 +110,9 @@ fn the_filter_of_a_whole_table_is_read() {
         assert!(found.len() == 1 && found[0].name == format, "{name}: {found:?}");
         let decode = |bytes: &[u8]| (found[0].decode)(bytes, &DecodeOptions::default());
         let contents = decode(&bytes).unwrap();
-        let count = |keys: &[String]| {
-            let mut answers = tamis::Answers::new();
-            let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
-            contents.contains_each(&keys, &mut answers);
-            answers.count_ones()
-        };
-        assert_eq!(count(&keys), 200, "{name}");
-        assert!(count(&others) < 100, "{name}: {}", count(&others));
+        assert!(answers(&contents, &keys).iter().all(|&found| found), "{name}");
+        let found = answers(&contents, &others).iter().filter(|&&found| found).count();
+        assert!(found < 100, "{name}: {found}");
         assert!(tamis_formats::is_sorted_table(&bytes));
         // A table cut at its start keeps its footer, whose positions are then wrong or outside.
         for from in 1..bytes.len() {
@@ -140,10 +123,8 @@ fn the_filter_of_a_whole_table_is_read() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1 << (at % 8);
             if let Ok(contents) = decode(&damaged) {
-                let mut answers = tamis::Answers::new();
-                let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
-                contents.contains_each(&keys, &mut answers);
-                assert_eq!(answers.count_ones(), 200, "{name}: damaged at {at}");
+                let found = answers(&contents, &keys);
+                assert!(found.iter().all(|&found| found), "{name}: damaged at {at}");
             }
         }
     }

@@ -40,4 +40,5 @@ mod rocksdb;
 mod spark;
 mod state_machine;
 mod stream_lib;
+mod support;
 mod tamis_file;

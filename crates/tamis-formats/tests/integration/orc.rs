@@ -2,14 +2,10 @@
 
 use crate::golden_data::files::orc_message;
 use crate::golden_data::{base64, json, list, number, real};
+use crate::support::{self, assert_answers, assert_refused, decode};
 use tamis::Answers;
 use tamis_formats::orc::{self, RowGroups};
-use tamis_formats::{Contents, DecodeOptions, Format, Funnel, OrcType};
-
-fn decode(bytes: &[u8]) -> Result<Contents, String> {
-    let decode = Format::named("orc").unwrap().decode;
-    decode(bytes, &DecodeOptions::default()).map_err(|error| error.to_string())
-}
+use tamis_formats::{Funnel, OrcType};
 
 /// Returns the recorded item with number `i`: a long, a string or a double.
 fn key(i: i64, of: i64) -> Vec<u8> {
@@ -33,13 +29,9 @@ fn filters_are_those_of_orc() {
         assert_eq!(filter.words().len() * 8, words.len());
         let read = RowGroups::decode(&orc_message(case)).unwrap();
         assert_eq!(read.filters(), [filter.clone()], "{case}");
-        for (i, expected) in
-            list(&case["probes_0_59_bits_long1_string2_double4"]).iter().enumerate()
-        {
-            let answers: i128 =
-                (0..3).map(|of| i128::from(filter.contains(&key(i as i64, of))) << of).sum();
-            assert_eq!(answers, number(expected), "{case}: {i}");
-        }
+        assert_answers(&case["probes_0_59_bits_long1_string2_double4"], |i| {
+            (0..3).map(|of| i128::from(filter.contains(&key(i, of))) << of).sum()
+        });
     }
 }
 
@@ -47,14 +39,14 @@ fn filters_are_those_of_orc() {
 fn an_item_is_looked_for_in_all_row_groups_and_added_to_none_of_several() {
     let cases = json("orc/orc.json");
     let [large, small] = [1, 2].map(|i| orc_message(&cases[i]));
-    let mut both = decode(&[large, small.clone()].concat()).unwrap();
+    let mut both = decode("orc", &[large, small.clone()].concat()).unwrap();
     let mut answers = Answers::new();
-    both.contains_each(&[key(29, 2), key(0, 0), key(31, 1)], &mut answers);
-    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, false]);
+    let found = support::answers(&both, &[key(29, 2), key(0, 0), key(31, 1)]);
+    assert_eq!(found, [true, true, false]);
     assert_eq!(both.info().details, [("row groups", "2".to_owned())]);
     let error = both.insert_each(&[key(1, 1)], &mut answers).unwrap_err().to_string();
     assert!(error.contains("each row group"), "{error}");
-    let mut one = decode(&small).unwrap();
+    let mut one = decode("orc", &small).unwrap();
     let error = one.insert_each(&[b"text"], &mut answers).unwrap_err().to_string();
     assert!(error.contains("8 bytes"), "{error}");
     one.insert_each(&[key(1, 1)], &mut answers).unwrap();
@@ -66,7 +58,7 @@ fn an_item_is_looked_for_in_all_row_groups_and_added_to_none_of_several() {
 #[test]
 fn broken_streams_are_refused_by_field_and_place() {
     let good = orc_message(&json("orc/orc.json")[0]);
-    for (at, byte, expected) in [
+    let changes = [
         (0, 0x12, "bloomFilter at byte 0"),
         (2, 0x10, "numHashFunctions at byte 2"),
         (3, 0, "numHashFunctions at byte 3 is 0"),
@@ -75,13 +67,11 @@ fn broken_streams_are_refused_by_field_and_place() {
         (5, 9, "whole words"),
         (5, 0, "whole words"),
         (1, 13, "whole words"),
-    ] {
-        let mut bytes = good.clone();
-        bytes[at] = byte;
-        let error = decode(&bytes).unwrap_err();
-        assert!(error.contains(expected), "{error}");
+    ];
+    assert_refused(&good, RowGroups::decode, &changes);
+    for broken in [&b""[..], &[0x0a; 20], &[0x0a, 255]] {
+        assert!(RowGroups::decode(broken).is_err());
     }
-    assert!(decode(b"").is_err() && decode(&[0x0a; 20]).is_err() && decode(&[0x0a, 255]).is_err());
     for (items, rate) in [(0, 0.05), (1, 0.0), (1, f64::NAN), (1 << 40, 0.05)] {
         assert!(orc::create(items, rate).unwrap_err().to_string().contains("plan"));
     }

@@ -1,15 +1,14 @@
 //! A filter of another system is reported as over its rate if it holds more items than planned. A
 //! deviation by chance is not reported.
 
+use crate::support;
 use tamis::Answers;
-use tamis_formats::{Contents, DecodeOptions, Format};
+use tamis_formats::Contents;
 
 /// Returns a filter that was planned for `planned` items at 1 % and holds `items` items. Each seed
 /// gives other items.
 fn filled(format: &str, planned: u64, items: u64, seed: u64) -> Contents {
-    let options =
-        DecodeOptions { items: Some(planned), rate: Some(RATE), ..DecodeOptions::default() };
-    let mut filter = (Format::named(format).unwrap().create)(&options).unwrap();
+    let mut filter = (support::format(format).create)(&support::planned(planned, RATE)).unwrap();
     let items: Vec<_> = (0..items).map(|i| format!("{seed}:{i}")).collect();
     filter.insert_each(&items, &mut Answers::new()).unwrap();
     filter

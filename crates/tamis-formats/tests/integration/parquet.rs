@@ -2,18 +2,12 @@
 //! bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
+use crate::support::{encode, planned};
 use tamis::{AnyFilter, Bits as _, Bloom, Hasher, Kind, Parquet, Plan};
-use tamis_formats::{Contents, DecodeErrorKind, DecodeOptions, Format, Funnel, TamisFile, parquet};
+use tamis_formats::{Contents, DecodeErrorKind, DecodeOptions, Funnel, TamisFile, parquet};
 
 fn bitset(filter: &Bloom<Parquet>) -> Vec<u8> {
     filter.bits().words().iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode;
-    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
-    Ok(bytes)
 }
 
 #[test]
@@ -161,8 +155,7 @@ fn tamis_files_hold_the_same_filter_both_ways() {
     (0..1000_u32).for_each(|i| _ = filter.insert(&i));
     let contents = Contents::new(TamisFile::new(AnyFilter::Parquet(filter.clone())));
     let column = encode("parquet", &contents).unwrap();
-    let options = DecodeOptions { items: Some(1000), rate: Some(0.01), ..DecodeOptions::default() };
-    let back = Contents::new(parquet::decode(&column, &options).unwrap());
+    let back = Contents::new(parquet::decode(&column, &planned(1000, 0.01)).unwrap());
     let file = TamisFile::decode(&encode("tamis", &back).unwrap()).unwrap();
     assert_eq!(file.filter, AnyFilter::Parquet(filter));
     assert_eq!(encode("parquet", &Contents::new(file)).unwrap(), column);

@@ -1,6 +1,7 @@
 //! Filters of `pybloom_live` have equal bits, and reject items and grow as in the Python library.
 
 use crate::golden_data::{base64, json, list, number, real, text, to_hex};
+use crate::support::{digits, encode_filter, planned};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_formats::pybloom_live::{ShortDigest, decode, decode_scalable, plan};
@@ -11,8 +12,7 @@ fn golden() -> Json {
 }
 
 fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
-    let options =
-        DecodeOptions { items: Some(items), rate: Some(rate), md5, ..DecodeOptions::default() };
+    let options = DecodeOptions { md5, ..planned(items, rate) };
     (Format::named(format).unwrap().create)(&options)
         .unwrap()
         .downcast_ref::<Layers>()
@@ -20,21 +20,13 @@ fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
         .clone()
 }
 
-fn encode(format: &str, layers: &Layers) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode;
-    encode(&Contents::new(layers.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
-
 fn has_answers(layers: &Layers, prefix: &str, expected: &Json) {
-    let answers =
-        (0..text(expected).len()).map(|i| layers.contains(format!("{prefix}{i}").as_bytes()));
-    assert_eq!(answers.map(|it| if it { '1' } else { '0' }).collect::<String>(), text(expected));
+    let found = |i| layers.contains(format!("{prefix}{i}").as_bytes());
+    assert_eq!(digits((0..text(expected).len()).map(found)), text(expected));
 }
 
 fn is_of_golden(layers: &Layers, case: &Json) {
-    let bytes = encode("pybloom-live", layers);
+    let bytes = encode_filter("pybloom-live", layers);
     let layer = &layers.layers()[0];
     let (slices, width) = plan(layer.capacity, layer.rate);
     assert_eq!(i128::from(slices), number(&case["num_slices"]), "{case}");
@@ -97,7 +89,7 @@ fn a_full_filter_refuses_items_when_python_does() {
         }
         assert_eq!(i128::from(layers.layers()[0].added.unwrap()), number(&step[2]), "{step}");
     }
-    assert_eq!(encode("pybloom-live", &layers), base64(&full["file_base64"]));
+    assert_eq!(encode_filter("pybloom-live", &layers), base64(&full["file_base64"]));
     assert!(layers.insert(b"f0").is_err(), "even one that is in, as there");
 }
 
@@ -107,23 +99,23 @@ fn a_filter_that_grows_has_the_layers_of_python() {
     let old = &golden["scalable"];
     let bytes = base64(&old["file_base64"]);
     let layers = decode_scalable(&bytes, ShortDigest::Xxh128).unwrap();
-    assert_eq!(encode("pybloom-live-scalable", &layers), bytes);
+    assert_eq!(encode_filter("pybloom-live-scalable", &layers), bytes);
     assert!((0..60).all(|i| layers.contains(format!("s{i}").as_bytes())));
     for case in list(&golden["more"]["scalable"]) {
         // Start from an empty file of this scale, as Python writes it.
         let file = base64(&case["file_base64"]);
         let empty = [&file[..28], &[0; 4]].concat();
         let mut layers = decode_scalable(&empty, ShortDigest::Xxh128).unwrap();
-        let added = (0..number(&case["n"]))
-            .map(|i| if layers.insert(format!("s{i}").as_bytes()).unwrap() { '0' } else { '1' });
-        assert_eq!(added.collect::<String>(), text(&case["add_returned"]));
+        let mut is_old = |i| !layers.insert(format!("s{i}").as_bytes()).unwrap();
+        let added = digits((0..number(&case["n"])).map(&mut is_old));
+        assert_eq!(added, text(&case["add_returned"]));
         for (layer, expected) in layers.layers().iter().zip(list(&case["filters"])) {
             assert_eq!(i128::from(layer.capacity), number(&expected[0]), "{expected}");
             assert_eq!(layer.rate, real(&expected[1]), "{expected}");
             assert_eq!(i128::from(layer.added.unwrap()), number(&expected[4]), "{expected}");
         }
         has_answers(&layers, "q", &case["probe_q0_q199"]);
-        assert!(encode("pybloom-live-scalable", &layers) == file, "{}", case["filters"]);
+        assert!(encode_filter("pybloom-live-scalable", &layers) == file, "{}", case["filters"]);
     }
     let info = Contents::new(layers.clone()).info();
     assert!(info.details.contains(&("layers", "3".into())), "{:?}", info.details);
@@ -160,7 +152,7 @@ fn md5_is_another_rule() {
     assert_eq!(warnings(&create("pybloom-live", 20, 0.0001, false)), [""; 0]);
     let mut old = old;
     old.insert(b"item").unwrap();
-    assert_eq!(decode(&encode("pybloom-live", &old), ShortDigest::Md5).unwrap(), old);
+    assert_eq!(decode(&encode_filter("pybloom-live", &old), ShortDigest::Md5).unwrap(), old);
 }
 
 #[test]

@@ -1,15 +1,9 @@
 //! Filters of `pybloomfiltermmap` with the recorded seeds equal the recorded files, byte for byte.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text};
+use crate::support::{digits, encode_filter};
 use tamis_formats::pybloomfiltermmap::{create, decode, plan};
-use tamis_formats::{Contents, DecodeOptions, Format, Layers, Sniff, StoredFilter as _};
-
-fn encode(layers: &Layers) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("pybloomfiltermmap").unwrap().encode;
-    encode(&Contents::new(layers.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
+use tamis_formats::{Format, Sniff, StoredFilter as _};
 
 fn seeds(case: &serde_json::Value) -> Vec<u32> {
     list(&case["hash_seeds"]).iter().map(|seed| number(seed) as u32).collect()
@@ -22,17 +16,13 @@ fn files_are_those_of_python() {
         let mut layers = create(capacity, rate, Some(&seeds(case))).unwrap();
         let n = number(&case["n"]);
         let items = (0..n).chain(0..n).map(|i| format!("m{i}\u{4e2d}"));
-        let added: String = items
-            .map(|item| if layers.insert(item.as_bytes()).unwrap() { '0' } else { '1' })
-            .collect();
+        let added = digits(items.map(|item| !layers.insert(item.as_bytes()).unwrap()));
         assert_eq!(added, text(&case["add_returned"]), "{capacity}");
         let file = base64(&case["file_base64"]);
-        assert!(encode(&layers) == file, "{capacity}");
+        assert!(encode_filter("pybloomfiltermmap", &layers) == file, "{capacity}");
         assert_eq!(Format::named("pybloomfiltermmap").unwrap().sniff(&file), Sniff::Yes);
         let read = decode(&file).unwrap();
-        let found: String = (0..200)
-            .map(|i| if read.contains(format!("q{i}").as_bytes()) { '1' } else { '0' })
-            .collect();
+        let found = digits((0..200).map(|i| read.contains(format!("q{i}").as_bytes())));
         assert_eq!(found, text(&case["probe_q0_q199"]), "{capacity}");
     }
 }
@@ -46,7 +36,7 @@ fn bits_are_those_of_another_run_of_python() {
             layers.insert(format!("m{i}").as_bytes()).unwrap();
         }
         layers.insert("\u{4e2d}".as_bytes()).unwrap();
-        let file = encode(&layers);
+        let file = encode_filter("pybloomfiltermmap", &layers);
         assert_eq!(file[..64], hex(&case["header_hex_first_64"]));
         assert_eq!(file[number(&case["data_offset"]) as usize..], hex(&case["data_hex"]));
     }

@@ -3,6 +3,7 @@
 //!
 //! [`FilterInfo::rate_now`]: tamis_formats::FilterInfo::rate_now
 
+use crate::support::{encode_with, planned};
 use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, FORMATS, Format, ItemDomain};
 
@@ -51,21 +52,15 @@ fn versions(format: &Format) -> &'static [Option<&'static str>] {
 /// Returns a filter of the items of a cell, as its file stores it. `None` if the original system has no such
 /// filter.
 fn filled(format: &Format, version: Option<&str>, cell: Cell) -> Option<Contents> {
-    let options = DecodeOptions {
-        items: Some(cell.planned),
-        rate: Some(cell.rate),
-        version: version.map(Into::into),
-        block_hash: Some("00".repeat(32).parse().unwrap()),
-        ..DecodeOptions::default()
-    };
+    let (version, block_hash) = (version.map(Into::into), Some(Default::default()));
+    let options = DecodeOptions { version, block_hash, ..planned(cell.planned, cell.rate) };
     let mut filter = (format.create)(&options).ok()?;
     let mut answers = Answers::new();
     for from in (0..cell.count).step_by(4096) {
         let some = items(0, from, (cell.count - from).min(4096));
         filter.insert_each(&keys(format, &some), &mut answers).unwrap();
     }
-    let mut bytes = Vec::new();
-    (format.encode)(&filter, &options, &mut bytes).unwrap();
+    let bytes = encode_with(format.name, &filter, &options).unwrap();
     Some((format.decode)(&bytes, &options).unwrap())
 }
 

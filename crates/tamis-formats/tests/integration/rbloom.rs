@@ -2,8 +2,9 @@
 //! itself.
 
 use crate::golden_data::{hex, json, list, number, real};
+use crate::support::{answers, encode_filter};
 use tamis::Answers;
-use tamis_formats::{Contents, DecodeOptions, Format, Funnel, rbloom};
+use tamis_formats::{Contents, Funnel, rbloom};
 
 #[test]
 fn files_are_those_of_python() {
@@ -19,30 +20,23 @@ fn files_are_those_of_python() {
         }
         let estimate = real(&case["approx_items"]);
         assert!((filter.estimate_items() / estimate - 1.0).abs() < 1e-9, "{items}");
-        let mut bytes = Vec::new();
-        let encode = Format::named("rbloom").unwrap().encode;
-        encode(&Contents::new(filter.clone()), &DecodeOptions::default(), &mut bytes).unwrap();
+        let bytes = encode_filter("rbloom", &filter);
         assert_eq!(bytes, hex(&case["saved_hex"]), "{items}");
         assert_eq!(rbloom::decode(&bytes).unwrap(), filter);
-        let mut answers = Answers::new();
-        let absent = [(1_u128 << 100 | 12_345).to_le_bytes()];
-        filter.contains_each(&absent, &mut answers);
-        assert_eq!(answers.count_ones(), 0);
+        assert!(!filter.contains(&(1_u128 << 100 | 12_345).to_le_bytes()));
     }
 }
 
 #[test]
 fn keys_of_another_width_are_refused_and_absent() {
     let mut contents = Contents::new(rbloom::create(100, 0.01).unwrap());
-    let mut answers = Answers::new();
     let keys = [&[1; 16][..], &[2; 8], &[3; 16]];
-    let error = contents.insert_each(&keys, &mut answers).unwrap_err().to_string();
+    let error = contents.insert_each(&keys, &mut Answers::new()).unwrap_err().to_string();
     assert!(error.contains("16 bytes"), "{error}");
     // The filter contains the first item. Two items have another length, so they are absent. The
     // last item was not inserted, because the batch ended with an error.
     let lookups = [&[1; 16][..], &[1; 17], &[2; 8], &[3; 16]];
-    contents.contains_each(&lookups, &mut answers);
-    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);
+    assert_eq!(answers(&contents, &lookups), [true, false, false, false]);
 }
 
 #[test]

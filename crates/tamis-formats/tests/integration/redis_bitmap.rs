@@ -1,38 +1,24 @@
 //! `BloomFilterHelper` of the Java articles: plans, probes and errors equal those of the Java
 //! class.
 
-use crate::golden_data::{hex, json, list, number, real, snapshot, text};
+use crate::golden_data::{hex, json, list, number, real, snapshot, text, units};
+use crate::support::{encode, encode_with, format, planned};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
-use tamis_formats::{Charset, CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Format};
+use tamis_formats::{Charset, CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom};
+
+/// The name of the format.
+const NAME: &str = "redis-bitmap";
 
 fn golden() -> Json {
     json("seeds_java/redis_helper.json")["bloom_filter_helper_000_003"].clone()
 }
 
-fn format() -> &'static Format {
-    Format::named("redis-bitmap").unwrap()
-}
-
-fn options(items: u64, rate: f64) -> DecodeOptions {
-    DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() }
-}
-
 /// Returns the bytes of a golden item that the funnel hashes.
 fn key(funnel: &str, item: &Json) -> Vec<u8> {
-    let units: Vec<u16> = match item {
-        Json::Object(item) if item.contains_key("utf16") => hex(&item["utf16"])
-            .chunks(2)
-            .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
-            .collect(),
-        Json::Object(item) => {
-            text(&item["repeat"]).repeat(number(&item["count"]) as usize).encode_utf16().collect()
-        }
-        item => text(item).encode_utf16().collect(),
-    };
     let mut bytes = Vec::new();
-    Charset::Utf8.encode_units(&units, &mut bytes);
+    Charset::Utf8.encode_units(&units(item), &mut bytes);
     if funnel == "utf8_twice" {
         bytes.extend_from_within(..);
     }
@@ -71,55 +57,54 @@ fn no_filter_is_created_where_java_fails() {
             _ => panic!("{case}"),
         }
         if plan.bits <= 0 && n >= 0 {
-            let error = (format().create)(&options(n as u64, fpp)).unwrap_err();
+            let error = (format(NAME).create)(&planned(n as u64, fpp)).unwrap_err();
             let CreateError::Refused(why) = error else { panic!("{error}") };
             let expected = if plan.bits == 0 { "divides by them" } else { "negative" };
             assert!(why.contains(expected), "{why}");
         }
     }
-    let error = (format().create)(&options(1 << 31, 0.03)).unwrap_err().to_string();
+    let error = (format(NAME).create)(&planned(1 << 31, 0.03)).unwrap_err().to_string();
     assert!(error.contains("at most 2,147,483,647"), "{error}");
 }
 
 #[test]
 fn the_filter_of_the_article_is_equal_bit_for_bit() {
     let article = &golden()["article_test_main"];
-    let mut filter = (format().create)(&options(1000, 0.1)).unwrap();
+    let mut filter = (format(NAME).create)(&planned(1000, 0.1)).unwrap();
     let items: Vec<_> = (0..1000).map(|i| i.to_string()).collect();
     let mut answers = Answers::new();
     filter.insert_each(&items[..100], &mut answers).unwrap();
-    let mut string = Vec::new();
-    (format().encode)(&filter, &options(1000, 0.1), &mut string).unwrap();
+    let string = encode_with(NAME, &filter, &planned(1000, 0.1)).unwrap();
     assert!(string == hex(&article["redis_string_hex"]));
     filter.contains_each(&items, &mut answers);
     assert_eq!(answers.len() - answers.count_ones(), number(&article["not_contained"]) as usize);
-    let options = DecodeOptions { key: Some(b"bf".to_vec()), ..options(1000, 0.1) };
+    let options = DecodeOptions { key: Some(b"bf".to_vec()), ..planned(1000, 0.1) };
     let rdb = snapshot(&[(0, b"other", b"x"), (0, b"bf", &string)]);
-    assert_eq!((format().decode)(&rdb, &options).unwrap(), filter);
+    assert_eq!((format(NAME).decode)(&rdb, &options).unwrap(), filter);
     let error =
-        (format().decode)(&rdb, &DecodeOptions { key: None, ..options.clone() }).unwrap_err();
+        (format(NAME).decode)(&rdb, &DecodeOptions { key: None, ..options.clone() }).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::SeveralKeys { keys: "other, bf".into() });
-    let error = (format().decode)(&rdb, &DecodeOptions::default()).unwrap_err();
+    let error = (format(NAME).decode)(&rdb, &DecodeOptions::default()).unwrap_err();
     assert!(matches!(error.kind, DecodeErrorKind::SeveralKeys { .. }), "before the plan: {error}");
     let names: Vec<_> = (1..=13).map(|i| i.to_string()).collect();
     let many: Vec<_> = names.iter().map(|name| (0, name.as_bytes(), &string[..])).collect();
     let error =
-        (format().decode)(&snapshot(&many), &DecodeOptions::default()).unwrap_err().to_string();
+        (format(NAME).decode)(&snapshot(&many), &DecodeOptions::default()).unwrap_err().to_string();
     assert!(error.contains("1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more"), "{error}");
     let alone = snapshot(&[(0, b"bf", &string)]);
-    assert_eq!((format().decode)(&alone, &DecodeOptions { key: None, ..options }).unwrap(), filter);
+    assert_eq!(
+        (format(NAME).decode)(&alone, &DecodeOptions { key: None, ..options }).unwrap(),
+        filter
+    );
 }
 
 #[test]
 fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
-    let options = DecodeOptions { key: Some(b"bitmap".to_vec()), ..options(1000, 0.5) };
+    let options = DecodeOptions { key: Some(b"bitmap".to_vec()), ..planned(1000, 0.5) };
     for file in ["lfu.rdb", "lru-uncompressed.rdb"] {
         let bytes = std::fs::read(crate::golden_data::path("redis_rdb").join(file)).unwrap();
-        let filter = (format().decode)(&bytes, &options)
-            .unwrap()
-            .downcast_ref::<ForeignBloom>()
-            .unwrap()
-            .clone();
+        let contents = (format(NAME).decode)(&bytes, &options).unwrap();
+        let filter: &ForeignBloom = contents.downcast_ref().unwrap();
         // SETBIT bitmap 7 1, SETBIT bitmap 1000 1.
         assert_eq!((filter.words()[0], filter.words()[15]), (1 << 7, 1 << (1000 - 960)));
         assert_eq!(filter.count_ones(), 2);
@@ -129,7 +114,7 @@ fn the_bitmap_of_a_server_has_the_bits_that_were_set() {
 #[test]
 fn strings_that_do_not_fit_the_plan_are_refused() {
     let string = hex(&golden()["article_test_main"]["redis_string_hex"]);
-    let decode = |bytes: &[u8], items| (format().decode)(bytes, &options(items, 0.1));
+    let decode = |bytes: &[u8], items| (format(NAME).decode)(bytes, &planned(items, 0.1));
     let error = decode(&[&string[..], b"\n"].concat(), 1000).unwrap_err().to_string();
     assert!(error.contains("line feed") && error.contains("redis-cli -D"), "{error}");
     for items in [998, 10] {
@@ -145,32 +130,25 @@ fn strings_that_do_not_fit_the_plan_are_refused() {
 
 #[test]
 fn guava_takes_it_if_its_bits_are_whole_words() {
-    let guava = Format::named("guava").unwrap();
+    let guava = format("guava");
     // 4,792 bits are not a multiple of 64. A filter for 13 items at 0.0947 needs 64 bits.
-    let filter = (format().create)(&options(1000, 0.1)).unwrap();
-    assert!((guava.encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).is_err());
-    let (n, p) = (
-        13,
-        (1..1000)
-            .map(|i| f64::from(i) / 1000.0)
-            .find(|&p| RedisBitmapPlan::new(13, p).bits == 64)
-            .unwrap(),
-    );
-    let mut filter = (format().create)(&options(n, p)).unwrap();
+    let filter = (format(NAME).create)(&planned(1000, 0.1)).unwrap();
+    assert!(encode("guava", &filter).is_err());
+    let has_64_bits = |&p: &f64| RedisBitmapPlan::new(13, p).bits == 64;
+    let (n, p) = (13, (1..1000).map(|i| f64::from(i) / 1000.0).find(has_64_bits).unwrap());
+    let mut filter = (format(NAME).create)(&planned(n, p)).unwrap();
     filter.insert_each(&["one", "two"], &mut Answers::new()).unwrap();
-    let mut bytes = Vec::new();
-    (guava.encode)(&filter, &DecodeOptions::default(), &mut bytes).unwrap();
+    let bytes = encode("guava", &filter).unwrap();
     let back = (guava.decode)(&bytes, &DecodeOptions::default()).unwrap();
     assert_eq!(back, filter);
-    let mut string = Vec::new();
-    (format().encode)(&back, &options(n, p), &mut string).unwrap();
-    assert_eq!((format().decode)(&string, &options(n, p)).unwrap(), filter);
-    let error = (format().encode)(&back, &options(1000, 0.1), &mut string).unwrap_err();
+    let string = encode_with(NAME, &back, &planned(n, p)).unwrap();
+    assert_eq!((format(NAME).decode)(&string, &planned(n, p)).unwrap(), filter);
+    let error = encode_with(NAME, &back, &planned(1000, 0.1)).unwrap_err();
     assert!(error.to_string().contains("plans 4792 bits"), "{error}");
 }
 
 #[test]
 fn a_clamped_plan_has_a_warning() {
-    let filter = (format().create)(&options(300_000_000, 0.03)).unwrap();
+    let filter = (format(NAME).create)(&planned(300_000_000, 0.03)).unwrap();
     assert!(filter.info().warnings[0].contains("2,147,483,647"));
 }

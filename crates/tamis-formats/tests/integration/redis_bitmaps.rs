@@ -2,32 +2,18 @@
 //! bits.
 
 use crate::golden_data::{hex, json, list, number, real, snapshot, text, to_hex};
+use crate::support::{answers, digits, encode_with, format, planned};
 use md5::{Digest as _, Md5};
 use serde_json::Value as Json;
 use sha2::Sha256;
 use tamis::Answers;
-use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, RedisBitmaps, Sniff};
+use tamis_formats::{Contents, DecodeOptions, ForeignBloom, RedisBitmaps, Sniff};
+
+/// The name of the format.
+const NAME: &str = "redis-bitmaps";
 
 fn golden() -> Vec<Json> {
     list(&json("seeds_java/redis_bitmaps.json")["redis_bitmaps_002"]).to_vec()
-}
-
-fn format() -> &'static Format {
-    Format::named("redis-bitmaps").unwrap()
-}
-
-fn guava() -> &'static Format {
-    Format::named("guava").unwrap()
-}
-
-fn options(items: u64, rate: f64) -> DecodeOptions {
-    DecodeOptions { items: Some(items), rate: Some(rate), ..DecodeOptions::default() }
-}
-
-fn encode(format: &Format, contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    (format.encode)(contents, options, &mut bytes).unwrap();
-    bytes
 }
 
 /// Returns the items of a case.
@@ -41,7 +27,7 @@ fn items(case: &Json) -> Vec<String> {
 
 /// Encodes a bitmap as the Redis string.
 fn string(bitmap: &ForeignBloom, options: &DecodeOptions) -> Vec<u8> {
-    encode(format(), &Contents::new(bitmap.clone()), options)
+    encode_with(NAME, &Contents::new(bitmap.clone()), options).unwrap()
 }
 
 #[test]
@@ -73,7 +59,7 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         }
         assert_eq!(filter.cursor() as i128, number(&case["final_cursor"]));
         for (bitmap, key) in filter.bitmaps().iter().zip(list(&case["keys"])) {
-            let string = string(bitmap, &options(n, fpp));
+            let string = string(bitmap, &planned(n, fpp));
             assert_eq!(string.len() as i128, number(&key["strlen"]), "{}", key["key"]);
             assert_eq!(i128::from(bitmap.count_ones()), number(&key["bitcount"]), "{}", key["key"]);
             assert_eq!(to_hex(&Sha256::digest(&string)), text(&key["sha256"]), "{}", key["key"]);
@@ -88,17 +74,16 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
             assert!(union.contains(item.as_bytes()) || !filter.contains(item.as_bytes()), "{item}");
         }
         let absent: Vec<_> = (0..20_000).map(|i| format!("absent:{i}")).collect();
-        let mut answers = Answers::new();
         let contents = Contents::new(filter.clone());
-        contents.contains_each(&absent, &mut answers);
+        let found = answers(&contents, &absent).iter().filter(|&&found| found).count();
         let expected = &case["false_positives_of_20000_absent"]["redis_bitmaps"];
-        assert_eq!(answers.count_ones() as i128, number(expected));
+        assert_eq!(found as i128, number(expected));
         // The rate that is estimated from the bits is close to the measured rate.
-        let (rate, measured) = (contents.info().rate_now, answers.count_ones() as f64 / 20_000.0);
+        let (rate, measured) = (contents.info().rate_now, found as f64 / 20_000.0);
         assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
-        let file = encode(format(), &contents, &DecodeOptions::default());
-        assert_eq!((format().decode)(&file, &options(n, fpp)).unwrap(), contents);
-        assert_eq!(format().sniff(&file), Sniff::Maybe);
+        let file = encode_with(NAME, &contents, &DecodeOptions::default()).unwrap();
+        assert_eq!((format(NAME).decode)(&file, &planned(n, fpp)).unwrap(), contents);
+        assert_eq!(format(NAME).sniff(&file), Sniff::Maybe);
         filter.reset();
         assert_eq!(filter, RedisBitmaps::new(n, fpp).unwrap());
     }
@@ -110,10 +95,8 @@ fn batches_are_inserted_one_after_the_other() {
     let mut each = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
     let mut answers = Answers::new();
     each.insert_each(&items(case), &mut answers).unwrap();
-    let put: String = answers.iter().map(|is_new| if is_new { '1' } else { '0' }).collect();
-    assert_eq!(put, text(&case["put_returned"]));
-    each.contains_each(&items(case), &mut answers);
-    assert_eq!(answers.count_ones(), items(case).len());
+    assert_eq!(digits(answers.iter()), text(&case["put_returned"]));
+    assert!(self::answers(&each, &items(case)).iter().all(|&found| found));
 }
 
 #[test]
@@ -131,9 +114,7 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         let mut both = Contents::new(one.clone());
         both.merge(&Contents::new(other.clone())).unwrap();
         let items = [in_one, in_other].concat();
-        let mut answers = Answers::new();
-        both.contains_each(&items, &mut answers);
-        assert_eq!(answers.count_ones(), items.len());
+        assert!(answers(&both, &items).iter().all(|&found| found));
         let mut both = both.downcast_ref::<RedisBitmaps>().unwrap().clone();
         // No bitmap is fuller than the Java class allows, because the class checks the fill after
         // each item.
@@ -143,11 +124,11 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         }
         assert!(both.cursor() <= one.cursor() + other.cursor() + 1);
         // The decoded copy stays equal to the original after further inserts.
-        let options = options(100, 0.03);
-        let bytes = encode(format(), &Contents::new(both.clone()), &options);
-        let mut back = (format().decode)(&bytes, &options).unwrap();
+        let options = planned(100, 0.03);
+        let bytes = encode_with(NAME, &Contents::new(both.clone()), &options).unwrap();
+        let mut back = (format(NAME).decode)(&bytes, &options).unwrap();
         let more: Vec<_> = (0..200).map(|i| format!("more {i}")).collect();
-        back.insert_each(&more, &mut answers).unwrap();
+        back.insert_each(&more, &mut Answers::new()).unwrap();
         for item in &more {
             both.insert(item.as_bytes()).unwrap();
         }
@@ -162,10 +143,10 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
 #[test]
 fn one_bitmap_is_a_filter_of_guava_and_back() {
     let case = &golden()[2];
-    let options = options(100, 0.03);
+    let options = planned(100, 0.03);
     let string = hex(&list(&case["keys"])[0]["hex"]);
-    let bitmap = (format().decode)(&string, &options).unwrap();
-    let file = encode(guava(), &bitmap, &DecodeOptions::default());
+    let bitmap = (format(NAME).decode)(&string, &options).unwrap();
+    let file = encode_with("guava", &bitmap, &DecodeOptions::default()).unwrap();
     assert_eq!(file.len(), 6 + string.len());
     // The expected order of the bits: the bits of each byte are reversed, and the words are counted
     // from the end.
@@ -175,11 +156,12 @@ fn one_bitmap_is_a_filter_of_guava_and_back() {
         .flat_map(|word| word.iter().rev().copied().collect::<Vec<_>>())
         .collect();
     assert!(file[6..] == words);
-    let back = (guava().decode)(&file, &DecodeOptions::default()).unwrap();
-    assert!(encode(format(), &back, &options) == string);
-    let rdb = (format().decode)(&snapshot(&[(0, b"bloomfilter-0", &string)]), &options).unwrap();
+    let back = (format("guava").decode)(&file, &DecodeOptions::default()).unwrap();
+    assert!(encode_with(NAME, &back, &options).unwrap() == string);
+    let rdb =
+        (format(NAME).decode)(&snapshot(&[(0, b"bloomfilter-0", &string)]), &options).unwrap();
     assert!(
-        encode(guava(), &rdb, &DecodeOptions::default()) == file,
+        encode_with("guava", &rdb, &DecodeOptions::default()).unwrap() == file,
         "a snapshot without a cursor"
     );
 }
@@ -191,14 +173,16 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     filter.insert_each(&items(case), &mut Answers::new()).unwrap();
     let warnings = filter.info().warnings;
     assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
-    let error = (guava().encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
+    let error =
+        (format("guava").encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("a union of their bits"), "{error}");
     let union = DecodeOptions { union: true, ..DecodeOptions::default() };
-    let one =
-        (guava().decode)(&encode(guava(), &filter, &union), &DecodeOptions::default()).unwrap();
-    let mut answers = Answers::new();
-    one.contains_each(&items(case), &mut answers);
-    assert_eq!(answers.count_ones(), items(case).len());
+    let one = (format("guava").decode)(
+        &encode_with("guava", &filter, &union).unwrap(),
+        &DecodeOptions::default(),
+    )
+    .unwrap();
+    assert!(answers(&one, &items(case)).iter().all(|&found| found));
     let (one, all) = (one.info().rate_now, filter.info().rate_now);
     assert!(one > 2.0 * all, "{one} {all}");
 }
@@ -207,13 +191,13 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
 fn missing_keys_and_other_plans_are_refused() {
     let string = hex(&list(&golden()[2]["keys"])[0]["hex"]);
     let refused = |bytes: &[u8], options: &DecodeOptions, expected: &str| {
-        let error = (format().decode)(bytes, options).unwrap_err().to_string();
+        let error = (format(NAME).decode)(bytes, options).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    let right = options(100, 0.03);
+    let right = planned(100, 0.03);
     for (other, bytes) in [
-        (options(50, 0.03), &string[..]),
-        (options(200, 0.03), &string),
+        (planned(50, 0.03), &string[..]),
+        (planned(200, 0.03), &string),
         (right.clone(), &string[1..]),
     ] {
         refused(bytes, &other, "that it was planned for");
@@ -230,7 +214,10 @@ fn missing_keys_and_other_plans_are_refused() {
     refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "databases 0 and 1");
     // A reset does not delete this key.
     let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
-    let filter =
-        (format().decode)(&left, &right).unwrap().downcast_ref::<RedisBitmaps>().unwrap().clone();
+    let filter = (format(NAME).decode)(&left, &right)
+        .unwrap()
+        .downcast_ref::<RedisBitmaps>()
+        .unwrap()
+        .clone();
     assert_eq!(filter.cursor(), 0);
 }

@@ -1,6 +1,7 @@
 //! Filters recorded from a server decode from each of its export formats and re-encode to it.
 
 use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
+use crate::support::{self, answers, encode_with, format, keyed};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::{
@@ -8,22 +9,11 @@ use tamis_formats::{
 };
 use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 
-fn format() -> &'static Format {
-    Format::named("redisbloom").unwrap()
-}
+/// The name of the format.
+const NAME: &str = "redisbloom";
 
 fn decode(bytes: &[u8]) -> Contents {
-    (format().decode)(bytes, &DecodeOptions::default()).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn encode(contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    (format().encode)(contents, options, &mut bytes).unwrap();
-    bytes
-}
-
-fn options(key: &str) -> DecodeOptions {
-    DecodeOptions { key: Some(key.into()), ..DecodeOptions::default() }
+    support::decode(NAME, bytes).unwrap()
 }
 
 fn filters() -> Vec<Json> {
@@ -51,13 +41,13 @@ fn payloads_chunks_and_snapshots_are_one_filter() {
         assert_eq!(decode(&chunks_as_commands(filter)), from_payload, "{name}");
         let snapshot = snapshot(&[(0, name, payload.clone())]);
         assert_eq!(decode(&snapshot), from_payload, "{name}");
-        assert_eq!(format().sniff(&snapshot), Sniff::Maybe, "{name}");
+        assert_eq!(format(NAME).sniff(&snapshot), Sniff::Maybe, "{name}");
         // The output of `redis-cli --raw DUMP key`.
         assert_eq!(decode(&[&payload[..], b"\n"].concat()), from_payload, "{name}");
         assert_eq!(Format::of(&payload)[0].name, "redisbloom");
-        let commands = encode(&from_payload, &options(name));
+        let commands = encode_with(NAME, &from_payload, &keyed(name)).unwrap();
         assert!(commands == chunks_as_commands(filter), "{name}");
-        let again = encode(&from_payload, &DecodeOptions::default());
+        let again = encode_with(NAME, &from_payload, &DecodeOptions::default()).unwrap();
         assert_eq!(decode(&again), from_payload, "{name}");
         let restore = [
             format!("*5\r\n$7\r\nrestore\r\n$1\r\nk\r\n$1\r\n0\r\n${}\r\n", again.len()).as_bytes(),
@@ -80,20 +70,14 @@ fn recorded_answers_come_back() {
                 None => text(&pair[0]).as_bytes().to_vec(),
             })
             .collect();
-        let mut answers = Answers::new();
-        contents.contains_each(&items, &mut answers);
         let expected: Vec<_> = list(&filter["exists"]).iter().map(|pair| pair[1] == 1).collect();
-        assert_eq!(answers.iter().collect::<Vec<_>>(), expected, "{name}");
+        assert_eq!(answers(&contents, &items), expected, "{name}");
         // The server does not insert items that are present.
-        let present: Vec<_> = items
-            .iter()
-            .zip(&expected)
-            .filter(|(_, is_in)| **is_in)
-            .map(|(item, _)| item)
-            .collect();
-        let before = contents.clone();
-        contents.insert_each(&present, &mut answers).unwrap();
-        assert_eq!(answers.count_ones(), 0, "{name}");
+        let present = items.iter().zip(&expected).filter(|&(_, &is_in)| is_in);
+        let present: Vec<_> = present.map(|(item, _)| item).collect();
+        let (before, mut new) = (contents.clone(), Answers::new());
+        contents.insert_each(&present, &mut new).unwrap();
+        assert_eq!(new.count_ones(), 0, "{name}");
         assert_eq!(contents, before, "{name}");
     }
 }
@@ -121,9 +105,8 @@ fn info_equals_that_of_the_server() {
         let lookups = 200_000;
         let contents = decode(&base64(&filter["dump_payload"]));
         let absent: Vec<_> = (0..lookups).map(|i| format!("no such item {i}")).collect();
-        let mut answers = Answers::new();
-        contents.contains_each(&absent, &mut answers);
-        let measured = answers.count_ones() as f64 / f64::from(lookups);
+        let found = answers(&contents, &absent).iter().filter(|&&found| found).count();
+        let measured = found as f64 / f64::from(lookups);
         // The tolerance is large, because layers this small deviate far from the expected number of
         // items.
         assert!(
@@ -153,21 +136,21 @@ fn one_of_several_filters_must_be_named() {
     let both = snapshot(&[(0, "one", payload(0)), (0, "other", payload(1))]);
     let commands = [chunks_as_commands(&filters[0]), chunks_as_commands(&filters[1])].concat();
     for (bytes, keys) in [(&both, ["one", "other"]), (&commands, ["bf-default", "bf-odd-items"])] {
-        let error = (format().decode)(bytes, &DecodeOptions::default()).unwrap_err();
+        let error = (format(NAME).decode)(bytes, &DecodeOptions::default()).unwrap_err();
         let expected = match bytes.starts_with(b"REDIS") {
             true => DecodeErrorKind::SeveralKeys { keys: keys.join(", ").into() },
             false => DecodeErrorKind::Missing(Parameter::Key),
         };
         assert_eq!(error.kind, expected);
         for (i, key) in keys.iter().enumerate() {
-            let read = (format().decode)(bytes, &options(key)).unwrap();
+            let read = (format(NAME).decode)(bytes, &keyed(key)).unwrap();
             assert_eq!(read, decode(&payload(i)), "{key}");
         }
-        let error = (format().decode)(bytes, &options("none")).unwrap_err().to_string();
+        let error = (format(NAME).decode)(bytes, &keyed("none")).unwrap_err().to_string();
         assert!(error.contains("key"), "{error}");
     }
     let twice = snapshot(&[(0, "one", payload(0)), (7, "one", payload(1))]);
-    let error = (format().decode)(&twice, &options("one")).unwrap_err().to_string();
+    let error = (format(NAME).decode)(&twice, &keyed("one")).unwrap_err().to_string();
     assert!(error.contains("databases 0 and 7"), "{error}");
 }
 
@@ -178,8 +161,8 @@ fn chunks_that_are_missing_or_out_of_order_are_refused() {
         let mut some = scaled.clone();
         let chunks = list(&scaled["chunks"]);
         some["chunks"] = indices.iter().map(|&i| chunks[i].clone()).collect();
-        let error =
-            (format().decode)(&chunks_as_commands(&some), &DecodeOptions::default()).unwrap_err();
+        let error = (format(NAME).decode)(&chunks_as_commands(&some), &DecodeOptions::default())
+            .unwrap_err();
         assert!(error.to_string().contains("in order"), "{error}");
     };
     for indices in [&[0, 1, 2, 3][..], &[1, 2, 3, 4], &[0, 2, 1, 3, 4], &[0, 1, 1, 2, 3, 4], &[0]] {
@@ -192,19 +175,21 @@ fn a_header_allocates_no_more_than_its_chunks_contain() {
     let mut filter = filters()[0].clone();
     let header = "////////////////////////////////////////////////////////////////////////////////////////////////AA==";
     filter["chunks"][0]["data"] = header.into();
-    assert!((format().decode)(&chunks_as_commands(&filter), &DecodeOptions::default()).is_err());
+    assert!(
+        (format(NAME).decode)(&chunks_as_commands(&filter), &DecodeOptions::default()).is_err()
+    );
 }
 
 #[test]
 fn values_of_other_types_are_reported_by_type() {
     let bytes = std::fs::read(crate::golden_data::path("redis_rdb/lfu.rdb")).unwrap();
-    let error = (format().decode)(&bytes, &options("bitmap")).unwrap_err().to_string();
+    let error = (format(NAME).decode)(&bytes, &keyed("bitmap")).unwrap_err().to_string();
     assert!(error.contains("a string") && error.contains("redis-bitmap"), "{error}");
-    let error = (format().decode)(&bytes, &options("stream")).unwrap_err().to_string();
+    let error = (format(NAME).decode)(&bytes, &keyed("stream")).unwrap_err().to_string();
     assert!(error.contains("is a stream"), "{error}");
-    let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string();
+    let error = (format(NAME).decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string();
     assert!(error.contains("none of its keys"), "{error}");
-    assert_eq!(format().sniff(&bytes), Sniff::No);
+    assert_eq!(format(NAME).sniff(&bytes), Sniff::No);
 }
 
 fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError> {

@@ -1,35 +1,25 @@
 //! Redisson's filters: sizes, probes, reading and writing follow its source code.
 
 use crate::golden_data::{hex, json, list, number, real, text};
+use crate::support::{decode, encode_with, format, keyed, planned};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::redisson::Redisson;
 use tamis_formats::{
-    Contents, CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Format, Parameter, Rdb,
-    Sniff,
+    CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Parameter, Rdb, Sniff,
 };
+
+/// The name of the format.
+const NAME: &str = "redisson";
 
 fn golden() -> Json {
     json("redisson/filters.json")
 }
 
-fn format() -> &'static Format {
-    Format::named("redisson").unwrap()
-}
-
 fn options(case: &Json, key: Option<&str>) -> DecodeOptions {
-    DecodeOptions {
-        items: Some(number(&case["expected_insertions"]) as u64),
-        rate: Some(real(&case["false_probability"])),
-        key: key.map(|key| key.as_bytes().to_vec()),
-        ..DecodeOptions::default()
-    }
-}
-
-fn encode(contents: &Contents, options: &DecodeOptions) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    (format().encode)(contents, options, &mut bytes).unwrap();
-    bytes
+    let key = key.map(|key| key.as_bytes().to_vec());
+    let (items, rate) = (&case["expected_insertions"], &case["false_probability"]);
+    DecodeOptions { key, ..planned(number(items) as u64, real(rate)) }
 }
 
 #[test]
@@ -58,9 +48,9 @@ fn filters_have_the_same_offsets_and_bits() {
             assert!(plan.offsets(text(&pair[0]).as_bytes()).eq(offsets), "{n} {}", pair[0]);
         }
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let mut filter = (format().create)(&options(case, None)).unwrap();
+        let mut filter = (format(NAME).create)(&options(case, None)).unwrap();
         filter.insert_each(&items, &mut Answers::new()).unwrap();
-        assert!(encode(&filter, &options(case, None)) == hex(string), "{n}");
+        assert!(encode_with(NAME, &filter, &options(case, None)).unwrap() == hex(string), "{n}");
         match &case["count_estimate"] {
             Json::String(_) => assert_eq!(filter.info().items, f64::INFINITY),
             count => assert_eq!(filter.info().items.round() as i128, number(count), "{n}"),
@@ -73,31 +63,24 @@ fn filters_have_the_same_offsets_and_bits() {
 fn a_snapshot_holds_the_bitmap_and_its_settings() {
     for case in list(&golden()["filters"]) {
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let filter = (format().decode)(&hex(string), &options(case, None)).unwrap();
+        let filter = (format(NAME).decode)(&hex(string), &options(case, None)).unwrap();
         for (name, config) in [("users", "{users}:config"), ("shop{1}", "shop{1}:config")] {
-            let bytes = encode(&filter, &options(case, Some(name)));
-            let keys: Vec<_> = Rdb::new(&bytes)
-                .unwrap()
-                .entries()
-                .map(|entry| {
-                    entry
-                        .map(|it| (String::from_utf8(it.key().to_vec()).unwrap(), it.type_name()))
-                        .unwrap()
-                })
-                .collect();
+            let bytes = encode_with(NAME, &filter, &options(case, Some(name))).unwrap();
+            let entries = Rdb::new(&bytes).unwrap().entries().map(Result::unwrap);
+            let keys: Vec<_> = entries.map(|it| (it.key().to_vec(), it.type_name())).collect();
             assert_eq!(keys, [(config.into(), "hash"), (name.into(), "string")]);
-            assert_eq!(format().sniff(&bytes), Sniff::Yes);
-            let key = DecodeOptions { key: Some(name.into()), ..DecodeOptions::default() };
+            assert_eq!(format(NAME).sniff(&bytes), Sniff::Yes);
+            let key = keyed(name);
             for options in
                 [DecodeOptions::default(), key, options(case, None), options(case, Some(name))]
             {
-                assert_eq!((format().decode)(&bytes, &options).unwrap(), filter, "{name}");
+                assert_eq!((format(NAME).decode)(&bytes, &options).unwrap(), filter, "{name}");
             }
             let other = DecodeOptions { items: Some(99), ..options(case, Some(name)) };
-            let error = (format().decode)(&bytes, &other).unwrap_err().to_string();
+            let error = (format(NAME).decode)(&bytes, &other).unwrap_err().to_string();
             assert!(error.contains("given items and rate need"), "{error}");
-            let none = DecodeOptions { key: Some(b"none".to_vec()), ..DecodeOptions::default() };
-            let error = (format().decode)(&bytes, &none).unwrap_err().to_string();
+            let none = keyed("none");
+            let error = (format(NAME).decode)(&bytes, &none).unwrap_err().to_string();
             assert!(
                 error.contains("{none}:config") && error.contains("not initialized"),
                 "{error}"
@@ -117,17 +100,14 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
         bytes[at..at + name.len()].copy_from_slice(b"{x}:config");
         let checksum = bytes.len() - 8;
         bytes[checksum..].fill(0);
-        let options = DecodeOptions { key: Some(b"x".to_vec()), ..DecodeOptions::default() };
-        let filter = (format().decode)(&bytes, &options)
-            .unwrap()
-            .downcast_ref::<ForeignBloom>()
-            .unwrap()
-            .clone();
+        let options = keyed("x");
+        let contents = (format(NAME).decode)(&bytes, &options).unwrap();
+        let filter: &ForeignBloom = contents.downcast_ref().unwrap();
         assert_eq!(
             (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
             (729, 5, 0)
         );
-        assert_eq!(format().sniff(&bytes), Sniff::Yes);
+        assert_eq!(format(NAME).sniff(&bytes), Sniff::Yes);
     }
     // The same hash as a ziplist, the encoding of servers before version 7.
     let mut list = vec![0; 10];
@@ -141,11 +121,8 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
     bytes.push(list.len() as u8);
     bytes.extend(&list);
     bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
-    let filter = (format().decode)(&bytes, &DecodeOptions::default())
-        .unwrap()
-        .downcast_ref::<ForeignBloom>()
-        .unwrap()
-        .clone();
+    let contents = decode(NAME, &bytes).unwrap();
+    let filter: &ForeignBloom = contents.downcast_ref().unwrap();
     assert_eq!((filter.rule().bits(), filter.rule().probes()), (729, 5));
 }
 
@@ -160,13 +137,12 @@ fn a_new_filter_takes_no_more_memory_than_the_options_confirm() {
         bytes
     };
     let bytes = config("401414246");
-    let error = (format().decode)(&bytes, &DecodeOptions::default()).unwrap_err();
+    let error = (format(NAME).decode)(&bytes, &DecodeOptions::default()).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Items));
-    let read = (format().decode)(&bytes, &options(&large, None)).unwrap();
+    let read = (format(NAME).decode)(&bytes, &options(&large, None)).unwrap();
     assert_eq!(read.info().bits, 401_414_246);
     for size in ["0", "4294967295", "-1", "many"] {
-        let error =
-            (format().decode)(&config(size), &DecodeOptions::default()).unwrap_err().to_string();
+        let error = decode(NAME, &config(size)).unwrap_err();
         assert!(error.contains("1 to 4294967294"), "{error}");
     }
 }
@@ -179,9 +155,9 @@ fn settings_of_too_many_probes_are_refused() {
         bytes.push(probes.len() as u8);
         bytes.extend(probes.as_bytes());
         bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
-        match (format().decode)(&bytes, &DecodeOptions::default()) {
+        match decode(NAME, &bytes) {
             Ok(_) => assert!(is_read, "{probes}"),
-            Err(error) => assert!(!is_read && error.to_string().contains("1 to 65535"), "{error}"),
+            Err(error) => assert!(!is_read && error.contains("1 to 65535"), "{error}"),
         }
     }
 }
@@ -199,10 +175,6 @@ fn plans_are_refused_where_redisson_refuses() {
     assert!(Redisson::plan(588_000_000, 0.03).unwrap().size() <= most);
     assert!(refusal(589_000_000, 0.03).contains(&format!("at most {most} bits")));
     assert_eq!(Redisson::plan(1000, 0.0).unwrap().hash_iterations(), 1074);
-    let error = (format().create)(&DecodeOptions {
-        items: Some(1),
-        rate: Some(1.0),
-        ..DecodeOptions::default()
-    });
+    let error = (format(NAME).create)(&planned(1, 1.0));
     assert!(matches!(error, Err(CreateError::Refused(why)) if why.contains("0 bits")));
 }

@@ -1,17 +1,11 @@
 //! Roaring bitmaps of CRoaring decode and re-encode to equal bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, text, to_hex};
+use crate::support::{encode, encode_with, versioned};
 use sha2::{Digest as _, Sha256};
 use tamis::{Answers, CompressedSet};
 use tamis_formats::roaring::{Roaring, RoaringForm, decode};
 use tamis_formats::{Contents, DecodeOptions, Format, java_bitmap};
-
-fn encode(format: &str, contents: &Contents) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let encode = Format::named(format).unwrap().encode;
-    encode(contents, &DecodeOptions::default(), &mut bytes).map_err(|error| error.to_string())?;
-    Ok(bytes)
-}
 
 #[test]
 fn bitmaps_have_the_bytes_of_croaring() {
@@ -44,7 +38,7 @@ fn bitmaps_have_the_bytes_of_croaring() {
 #[test]
 fn bitmaps_are_those_of_java_s_legacy_form() {
     let format = Format::named("roaring").unwrap();
-    let java = DecodeOptions { version: Some("java".into()), ..DecodeOptions::default() };
+    let java = versioned("java");
     for case in list(&json("roaring/java.json")) {
         let name = text(&case["name"]);
         let values = list(&case["values"]).iter().map(|value| text(value).parse().unwrap());
@@ -58,9 +52,7 @@ fn bitmaps_are_those_of_java_s_legacy_form() {
         );
         let has_runs = case["run_optimize"].as_bool().unwrap();
         let contents = Contents::new(Roaring { has_runs, ..Roaring::new(set.clone()) });
-        let mut written = Vec::new();
-        (format.encode)(&contents, &java, &mut written).unwrap();
-        assert_eq!(written, bytes, "{name}");
+        assert_eq!(encode_with("roaring", &contents, &java).unwrap(), bytes, "{name}");
         assert_eq!(encode("roaring", &Contents::new(read)).unwrap(), bytes, "{name}: kept");
         assert_eq!((format.decode)(&bytes, &java).unwrap(), contents);
         assert_eq!(Format::of(&bytes).len(), usize::from(name != "empty"), "{name}");
@@ -141,20 +133,16 @@ fn bitmaps_that_no_library_writes_are_refused() {
 #[test]
 fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     let format = Format::named("roaring").unwrap();
-    let options =
-        |version: &str| DecodeOptions { version: Some(version.into()), ..DecodeOptions::default() };
     let set = Contents::new(Roaring::new((0..10).collect()));
     let write = |set: &Contents, version: &str| {
-        let mut bytes = Vec::new();
-        (format.encode)(set, &options(version), &mut bytes).map_err(|error| error.to_string())?;
-        Ok::<_, String>(bytes)
+        encode_with("roaring", set, &versioned(version)).map_err(|error| error.to_string())
     };
     let (narrow, wide) = (write(&set, "32").unwrap(), write(&set, "64").unwrap());
     assert_eq!(wide[..12], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(wide[12..], narrow);
     for (bytes, version, other) in [(&narrow, "32", "64"), (&wide, "64", "32")] {
-        assert_eq!((format.decode)(bytes, &options(version)).unwrap(), set);
-        let error = (format.decode)(bytes, &options(other)).unwrap_err().to_string();
+        assert_eq!((format.decode)(bytes, &versioned(version)).unwrap(), set);
+        let error = (format.decode)(bytes, &versioned(other)).unwrap_err().to_string();
         assert!(error.contains(&format!("expected {version} bits")), "{error}");
     }
     assert!(write(&set, "16").unwrap_err().contains("expected 32 or 64"));
@@ -162,9 +150,7 @@ fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     assert!(write(&large, "32").unwrap_err().contains("at most"));
     // A file with 64-bit keys that its values do not need is written with 64-bit keys again.
     let read = (format.decode)(&wide, &DecodeOptions::default()).unwrap();
-    let mut again = Vec::new();
-    (format.encode)(&read, &DecodeOptions::default(), &mut again).unwrap();
-    assert_eq!(again, wide);
+    assert_eq!(encode("roaring", &read).unwrap(), wide);
 }
 
 /// The number of bitmaps of a file of 64 bits may be equal to a cookie of 32 bits.

@@ -2,16 +2,10 @@
 //! re-encodes them to equal bytes.
 
 use crate::golden_data::{hex, json, list, number, real};
+use crate::support::{encode, encode_filter};
 use tamis::Answers;
 use tamis_formats::rocksdb::{self, Generation};
-use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format};
-
-fn encode(contents: &Contents) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("rocksdb").unwrap().encode;
-    encode(contents, &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
+use tamis_formats::{ForeignBloom, Format};
 
 fn bloom(bytes: &[u8]) -> ForeignBloom {
     rocksdb::decode(bytes).unwrap().downcast_ref::<ForeignBloom>().unwrap().clone()
@@ -31,7 +25,7 @@ fn filters_of_both_generations_are_built_as_in_rocksdb() {
         (0..keys).for_each(|i| _ = filter.insert(format!("r{i:06}").as_bytes()));
         let bytes = hex(&case["filter_block_hex"]);
         assert_eq!(bloom(&bytes), filter, "{case}");
-        assert!(encode(&Contents::new(filter)) == bytes, "{case}");
+        assert!(encode_filter("rocksdb", &filter) == bytes, "{case}");
     }
 }
 
@@ -45,7 +39,7 @@ fn keys_of_every_length_to_2100_hash_as_in_rocksdb() {
         let mut filter = rocksdb::create(2100, real(&case["bits_per_key"]), generation).unwrap();
         (1..=2100).for_each(|len| _ = filter.insert(&bytes[..len]));
         let expected = hex(&case["filter_block_hex"]);
-        assert!(encode(&Contents::new(filter)) == expected, "{generation:?}");
+        assert!(encode_filter("rocksdb", &filter) == expected, "{generation:?}");
     }
 }
 
@@ -108,7 +102,7 @@ fn reserved_trailers_answer_yes_as_in_rocksdb() {
         assert!(info.rate_now == 1.0 && info.warnings[0].contains("every item may be present"));
         assert!(contents.insert_each(&["a"], &mut answers).is_err());
         assert!(contents.merge(&contents.clone()).is_err());
-        assert_eq!(encode(&contents), bytes);
+        assert_eq!(encode("rocksdb", &contents).unwrap(), bytes);
     }
 }
 
@@ -139,7 +133,7 @@ fn filters_with_longer_cache_lines_are_read() {
     let mut filter = bloom(&bytes);
     assert_eq!(filter.rule().bits(), 3 * 1024);
     assert!(filter.insert(b"key") && filter.contains(b"key"));
-    assert_eq!(encode(&Contents::new(bloom(&bytes))), bytes);
+    assert_eq!(encode_filter("rocksdb", &bloom(&bytes)), bytes);
 }
 
 #[test]

@@ -1,16 +1,10 @@
 //! Spark's filters give the same answers in Tamis as in Spark, and re-encode to equal bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
+use crate::support::{encode_filter, planned, versioned};
 use serde_json::Value as Json;
 use tamis_formats::spark::{self, Version};
-use tamis_formats::{Charset, Contents, DecodeOptions, ForeignBloom, Format, Funnel};
-
-fn encode(filter: ForeignBloom) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let encode = Format::named("spark").unwrap().encode;
-    encode(&Contents::new(filter), &DecodeOptions::default(), &mut bytes).unwrap();
-    bytes
-}
+use tamis_formats::{Charset, Contents, Format, Funnel};
 
 fn version(golden: &Json) -> Version {
     match text(&golden["version"]) {
@@ -59,7 +53,7 @@ fn filters_of_both_versions_are_the_same() {
         assert!((stated / rate - 1.0).abs() < 1e-12, "{case}");
         let bytes = base64(&case["write_to_base64"]);
         assert_eq!(spark::decode(&bytes).unwrap(), filter, "{case}");
-        assert!(encode(filter) == bytes, "{case}");
+        assert!(encode_filter("spark", &filter) == bytes, "{case}");
     }
 }
 
@@ -69,7 +63,11 @@ fn create_plans_as_spark_does() {
         let (items, rate) = (number(&case["n"]) as u64, real(&case["fpp"]));
         let filter = spark::create(items, rate, Version::V2 { seed: 0 }).unwrap();
         assert_eq!(i128::from(filter.rule().bits()), number(&case["bit_size"]), "{case}");
-        assert_eq!(to_hex(&encode(filter)[..16]), text(&case["first_16_bytes"]), "{case}");
+        assert_eq!(
+            to_hex(&encode_filter("spark", &filter)[..16]),
+            text(&case["first_16_bytes"]),
+            "{case}"
+        );
     }
     for (items, rate) in [(0, 0.01), (1, 1.0), (1, 0.0), (1, f64::NAN), (1 << 40, 1e-9)] {
         let error = spark::create(items, rate, Version::V1).unwrap_err().to_string();
@@ -80,9 +78,8 @@ fn create_plans_as_spark_does() {
 #[test]
 fn the_default_is_a_version_that_every_spark_reads() {
     let created = spark::create(1000, 0.03, Version::default()).unwrap();
-    assert_eq!(encode(created)[..4], 1_u32.to_be_bytes());
-    let options = DecodeOptions { items: Some(1000), rate: Some(0.03), ..DecodeOptions::default() };
-    let created = (Format::named("spark").unwrap().create)(&options).unwrap();
+    assert_eq!(encode_filter("spark", &created)[..4], 1_u32.to_be_bytes());
+    let created = (Format::named("spark").unwrap().create)(&planned(1000, 0.03)).unwrap();
     assert_eq!(created, Contents::new(spark::create(1000, 0.03, Version::V1).unwrap()));
 }
 
@@ -117,13 +114,9 @@ fn only_equal_versions_and_seeds_merge() {
 fn a_version_that_the_bytes_contradict_is_refused() {
     let decode = Format::named("spark").unwrap().decode;
     for (version, other) in [(Version::V1, "2"), (Version::V2 { seed: 0 }, "1")] {
-        let bytes = encode(spark::create_with_bits(10, 64, version).unwrap());
-        let options = |version: &str| DecodeOptions {
-            version: Some(version.into()),
-            ..DecodeOptions::default()
-        };
-        assert!(decode(&bytes, &options(if other == "2" { "1" } else { "2" })).is_ok());
-        assert!(decode(&bytes, &options(other)).is_err());
-        assert!(decode(&bytes, &options("3")).is_err());
+        let bytes = encode_filter("spark", &spark::create_with_bits(10, 64, version).unwrap());
+        assert!(decode(&bytes, &versioned(if other == "2" { "1" } else { "2" })).is_ok());
+        assert!(decode(&bytes, &versioned(other)).is_err());
+        assert!(decode(&bytes, &versioned("3")).is_err());
     }
 }

@@ -19,7 +19,8 @@ use tamis::OutOfMemory;
 use crate::bloom::layer::{Layer, RedisLayer};
 use crate::bloom::{OPTION_FIXED, RedisBloom};
 use crate::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
-use crate::memory_limit::{GrowthLimit, can_allocate};
+use crate::memory_limit::can_allocate;
+use crate::not_compared::NotCompared;
 use crate::parts;
 
 impl RedisBloom {
@@ -65,19 +66,14 @@ impl RedisBloom {
     /// error is the one for too little memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
-        let length = RedisHeaderError {
-            field: "layers",
-            at: 8,
-            kind: RedisHeaderErrorKind::Length { found },
-        };
+        let length = RedisHeaderError::new("layers", 8, RedisHeaderErrorKind::Length { found });
         let mut fields = parts::Fields::new(header);
         let (items, layers, options, expansion) = read_head(&mut fields).ok_or(length)?;
         let rest = (found - HEAD_BYTES) as u64;
         if rest != u64::from(layers) * LAYER_BYTES as u64 {
             return Err(length);
         }
-        let impossible =
-            |field, at| RedisHeaderError { field, at, kind: RedisHeaderErrorKind::Value };
+        let impossible = RedisHeaderError::value;
         if layers == 0 {
             return Err(impossible("layers", 8));
         }
@@ -105,15 +101,12 @@ impl RedisBloom {
         if sum_items != items {
             return Err(impossible("items", 0));
         }
-        let no_memory = |error| RedisHeaderError {
-            field: "bytes",
-            at: HEAD_BYTES,
-            kind: RedisHeaderErrorKind::Memory(error),
-        };
+        let no_memory =
+            |error| RedisHeaderError::new("bytes", HEAD_BYTES, RedisHeaderErrorKind::Memory(error));
         can_allocate(sum_bytes, max_bytes).map_err(no_memory)?;
         let layers: Result<Vec<Layer>, OutOfMemory> =
             numbers.into_iter().map(Layer::zeroed).collect();
-        let (layers, growth_limit) = (layers.map_err(no_memory)?, GrowthLimit::default());
+        let (layers, growth_limit) = (layers.map_err(no_memory)?, NotCompared::default());
         Ok(Self { layers, items, options, expansion, growth_limit })
     }
 

@@ -13,27 +13,22 @@
 
 use crate::cuckoo::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use crate::cuckoo::sub_filter::SubFilter;
-use crate::cuckoo::{MAX_SUB_FILTERS, RedisCuckoo, Refused};
+use crate::cuckoo::{MAX_SUB_FILTERS, RedisCuckoo};
 use crate::error::{RedisChunkError, RedisHeaderError, RedisHeaderErrorKind};
-use crate::memory_limit::{GrowthLimit, can_allocate};
+use crate::memory_limit::can_allocate;
 use crate::parts;
 
 impl RedisCuckoo {
     /// Returns the header of a dump. It contains everything except the slots.
     #[must_use]
     pub fn header(&self) -> [u8; HEADER_BYTES] {
+        let wide = [self.items, self.buckets(), self.removed, self.sub_filters.len() as u64];
+        let narrow = [self.bucket_size, self.max_iterations, self.expansion];
+        let (wide, narrow) = (wide.map(u64::to_le_bytes), narrow.map(u16::to_le_bytes));
         let mut header = [0; HEADER_BYTES];
-        let sub_filters = self.sub_filters.len() as u64;
-        for (i, number) in
-            [self.items, self.buckets(), self.removed, sub_filters].into_iter().enumerate()
-        {
-            header[8 * i..8 * i + 8].copy_from_slice(&number.to_le_bytes());
-        }
-        for (i, number) in
-            [self.bucket_size, self.max_iterations, self.expansion].into_iter().enumerate()
-        {
-            header[32 + 2 * i..34 + 2 * i].copy_from_slice(&number.to_le_bytes());
-        }
+        let (head, tail) = header.split_at_mut(size_of_val(&wide));
+        head.copy_from_slice(wide.as_flattened());
+        tail.copy_from_slice(narrow.as_flattened());
         header
     }
 
@@ -57,9 +52,8 @@ impl RedisCuckoo {
     /// As for [`from_header`](Self::from_header). If the filter would exceed `max_bytes`, the error
     /// is the one for too little memory.
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
-        let (field, found) = ("header", header.len());
-        let length =
-            RedisHeaderError { field, at: 0, kind: RedisHeaderErrorKind::Length { found } };
+        let found = header.len();
+        let length = RedisHeaderError::new("header", 0, RedisHeaderErrorKind::Length { found });
         if found != HEADER_BYTES {
             return Err(length);
         }
@@ -67,8 +61,7 @@ impl RedisCuckoo {
         let (wide, narrow) = read(&mut fields).ok_or(length)?;
         let [items, buckets, removed, sub_filters] = wide;
         let [bucket_size, max_iterations, expansion] = narrow;
-        let impossible =
-            |field, at| RedisHeaderError { field, at, kind: RedisHeaderErrorKind::Value };
+        let impossible = RedisHeaderError::value;
         if !(1..=MAX_BUCKET_SIZE).contains(&bucket_size) {
             return Err(impossible("bucket size", 32));
         }
@@ -87,42 +80,24 @@ impl RedisCuckoo {
         if !buckets.is_power_of_two() || buckets > MAX_BUCKETS {
             return Err(impossible("buckets", 8));
         }
+        let sizes = std::iter::successors(Some(buckets), |it| it.checked_mul(expansion.into()));
+        let sizes = sizes.take(sub_filters as usize);
         // All sizes are checked before the first allocation.
-        let (mut next, mut sum_bytes) = (Some(buckets), 0_u64);
-        for _ in 0..sub_filters {
-            sum_bytes = next
-                .and_then(|buckets| buckets.checked_mul(u64::from(bucket_size)))
-                .and_then(|bytes| sum_bytes.checked_add(bytes))
-                // Commands use signed positions.
-                .filter(|&sum| sum < i64::MAX as u64 / 8)
-                .ok_or(impossible("buckets", 8))?;
-            next = next.and_then(|buckets| buckets.checked_mul(u64::from(expansion)));
-        }
-        let no_memory = |error| RedisHeaderError {
-            field: "buckets",
-            at: 8,
-            kind: RedisHeaderErrorKind::Memory(error),
-        };
+        let sum_bytes = sizes.clone().try_fold(0_u64, |sum, buckets| {
+            sum.checked_add(buckets.checked_mul(bucket_size.into())?)
+        });
+        let is_whole = sizes.clone().count() as u64 == sub_filters;
+        // Commands use signed positions.
+        let sum_bytes = sum_bytes
+            .filter(|&sum| is_whole && sum < i64::MAX as u64 / 8)
+            .ok_or(impossible("buckets", 8))?;
+        let no_memory =
+            |error| RedisHeaderError::new("buckets", 8, RedisHeaderErrorKind::Memory(error));
         can_allocate(sum_bytes, max_bytes).map_err(no_memory)?;
-        let first = SubFilter::zeroed(buckets, bucket_size).map_err(no_memory)?;
-        let mut all = vec![first];
-        let mut buckets = buckets;
-        for _ in 1..sub_filters {
-            buckets *= u64::from(expansion);
-            all.push(SubFilter::zeroed(buckets, bucket_size).map_err(no_memory)?);
-        }
-        let growth_limit = GrowthLimit::default();
-        let refused = Refused::default();
-        Ok(Self {
-            sub_filters: all,
-            items,
-            removed,
-            bucket_size,
-            max_iterations,
-            expansion,
-            growth_limit,
-            refused,
-        })
+        let all: Result<Vec<_>, _> =
+            sizes.map(|buckets| SubFilter::zeroed(buckets, bucket_size)).collect();
+        let all = all.map_err(no_memory)?;
+        Ok(Self { items, removed, ..Self::of(all, bucket_size, max_iterations, expansion) })
     }
 
     /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the

@@ -3,7 +3,7 @@
 use tamis::{Item, OutOfMemory};
 
 use crate::cuckoo::sub_filter::{Candidate, SubFilter};
-use crate::cuckoo::{BATCH, MAX_SUB_FILTERS, RedisCuckoo, Refused};
+use crate::cuckoo::{BATCH, MAX_SUB_FILTERS, RedisCuckoo};
 use crate::error::RedisInsertError;
 
 impl RedisCuckoo {
@@ -95,12 +95,12 @@ impl RedisCuckoo {
             {
                 // Saturating, because a forged header may contain any number.
                 self.items = self.items.saturating_add(1);
-                self.refused = Refused(false);
+                self.is_refusing.0 = false;
                 return Ok(());
             }
             // At most one more iteration follows, because an empty sub-filter has a free slot.
             self.grow().inspect_err(|error| {
-                self.refused = Refused(!matches!(error, RedisInsertError::Memory(_)));
+                self.is_refusing.0 = !matches!(error, RedisInsertError::Memory(_));
             })?;
         }
     }
@@ -119,7 +119,7 @@ impl RedisCuckoo {
             .buckets()
             .checked_mul(u64::from(self.expansion))
             .ok_or(RedisInsertError::TooLarge)?;
-        self.growth_limit.check(buckets.saturating_mul(self.bucket_size.into()))?;
+        self.growth_limit.0.check(buckets.saturating_mul(self.bucket_size.into()))?;
         let next =
             SubFilter::zeroed(buckets, self.bucket_size).map_err(RedisInsertError::Memory)?;
         let bytes = size_of::<SubFilter>() as u64;

@@ -373,31 +373,20 @@ fn sub_filters_are_sized_as_by_the_server() {
 #[test]
 fn options_out_of_range_are_refused() {
     let options = RedisCuckooOptions::default();
-    for (options, error) in [
-        (
-            RedisCuckooOptions { bucket_size: 0, ..options },
-            RedisCuckooError::BucketSize { bucket_size: 0 },
-        ),
-        (
-            RedisCuckooOptions { bucket_size: 256, ..options },
-            RedisCuckooError::BucketSize { bucket_size: 256 },
-        ),
-        (RedisCuckooOptions { max_iterations: 0, ..options }, RedisCuckooError::MaxIterations),
-        (
-            RedisCuckooOptions { expansion: 32_769, ..options },
-            RedisCuckooError::Expansion { expansion: 32_769 },
-        ),
-        (
-            RedisCuckooOptions { capacity: 3, ..options },
-            RedisCuckooError::Capacity { capacity: 3, least: 4 },
-        ),
-        (
-            RedisCuckooOptions { capacity: u64::MAX, ..options },
-            RedisCuckooError::Capacity { capacity: u64::MAX, least: 4 },
-        ),
-    ] {
-        assert_eq!(RedisCuckoo::new(&options), Err(error));
+    let error = |options| RedisCuckoo::new(&options).unwrap_err();
+    for bucket_size in [0, 256] {
+        let expected = RedisCuckooError::BucketSize { bucket_size };
+        assert_eq!(error(RedisCuckooOptions { bucket_size, ..options }), expected);
     }
+    for capacity in [3, u64::MAX] {
+        let expected = RedisCuckooError::Capacity { capacity, least: 4 };
+        assert_eq!(error(RedisCuckooOptions { capacity, ..options }), expected);
+    }
+    let (max_iterations, expansion) = (0, 32_769);
+    let expected = RedisCuckooError::Expansion { expansion };
+    assert_eq!(error(RedisCuckooOptions { expansion, ..options }), expected);
+    let expected = RedisCuckooError::MaxIterations;
+    assert_eq!(error(RedisCuckooOptions { max_iterations, ..options }), expected);
 }
 
 #[test]
@@ -433,7 +422,7 @@ fn a_filter_that_does_not_grow_reports_that_it_refuses() {
     }
     assert!(filter.is_refusing());
     let mut other = filter.clone();
-    other.refused = Refused(false);
+    other.is_refusing.0 = false;
     assert_eq!(filter, other, "it is no part of the filter");
     assert!(filter.remove(&0_u64) && !filter.is_refusing());
 }

@@ -15,9 +15,9 @@ use crate::arch::avx2;
 use crate::arch::batch::{BATCH, Located};
 use crate::arch::kernels::{Kernels, OwnedKernels, as_cells};
 use crate::arch::prefetch::prefetch_address;
+use crate::arch::sync::AtomicU64;
 use crate::bits::Word;
-use crate::block_rules::split_block;
-use crate::sync::AtomicU64;
+use crate::strategy::block_rules::split_block;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
     // SAFETY: this table is used only after the level was detected.

@@ -5,11 +5,11 @@ use crate::arch::kernels::as_cells;
 use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::arch::level::{Level, level};
 use crate::arch::scalar;
+use crate::arch::sync::AtomicU64;
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::{avx2, avx512};
 use crate::bits::Word;
-use crate::block_rules::split_block;
-use crate::sync::AtomicU64;
+use crate::strategy::block_rules::split_block;
 
 impl Level {
     pub(crate) fn owned(self) -> &'static OwnedKernels {

@@ -11,13 +11,12 @@
 
 use std::ops::Range;
 
-use crate::block_rules::narrow::Narrow;
-use crate::block_rules::scale::scale;
-use crate::prefetching::{Step, in_batches};
-use crate::removed::Removed;
-
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_lines;
+use crate::batch::prefetching::in_batches;
+use crate::filter::removed::Removed;
+use crate::strategy::block_rules::narrow::Narrow;
+use crate::strategy::block_rules::scale::scale;
 
 /// Words in a slice of a block.
 pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;
@@ -111,13 +110,8 @@ fn place<const P: usize>(len_words: usize, hash: u64) -> Range<usize> {
 
 #[inline(always)]
 fn contains_each<const P: usize>(words: &[u64], hashes: &[u64], answers: &mut [u64]) {
-    in_batches(hashes, answers, |step, hash| match step {
-        Step::Prefetch => {
-            prefetch_lines(words, place::<P>(words.len(), hash));
-            false
-        }
-        Step::Answer => contains::<P>(words, hash),
-    });
+    let prefetch = |hash| prefetch_lines(words, place::<P>(words.len(), hash));
+    in_batches(hashes, answers, prefetch, |hash| contains::<P>(words, hash));
 }
 
 #[inline(always)]
@@ -128,13 +122,9 @@ fn contains<const P: usize>(words: &[u64], hash: u64) -> bool {
 
 #[inline(always)]
 fn insert_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    in_batches(hashes, answers, |step, hash| match step {
-        Step::Prefetch => {
-            prefetch_lines(words, place::<P>(words.len(), hash));
-            false
-        }
-        Step::Answer => insert::<P>(words, hash),
-    });
+    let all: *const [u64] = words;
+    let prefetch = |hash| prefetch_lines(all, place::<P>(all.len(), hash));
+    in_batches(hashes, answers, prefetch, |hash| insert::<P>(words, hash));
 }
 
 #[inline(always)]
@@ -145,13 +135,9 @@ fn insert<const P: usize>(words: &mut [u64], hash: u64) -> bool {
 
 #[inline(always)]
 fn remove_each<const P: usize>(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    in_batches(hashes, answers, |step, hash| match step {
-        Step::Prefetch => {
-            prefetch_lines(words, place::<P>(words.len(), hash));
-            false
-        }
-        Step::Answer => remove::<P>(words, hash) == Removed::Yes,
-    });
+    let all: *const [u64] = words;
+    let prefetch = |hash| prefetch_lines(all, place::<P>(all.len(), hash));
+    in_batches(hashes, answers, prefetch, |hash| remove::<P>(words, hash) == Removed::Yes);
 }
 
 #[inline(always)]

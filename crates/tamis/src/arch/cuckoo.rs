@@ -1,8 +1,8 @@
 //! Batch kernels of the cuckoo filter: they compute the keys of items, and test whether the keys
 //! are present.
 //!
-//! The rules are those of `cuckoo/table.rs` and `cuckoo/lanes.rs`. That code is used if there is no
-//! kernel.
+//! The rules are those of `filter/cuckoo/table.rs` and `filter/cuckoo/lanes.rs`. That code is used
+//! if there is no kernel.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::avx2;

@@ -6,7 +6,7 @@
 
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_index;
-use crate::block_rules::scale::scale;
+use crate::strategy::block_rules::scale::scale;
 
 /// Words in a line.
 const LINE_WORDS: usize = 8;

@@ -1,8 +1,8 @@
 //! The tables of kernels, one function for each operation on a batch.
 
-use crate::bits::Word;
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-use crate::sync::AtomicU64;
+use crate::arch::sync::AtomicU64;
+use crate::bits::Word;
 
 /// The kernels that read words of type `W`.
 ///

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use crate::block_rules::narrow::Narrow;
-use crate::block_rules::parquet;
-use crate::block_rules::scale::scale;
-use crate::prefetching::{Step, in_batches};
+use crate::batch::prefetching::in_batches;
+use crate::strategy::block_rules::narrow::Narrow;
+use crate::strategy::block_rules::parquet;
+use crate::strategy::block_rules::scale::scale;
 
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_lines;
@@ -89,12 +89,9 @@ pub(crate) fn contains_each(
             }
         };
     }
-    in_batches(hashes, answers, |step, hash| match step {
-        Step::Prefetch => {
-            prefetch_lines(words, places.words(hash));
-            false
-        }
-        Step::Answer => contains(level, &words[places.words(hash)], places, hash),
+    let prefetch = |hash| prefetch_lines(words, places.words(hash));
+    in_batches(hashes, answers, prefetch, |hash| {
+        contains(level, &words[places.words(hash)], places, hash)
     });
 }
 
@@ -122,17 +119,13 @@ pub(crate) fn insert_each(
     }
     let _ = level;
     let mut stored = 0;
-    in_batches(hashes, answers, |step, hash| match step {
-        Step::Prefetch => {
-            prefetch_lines(words, places.words(hash));
-            false
-        }
-        Step::Answer => {
-            let place = &mut words[places.words(hash)];
-            match places.is_narrow() {
-                true => scalar::insert(place, how, Narrow::mask(hash), &mut stored),
-                false => scalar::insert(place, how, parquet::mask(hash), &mut stored),
-            }
+    let all: *const [u64] = words;
+    let prefetch = |hash| prefetch_lines(all, places.words(hash));
+    in_batches(hashes, answers, prefetch, |hash| {
+        let place = &mut words[places.words(hash)];
+        match places.is_narrow() {
+            true => scalar::insert(place, how, Narrow::mask(hash), &mut stored),
+            false => scalar::insert(place, how, parquet::mask(hash), &mut stored),
         }
     });
     stored

@@ -1,11 +1,11 @@
 //! The kernels in plain Rust. They define the results of all other kernels. CPUs without a SIMD
 //! kernel use them.
 
-use crate::answers::answer_each;
 use crate::arch::kernels::{Kernels, OwnedKernels};
+use crate::arch::sync::{AtomicU64, Ordering};
+use crate::batch::answers::answer_each;
 use crate::bits::Word;
-use crate::block_rules::{parquet, split_block};
-use crate::sync::{AtomicU64, Ordering};
+use crate::strategy::block_rules::{parquet, split_block};
 
 pub(crate) static KERNELS: OwnedKernels = OwnedKernels { insert_512, insert_256 };
 

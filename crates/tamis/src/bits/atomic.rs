@@ -14,12 +14,12 @@ use std::fmt;
 #[cfg(not(loom))]
 use crate::arch::memory::AtomicLines;
 use crate::arch::memory::{Pages, allocation_bytes};
+use crate::arch::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 #[cfg(not(loom))]
 use crate::bits::owned::Bitmap;
 use crate::bits::storage::{Bits, OutOfMemory, heap_bytes};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 
 /// A vector of bits that threads set and read through a shared reference.
 ///

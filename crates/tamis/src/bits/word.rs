@@ -1,6 +1,6 @@
 //! Words of bits, plain or shared between threads, and single bits of them.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::arch::sync::{AtomicU64, Ordering};
 
 /// A readable word of bits: plain, or one that other threads may change at the same time.
 pub trait Word: sealed::Sealed + Send + Sync + 'static {
@@ -27,7 +27,7 @@ impl Word for AtomicU64 {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for u64 {}
-    impl Sealed for crate::sync::AtomicU64 {}
+    impl Sealed for crate::arch::sync::AtomicU64 {}
 }
 
 /// Returns true if bit `bit` of `words` is set.

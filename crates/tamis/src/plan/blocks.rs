@@ -1,8 +1,8 @@
 //! Sizes of the kinds whose items lie in blocks of eight lanes.
 
-use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
+use crate::plan::geometry::Geometry;
 use crate::plan::rates::{LANES, blocks_deviation, blocks_rate, same_pattern_rate};
 use crate::plan::search::{fewer, smallest_from};
 use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};

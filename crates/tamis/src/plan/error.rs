@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::bits::OutOfMemory;
-use crate::geometry::Geometry;
-use crate::kind::Kind;
+use crate::plan::geometry::Geometry;
+use crate::plan::kind::Kind;
 
 /// Why a plan does not exist, or a filter of the plan cannot be created.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Searches for the smallest sufficient number.
 
-use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
+use crate::plan::geometry::Geometry;
 
 /// Returns the smallest number in `low..=high` for which `enough` returns true. `enough` must be
 /// monotonic.

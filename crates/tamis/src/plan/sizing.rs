@@ -1,7 +1,7 @@
 //! The formulas that each kind of filter provides for plans. They compute the number of bits for a
 //! number of items and a rate.
 
-use crate::geometry::Geometry;
+use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;
 
 /// The size of the largest filter. With this limit, bit numbers and byte counts stay far below 2⁶⁴.
@@ -29,8 +29,7 @@ pub(crate) trait Sizing: Sync {
     }
 
     /// Returns the bits of the largest filter of this geometry within `max_bytes`.
-    fn usable_bits(&self, geometry: Geometry, max_bytes: u64) -> Option<u64> {
-        _ = geometry;
+    fn usable_bits(&self, _geometry: Geometry, max_bytes: u64) -> Option<u64> {
         Some((max_bytes / 8).saturating_mul(64).min(MAX_BITS)).filter(|&bits| bits > 0)
     }
 
@@ -65,8 +64,7 @@ pub(crate) trait Sizing: Sync {
     }
 
     /// Returns the lowest rate of the kind if `rate` is below it.
-    fn lowest_rate_above(&self, rate: f64) -> Option<f64> {
-        _ = rate;
+    fn lowest_rate_above(&self, _rate: f64) -> Option<f64> {
         None
     }
 
@@ -76,12 +74,16 @@ pub(crate) trait Sizing: Sync {
 
     /// Returns the parameters of the estimate of `items` from the set bits. Returns `None` if the
     /// filter counts its items.
-    fn sample(&self, geometry: Geometry, bits: u64, items: u64) -> Option<Sample>;
+    fn sample(&self, _geometry: Geometry, _bits: u64, _items: u64) -> Option<Sample> {
+        None
+    }
 
     /// Returns the size of the largest part of a larger filter that is a valid filter, at most
     /// `max_bits`. The part starts at the beginning of the larger filter. Returns `None` if the
     /// kind has no such part.
-    fn part_bits(&self, geometry: Geometry, max_bits: u64) -> Option<u64>;
+    fn part_bits(&self, _geometry: Geometry, _max_bits: u64) -> Option<u64> {
+        None
+    }
 
     /// Returns how many cache lines a lookup of an inserted item reads.
     fn cache_lines(&self, geometry: Geometry) -> u32;

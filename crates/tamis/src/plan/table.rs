@@ -1,15 +1,15 @@
 //! The formulas of each kind.
 
-use crate::bloom::counting::sizing::SIZING as COUNTING;
-use crate::cuckoo::sizing::CuckooSizing;
-use crate::geometry::Geometry;
-use crate::growing::sizing::GrowingSizing;
-use crate::kind::Kind;
-use crate::kind_table::kinds;
+use crate::filter::bloom::counting::sizing::SIZING as COUNTING;
+use crate::filter::cuckoo::sizing::CuckooSizing;
+use crate::filter::growing::sizing::GrowingSizing;
+use crate::filter::window::sizing::SIZING as WINDOW;
+use crate::plan::geometry::Geometry;
+use crate::plan::kind::Kind;
+use crate::plan::kind_table::kinds;
 use crate::plan::sizing::Sizing;
 use crate::strategy::classic::sizing::ClassicSizing;
 use crate::strategy::sizing::{PARQUET, SPLIT_BLOCK};
-use crate::window::sizing::SIZING as WINDOW;
 
 macro_rules! define_sizing {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, $row:tt;)*) => {

@@ -22,9 +22,9 @@ use std::slice;
 
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _};
-use crate::block_rules::split_block;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
+use crate::strategy::block_rules::split_block;
 
 /// A batch that is being inserted into a shared filter.
 pub(super) struct ByStripe<'a> {

@@ -10,12 +10,11 @@ pub(crate) mod sizing;
 
 use crate::arch::prefetch_index;
 use crate::bits::{AtomicBitmap, Word, get_bit, set_bit};
-use crate::block_rules::scale::scale;
-use crate::kind::Kind;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
-use crate::plan::Plan;
 use crate::plan::rates::same_hash_rate;
+use crate::plan::{Kind, Plan};
+use crate::strategy::block_rules::scale::scale;
 use crate::strategy::rule::{Construct, Strategy, Token};
 
 /// The classic Bloom filter with `bits` bits and `probes` probes for each item.

@@ -1,10 +1,9 @@
-//! Parquet's split-block Bloom, by the rule in `block_rules/parquet.rs`.
+//! Parquet's split-block Bloom, by the rule in `strategy/block_rules/parquet.rs`.
 
 use crate::arch;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
-use crate::block_rules::parquet::{WORDS, block, locate};
-use crate::kind::Kind;
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
+use crate::strategy::block_rules::parquet::{WORDS, block, locate};
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 use crate::strategy::rule::{Construct, Strategy, Token};
 

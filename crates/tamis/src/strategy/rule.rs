@@ -4,8 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::bits::{AtomicBitmap, Bits as _, Word};
-use crate::kind::Kind;
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
 
 /// A rule from hashes to bits, over words that the caller passes.
 ///

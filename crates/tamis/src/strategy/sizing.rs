@@ -1,7 +1,7 @@
 //! Sizes of the two kinds with plain blocks.
 
-use crate::geometry::Geometry;
 use crate::plan::blocks::{BlockSizing, Blocks};
+use crate::plan::geometry::Geometry;
 use crate::plan::rates::LANES;
 
 /// The formulas for the sizes of split-block filters.

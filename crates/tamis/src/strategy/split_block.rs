@@ -1,15 +1,14 @@
 //! The default strategy: split-block Bloom with 512-bit blocks, by the rule in
-//! `block_rules/split_block.rs`.
+//! `strategy/block_rules/split_block.rs`.
 
 use std::ops::Range;
 
-use crate::answers::answer_each;
 use crate::arch;
+use crate::batch::answers::answer_each;
+use crate::batch::chunks::CHUNK;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
-use crate::block_rules::split_block::{WORDS, first_word};
-use crate::chunks::CHUNK;
-use crate::kind::Kind;
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
+use crate::strategy::block_rules::split_block::{WORDS, first_word};
 use crate::strategy::by_stripe::ByStripe;
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 use crate::strategy::rule::{Construct, Strategy, Token, insert_one_by_one};

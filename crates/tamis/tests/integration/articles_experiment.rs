@@ -2,8 +2,9 @@
 //! UUIDs at a rate of 0.02, and then looks up 9 900 absent ones. Guava reports 189 to 216 of these
 //! as present (`tests/golden/articles`).
 
-use serde_json::Value;
-use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
+use crate::golden_json::{json, list};
+use crate::support::{count_found, filled};
+use tamis::{Hasher, Kind, Plan};
 
 struct SplitMix64(u64);
 
@@ -32,21 +33,17 @@ impl SplitMix64 {
 
 /// Returns true if `found` is within four standard deviations of the expected number for `lookups`
 /// lookups with probability `p`.
-fn near(found: usize, lookups: f64, p: f64) -> bool {
+fn near(found: u64, lookups: f64, p: f64) -> bool {
     (found as f64 - lookups * p).abs() <= 4.0 * (lookups * p * (1.0 - p)).sqrt()
 }
 
 #[test]
 fn our_filters_repeat_the_articles_experiment() {
-    let golden: Value = serde_json::from_str(include_str!(
-        "../../../../tests/golden/articles/uuid_experiment.json"
-    ))
-    .unwrap();
+    let golden = json("articles/uuid_experiment.json");
     let experiment = &golden["seed_000_uuid_experiment"];
     let (n, rate) = (experiment["n"].as_u64().unwrap(), experiment["fpp"].as_f64().unwrap());
-    let runs = experiment["runs"].as_array().unwrap();
+    let runs = list(&experiment["runs"]);
     assert_eq!(runs.len(), 10);
-    let mut answers = Answers::new();
     // This test uses three of the ten runs. `cargo xtask soak` uses all ten.
     let runs = &runs[..if std::env::var_os("TAMIS_SOAK").is_some() { 10 } else { 3 }];
     for run in runs {
@@ -57,12 +54,9 @@ fn our_filters_repeat_the_articles_experiment() {
         let more: Vec<String> = (0..990_100).map(|_| random.uuid()).collect();
         for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
             let plan = Plan::for_kind(kind, n, rate).unwrap();
-            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-            filter.try_insert_each(&present, &mut answers).unwrap();
-            filter.contains_each(&present, &mut answers);
-            assert_eq!(answers.count_ones(), present.len(), "{kind}: none is lost");
-            filter.contains_each(&absent, &mut answers);
-            let found = answers.count_ones();
+            let filter = filled(&plan, Hasher::default(), &present);
+            assert_eq!(count_found(&filter, &present), n, "{kind}: none is lost");
+            let found = count_found(&filter, &absent);
             // These kinds store a whole number of bits per entry, so their rate is below the
             // requested one.
             let own = match kind {
@@ -71,8 +65,7 @@ fn our_filters_repeat_the_articles_experiment() {
             };
             assert!(own <= rate);
             assert!(near(found, 9_900.0, own), "{kind}: {found} of 9900");
-            filter.contains_each(&more, &mut answers);
-            let found = answers.count_ones();
+            let found = count_found(&filter, &more);
             assert!(near(found, 990_100.0, own), "{kind}: {found} of 990100");
         }
     }

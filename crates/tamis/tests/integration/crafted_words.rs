@@ -1,22 +1,12 @@
 //! Words that a filter accepts stay readable: after some inserts, the words of the filter are
 //! accepted again.
 
-use std::convert::Infallible;
-
+use crate::support::{filled, words_of};
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Hasher, Kind, Plan};
 
 /// Numbers at which a counter overflows, or just does not.
 const EDGES: [u64; 9] =
     [0, 1, (1 << 62) - 1, i64::MAX as u64 - 1, i64::MAX as u64, 1 << 63, !63, !1, !0];
-
-fn words_of(filter: &AnyFilter) -> Vec<u64> {
-    let mut words = Vec::new();
-    let Ok(()) = filter.each_words(|part| {
-        words.extend_from_slice(part);
-        Ok::<(), Infallible>(())
-    });
-    words
-}
 
 fn restored(plan: &Plan, words: &[u64]) -> Option<AnyFilter> {
     let mut bits = Bitmap::zeroed(words.len() as u64 * 64).unwrap();
@@ -44,11 +34,8 @@ fn stays_readable(plan: &Plan, words: &[u64]) -> bool {
 fn words_with_numbers_at_their_limits_stay_readable() {
     for kind in Kind::ALL {
         let plan = Plan::for_kind(kind, 40, 0.01).unwrap();
-        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-        for item in 0..20_u64 {
-            filter.try_insert(&item).unwrap();
-        }
-        let words = words_of(&filter);
+        let items: Vec<u64> = (0..20).collect();
+        let words = words_of(&filled(&plan, Hasher::default(), &items));
         assert!(stays_readable(&plan, &words));
         for at in 0..words.len().min(16) {
             for edge in EDGES {

@@ -4,6 +4,8 @@
 mod articles_experiment;
 mod crafted_words;
 mod debug;
+#[path = "../../../tamis-formats/tests/golden_data/json.rs"]
+mod golden_json;
 #[cfg(feature = "roaring")]
 mod integer_sets;
 mod java_bitmap;
@@ -15,3 +17,4 @@ mod over_rate;
 mod parquet_golden;
 mod rate;
 mod repeats;
+mod support;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::{filled, words_of};
 use proptest::prelude::*;
 use tamis::{
     Answers, AnyFilter, AtomicBitmap, BitView, Bits, Bloom, Classic, Filter, Hasher, Kind,
@@ -88,9 +89,7 @@ proptest! {
                     oracle.extend(items);
                 }
                 Step::Merge(items) => {
-                    let mut other = AnyFilter::new(&plan, hasher).unwrap();
-                    other.try_insert_each(&items, &mut answers).unwrap();
-                    filter.merge(&other).unwrap();
+                    filter.merge(&filled(&plan, hasher, &items)).unwrap();
                     oracle.extend(items);
                 }
                 Step::Contains(item) => {
@@ -115,24 +114,11 @@ proptest! {
         left in prop::collection::vec(any::<u64>(), 0..300),
         right in prop::collection::vec(any::<u64>(), 0..300),
     ) {
-        let filled = |items: &[u64]| {
-            let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-            filter.try_insert_each(items, &mut Answers::new()).unwrap();
-            filter
-        };
+        let filled = |items: &[u64]| filled(&plan, Hasher::default(), items);
         let mut merged = filled(&left);
         merged.merge(&filled(&right)).unwrap();
         prop_assert_eq!(merged, filled(&[left, right].concat()));
     }
-}
-
-fn words_of(filter: &AnyFilter) -> Vec<u64> {
-    let mut words = Vec::new();
-    let Ok(()) = filter.each_words(|part| {
-        words.extend_from_slice(part);
-        Ok::<(), std::convert::Infallible>(())
-    });
-    words
 }
 
 trait AsksEach {

@@ -1,12 +1,10 @@
 //! A filter reports that it is over its rate if it holds more items than planned, and not before.
 
-use tamis::{Answers, AnyFilter, Hasher, Kind, Plan};
+use crate::support::filled;
+use tamis::{AnyFilter, Hasher, Kind, Plan};
 
-fn filled(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
-    let mut filter = AnyFilter::new(plan, Hasher::fold(seed)).unwrap();
-    let items: Vec<u64> = (0..items).collect();
-    filter.try_insert_each(&items, &mut Answers::new()).unwrap();
-    filter
+fn of_seed(plan: &Plan, seed: u64, items: u64) -> AnyFilter {
+    filled(plan, Hasher::fold(seed), &(0..items).collect::<Vec<_>>())
 }
 
 #[test]
@@ -16,7 +14,7 @@ fn a_filter_at_capacity_is_not_over_its_rate() {
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
                 for seed in 0..60 {
-                    let filter = filled(&plan, seed, items);
+                    let filter = of_seed(&plan, seed, items);
                     assert!(
                         !filter.is_over_rate(),
                         "{kind}, {items} items at {rate}, seed {seed}: {} over {}",
@@ -39,7 +37,7 @@ fn a_filter_well_past_capacity_is_over_its_rate() {
             for rate in [0.3, 0.01, 0.0001] {
                 let plan = Plan::for_kind(kind, items, rate).unwrap();
                 for seed in 0..5 {
-                    let filter = filled(&plan, seed, inserted);
+                    let filter = of_seed(&plan, seed, inserted);
                     assert!(filter.is_over_rate(), "{kind}, {items} items at {rate}, seed {seed}");
                 }
             }

@@ -1,24 +1,11 @@
 //! The `Parquet` strategy sets the same bits as Parquet's own writers.
 
+use crate::golden_json::{hex, json, list, text};
 use serde_json::Value;
 use tamis::{Bits as _, Bloom, Geometry, Hasher, Kind, Parquet, Plan};
 
 fn golden() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/parquet/filters.json");
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap()
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap()
-}
-
-fn bytes(hex: &Value) -> Vec<u8> {
-    let hex = text(hex);
-    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+    json("parquet/filters.json")
 }
 
 fn empty(bitset_bytes: u64) -> Bloom<Parquet> {
@@ -49,10 +36,9 @@ fn from_bitset(bitset: &[u8]) -> Bloom<Parquet> {
 
 /// The answers of another program, `1` for yes.
 fn assert_answers(filter: &Bloom<Parquet>, items: &[Vec<u8>], answers: &Value) {
-    assert_eq!(items.len(), text(answers).len());
-    for (item, answer) in items.iter().zip(text(answers).chars()) {
-        assert_eq!(filter.contains(item), answer == '1', "{item:?}");
-    }
+    let found: String =
+        items.iter().map(|item| if filter.contains(item) { '1' } else { '0' }).collect();
+    assert_eq!(found, text(answers));
 }
 
 #[test]
@@ -65,7 +51,7 @@ fn value_hashes_are_those_of_parquet_java() {
             Some(repeat) => {
                 repeat.repeat(case["value"]["count"].as_u64().unwrap() as usize).into_bytes()
             }
-            None => bytes(&case["plain_hex"]),
+            None => hex(&case["plain_hex"]),
         };
         let hash = Hasher::xxh64(0).hash(&value);
         assert_eq!(format!("{hash:016x}"), text(&case["hash"]), "{case}");
@@ -79,7 +65,7 @@ fn bit_sets_are_those_of_parquet_java() {
         let last: u32 = last.parse().unwrap();
         let len = case["bitset_bytes"].as_u64().unwrap();
         let filter = filter(len, (0..=last).map(|i| format!("key{i}")));
-        assert_eq!(bitset(&filter), bytes(&case["bitset_hex"]), "{}", case["items"]);
+        assert_eq!(bitset(&filter), hex(&case["bitset_hex"]), "{}", case["items"]);
         let lookups = text(&case["probe_results"]).len();
         let items: Vec<_> = (0..lookups).map(|i| format!("key{i}").into_bytes()).collect();
         assert_answers(&filter, &items, &case["probe_results"]);
@@ -92,8 +78,8 @@ fn block_counts_need_not_be_powers_of_two() {
         let blocks = case["blocks"].as_u64().unwrap();
         let items = 4 * blocks as i32;
         let filter = filter(blocks * 32, (0..items).map(|i| (i * 7919).to_le_bytes()));
-        assert_eq!(bitset(&filter), bytes(&case["bitset_hex"]), "{blocks} blocks");
-        let lookups: Vec<_> = list(&case["probes_plain_hex"]).iter().map(bytes).collect();
+        assert_eq!(bitset(&filter), hex(&case["bitset_hex"]), "{blocks} blocks");
+        let lookups: Vec<_> = list(&case["probes_plain_hex"]).iter().map(hex).collect();
         assert_answers(&filter, &lookups, &case["probe_results"]);
     }
 }
@@ -102,13 +88,13 @@ fn block_counts_need_not_be_powers_of_two() {
 fn merged_bit_sets_are_those_of_parquet_java() {
     let case = &golden()["merge"];
     let count = case["count"].as_i64().unwrap();
-    let len = bytes(&case["left"]).len() as u64;
+    let len = hex(&case["left"]).len() as u64;
     let mut left = filter(len, (0..count).map(|i| (i as i32).to_le_bytes()));
     let right = filter(len, (0..count).map(i64::to_le_bytes));
-    assert_eq!(bitset(&left), bytes(&case["left"]));
-    assert_eq!(bitset(&right), bytes(&case["right"]));
+    assert_eq!(bitset(&left), hex(&case["left"]));
+    assert_eq!(bitset(&right), hex(&case["right"]));
     left.merge(&right).unwrap();
-    assert_eq!(bitset(&left), bytes(&case["merged"]));
+    assert_eq!(bitset(&left), hex(&case["merged"]));
 }
 
 #[test]
@@ -118,7 +104,7 @@ fn folded_filters_of_the_rust_crate_equal_filters_built_at_that_size() {
         let last: u32 = last.parse().unwrap();
         let len = case["bytes_after_fold"].as_u64().unwrap();
         let filter = filter(len, (0..=last).map(|i| format!("f{i}")));
-        assert_eq!(bitset(&filter), bytes(&case["bitset_after_hex"]), "{}", case["items"]);
+        assert_eq!(bitset(&filter), hex(&case["bitset_after_hex"]), "{}", case["items"]);
     }
 }
 
@@ -128,18 +114,18 @@ fn columns_written_by_pyarrow_answer_as_other_readers_do() {
     let columns = list(&golden["parquet_file_pyarrow"]["columns"]);
     assert_eq!(columns.len(), 5);
     for column in columns {
-        let filter = from_bitset(&bytes(&column["bitset_hex"]));
-        let absent: Vec<_> = list(&column["absent_plain_hex"]).iter().map(bytes).collect();
+        let filter = from_bitset(&hex(&column["bitset_hex"]));
+        let absent: Vec<_> = list(&column["absent_plain_hex"]).iter().map(hex).collect();
         assert_answers(&filter, &absent, &column["absent_results"]);
         let present = list(&column["present_plain_hex"]);
-        assert!(present.iter().all(|item| filter.contains(&bytes(item))), "{}", column["column"]);
+        assert!(present.iter().all(|item| filter.contains(&hex(item))), "{}", column["column"]);
     }
 }
 
 #[test]
 fn columns_written_by_duckdb_are_rebuilt() {
     let golden = golden();
-    let column = |i: usize| bytes(&golden["parquet_file_duckdb"]["columns"][i]["bitset_hex"]);
+    let column = |i: usize| hex(&golden["parquet_file_duckdb"]["columns"][i]["bitset_hex"]);
     assert_eq!(bitset(&filter(32, (0..20_i64).map(|i| (i * 1001).to_le_bytes()))), column(0));
     assert_eq!(bitset(&filter(32, (0..15).map(|i| format!("name-{i}")))), column(1));
 }

@@ -1,7 +1,7 @@
 //! Numbers of one to nine bytes: Bitcoin's encoding of lengths and counts.
 
 use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Reads a number. A number that is not in its shortest form is rejected, as nodes do.
 ///
@@ -9,8 +9,7 @@ use crate::errors::decode::{DecodeError, DecodeErrorKind};
 ///
 /// [`DecodeError`] if bytes are missing or the number could be shorter.
 pub fn read(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
-    let start =
-        reader.error(field, DecodeErrorKind::Invalid { reason: "a number in its shortest form" });
+    let start = reader.invalid(field, "a number in its shortest form");
     let (n, least) = match reader.u8(field)? {
         0xfd => (reader.u16(field)?.into(), 0xfd),
         0xfe => (reader.u32(field)?.into(), 1 << 16),

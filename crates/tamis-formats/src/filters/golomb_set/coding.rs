@@ -1,8 +1,8 @@
 //! The bits of a Golomb-coded set: reading and writing the steps between its values.
 
+use crate::encoding::ByteReader;
 use crate::encoding::bitcoin::compact_size;
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 use crate::filters::golomb_set::params::GolombParams;
 
 /// Returns the size of the range of values.

@@ -1,10 +1,9 @@
 //! Plans the layers of `pybloom_live`.
 
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
+use crate::errors::{ChangeError, CreateError};
 use crate::filters::foreign_bloom::ForeignBloom;
 use crate::filters::layers::layer::Layer;
-use crate::rules::any_rule::Rule;
+use crate::rules::Rule;
 use crate::rules::probe_positions::ProbePositions;
 use crate::rules::pybloom_rule::{ShortDigest, Slices};
 

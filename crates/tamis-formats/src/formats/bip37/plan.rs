@@ -1,6 +1,6 @@
 //! Plans the size of a filter of BIP-37.
 
-use crate::errors::create::CreateError;
+use crate::errors::CreateError;
 
 /// The largest filter that nodes accept, in bytes.
 pub const MAX_BYTES: usize = 36_000;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use tamis::Modulus;
 
-use crate::filters::filter_info::FilterInfo;
+use crate::filters::FilterInfo;
 use crate::formats::bip37::plan::{MAX_BYTES, MAX_PROBES};
+use crate::rules::ProbeRule;
 use crate::rules::hash::murmur3::x86_32;
-use crate::rules::probe_rule::ProbeRule;
 
 /// Which outpoints a node inserts when a transaction pays to an item. Without these outpoints the
 /// wallet would miss the transaction that spends the output.

@@ -1,13 +1,12 @@
 //! The filter of a wallet: keys, hashes and outpoints that concern the wallet.
 
+use crate::encoding::ByteReader;
 use crate::encoding::bitcoin::compact_size;
-use crate::encoding::reader::ByteReader;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::filters::foreign_bloom::ForeignBloom;
+use crate::errors::{CreateError, DecodeError, DecodeErrorKind};
+use crate::filters::ForeignBloom;
 use crate::formats::bip37::plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 use crate::formats::bip37::rule::{Bip37, Update};
-use crate::rules::any_rule::Rule;
+use crate::rules::Rule;
 
 /// A filter of keys, hashes of keys, transactions and outpoints, as `filterload` carries it.
 ///

@@ -8,30 +8,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use serde::Deserialize;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{DecodeError, EncodeError};
+use crate::filters::{Contents, ForeignBloom};
+use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::formats::bits_and_blooms::{BitsAndBlooms, planned, rule};
-use crate::items::funnel::Funnel;
+use crate::items::Funnel;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bits-and-blooms-json",
-    extensions: &[],
     summary: "BloomFilter of Go's bits-and-blooms, as JSON by MarshalJSON",
     detection: Detection::ByBytes(sniff),
     items: Items::Default(Funnel::Bytes),
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| decode(bytes).map(Contents::new),
     encode,
     create: planned,
+    ..Format::BASE
 };
 
 /// The JSON object. Other members are ignored, as Go does.
@@ -60,12 +53,10 @@ struct Object<'a> {
 /// ```
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let object: Object<'_> = serde_json::from_slice(bytes).map_err(|error| {
-        let why = format!("is not the JSON of a filter: {error}").into();
-        DecodeError::new("object", 0, DecodeErrorKind::Refused { why })
+        DecodeError::refused("object", 0, format!("is not the JSON of a filter: {error}"))
     })?;
-    let unexpected = |field, expected, found: u64| {
-        DecodeError::new(field, 0, DecodeErrorKind::Unexpected { expected, found: found.into() })
-    };
+    let unexpected =
+        |field, expected, found: u64| DecodeError::unexpected(field, 0, expected, found);
     let words = URL_SAFE
         .decode(&*object.b)
         .map_err(|_| DecodeError::invalid("b", 0, "base64 for URLs, with padding"))?;

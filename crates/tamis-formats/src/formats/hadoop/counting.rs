@@ -4,40 +4,27 @@ use std::io::Write;
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::bit_words::write_words;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters};
+use crate::encoding::{ByteReader, write_words};
+use crate::errors::{ChangeError, CreateError, DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each};
+use crate::format::{DecodeOptions, Detection, Format};
 use crate::formats::hadoop::header::{read_header, sniff};
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
-use crate::rules::probe_rule::ProbeRule as _;
-use crate::rules::rates::EstimatedRate;
+use crate::rules::{EstimatedRate, ProbeRule as _};
 use tamis::Answers;
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
-    extensions: &[],
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
     detection: Detection::ByBytes(|bytes| sniff(bytes, |rule| words(rule) * 8)),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| CountingFilter::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
         let (counters, probes) = plan(options)?;
         CountingFilter::new(counters, probes, HashType::Murmur).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// Counters in a word.

@@ -1,37 +1,23 @@
 //! Hadoop's `DynamicBloomFilter`: a list of filters of one size, which are its rows. Layout:
 //! `docs/formats/hadoop-dynamic.md`.
 
-use std::io;
+use std::io::{self, Write};
 
 use tamis::Answers;
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::change::ChangeError;
-use crate::errors::create::CreateError;
-use crate::errors::decode::DecodeError;
-use crate::errors::encode::EncodeError;
-use crate::filters::answer_each::try_answer_each;
-use crate::filters::contents::Contents;
-use crate::filters::filter_info::FilterInfo;
-use crate::filters::foreign_bloom::ForeignBloom;
-use crate::filters::stored_filter::StoredFilter;
-use crate::format::{Detection, Format, ItemDomain, Items, Parameters, Sniff};
+use crate::encoding::ByteReader;
+use crate::errors::{ChangeError, CreateError, DecodeError, EncodeError};
+use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter, try_answer_each};
+use crate::format::{DecodeOptions, Detection, Format, Sniff};
 use crate::formats::hadoop::header::read_header;
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
-use crate::rules::any_rule::Rule;
-use crate::rules::probe_rule::ProbeRule as _;
+use crate::rules::{ProbeRule as _, Rule};
 
 /// The row of [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-dynamic",
-    extensions: &[],
     summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",
     detection: Detection::ByBytes(|bytes| Sniff::maybe(DynamicFilter::decode(bytes).is_ok())),
-    items: Items::Unspecified,
-    item_domain: ItemDomain::Bytes,
-    parameters: Parameters::NONE,
-    versions: None,
     decode: |bytes, _| DynamicFilter::decode(bytes).map(Contents::new),
     encode,
     create: |options| {
@@ -43,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
         })?;
         DynamicFilter::new(bits, probes, HashType::Murmur, records).map(Contents::new)
     },
+    ..Format::BASE
 };
 
 /// Hadoop's `DynamicBloomFilter`: it adds a row of bits whenever the last row has received as many
@@ -158,7 +145,7 @@ impl DynamicFilter {
         Ok(self.rows.last_mut().is_some_and(|row| row.insert(key)))
     }
 
-    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let header = self.rule.header();
         out.write_all(&header)?;
         for number in [self.records_per_row, self.last_records, self.rows.len() as u32] {
@@ -206,11 +193,7 @@ impl StoredFilter for DynamicFilter {
     }
 }
 
-fn encode(
-    contents: &Contents,
-    _: &DecodeOptions,
-    out: &mut dyn io::Write,
-) -> Result<(), EncodeError> {
+fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {
     let filter = contents.filter::<DynamicFilter>(
         "Hadoop's DynamicBloomFilter stores the number of records of its rows",
     )?;

@@ -1,7 +1,7 @@
 //! The header of all of Hadoop's filters: version, number of probes, hash, vector size.
 
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::DecodeError;
+use crate::encoding::ByteReader;
+use crate::errors::DecodeError;
 use crate::format::Sniff;
 use crate::formats::hadoop::rule::{Hadoop, HashType, MAX_PROBES};
 

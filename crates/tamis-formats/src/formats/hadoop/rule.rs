@@ -1,10 +1,10 @@
 //! The probe rule of Hadoop's filters, and how large a filter is planned.
 
-use crate::decode_options::DecodeOptions;
-use crate::errors::create::CreateError;
+use crate::errors::CreateError;
+use crate::format::DecodeOptions;
+use crate::rules::ProbeRule;
 use crate::rules::hash::jenkins::lookup3;
 use crate::rules::hash::murmur2::hadoop_32;
-use crate::rules::probe_rule::ProbeRule;
 
 /// The hash of a filter, by its number in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

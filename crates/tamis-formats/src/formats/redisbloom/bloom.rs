@@ -3,13 +3,12 @@
 use tamis::{Answers, Modulus};
 use tamis_redisbloom::{RedisBloom, RedisLayer};
 
-use crate::encoding::bit_words::words_of;
-use crate::errors::change::ChangeError;
-use crate::filters::filter_info::{FilterInfo, ItemCount};
-use crate::filters::stored_filter::StoredFilter;
+use crate::encoding::words_of;
+use crate::errors::ChangeError;
+use crate::filters::{FilterInfo, ItemCount, StoredFilter};
 use crate::formats::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
-use crate::rules::rates::progression::{Filled, MEASURED_BITS, Progression, Sums, rates_of};
-use crate::rules::rates::{EstimatedRate, chance};
+use crate::rules::rates::progression::{Filled, MEASURED_BITS, rates_of};
+use crate::rules::{EstimatedRate, Progression, Sums, chance};
 
 impl StoredFilter for RedisBloom {
     const MERGE_REFUSAL: Option<&'static str> = Some(NO_MERGE);
@@ -25,31 +24,11 @@ impl StoredFilter for RedisBloom {
     }
 
     fn info(&self) -> FilterInfo {
-        let (mut bits, mut ones) = (0, 0);
-        let (mut fills, mut first_words) = (Vec::new(), Vec::new());
-        let (mut more, mut position) = (Vec::new(), 1);
-        for layer in self.layers() {
-            let (mut left, mut ones_of_layer, mut words) = (layer.bytes, 0, Vec::new());
-            while let Some((next, chunk)) = (left > 0).then(|| self.chunk(position)).flatten() {
-                ones_of_layer += count_ones(&chunk);
-                words.extend(words_of(&chunk).take(MEASURED_WORDS - words.len()));
-                left = left.saturating_sub(chunk.len() as u64);
-                position = next;
-            }
-            let used = used_bits(layer);
-            let fill = (ones_of_layer as f64 / used as f64).min(1.0);
-            fills.push(fill);
-            first_words.push(words);
-            (bits, ones) = (bits + used, ones + ones_of_layer);
-            let (items, capacity, probes, rate) =
-                (layer.items, layer.capacity, layer.probes, layer.rate);
-            more.push((
-                "layer",
-                format!(
-                    "{items} of {capacity} items, {used} bits, {probes} probes, planned for {rate}"
-                ),
-            ));
-        }
+        let bits_of_layers = read_layers(self);
+        let fills: Vec<f64> = bits_of_layers.iter().map(LayerBits::fill).collect();
+        let bits: u64 = bits_of_layers.iter().map(|it| it.used).sum();
+        let ones: u64 = bits_of_layers.iter().map(|it| it.ones).sum();
+        let mut more: Vec<_> = self.layers().map(|layer| ("layer", described(layer))).collect();
         let newest = *self.layers().next_back().expect("a filter has a layer");
         let first = self.layers().next().expect("a filter has a layer").rate;
         // The first layer of a scaling filter has half the rate of all layers together, the next one a quarter.
@@ -59,7 +38,7 @@ impl StoredFilter for RedisBloom {
         let mut std_errors: Vec<f64> =
             layers.iter().map(|it| chance(it.fill, it.rule.bits.bits(), it.rule.probes)).collect();
         let (computed, sampling_error) = rates_of(&layers, |i, layer| {
-            let estimate = layer.rule.estimate_rate(&first_words[i], layer.fill);
+            let estimate = layer.rule.estimate_rate(&bits_of_layers[i].first_words, layer.fill);
             std_errors[i] = estimate.std_error;
             estimate.rate
         });
@@ -67,29 +46,6 @@ impl StoredFilter for RedisBloom {
         let rates = rates.map(|(rate, std_error)| EstimatedRate { rate, std_error });
         let EstimatedRate { rate, std_error } = EstimatedRate::of_any(&rates.collect::<Vec<_>>());
         let std_error = std_error.hypot(sampling_error);
-        let mut warnings = Vec::new();
-        if newest.items > newest.capacity {
-            let (items, capacity) = (newest.items, newest.capacity);
-            warnings.push(format!(
-                "the newest layer holds {items} items and was planned for {capacity}: its rate is \
-                above the planned one"
-            ));
-        } else if !self.is_scaling() && newest.items == newest.capacity {
-            warnings.push("full: refuses adds, and does not grow: reserve a larger one".into());
-        }
-        if self.hash_bits() == 32 {
-            warnings.push(
-                "its hashes have 32 bits, as in very old servers: among billions of items some \
-                share a hash, whatever the rate"
-                    .into(),
-            );
-        }
-        if rate > 2.0 * planned {
-            warnings.push(format!(
-                "the false positive rate is {rate:.2e}, more than twice the planned one \
-                ({planned:.2e}): reserve a larger filter"
-            ));
-        }
         let layers = match self.layers().len() {
             1 => "1 layer".into(),
             several => format!("{several} layers"),
@@ -106,10 +62,76 @@ impl StoredFilter for RedisBloom {
             // The sum over all layers, because each layer can be wrong independently.
             rate_planned: Some(planned),
             details: more,
-            warnings,
+            warnings: warnings(self, rate, planned),
             ..FilterInfo::default()
         }
     }
+}
+
+/// The bits of a layer.
+struct LayerBits {
+    /// How many bits the probes reach.
+    used: u64,
+    ones: u64,
+    /// As many words as the measurement of a rate reads.
+    first_words: Vec<u64>,
+}
+
+impl LayerBits {
+    fn fill(&self) -> f64 {
+        (self.ones as f64 / self.used as f64).min(1.0)
+    }
+}
+
+/// Reads the bits of each layer.
+fn read_layers(filter: &RedisBloom) -> Vec<LayerBits> {
+    let mut position = 1;
+    let read = |layer: &RedisLayer| {
+        let (mut left, mut ones, mut first_words) = (layer.bytes, 0, Vec::new());
+        while let Some((next, chunk)) = (left > 0).then(|| filter.chunk(position)).flatten() {
+            ones += count_ones(&chunk);
+            first_words.extend(words_of(&chunk).take(MEASURED_WORDS - first_words.len()));
+            left = left.saturating_sub(chunk.len() as u64);
+            position = next;
+        }
+        LayerBits { used: used_bits(layer), ones, first_words }
+    };
+    filter.layers().map(read).collect()
+}
+
+fn described(layer: &RedisLayer) -> String {
+    let RedisLayer { items, capacity, probes, rate, .. } = layer;
+    let used = used_bits(layer);
+    format!("{items} of {capacity} items, {used} bits, {probes} probes, planned for {rate}")
+}
+
+/// Returns what is wrong with a filter of this rate.
+fn warnings(filter: &RedisBloom, rate: f64, planned: f64) -> Vec<String> {
+    let newest = filter.layers().next_back().expect("a filter has a layer");
+    let mut warnings = Vec::new();
+    if newest.items > newest.capacity {
+        let (items, capacity) = (newest.items, newest.capacity);
+        warnings.push(format!(
+            "the newest layer holds {items} items and was planned for {capacity}: its rate is \
+            above the planned one"
+        ));
+    } else if !filter.is_scaling() && newest.items == newest.capacity {
+        warnings.push("full: refuses adds, and does not grow: reserve a larger one".into());
+    }
+    if filter.hash_bits() == 32 {
+        warnings.push(
+            "its hashes have 32 bits, as in very old servers: among billions of items some \
+            share a hash, whatever the rate"
+                .into(),
+        );
+    }
+    if rate > 2.0 * planned {
+        warnings.push(format!(
+            "the false positive rate is {rate:.2e}, more than twice the planned one \
+            ({planned:.2e}): reserve a larger filter"
+        ));
+    }
+    warnings
 }
 
 /// Computes the rate of a layer of a RedisBloom filter. `fill` is the share of its bits that is set.

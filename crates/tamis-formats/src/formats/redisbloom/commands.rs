@@ -9,15 +9,13 @@
 
 use std::io;
 
-use tamis_redisbloom::{RedisBloom, RedisCuckoo};
+use tamis_redisbloom::{RedisBloom, RedisChunkError, RedisCuckoo, RedisHeaderError};
 
-use crate::decode_options::DecodeOptions;
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::errors::encode::EncodeError;
-use crate::filters::contents::Contents;
+use crate::encoding::ByteReader;
+use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::filters::{Contents, StoredFilter};
+use crate::format::{DecodeOptions, Parameter};
 use crate::formats::redisbloom::payload::decode_payload;
-use crate::parameter::Parameter;
 
 const LOAD_BLOOM: &str = "BF.LOADCHUNK";
 const LOAD_CUCKOO: &str = "CF.LOADCHUNK";
@@ -106,31 +104,27 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
         return Err(first.refused(&why));
     }
     match first.name {
-        Name::Bloom => {
-            let mut filter = RedisBloom::from_header(first.data)
-                .map_err(|error| first.refused(&error.to_string()))?;
-            load(chunks, |position, data| filter.load_chunk(position, data))?;
-            Ok(Contents::new(filter))
-        }
-        _ => {
-            let mut filter = RedisCuckoo::from_header(first.data)
-                .map_err(|error| first.refused(&error.to_string()))?;
-            load(chunks, |position, data| filter.load_chunk(position, data))?;
-            Ok(Contents::new(filter))
-        }
+        Name::Bloom => loaded(first, chunks, RedisBloom::from_header, RedisBloom::load_chunk),
+        _ => loaded(first, chunks, RedisCuckoo::from_header, RedisCuckoo::load_chunk),
     }
 }
 
-fn load<E: ToString>(
+/// Creates a filter from its header and loads its chunks.
+fn loaded<F: StoredFilter>(
+    header: &LoadCommand<'_>,
     chunks: &[LoadCommand<'_>],
-    mut load: impl FnMut(i64, &[u8]) -> Result<(), E>,
-) -> Result<(), DecodeError> {
+    from_header: fn(&[u8]) -> Result<F, RedisHeaderError>,
+    load_chunk: fn(&mut F, i64, &[u8]) -> Result<(), RedisChunkError>,
+) -> Result<Contents, DecodeError> {
+    let mut filter =
+        from_header(header.data).map_err(|error| header.refused(&error.to_string()))?;
     let mut position = 1;
     for chunk in chunks {
         position += chunk.data.len() as i64;
-        load(position, chunk.data).map_err(|error| chunk.refused(&error.to_string()))?;
+        load_chunk(&mut filter, position, chunk.data)
+            .map_err(|error| chunk.refused(&error.to_string()))?;
     }
-    Ok(())
+    Ok(Contents::new(filter))
 }
 
 /// Returns the number of bytes of the chunks that a header describes. Returns `None` if fields are
@@ -204,10 +198,7 @@ fn word<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8], DecodeError> {
 
 /// Reads a sign, a number, and the line end.
 fn length(reader: &mut ByteReader<'_>, sign: u8) -> Result<usize, DecodeError> {
-    let wrong = reader.error(
-        "length",
-        DecodeErrorKind::Invalid { reason: "`*` or `$` and digits, as RESP has it" },
-    );
+    let wrong = reader.invalid("length", "`*` or `$` and digits, as RESP has it");
     if reader.u8("length")? != sign {
         return Err(wrong);
     }
@@ -230,7 +221,7 @@ fn length(reader: &mut ByteReader<'_>, sign: u8) -> Result<usize, DecodeError> {
 }
 
 fn line_end(reader: &mut ByteReader<'_>) -> Result<(), DecodeError> {
-    let wrong = reader.error("line end", DecodeErrorKind::Invalid { reason: "0d 0a" });
+    let wrong = reader.invalid("line end", "0d 0a");
     if reader.bytes("line end", 2)? == b"\r\n" { Ok(()) } else { Err(wrong) }
 }
 

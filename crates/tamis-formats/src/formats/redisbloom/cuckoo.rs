@@ -3,9 +3,8 @@
 use tamis::Answers;
 use tamis_redisbloom::RedisCuckoo;
 
-use crate::errors::change::ChangeError;
-use crate::filters::filter_info::{FilterInfo, ItemCount};
-use crate::filters::stored_filter::StoredFilter;
+use crate::errors::ChangeError;
+use crate::filters::{FilterInfo, ItemCount, StoredFilter};
 use crate::formats::redisbloom::insert::{NO_MERGE, insert_each, most_growth_bytes};
 
 impl StoredFilter for RedisCuckoo {

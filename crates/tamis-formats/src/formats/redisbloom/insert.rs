@@ -3,7 +3,7 @@
 use tamis::Answers;
 use tamis_redisbloom::RedisInsertError;
 
-use crate::errors::change::ChangeError;
+use crate::errors::ChangeError;
 
 /// The reason why filters of RedisBloom do not merge.
 pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits \

@@ -1,7 +1,7 @@
 //! A filter of RedisBloom in the payload that `DUMP` returns.
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
-use crate::filters::contents::Contents;
+use crate::errors::{DecodeError, DecodeErrorKind};
+use crate::filters::Contents;
 use crate::redis::payload::{PayloadError, RedisValue};
 use crate::redis::rdb_encoding::MAX_EXPANSION;
 
@@ -25,7 +25,7 @@ pub(super) fn value(bytes: &[u8]) -> Result<RedisValue, PayloadError> {
 /// Reads a filter of RedisBloom from the result of `DUMP`.
 pub(super) fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let error = DecodeError::new;
-    let refused = |why: &str| error("value", 0, DecodeErrorKind::Refused { why: why.into() });
+    let refused = |why: &str| DecodeError::refused("value", 0, why);
     match value(bytes) {
         Ok(value) => of_value(value, |why| refused(&format!("this is {why}"))),
         Err(PayloadError::Checksum) => {

@@ -1,7 +1,7 @@
 //! Reads the containers of a Roaring bitmap.
 
-use crate::encoding::reader::ByteReader;
-use crate::errors::decode::DecodeError;
+use crate::encoding::ByteReader;
+use crate::errors::DecodeError;
 use crate::formats::roaring::form::RoaringForm;
 
 pub(super) const COOKIE: u32 = 12_346;

@@ -5,11 +5,10 @@ use tamis::Modulus;
 use crate::rules::hash::leveldb::{self, step};
 use crate::rules::hash::murmur3::Tail;
 use crate::rules::hash::xxh3_preview;
-use crate::rules::probe_rule::{ProbeRule, fill};
-use crate::rules::rates::EstimatedRate;
 use crate::rules::rates::blocks::blocks_rate;
-use crate::rules::rates::measure::{SplitMix, measure, test_bits};
-use crate::rules::rates::progression::{Progression, Sums};
+use crate::rules::{
+    EstimatedRate, ProbeRule, Progression, SplitMix, Sums, fill, measure, test_bits,
+};
 
 /// The rule of RocksDB before `format_version` 5, with the hash of LevelDB. The remainder of the
 /// hash selects the line, and sums of the hash select the bits.

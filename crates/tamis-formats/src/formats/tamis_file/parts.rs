@@ -3,7 +3,7 @@
 use tamis::Plan;
 
 use crate::encoding::header::Header;
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// The number of bytes after the words: their checksum.
 pub(super) const TRAILER_BYTES: u64 = size_of::<u64>() as u64;

@@ -6,7 +6,7 @@ use tamis::{Bitmap, BitsMut as _, Plan};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::encoding::header::{BITS_AT, FIXED_BYTES, Header, measure};
-use crate::errors::decode::{DecodeError, DecodeErrorKind, ReadError};
+use crate::errors::{DecodeError, DecodeErrorKind, ReadError};
 use crate::formats::tamis_file::parts::{CHUNK_BYTES, TRAILER_BYTES, check_end, check_trailer};
 
 /// Reads a header and the words after it. See

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 use crate::redis::payload::{PayloadError, RedisValue};
 use crate::redis::rdb::compact;
 use crate::redis::rdb_encoding::{MAX_EXPANSION, RdbReader, value_type};

@@ -1,6 +1,6 @@
 //! Iterates over the keys of a snapshot.
 
-use crate::errors::decode::{DecodeError, DecodeErrorKind};
+use crate::errors::{DecodeError, DecodeErrorKind};
 use crate::redis::rdb::entry::RdbEntry;
 use crate::redis::rdb::flavor::Flavor;
 use crate::redis::rdb::opcode;

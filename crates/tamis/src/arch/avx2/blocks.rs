@@ -3,10 +3,10 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use crate::answers::check_words;
 use crate::arch::avx2::parquet;
 use crate::arch::prefetch::prefetch_lines;
-use crate::prefetching::GROUP;
+use crate::batch::answers::check_words;
+use crate::batch::prefetching::GROUP;
 
 /// A narrow block, or the bits of an item in such a block: eight lanes of 16 bits.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use crate::arch::avx2::batches::each_batch;
 use crate::arch::batch::Located;
 use crate::bits::Word;
-use crate::block_rules::parquet::{SALTS, WORDS, block};
+use crate::strategy::block_rules::parquet::{SALTS, WORDS, block};
 
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {

@@ -13,9 +13,9 @@ use std::arch::x86_64::*;
 use crate::arch::avx2::batches::each_batch;
 use crate::arch::batch::{BATCH, Located};
 use crate::arch::kernels::as_cells;
+use crate::arch::sync::AtomicU64;
 use crate::bits::Word;
-use crate::block_rules::split_block;
-use crate::sync::AtomicU64;
+use crate::strategy::block_rules::split_block;
 
 /// The constants of the kernels. Every operand is a whole register.
 #[repr(C, align(64))]

@@ -1,8 +1,8 @@
 //! Sizes of classic filters.
 
-use crate::geometry::Geometry;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
+use crate::plan::geometry::Geometry;
 use crate::plan::rates::{approximate_classic_rate, classic_rate};
 use crate::plan::search::{fewer, smallest_from};
 use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};

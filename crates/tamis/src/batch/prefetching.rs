@@ -1,0 +1,46 @@
+//! Batches of hashes: the memory of a group is prefetched while the previous group is answered.
+
+use crate::batch::answers::check_words;
+
+/// Writes the answer to each hash, in order, to a bit mask. Prefetches the memory of a group of
+/// hashes while it answers the previous group. `prefetch` has no reference to the memory if `answer`
+/// writes to it: a pointer is enough.
+///
+/// # Panics
+///
+/// If `answers` does not have one word for each 64 hashes.
+#[inline(always)]
+pub(crate) fn in_batches(
+    hashes: &[u64],
+    answers: &mut [u64],
+    prefetch: impl Fn(u64),
+    mut answer: impl FnMut(u64) -> bool,
+) {
+    check_words(answers, hashes.len());
+    for &hash in hashes.iter().take(GROUP) {
+        prefetch(hash);
+    }
+    for (word, first) in answers.iter_mut().zip((0..hashes.len()).step_by(64)) {
+        let mut mask = 0;
+        for (i, &hash) in hashes[first..].iter().take(64).enumerate() {
+            if i % GROUP == 0 {
+                for &hash in coming(hashes, first + i) {
+                    prefetch(hash);
+                }
+            }
+            mask |= u64::from(answer(hash)) << i;
+        }
+        *word = mask;
+    }
+}
+
+/// How many items are prefetched at a time. They are so few that a core can load their lines while
+/// it answers other items.
+pub(crate) const GROUP: usize = 16;
+
+/// Returns the group after the one that starts at `at`.
+#[inline(always)]
+pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
+    let from = hashes.len().min(at + GROUP);
+    &hashes[from..hashes.len().min(from + GROUP)]
+}

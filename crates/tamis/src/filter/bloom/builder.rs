@@ -1,0 +1,160 @@
+//! The builder of Bloom filters, for options that [`Bloom::for_items`] does not have.
+
+use std::marker::PhantomData;
+
+use crate::bits::{AtomicBitmap, Bitmap, Pages};
+use crate::filter::bloom::filter::Bloom;
+use crate::hash::Hasher;
+use crate::plan::{Plan, PlanError};
+use crate::strategy::{SplitBlock, Strategy};
+
+impl Bloom {
+    /// Starts a builder for a filter that keeps `rate`, a probability, until it holds `items`
+    /// distinct items.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::{Bloom, Classic};
+    ///
+    /// let mut seen = Bloom::builder(1_000, 0.01).seed(7).build()?;
+    /// seen.insert("tamis");
+    ///
+    /// // At low rates the classic filter takes far fewer bits.
+    /// let rare = Bloom::builder(1_000, 1e-6).strategy::<Classic>().build()?;
+    /// assert!(rare.plan().bits() < Bloom::builder(1_000, 1e-6).plan()?.bits());
+    ///
+    /// let shared = Bloom::builder(1_000, 0.01).build_shared()?;
+    /// std::thread::scope(|threads| {
+    ///     threads.spawn(|| shared.insert("left"));
+    ///     threads.spawn(|| shared.insert("right"));
+    /// });
+    /// assert!(shared.contains_all(&["left", "right"]));
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    pub fn builder(items: u64, rate: f64) -> BloomBuilder {
+        BloomBuilder {
+            items,
+            rate,
+            hasher: Hasher::default(),
+            pages: Pages::Huge,
+            strategy: PhantomData,
+        }
+    }
+}
+
+/// The options of a Bloom filter that is not yet created: see [`Bloom::builder`].
+///
+/// The type fixes the kind, so the plan always fits the filter.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct BloomBuilder<S = SplitBlock> {
+    items: u64,
+    rate: f64,
+    hasher: Hasher,
+    pages: Pages,
+    strategy: PhantomData<S>,
+}
+
+impl<S: Strategy> BloomBuilder<S> {
+    /// Sets the hash function. The last call of `hasher`, [`seed`](Self::seed) or
+    /// [`key`](Self::key) takes effect.
+    pub const fn hasher(mut self, hasher: Hasher) -> Self {
+        self.hasher = hasher;
+        self
+    }
+
+    /// Sets the seed of the default hash function. The default is 0.
+    ///
+    /// Filters with different seeds have different false positives and cannot be merged.
+    pub const fn seed(self, seed: u64) -> Self {
+        self.hasher(Hasher::fold(seed))
+    }
+
+    /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use it for items that an
+    /// attacker may choose.
+    pub const fn key(self, key: [u64; 2]) -> Self {
+        self.hasher(Hasher::keyed(key))
+    }
+
+    /// Sets whether to ask Linux for huge pages. The default is true.
+    ///
+    /// Huge pages make a lookup in a large filter faster. Without them, a sparsely used filter
+    /// takes less memory: Linux maps 4 KiB at the first access to a page, instead of 2 MiB. Filters
+    /// below 4 MiB and other systems do not use huge pages.
+    pub const fn huge_pages(mut self, is_on: bool) -> Self {
+        self.pages = if is_on { Pages::Huge } else { Pages::Small };
+        self
+    }
+
+    /// Sets the strategy: [`SplitBlock`] (the default), [`Parquet`](crate::Parquet) or
+    /// [`Classic`](crate::Classic).
+    pub fn strategy<T: Strategy>(self) -> BloomBuilder<T> {
+        let Self { items, rate, hasher, pages, .. } = self;
+        BloomBuilder { items, rate, hasher, pages, strategy: PhantomData }
+    }
+
+    /// Returns the plan of the filter, which contains its size.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`].
+    pub fn plan(&self) -> Result<Plan, PlanError> {
+        Plan::for_kind(S::KIND, self.items, self.rate)
+    }
+
+    /// Creates the empty filter.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    pub fn build(&self) -> Result<Bloom<S>, PlanError> {
+        let plan = self.plan()?;
+        Bloom::restore(&plan, self.hasher, Bitmap::zeroed_on(plan.bits(), self.pages)?)
+    }
+
+    /// Creates the empty filter as a [`SharedBloom`](crate::SharedBloom), into which threads insert
+    /// through shared references.
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build).
+    pub fn build_shared(&self) -> Result<Bloom<S, AtomicBitmap>, PlanError> {
+        let plan = self.plan()?;
+        Bloom::restore(&plan, self.hasher, AtomicBitmap::zeroed_on(plan.bits(), self.pages)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bits::Bits as _;
+    use crate::plan::kind::Kind;
+    use crate::strategy::{Classic, Parquet};
+
+    #[test]
+    fn each_option_reaches_the_filter() {
+        let builder = Bloom::builder(1_000, 0.01);
+        assert_eq!(builder.build().unwrap(), Bloom::for_items(1_000, 0.01).unwrap());
+        assert_eq!(builder.clone().seed(0).build().unwrap().hasher(), Hasher::default());
+        assert_ne!(builder.clone().seed(u64::MAX).build().unwrap().hasher(), Hasher::default());
+        assert!(builder.clone().seed(1).key([1, 2]).build().unwrap().hasher().is_keyed());
+        let hasher = Hasher::xxh64(9);
+        assert_eq!(builder.clone().hasher(hasher).build_shared().unwrap().hasher(), hasher);
+        let parquet = builder.clone().seed(3).strategy::<Parquet>().build().unwrap();
+        assert_eq!((parquet.plan().kind(), parquet.capacity()), (Kind::Parquet, 1_000));
+        assert_eq!(parquet.hasher(), builder.clone().seed(3).build().unwrap().hasher());
+        assert_eq!(builder.strategy::<Classic>().plan().unwrap().kind(), Kind::Classic);
+        assert!(Bloom::builder(1, 1.0).build().is_err());
+    }
+
+    #[test]
+    fn pages_of_any_size_hold_the_same_filter() {
+        let builder = Bloom::builder(5_000_000, 0.01);
+        let (mut huge, mut small) =
+            (builder.build().unwrap(), builder.huge_pages(false).build().unwrap());
+        assert!(small.bits().len_bits() > 4 << 23);
+        assert_eq!((huge.insert(&1_u8), small.insert(&1_u8)), (true, true));
+        assert_eq!(huge, small);
+    }
+}

@@ -1,0 +1,177 @@
+//! The Bloom filter of any strategy and any storage.
+
+use std::fmt;
+
+use crate::batch::answers::check_words;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, Word as _};
+use crate::filter::debug::{self, DebugState};
+use crate::filter::variant::{Variant, one_run};
+use crate::filter::{Clear, Filter, Insert, Merge, MergeError, plan_and_hasher};
+use crate::hash::Hasher;
+use crate::plan::{Plan, PlanError};
+use crate::strategy::{self, SplitBlock, Strategy};
+
+/// A Bloom filter of strategy `S` over bits `B`.
+///
+/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. `B` is [`Bitmap`]
+/// (owned), [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a
+/// file). Answers do not depend on the storage. [`builder`](Bloom::builder) sets a seed, a key or a
+/// strategy.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::Bloom;
+///
+/// let mut seen: Bloom = Bloom::for_items(1_000_000, 0.01)?;
+/// assert!(seen.insert(&42_u64), "new");
+/// assert!(!seen.insert(&42_u64), "not new");
+/// assert!(seen.contains(&42_u64));
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Bloom<S = SplitBlock, B = Bitmap> {
+    pub(super) plan: Plan,
+    pub(super) strategy: S,
+    pub(super) hasher: Hasher,
+    // Invariant: holds exactly `plan.bits()` bits, rounded up to words. The bits past the end are
+    // 0.
+    pub(super) bits: B,
+}
+
+impl Bloom {
+    /// Creates an empty filter that keeps `rate` until it holds `items` distinct items.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+        Self::new(&Plan::for_kind(SplitBlock::KIND, items, rate)?, Hasher::default())
+    }
+}
+
+impl<S: Strategy> Bloom<S, Bitmap> {
+    /// Creates an empty filter from a plan for this strategy, for example one of
+    /// [`Plan::for_kind`].
+    ///
+    /// [`Plan::new`] chooses the kind. For such a plan use
+    /// [`AnyFilter::new`](crate::AnyFilter::new).
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
+    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        plan.check_kind(S::KIND)?;
+        Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
+    }
+}
+
+impl<S: Strategy, B: Bits> Bloom<S, B> {
+    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// [`view`](Bloom::view).
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        plan.check_kind(S::KIND)?;
+        plan.check_len(bits.words().len())?;
+        Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
+    }
+
+    /// Returns the storage.
+    pub fn bits(&self) -> &B {
+        &self.bits
+    }
+}
+
+impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
+    /// Borrows the filter. Constant time.
+    pub fn as_view(&self) -> Bloom<S, BitView<'_>> {
+        let Self { plan, strategy, hasher, bits } = self;
+        let bits = BitView::new(bits.words());
+        Bloom { plan: *plan, strategy: *strategy, hasher: *hasher, bits }
+    }
+}
+
+impl<S: Strategy, B: BitsMut> Bloom<S, B> {
+    /// Returns the words for writing, for example to read them from a file.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        self.bits.words_mut()
+    }
+}
+
+impl<S: Strategy, B: Bits> fmt::Debug for Bloom<S, B> {
+    /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
+        let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
+        let strategy: S = strategy::for_plan(&plan);
+        let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
+        let state = DebugState {
+            items: strategy.estimate_items(words),
+            fill: ones as f64 / plan.bits() as f64,
+            rate: strategy.estimate_rate(words),
+        };
+        state.of_part(&plan, &self.plan).fmt("Bloom", &self.plan, self.hasher, f)
+    }
+}
+
+impl<S: Strategy, B: Bits> Filter for Bloom<S, B> {
+    plan_and_hasher!();
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.strategy.contains(self.bits.words(), hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        check_words(answers, hashes.len());
+        self.strategy.contains_each(self.bits.words(), hashes, answers);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bits.words().iter().all(|word| word.get() == 0)
+    }
+
+    fn estimate_items(&self) -> f64 {
+        self.strategy.estimate_items(self.bits.words())
+    }
+
+    fn estimate_rate(&self) -> f64 {
+        self.strategy.estimate_rate(self.bits.words())
+    }
+
+    fn fill(&self) -> f64 {
+        self.bits.count_ones() as f64 / self.plan.bits() as f64
+    }
+}
+
+impl<S: Strategy, B: BitsMut> Insert for Bloom<S, B> {
+    #[inline]
+    fn insert_hash(&mut self, hash: u64) -> bool {
+        self.strategy.insert(self.bits.words_mut(), hash)
+    }
+
+    fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        check_words(answers, hashes.len());
+        self.strategy.insert_each(self.bits.words_mut(), hashes, answers);
+    }
+}
+
+impl<S: Strategy, B: BitsMut> Clear for Bloom<S, B> {
+    fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
+    }
+}
+
+impl<S: Strategy, B: BitsMut, C: Bits> Merge<Bloom<S, C>> for Bloom<S, B> {
+    fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
+        MergeError::check_layouts(self, other)?;
+        for (word, other) in self.bits.words_mut().iter_mut().zip(other.bits.words()) {
+            *word |= other.get();
+        }
+        Ok(())
+    }
+}
+
+impl<S: Strategy, B: Bits<Word = u64>> Variant<B> for Bloom<S, B> {
+    one_run!(Bloom<S, BitView<'a>>, bits);
+}

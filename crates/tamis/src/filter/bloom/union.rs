@@ -1,0 +1,133 @@
+//! Bloom filters as sets: collected from items, and joined by operators.
+
+use std::ops::{BitOr, BitOrAssign};
+
+use crate::batch::extend::extend;
+use crate::bits::{AtomicBitmap, Bitmap, Bits, BitsMut};
+use crate::filter::Merge;
+use crate::filter::bloom::filter::Bloom;
+use crate::item::Item;
+use crate::plan::PlanError;
+use crate::strategy::Strategy;
+
+impl Bloom {
+    /// Creates a filter from a known number of items, at `rate`, a probability.
+    ///
+    /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of
+    /// `u64` or `lines()`. For those use [`for_items`](Bloom::for_items) and `extend`. There is no
+    /// `FromIterator`, because a filter needs its rate and its size before the first item.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bloom::for_items`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tamis::Bloom;
+    ///
+    /// let seen = Bloom::from_items(["a", "b"], 0.001)?;
+    /// assert!(seen.contains("a") && seen.contains("b") && !seen.contains("c"));
+    /// # Ok::<(), tamis::PlanError>(())
+    /// ```
+    pub fn from_items<T>(items: T, rate: f64) -> Result<Self, PlanError>
+    where
+        T: IntoIterator<Item: Item, IntoIter: ExactSizeIterator>,
+    {
+        let items = items.into_iter();
+        let mut made = Self::for_items(items.len() as u64, rate)?;
+        made.extend(items);
+        Ok(made)
+    }
+}
+
+impl<I: Item, S: Strategy, B: BitsMut> Extend<I> for Bloom<S, B> {
+    /// Inserts every item, in batches.
+    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
+        extend(self, items);
+    }
+}
+
+impl<I: Item, S: Strategy> Extend<I> for Bloom<S, AtomicBitmap> {
+    /// Inserts every item, in batches.
+    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
+        extend(&mut &*self, items);
+    }
+}
+
+impl<I: Item, S: Strategy> Extend<I> for &Bloom<S, AtomicBitmap> {
+    /// Inserts every item, in batches, while other threads do the same.
+    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
+        extend(self, items);
+    }
+}
+
+impl<S: Strategy, B: BitsMut, C: Bits> BitOrAssign<&Bloom<S, C>> for Bloom<S, B> {
+    /// Makes `self` hold the items of both filters, as [`merge`](Bloom::merge) does.
+    ///
+    /// # Panics
+    ///
+    /// If the [layouts](Bloom::layout) differ. [`merge`](Bloom::merge) returns an error instead.
+    fn bitor_assign(&mut self, other: &Bloom<S, C>) {
+        if let Err(error) = Merge::merge(self, other) {
+            panic!("{error}");
+        }
+    }
+}
+
+impl<S: Strategy, C: Bits> BitOr<&Bloom<S, C>> for &Bloom<S, Bitmap> {
+    type Output = Bloom<S, Bitmap>;
+
+    /// Returns a new filter that holds the items of both filters.
+    ///
+    /// # Panics
+    ///
+    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error
+    /// for different layouts, clone one filter and [`merge`](Bloom::merge).
+    fn bitor(self, other: &Bloom<S, C>) -> Bloom<S, Bitmap> {
+        let mut both = self.clone();
+        both |= other;
+        both
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_union_of_two_filters_holds_the_items_of_both() {
+        let left = Bloom::from_items((0..1_000_u64).collect::<Vec<_>>(), 0.01).unwrap();
+        let mut right = Bloom::for_items(1_000, 0.01).unwrap();
+        right.extend(["right", "left"]);
+        let both = &left | &right;
+        assert!((0..1_000_u64).all(|item| both.contains(&item)) && both.contains("right"));
+        let mut assigned = left.clone();
+        assigned |= &right.as_view();
+        assert_eq!(assigned, both);
+        assert_eq!(&left | &left, left);
+    }
+
+    #[test]
+    #[should_panic(expected = "filters of different layout do not merge")]
+    fn the_union_of_filters_of_different_layout_panics() {
+        let (one, two) = (Bloom::for_items(1_000, 0.01), Bloom::for_items(2_000, 0.01));
+        let _: Bloom = &one.unwrap() | &two.unwrap();
+    }
+
+    #[test]
+    fn an_iterator_of_any_length_loses_no_item() {
+        for len in [0, 1, 63, 64, 65, 1023, 1024, 1025, 5000] {
+            let mut seen: Bloom = Bloom::for_items(5000, 0.001).unwrap();
+            seen.extend(0..len as u64);
+            assert!((0..len as u64).all(|item| seen.contains(&item)), "{len}");
+            let mut unknown: Bloom = Bloom::for_items(5000, 0.001).unwrap();
+            unknown.extend((0..len as u64).filter(|_| true).flat_map(|item| [item]));
+            assert_eq!(unknown, seen, "{len} items from an iterator of unknown length");
+            let mut shared = Bloom::builder(5000, 0.001).build_shared().unwrap();
+            (&shared).extend(0..len as u64 / 2);
+            shared.extend(len as u64 / 2..len as u64);
+            assert_eq!(shared.into_owned(), seen, "{len}, shared");
+        }
+    }
+}

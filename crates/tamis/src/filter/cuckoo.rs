@@ -1,0 +1,336 @@
+//! The cuckoo filter. Each fingerprint is in one of two buckets, so that items can be removed and
+//! counted.
+//!
+//! The rules are in `table`, batches in `batch`, the search for a free slot in `search`, and the
+//! formulas in `plan`.
+
+mod batch;
+mod lanes;
+mod plan;
+mod search;
+pub(crate) mod sizing;
+mod table;
+
+use std::fmt;
+
+use crate::bits::{BitView, Bitmap, Bits, BitsMut};
+use crate::filter::debug::DebugState;
+use crate::filter::variant::{Variant, counts, one_run};
+use crate::filter::{
+    Clear, Count, Filter, InsertError, Merge, MergeError, NoRoom, Remove, Removed, TryInsert,
+    plan_and_hasher,
+};
+use crate::hash::Hasher;
+use crate::plan::{Kind, Plan, PlanError};
+use search::Search;
+use table::{Added, Full, Key, Table};
+
+/// A cuckoo filter over bits `B`. Items can be removed, and can be counted up to four times or
+/// more.
+///
+/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be inserted several times, and each
+/// copy takes a slot. A filter with buckets of two slots counts to four. An item that was inserted
+/// four times or more in such a filter cannot be removed any more.
+///
+/// Copies of an item share its buckets, so a table with many copies is full earlier. With two
+/// copies of every item and buckets of two slots, it is full at 0.73 of its capacity. With three
+/// copies of every item and buckets of four slots, it is full at 0.87. Both
+/// [`contains`](crate::Filter::contains) and removal read two cache lines.
+///
+/// The order of inserts and removals determines the slots of the entries, and therefore the bytes.
+/// Answers depend on the order only if the filter is full.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Cuckoo, Removed};
+///
+/// let mut seen = Cuckoo::for_items(1_000, 0.01)?;
+/// assert!(seen.try_insert("tamis")?, "new");
+/// assert!(!seen.try_insert("tamis")?, "a second copy");
+/// assert_eq!(seen.count("tamis"), 2);
+/// assert_eq!(seen.remove("tamis"), Removed::Yes);
+/// assert_eq!(seen.remove("tamis"), Removed::Yes);
+/// assert!(!seen.contains("tamis"));
+/// assert_eq!(seen.remove("tamis"), Removed::Absent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Cuckoo<B = Bitmap> {
+    plan: Plan,
+    table: Table,
+    hasher: Hasher,
+    bits: B,
+    /// The number of taken slots, if it is known.
+    items: Option<u64>,
+    search: Search,
+}
+
+impl Cuckoo {
+    /// Creates an empty filter that has space for `items` items. Each copy counts as an item. The
+    /// filter keeps `rate` up to this number.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+        Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
+    }
+
+    /// Creates an empty filter from a plan, for example one of [`Plan::cuckoo`].
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
+    pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        let table = table_of(plan)?;
+        let bits = Bitmap::zeroed(plan.bits())?;
+        Ok(Self { plan: *plan, table, hasher, bits, items: Some(0), search: Search::default() })
+    }
+}
+
+#[cfg(test)]
+impl Cuckoo {
+    /// Creates an empty filter with this geometry, for tests.
+    fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
+        let (bits, geometry) = sizing::size_of_table(&table);
+        Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
+    }
+}
+
+fn table_of(plan: &Plan) -> Result<Table, PlanError> {
+    sizing::table(plan.geometry(), plan.bits()).ok_or_else(|| plan.other_kind(Kind::Cuckoo))
+}
+
+impl<B: Bits<Word = u64>> Cuckoo<B> {
+    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// [`view`](Cuckoo::view).
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        let table = table_of(plan)?;
+        plan.check_len(bits.words().len())?;
+        if !table.is_valid(bits.words()) {
+            let reason = "a slot holds an invalid value";
+            return Err(PlanError::Words { kind: Kind::Cuckoo, reason });
+        }
+        Ok(Self::over(plan, table, hasher, bits, None))
+    }
+
+    fn over(plan: &Plan, table: Table, hasher: Hasher, bits: B, items: Option<u64>) -> Self {
+        Self { plan: *plan, table, hasher, bits, items, search: Search::default() }
+    }
+
+    /// Borrows the filter. Constant time.
+    pub fn as_view(&self) -> Cuckoo<BitView<'_>> {
+        let bits = BitView::new(self.bits.words());
+        Cuckoo::over(&self.plan, self.table, self.hasher, bits, self.items)
+    }
+
+    /// Returns the storage.
+    pub fn bits(&self) -> &B {
+        &self.bits
+    }
+
+    /// Returns the number of items, which is the number of taken slots. Each copy counts as an
+    /// item. Constant time for a filter that was created empty. Otherwise it reads all slots.
+    pub fn len(&self) -> u64 {
+        self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
+    }
+}
+
+impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B> {
+    fn eq(&self, other: &Cuckoo<C>) -> bool {
+        (self.plan, self.hasher) == (other.plan, other.hasher)
+            && self.bits.words() == other.bits.words()
+    }
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
+    /// Formats kind, capacity, rates, items and fill. The values are exact if the items were
+    /// counted before. Otherwise they are estimated from the first slots.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slots = self.table.slots();
+        let items = self.items.map_or_else(
+            || {
+                let few = slots.min(DEBUG_SLOTS);
+                self.table.items_in(self.bits.words(), few) as f64 * slots as f64 / few as f64
+            },
+            |items| items as f64,
+        );
+        let rate = plan::rate_at(&self.table, items as u64);
+        let state = DebugState { items, fill: items / slots as f64, rate };
+        state.fmt("Cuckoo", &self.plan, self.hasher, f)
+    }
+}
+
+/// The number of slots that `Debug` reads if the items were not counted.
+const DEBUG_SLOTS: u64 = 1 << 16;
+
+impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
+    plan_and_hasher!();
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        self.table.contains(self.bits.words(), hash)
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        self.table.contains_each(self.bits.words(), hashes, answers);
+    }
+
+    fn is_empty(&self) -> bool {
+        match self.items {
+            Some(items) => items == 0,
+            None => self.bits.words().iter().all(|&word| word == 0),
+        }
+    }
+
+    /// Returns the number of items. Each copy counts as an item. The number is exact except for
+    /// copies beyond the highest count.
+    fn estimate_items(&self) -> f64 {
+        self.len() as f64
+    }
+
+    fn estimate_rate(&self) -> f64 {
+        plan::rate_at(&self.table, self.len())
+    }
+
+    /// Returns the share of taken slots.
+    fn fill(&self) -> f64 {
+        self.len() as f64 / self.table.slots() as f64
+    }
+}
+
+impl<B: Bits<Word = u64>> Count for Cuckoo<B> {
+    #[inline]
+    fn count_hash(&self, hash: u64) -> u64 {
+        self.table.count(self.bits.words(), hash)
+    }
+
+    fn max_count(&self) -> u64 {
+        self.table.most_copies()
+    }
+}
+
+impl<B: BitsMut> TryInsert for Cuckoo<B> {
+    #[inline]
+    fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+        let added =
+            self.table.insert(self.bits.words_mut(), &mut self.search, self.table.key(hash));
+        match added {
+            Ok(added) => {
+                if added != Added::Saturated {
+                    self.items = self.items.map(|items| items + 1);
+                }
+                Ok(added == Added::New)
+            }
+            Err(Full) => Err(self.full(0)),
+        }
+    }
+
+    fn try_insert_hashes(
+        &mut self,
+        hashes: &[u64],
+        answers: &mut [u64],
+    ) -> Result<(), InsertError> {
+        let (table, search) = (self.table, &mut self.search);
+        let (mut inserted, mut copies, mut is_full) = (0, 0, false);
+        table.change_each(self.bits.words_mut(), hashes, answers, |words, key| {
+            if is_full {
+                return false;
+            }
+            match table.insert(words, search, key) {
+                Ok(added) => {
+                    inserted += 1;
+                    copies += u64::from(added != Added::Saturated);
+                    added == Added::New
+                }
+                Err(Full) => {
+                    is_full = true;
+                    false
+                }
+            }
+        });
+        self.items = self.items.map(|items| items + copies);
+        if is_full { Err(self.full(inserted)) } else { Ok(()) }
+    }
+}
+
+impl<B: Bits<Word = u64>> Cuckoo<B> {
+    #[cold]
+    fn full(&self, inserted: usize) -> InsertError {
+        InsertError { inserted, reason: NoRoom::Full { items: self.len() } }
+    }
+}
+
+impl<B: BitsMut> Remove for Cuckoo<B> {
+    #[inline]
+    fn remove_hash(&mut self, hash: u64) -> Removed {
+        let removed = self.table.remove(self.bits.words_mut(), self.table.key(hash));
+        if removed == Removed::Yes {
+            self.items = self.items.map(|items| items.saturating_sub(1));
+        }
+        removed
+    }
+
+    fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]) {
+        let table = self.table;
+        let mut removed = 0;
+        table.change_each(self.bits.words_mut(), hashes, answers, |words, key| {
+            let is_gone = table.remove(words, key) == Removed::Yes;
+            removed += u64::from(is_gone);
+            is_gone
+        });
+        self.items = self.items.map(|items| items.saturating_sub(removed));
+    }
+}
+
+impl<B: BitsMut> Clear for Cuckoo<B> {
+    fn clear(&mut self) {
+        self.bits.words_mut().fill(0);
+        (self.items, self.search) = (Some(0), Search::default());
+    }
+}
+
+impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
+    /// Inserts each item of the other filter as often as the other filter holds it.
+    fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
+        MergeError::check_layouts(self, other)?;
+        // The items are inserted into a copy, because a merge that fails must leave this filter
+        // unchanged.
+        let copy = Bitmap::zeroed(self.bits.len_bits());
+        let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
+        copy.words_mut().copy_from_slice(self.bits.words());
+        let keys = self.table.keys(other.bits.words());
+        match insert_all(&self.table, copy.words_mut(), &mut self.search, keys) {
+            Ok(copies) => {
+                self.bits.words_mut().copy_from_slice(copy.words());
+                self.items = self.items.map(|items| items + copies);
+                Ok(())
+            }
+            Err(Full) => Err(MergeError::NoRoom(NoRoom::Full { items: self.plan.items() })),
+        }
+    }
+}
+
+/// Inserts keys. Returns the number of slots that they take.
+fn insert_all(
+    table: &Table,
+    words: &mut [u64],
+    search: &mut Search,
+    keys: impl Iterator<Item = Key>,
+) -> Result<u64, Full> {
+    let mut copies = 0;
+    for key in keys {
+        copies += u64::from(table.insert(words, search, key)? != Added::Saturated);
+    }
+    Ok(copies)
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Cuckoo<B> {
+    one_run!(Cuckoo<BitView<'a>>, bits);
+    counts!();
+}
+
+#[cfg(test)]
+mod tests;

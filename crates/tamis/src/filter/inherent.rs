@@ -1,0 +1,398 @@
+//! The methods of the traits as inherent methods, so that users of a filter import no trait.
+//!
+//! `impl_each` repeats a block of methods for each of several types. Each method calls the trait's
+//! method by its full path, because `self.contains(item)` here would call itself. Methods for single
+//! items are inlined as in the trait, since a call costs as much as the lookup.
+
+use crate::batch::answers::Answers;
+use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
+use crate::filter::any::AnyFilter;
+use crate::filter::bloom::{Bloom, Counting};
+use crate::filter::cuckoo::Cuckoo;
+use crate::filter::growing::Growing;
+use crate::filter::window::Window;
+use crate::filter::{
+    Clear, Count, Filter, Insert, InsertError, Merge, MergeError, Remove, Removed, TryInsert,
+};
+use crate::hash::Hasher;
+use crate::item::Item;
+use crate::plan::layout::Layout;
+use crate::plan::{Plan, PlanError};
+use crate::strategy::Strategy;
+
+/// Writes one `impl` block for each type of a list. The generic parameters of a type stand before
+/// it, in brackets.
+macro_rules! impl_each {
+    ($([$($generics:tt)*] $filter:ty),*; $methods:tt) => {
+        $(impl<$($generics)*> $filter $methods)*
+    };
+}
+
+// Every filter.
+impl_each! {
+    [S: Strategy, B: Bits] Bloom<S, B>,
+    [B: Bits<Word = u64>] Counting<B>,
+    [B: Bits<Word = u64>] Cuckoo<B>,
+    [B: Bits<Word = u64>] Growing<B>,
+    [B: Bits<Word = u64>] Window<B>,
+    [B: Bits<Word = u64>] AnyFilter<B>;
+    {
+        /// Returns the plan that the filter was created with. Constant time.
+        #[inline]
+        pub fn plan(&self) -> &Plan {
+            Filter::plan(self)
+        }
+
+        /// Returns how many distinct items keep the planned rate: [`Plan::items`]. Constant time.
+        #[inline]
+        pub fn capacity(&self) -> u64 {
+            Filter::plan(self).items()
+        }
+
+        /// Returns the hash function. Constant time.
+        #[inline]
+        pub fn hasher(&self) -> Hasher {
+            Filter::hasher(self)
+        }
+
+        /// Returns the layout. Two filters of equal layout can be merged. Constant time.
+        pub fn layout(&self) -> Layout {
+            Filter::layout(self)
+        }
+
+        /// Tests whether `item` may have been inserted. The answer false is always correct. An
+        /// absent item returns true with the probability of the [present
+        /// rate](Self::estimate_rate).
+        #[inline(always)]
+        pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
+            Filter::contains(self, item)
+        }
+
+        /// Tests whether an item with this hash may have been inserted. The hash must be computed
+        /// with [`hasher`](Self::hasher).
+        #[inline(always)]
+        pub fn contains_hash(&self, hash: u64) -> bool {
+            Filter::contains_hash(self, hash)
+        }
+
+        /// Tests many items, several times as fast as one by one. Answer `i` is the answer for
+        /// `items[i]`.
+        ///
+        /// Replaces earlier answers and reuses their memory.
+        pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
+            Filter::contains_each(self, items, answers);
+        }
+
+        /// Tests many items on the threads of rayon's pool. The answers equal those of
+        /// [`contains_each`](Self::contains_each). A batch of up to 8192 items runs on one thread.
+        #[cfg(all(feature = "rayon", not(loom)))]
+        pub fn par_contains_each<I: Item + Sync>(&self, items: &[I], answers: &mut Answers)
+        where
+            Self: Sync,
+        {
+            crate::batch::parallel::contains_each(self, items, answers);
+        }
+
+        /// Returns true if every item of `items` may have been inserted. Returns true for an empty
+        /// slice. Works in batches of up to 1024 items and stops after the first batch with an
+        /// absent item.
+        ///
+        /// Use [`contains_each`](Self::contains_each) for one answer per item.
+        pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
+            Filter::contains_all(self, items)
+        }
+
+        /// Returns true if no bit is set, so that the filter answers false for every item. Constant
+        /// time if the filter counts its items; otherwise it reads up to the first set bit.
+        pub fn is_empty(&self) -> bool {
+            Filter::is_empty(self)
+        }
+
+        /// Estimates how many distinct items the filter holds. Infinite if every bit is set. Reads
+        /// all bits, unless the filter counts its items.
+        pub fn estimate_items(&self) -> f64 {
+            Filter::estimate_items(self)
+        }
+
+        /// Estimates the present false positive rate, a probability. Reads all bits, unless the
+        /// filter counts its items.
+        pub fn estimate_rate(&self) -> f64 {
+            Filter::estimate_rate(self)
+        }
+
+        /// Returns the used share of the filter's bits, counters or slots, from 0 to 1. For a
+        /// growing filter, returns the present rate divided by the planned rate. Reads all bits,
+        /// unless the filter counts its items.
+        pub fn fill(&self) -> f64 {
+            Filter::fill(self)
+        }
+
+        /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by
+        /// more than
+        /// [chance](Plan::rate_limit) explains. Takes as long as the estimate.
+        pub fn is_over_rate(&self) -> bool {
+            Filter::is_over_rate(self)
+        }
+    }
+}
+
+// Filters that accept every item.
+impl_each! {
+    [S: Strategy, B: BitsMut] Bloom<S, B>,
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Window<B>;
+    {
+        /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
+        /// correct. A new item returns false with the probability of the present false positive
+        /// rate.
+        #[inline]
+        pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
+            Insert::insert(self, item)
+        }
+
+        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if it
+        /// is new to the filter.
+        #[inline]
+        pub fn insert_hash(&mut self, hash: u64) -> bool {
+            Insert::insert_hash(self, hash)
+        }
+
+        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if
+        /// `items[i]` was new.
+        pub fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+            Insert::insert_each(self, items, answers);
+        }
+
+        /// Inserts many items in order, several times as fast as one by one. Returns how many were
+        /// new.
+        pub fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
+            Insert::insert_all(self, items)
+        }
+    }
+}
+
+// Filters that may refuse items.
+impl_each! {
+    [B: BitsMut] Cuckoo<B>,
+    [B: BitsMut] Growing<B>,
+    [B: BitsMut] AnyFilter<B>;
+    {
+        /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
+        /// correct. A new item returns false with the probability of the present false positive
+        /// rate.
+        ///
+        /// # Errors
+        ///
+        /// [`InsertError`] if the filter has no space for the item. The filter is unchanged then.
+        #[inline]
+        pub fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
+            TryInsert::try_insert(self, item)
+        }
+
+        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if it
+        /// is new to the filter.
+        ///
+        /// # Errors
+        ///
+        /// As for [`try_insert`](Self::try_insert).
+        #[inline]
+        pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
+            TryInsert::try_insert_hash(self, hash)
+        }
+
+        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if
+        /// `items[i]` was new.
+        ///
+        /// # Errors
+        ///
+        /// [`InsertError`] at the first item without space. The first
+        /// [`inserted`](InsertError::inserted) items were inserted, and `answers` holds their
+        /// answers.
+        pub fn try_insert_each<I: Item>(
+            &mut self,
+            items: &[I],
+            answers: &mut Answers,
+        ) -> Result<(), InsertError> {
+            TryInsert::try_insert_each(self, items, answers)
+        }
+
+        /// Inserts many items in order, several times as fast as one by one. Returns how many were
+        /// new.
+        ///
+        /// # Errors
+        ///
+        /// As for [`try_insert_each`](Self::try_insert_each).
+        pub fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
+            TryInsert::try_insert_all(self, items)
+        }
+    }
+}
+
+// What changes the whole filter.
+impl_each! {
+    [S: Strategy, B: BitsMut] Bloom<S, B>,
+    [S: Strategy] Bloom<S, AtomicBitmap>,
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Cuckoo<B>,
+    [B: BitsMut] Growing<B>,
+    [B: BitsMut] Window<B>,
+    [B: BitsMut] AnyFilter<B>;
+    {
+        /// Removes all items. Keeps the plan and the hasher. A window also keeps its time. Writes
+        /// all bits; a growing filter frees its pages instead.
+        ///
+        /// # Panics
+        ///
+        /// If a growing filter cannot allocate its first page.
+        pub fn clear(&mut self) {
+            Clear::clear(self);
+        }
+
+        /// Makes `self` hold the items of both filters. `other` is a filter of the same type, over
+        /// any storage. Takes time in proportion to both.
+        ///
+        /// # Errors
+        ///
+        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. Both filters
+        /// are unchanged then.
+        pub fn merge<Other>(&mut self, other: &Other) -> Result<(), MergeError>
+        where
+            Self: Merge<Other>,
+        {
+            Merge::merge(self, other)
+        }
+    }
+}
+
+// Filters that count items.
+impl_each! {
+    [B: Bits<Word = u64>] Counting<B>,
+    [B: Bits<Word = u64>] Cuckoo<B>;
+    {
+        /// Returns an upper bound of how often `item` was inserted. If the result is
+        /// [`max_count`](Self::max_count), the true number may be higher.
+        #[inline(always)]
+        pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
+            Count::count(self, item)
+        }
+
+        /// Returns an upper bound of how often an item with this hash was inserted, as
+        /// [`count`](Self::count) does.
+        #[inline]
+        pub fn count_hash(&self, hash: u64) -> u64 {
+            Count::count_hash(self, hash)
+        }
+
+        /// Returns the highest count. An item with this count may have been inserted more often.
+        pub fn max_count(&self) -> u64 {
+            Count::max_count(self)
+        }
+    }
+}
+
+// Filters that remove items.
+impl_each! {
+    [B: BitsMut] Counting<B>,
+    [B: BitsMut] Cuckoo<B>;
+    {
+        /// Removes `item`. An item that was inserted several times is removed once.
+        ///
+        /// Remove only items that were inserted. Removing an item that was never inserted can
+        /// remove other items.
+        #[inline]
+        pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
+            Remove::remove(self, item)
+        }
+
+        /// Removes an item by its hash, as [`remove`](Self::remove) does.
+        #[inline]
+        pub fn remove_hash(&mut self, hash: u64) -> Removed {
+            Remove::remove_hash(self, hash)
+        }
+
+        /// Removes many items in order, several times as fast as one by one. Answer `i` is true if
+        /// `items[i]` was removed: [`Removed::Yes`].
+        pub fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
+            Remove::remove_each(self, items, answers);
+        }
+
+        /// Removes many items in order, several times as fast as one by one. Returns how many were
+        /// removed.
+        pub fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
+            Remove::remove_all(self, items)
+        }
+    }
+}
+
+// Filters over borrowed words.
+impl_each! {
+    ['a, S: Strategy] Bloom<S, BitView<'a>>,
+    ['a] Counting<BitView<'a>>,
+    ['a] Cuckoo<BitView<'a>>,
+    ['a] Growing<BitView<'a>>,
+    ['a] Window<BitView<'a>>,
+    ['a] AnyFilter<BitView<'a>>;
+    {
+        /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
+        /// Constant time for kinds with blocks; cuckoo and growing filters read all words once.
+        ///
+        /// # Errors
+        ///
+        /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if
+        /// `words` has another number of bits than the plan; [`PlanError::Words`] if no filter of
+        /// this kind can have these words.
+        pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
+            Self::restore(plan, hasher, BitView::new(words))
+        }
+    }
+}
+
+/// Methods of a filter that several threads share: inserts take `&self`.
+impl<S: Strategy> Bloom<S, AtomicBitmap> {
+    /// Inserts `item` from any thread. Returns true if it is new to the filter.
+    ///
+    /// If several threads insert the same new item at the same time, exactly one of the calls
+    /// returns true.
+    #[inline]
+    pub fn insert<I: Item + ?Sized>(&self, item: &I) -> bool {
+        Insert::insert(&mut &*self, item)
+    }
+
+    /// Inserts an item by its hash, computed with [`hasher`](Self::hasher), from any thread.
+    /// Returns true if it is new to the filter.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        Insert::insert_hash(&mut &*self, hash)
+    }
+
+    /// Inserts many items from any thread. This is the fastest insert, best with thousands of
+    /// items. Answer `i` is true if `items[i]` was new.
+    pub fn insert_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
+        Insert::insert_each(&mut &*self, items, answers);
+    }
+
+    /// Inserts many items from any thread, as [`insert_each`](Self::insert_each) does. Returns how
+    /// many were new.
+    pub fn insert_all<I: Item>(&self, items: &[I]) -> usize {
+        Insert::insert_all(&mut &*self, items)
+    }
+}
+
+impl<B: Bits<Word = u64>> AnyFilter<B> {
+    /// Returns an upper bound of the number of copies of `item`, as [`Count::count`] does. Returns
+    /// `None` if this kind does not count.
+    #[inline]
+    pub fn count<I: Item + ?Sized>(&self, item: &I) -> Option<u64> {
+        self.count_hash(self.hasher().hash_item(item))
+    }
+}
+
+impl<B: BitsMut> AnyFilter<B> {
+    /// Removes `item`, as [`Remove::remove`] does. Returns `None` if this kind does not support
+    /// removal.
+    #[inline]
+    pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Option<Removed> {
+        let hash = self.hasher().hash_item(item);
+        self.remove_hash(hash)
+    }
+}

@@ -1,0 +1,99 @@
+//! The trait that the enum of all kinds requires of each filter.
+
+use crate::bits::{BitsMut, heap_bytes};
+use crate::filter::{Filter, Removed};
+
+/// The methods that [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in
+/// addition to the public traits.
+pub(crate) trait Variant<B>: Filter {
+    /// The same filter over borrowed words.
+    type View<'a>
+    where
+        Self: 'a;
+
+    /// Borrows the filter. Returns `None` if its words are not contiguous.
+    fn view(&self) -> Option<Self::View<'_>>;
+
+    /// Passes the words of a file to `each`, in order, from the word numbered `start` on.
+    fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
+    -> Result<(), E>;
+
+    /// Returns how many words [`each_words`](Self::each_words) passes to its callback from word 0
+    /// on.
+    fn len_words(&self) -> u64 {
+        self.plan().bits().div_ceil(64)
+    }
+
+    /// Returns the heap memory of the filter, in bytes, as
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it.
+    fn heap_bytes(&self) -> u64 {
+        heap_bytes(self.plan().bits())
+    }
+
+    /// Sets the time of a filter that forgets items.
+    fn advance(&mut self, _now_millis: u64) {}
+
+    /// Returns an upper bound of how often an item with this hash was inserted. Returns `None` if
+    /// the kind does not count.
+    fn count_hash(&self, _hash: u64) -> Option<u64> {
+        None
+    }
+
+    /// Returns the highest count. Returns `None` if the kind does not count.
+    fn max_count(&self) -> Option<u64> {
+        None
+    }
+
+    /// Removes an item by its hash. Returns `None` if the kind does not remove items.
+    fn remove_hash(&mut self, _hash: u64) -> Option<Removed>
+    where
+        B: BitsMut,
+    {
+        None
+    }
+}
+
+/// Implements the methods of [`Variant`] for a filter whose words are contiguous in the field
+/// `$words`.
+macro_rules! one_run {
+    ($view:ty, $words:ident) => {
+        type View<'a>
+            = $view
+        where
+            Self: 'a;
+
+        fn view(&self) -> Option<Self::View<'_>> {
+            Some(self.as_view())
+        }
+
+        fn each_words<E>(
+            &self,
+            start: u64,
+            mut each: impl FnMut(&[u64]) -> Result<(), E>,
+        ) -> Result<(), E> {
+            each(crate::bits::words_from(self.$words.words(), start))
+        }
+    };
+}
+pub(crate) use one_run;
+
+/// Implements the methods of [`Variant`] for a filter that counts and removes items.
+macro_rules! counts {
+    () => {
+        fn count_hash(&self, hash: u64) -> Option<u64> {
+            Some(crate::filter::Count::count_hash(self, hash))
+        }
+
+        fn max_count(&self) -> Option<u64> {
+            Some(crate::filter::Count::max_count(self))
+        }
+
+        fn remove_hash(&mut self, hash: u64) -> Option<Removed>
+        where
+            B: BitsMut,
+        {
+            Some(crate::filter::Remove::remove_hash(self, hash))
+        }
+    };
+}
+pub(crate) use counts;

@@ -1,0 +1,378 @@
+//! The window filter: it forgets an item after a time, or after a number of other items.
+//!
+//! ```text
+//! span W = l slices          one place of the filter, l + 1 = 4 neighbouring blocks
+//!                            ┌────────┬────────┬────────┬────────┐
+//!  items come ─▶ slice 6     │ 4      │ 5      │ 6 now  │ 3      │   slice g in block g mod 4
+//!                            └────────┴────────┴────────┴────────┘
+//!                                                  ▲ when slice 7 begins, 3 is cleared and becomes 7
+//! ```
+//!
+//! The filter is a ring of l + 1 Bloom filters with blocks. These filters are the slices. Items are
+//! inserted into the present slice. After W/l, its share of the span W, the oldest slice is cleared
+//! and becomes the present one. So an item is remembered during the l slices after its own, which
+//! is at least W. It is forgotten at most W·(1 + 1/l) after its insertion.
+//!
+//! The blocks of all slices at one place are adjacent. With a span of three slices, a place has
+//! four blocks with eight lanes of 16 bits (`strategy/block_rules/narrow.rs`). With a span of one
+//! slice, a place has two blocks with lanes of 32 bits, whose bits are those of Parquet's blocks. In
+//! both cases, the blocks of a place fill one cache line.
+//!
+//! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
+//! 2020) sets k bits in k of its k + l slices. It needs 35 bits an item at 1 % and l = 7. Slices
+//! that are whole filters need 21 bits, because only one item in l + 1 is stored longer than the
+//! span. A lookup in them reads one line, instead of up to k + l bits in distant places.
+//!
+//! The filter has no clock: the caller passes the time to [`Window::advance`].
+
+mod clock;
+mod insert;
+pub(crate) mod sizing;
+
+use std::fmt;
+
+use crate::arch::places::{self, Places};
+use crate::arch::{self, prefetch_lines};
+use crate::batch::answers::check_words;
+use crate::batch::extend::extend;
+use crate::batch::prefetching::in_batches;
+use crate::bits::{BitView, Bitmap, Bits, BitsMut, words_from};
+use crate::filter::debug::{self, DebugState};
+use crate::filter::variant::Variant;
+use crate::filter::{Clear, Filter, Merge, MergeError, plan_and_hasher};
+use crate::hash::Hasher;
+use crate::item::Item;
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
+use crate::plan::{Geometry, Kind, Plan, PlanError};
+use crate::strategy::lanes::lanes_rate;
+use clock::Clock;
+pub use clock::Span;
+use sizing::blocks_of;
+
+/// A filter that remembers an item for at least a span, and forgets it soon after.
+///
+/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored
+/// again: the filter forgets the item a span after its first insertion, unless the filter
+/// [refreshes](Self::refreshing). At its rate, the filter also takes a new item for a remembered
+/// one. Then insert returns false and does not store the item. So the span is guaranteed for every
+/// item whose insert returned true. With refreshing, it is guaranteed for every item.
+///
+/// With a span of items, the filter keeps its rate for ever, unless it is merged. With a span of
+/// time, the filter keeps its rate while no slice receives more than its share of the planned
+/// items. If all items may arrive at once, plan one slice ([`Plan::window`]). One slice takes a
+/// sixth more memory than three, and the filter forgets an item within two spans.
+///
+/// # Examples
+///
+/// ```
+/// use tamis::{Hasher, Kind, Plan, Span, Window};
+///
+/// // At least an hour, at most 75 minutes: four slices.
+/// let plan = Plan::window(1_000, 0.01, 4)?;
+/// let mut seen = Window::new(&plan, Hasher::default(), Span::Millis(3_600_000))?;
+/// seen.advance(1_700_000_000_000);
+/// assert!(seen.insert("tamis"));
+/// seen.advance(1_700_000_000_000 + 3_600_000);
+/// assert!(seen.contains("tamis"), "an hour later");
+/// seen.advance(1_700_000_000_000 + 4_500_000);
+/// assert!(!seen.contains("tamis"), "75 minutes later");
+/// # Ok::<(), tamis::PlanError>(())
+/// ```
+#[derive(Clone)]
+pub struct Window<B = Bitmap> {
+    plan: Plan,
+    hasher: Hasher,
+    // The state in the first line of the words, with the changes since that line was written.
+    clock: Clock,
+    level: arch::Level,
+    places: Places,
+    // Invariant: space for the line of the clock, which only files use, then the places.
+    bits: B,
+}
+
+impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Window<C>> for Window<B> {
+    fn eq(&self, other: &Window<C>) -> bool {
+        (self.plan, self.hasher, self.clock) == (other.plan, other.hasher, other.clock)
+            && self.places().eq(other.places())
+    }
+}
+
+impl Window {
+    /// Creates an empty filter that remembers the last `items` new items, at `rate`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
+        let plan = Plan::for_kind(Kind::Window, items, rate)?;
+        Self::new(&plan, Hasher::default(), Span::Items(items))
+    }
+
+    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice as
+    /// long. The filter keeps `rate` if at most `items` items arrive in any span, even if they
+    /// arrive at once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    pub fn for_time(items: u64, rate: f64, span_millis: u64) -> Result<Self, PlanError> {
+        let plan = Plan::window(items, rate, 1)?;
+        Self::new(&plan, Hasher::default(), Span::Millis(span_millis))
+    }
+
+    /// Creates an empty filter from a plan for the items of a span. A span of zero becomes one.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
+    /// not enough memory.
+    pub fn new(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
+        let slices = slices_of(plan)?;
+        let bits = Bitmap::zeroed(plan.bits())?;
+        let clock = Clock::new(slices, span);
+        Ok(Self::of(plan, hasher, clock, bits))
+    }
+
+    /// Creates an empty filter that remembers the planned number of items.
+    pub(crate) fn for_plan(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
+        Self::new(plan, hasher, Span::Items(plan.items()))
+    }
+
+    /// Makes repeats refresh an item: the filter then forgets the item a span after its last
+    /// insertion.
+    #[must_use]
+    pub fn refreshing(mut self) -> Self {
+        self.clock.refreshes = true;
+        self
+    }
+}
+
+impl<B: Bits<Word = u64>> Window<B> {
+    fn of(plan: &Plan, hasher: Hasher, clock: Clock, bits: B) -> Self {
+        // A block has eight lanes.
+        let blocks = blocks_of(plan.geometry());
+        let block_words = blocks.lane_bits as usize * 8 / 64;
+        let places = Places { len: blocks.places(plan.bits()), slots: clock.slots(), block_words };
+        Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
+    }
+
+    /// Creates a filter from the words of a filter with this plan, for example of a file. Constant
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if the words
+    /// are not those of such a filter.
+    pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
+        let slices = slices_of(plan)?;
+        plan.check_len(bits.words().len())?;
+        let clock = Clock::read(slices, bits.words())?;
+        Ok(Self::of(plan, hasher, clock, bits))
+    }
+
+    /// Borrows the filter. Constant time.
+    pub fn as_view(&self) -> Window<BitView<'_>> {
+        Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
+    }
+
+    /// Returns when the present slice began, in milliseconds of the caller's time. Returns `None`
+    /// if the span is a number of items.
+    pub fn began_millis(&self) -> Option<u64> {
+        self.clock.began_millis()
+    }
+
+    /// Returns when the slice of the last insert began, in milliseconds of the caller's time.
+    /// Returns `None` if the span is a number of items.
+    pub fn stored_millis(&self) -> Option<u64> {
+        self.clock.stored_millis()
+    }
+
+    /// Returns the number of slices of the span.
+    pub fn slices(&self) -> u32 {
+        self.clock.slots() as u32 - 1
+    }
+
+    /// Returns the span.
+    pub fn span(&self) -> Span {
+        self.clock.span
+    }
+
+    /// Returns true if repeats refresh an item.
+    pub fn refreshes(&self) -> bool {
+        self.clock.refreshes
+    }
+
+    /// Sets the present time, in milliseconds since any epoch, and forgets the items that are out
+    /// of the window. Constant time; the next insert clears the memory.
+    ///
+    /// A time before the latest one has no effect. If the span is a number of items, no time has an
+    /// effect.
+    pub fn advance(&mut self, now_millis: u64) {
+        self.clock.advance(now_millis);
+    }
+
+    /// Returns the words of all places.
+    #[inline(always)]
+    fn words(&self) -> &[u64] {
+        &self.bits.words()[Clock::WORDS..]
+    }
+
+    fn places(&self) -> std::slice::ChunksExact<'_, u64> {
+        self.words().chunks_exact(self.places.len_words())
+    }
+
+    /// Counts the bits that are set in each slot.
+    fn ones(&self) -> Vec<u64> {
+        let mut ones = vec![0; self.clock.slots()];
+        for place in self.places() {
+            for (ones, block) in ones.iter_mut().zip(place.chunks_exact(self.places.block_words)) {
+                *ones += block.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            }
+        }
+        ones
+    }
+
+    fn slot_bits(&self) -> f64 {
+        self.places().len() as f64 * self.places.block_words as f64 * 64.0
+    }
+}
+
+impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
+    type View<'a>
+        = Window<BitView<'a>>
+    where
+        Self: 'a;
+
+    fn view(&self) -> Option<Self::View<'_>> {
+        Some(self.as_view())
+    }
+
+    /// Passes the line of the clock to `write`, then the blocks.
+    fn each_words<E>(
+        &self,
+        start: u64,
+        mut each: impl FnMut(&[u64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if start < Clock::WORDS as u64 {
+            each(&self.clock.to_words()[start as usize..])?;
+        }
+        each(words_from(self.words(), start.saturating_sub(Clock::WORDS as u64)))
+    }
+
+    fn advance(&mut self, now_millis: u64) {
+        Window::advance(self, now_millis);
+    }
+}
+
+fn slices_of(plan: &Plan) -> Result<u32, PlanError> {
+    match plan.geometry() {
+        Geometry::Slices(slices) => Ok(slices),
+        _ => Err(plan.other_kind(Kind::Window)),
+    }
+}
+
+impl<B: Bits<Word = u64>> fmt::Debug for Window<B> {
+    /// Formats kind, capacity, rates, items and fill, estimated from at most the first 64 KiB.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan.part(debug::DEBUG_BYTES).unwrap_or(self.plan);
+        let words = &self.bits.words()[..plan.bits().div_ceil(64) as usize];
+        let part = Window::of(&plan, self.hasher, self.clock, BitView::new(words));
+        DebugState::of(&part).of_part(&plan, &self.plan).fmt("Window", &self.plan, self.hasher, f)
+    }
+}
+
+impl<I: Item, B: BitsMut> Extend<I> for Window<B> {
+    /// Inserts every item, in batches.
+    fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
+        extend(self, items);
+    }
+}
+
+impl<B: Bits<Word = u64>> Filter for Window<B> {
+    plan_and_hasher!();
+
+    #[inline]
+    fn contains_hash(&self, hash: u64) -> bool {
+        let place = &self.words()[self.places.words(hash)];
+        let holds = |blocks: &[u64]| places::contains(self.level, blocks, self.places, hash);
+        if self.clock.all_live() {
+            return holds(place);
+        }
+        let blocks = place.chunks_exact(self.places.block_words);
+        blocks.enumerate().any(|(slot, block)| self.clock.is_live(slot) && holds(block))
+    }
+
+    fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]) {
+        check_words(answers, hashes.len());
+        if self.clock.all_live() {
+            places::contains_each(self.level, self.words(), self.places, hashes, answers);
+            return;
+        }
+        let prefetch = |hash| prefetch_lines(self.words(), self.places.words(hash));
+        in_batches(hashes, answers, prefetch, |hash| self.contains_hash(hash));
+    }
+
+    /// Estimates how many items are remembered. If repeats refresh, an item may count once for each
+    /// slice.
+    fn estimate_items(&self) -> f64 {
+        let bits = self.slot_bits();
+        let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
+        let live =
+            self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
+        // The sum starts at zero, because the `Sum` of no numbers is −0.
+        live.fold(0.0, |all, (_, ones)| all + items(ones))
+    }
+
+    fn estimate_rate(&self) -> f64 {
+        let block_words = self.places.block_words;
+        let lane_bits = blocks_of(self.plan.geometry()).lane_bits as u32;
+        let of_place = |place: &[u64]| {
+            let blocks = place.chunks_exact(block_words).enumerate();
+            let live = blocks.filter(|&(slot, _)| self.clock.is_live(slot));
+            let passes = |block| 1.0 - lanes_rate(block, block_words, lane_bits);
+            1.0 - live.map(|(_, block)| passes(block)).product::<f64>()
+        };
+        self.places().map(of_place).sum::<f64>() / self.places().len() as f64
+    }
+
+    fn fill(&self) -> f64 {
+        let live =
+            self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
+        let ones: u64 = live.map(|(_, ones)| ones).sum();
+        ones as f64 / (self.slot_bits() * self.clock.slots() as f64)
+    }
+}
+
+impl<B: BitsMut> Clear for Window<B> {
+    /// Forgets all items. The span and the time stay.
+    fn clear(&mut self) {
+        self.bits.words_mut()[Clock::WORDS..].fill(0);
+        self.clock.clear();
+    }
+}
+
+impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
+    /// Remembers the items of both filters, each at least as long as its own filter would. With a
+    /// span of time, slices of the same time are joined. With a span of items, slices of the same
+    /// age are joined. The present time becomes the later of the two times, and items that are then
+    /// out of the window are forgotten. The joined slices hold the items of both filters, so the
+    /// rate may be above the planned rate.
+    fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
+        MergeError::check_layouts(self, other)?;
+        let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;
+        self.turn();
+        let places = self.places;
+        let words = &mut self.bits.words_mut()[Clock::WORDS..];
+        for (place, other) in words.chunks_exact_mut(places.len_words()).zip(other.places()) {
+            for &(to, from) in &pairs {
+                let block = place[places.block(to)].iter_mut();
+                block.zip(&other[places.block(from)]).for_each(|(to, from)| *to |= from);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

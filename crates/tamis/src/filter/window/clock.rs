@@ -1,0 +1,231 @@
+//! The clock of a window: which slice is the present one, and which slices are still remembered.
+
+use std::ops::Range;
+
+#[cfg(not(any(feature = "std", test)))]
+use crate::no_std::*;
+use crate::plan::error::PlanError;
+use crate::plan::kind::Kind;
+
+/// The minimum time, or number of items, for which a window filter remembers an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Span {
+    /// Milliseconds of the time that the caller passes to
+    /// [`Window::advance`](crate::Window::advance).
+    Millis(u64),
+    /// A number of other items that are stored after it.
+    Items(u64),
+}
+
+/// The highest slice number. The sum of two slice numbers does not overflow.
+const LATEST: u64 = u64::MAX / 2;
+
+/// The state of a window, stored in the first line of its words:
+///
+/// ```text
+/// word 0          1      2               3                       4                5 to 7
+///      | slice of | span | 1 if a time,  | stored in the present | slices from    | zeros |
+///      | the      |      | 2 if repeats  | slice, if items are   | word 0 to the  |       |
+///      | memory   |      | refresh       | counted               | present slice  |       |
+/// ```
+///
+/// The memory of a slice is cleared at its first insert. Until then the clock may be later than the
+/// memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    slices: u32,
+    pub(super) span: Span,
+    pub(super) refreshes: bool,
+    // The number of the newest slice whose memory is cleared for inserts.
+    memory: u64,
+    // The number of the present slice. Invariant: at least `memory`.
+    present: u64,
+    // Items stored in the present slice, if the span is a number of items.
+    stored: u64,
+    // The number of items after which a slice is full, if the span is a number of items. Otherwise
+    // `u64::MAX`.
+    full_at: u64,
+}
+
+impl Clock {
+    /// The words of the state.
+    pub(super) const WORDS: usize = 8;
+
+    pub(super) fn new(slices: u32, span: Span) -> Self {
+        let span = match span {
+            Span::Millis(span) => Span::Millis(span.max(1)),
+            Span::Items(span) => Span::Items(span.max(1)),
+        };
+        let full_at = match span {
+            Span::Millis(_) => u64::MAX,
+            Span::Items(span) => span.div_ceil(u64::from(slices)),
+        };
+        Self { slices, span, refreshes: false, memory: 0, present: 0, stored: 0, full_at }
+    }
+
+    /// Reads the state from words, which may come from an attacker.
+    pub(super) fn read(slices: u32, words: &[u64]) -> Result<Self, PlanError> {
+        let refused = |reason| PlanError::Words { kind: Kind::Window, reason };
+        let [memory, span, flags, stored, passed, zeros @ ..] = words else {
+            return Err(refused("the clock is missing"));
+        };
+        if zeros.iter().take(Self::WORDS - 5).any(|&word| word != 0) {
+            return Err(refused("the end of the clock is not zero"));
+        }
+        if *flags > 3 {
+            return Err(refused("the clock has unknown flags"));
+        }
+        let is_time = flags & 1 == 1;
+        if *span == 0 || (is_time && *stored > 0) {
+            return Err(refused("the clock has no span, or counts items in a window of time"));
+        }
+        let span = if is_time { Span::Millis(*span) } else { Span::Items(*span) };
+        let clock = Self { refreshes: flags & 2 == 2, ..Self::new(slices, span) };
+        let present = memory.checked_add(*passed).filter(|&present| present <= LATEST);
+        let Some(present) = present else {
+            return Err(refused("the number of the present slice is too high"));
+        };
+        if *stored > clock.full_at {
+            return Err(refused("the present slice has more than its share of items"));
+        }
+        Ok(Self { memory: *memory, present, stored: *stored, ..clock })
+    }
+
+    /// Returns the state as words.
+    pub(super) fn to_words(self) -> [u64; Self::WORDS] {
+        let (is_time, span) = match self.span {
+            Span::Millis(span) => (1, span),
+            Span::Items(span) => (0, span),
+        };
+        let flags = is_time | u64::from(self.refreshes) << 1;
+        [self.memory, span, flags, self.stored, self.present - self.memory, 0, 0, 0]
+    }
+
+    /// Returns the number of blocks at a place: one more than the slices of the span.
+    #[inline(always)]
+    pub(super) fn slots(&self) -> usize {
+        self.slices as usize + 1
+    }
+
+    /// Returns the milliseconds or the number of items of a slice. The value is rounded up, so that
+    /// all slices together last at least the span.
+    fn slice_span(&self) -> u64 {
+        let (Span::Millis(span) | Span::Items(span)) = self.span;
+        span.div_ceil(u64::from(self.slices))
+    }
+
+    /// Returns the block of the present slice.
+    #[inline(always)]
+    pub(super) fn slot(&self) -> usize {
+        (self.present % self.slots() as u64) as usize
+    }
+
+    pub(super) fn advance(&mut self, now_millis: u64) {
+        if let Span::Millis(_) = self.span {
+            self.present = self.present.max((now_millis / self.slice_span()).min(LATEST));
+        }
+    }
+
+    /// Returns how many items may still be stored in the present slice.
+    #[inline(always)]
+    pub(super) fn room(&self) -> u64 {
+        self.full_at - self.stored
+    }
+
+    /// Begins the next slice of a window of items.
+    pub(super) fn next_slice(&mut self) {
+        if self.present >= LATEST {
+            // Only a crafted file has so many slices. The clock is never read with more, so it
+            // restarts at a low number: with a span of items, only the place of a slice counts.
+            let slots = self.slots() as u64;
+            let behind = (self.present - self.memory).min(slots);
+            self.memory = self.memory % slots + slots;
+            self.present = self.memory + behind;
+        }
+        self.stored = 0;
+        self.present += 1;
+    }
+
+    /// Restarts the present slice, in memory that was cleared.
+    pub(super) fn clear(&mut self) {
+        (self.memory, self.stored) = (self.present, 0);
+    }
+
+    /// Counts items that were stored in the present slice.
+    #[inline(always)]
+    pub(super) fn count(&mut self, stored: u64) {
+        // With a span of time, items are not counted.
+        if self.full_at != u64::MAX {
+            self.stored += stored;
+        }
+    }
+
+    /// Makes the memory ready for the present slice. Returns the slots to clear, modulo the number
+    /// of slots.
+    pub(super) fn turn(&mut self) -> Range<usize> {
+        let slots = self.slots();
+        let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
+        // The blocks of the last `behind` slices, up to the present one.
+        let last = (self.present % slots as u64) as usize + slots;
+        self.memory = self.present;
+        last + 1 - behind..last + 1
+    }
+
+    /// Returns true if no block is out of the window.
+    #[inline(always)]
+    pub(super) fn all_live(&self) -> bool {
+        self.memory == self.present
+    }
+
+    /// Returns true if the items of this slot's block are still remembered.
+    pub(super) fn is_live(&self, slot: usize) -> bool {
+        let slots = self.slots() as u64;
+        let behind = self.present.wrapping_sub(self.memory);
+        // The number of slices from the slice of this block to the slice of the memory.
+        let age = (self.memory % slots + slots - slot as u64) % slots;
+        behind < slots && age + behind < slots
+    }
+
+    /// Merges another window's clock. Returns the pairs of blocks to join, this window's block
+    /// first. Returns `None` if the windows have different spans, or only one of them refreshes.
+    pub(super) fn merge(&mut self, other: &Clock) -> Option<Vec<(usize, usize)>> {
+        if (self.slices, self.span, self.refreshes) != (other.slices, other.span, other.refreshes) {
+            return None;
+        }
+        let slots = self.slots() as u64;
+        match self.span {
+            Span::Millis(_) => self.present = self.present.max(other.present),
+            // The present slice lasts until the later of the two ends. If it ended earlier, the
+            // other window's items would be remembered for too short a time.
+            Span::Items(_) => self.stored = self.stored.min(other.stored),
+        }
+        let mut pairs = Vec::new();
+        for back in 0..slots {
+            // Slices before number 0 do not exist.
+            let Some(number) = other.memory.checked_sub(back) else { break };
+            // The number of slices from the slice of these items to the present one, in this
+            // window.
+            let age = match self.span {
+                Span::Millis(_) => self.present - number,
+                Span::Items(_) => back,
+            };
+            if age < slots {
+                let here = (self.present % slots + slots - age) % slots;
+                pairs.push((here as usize, (number % slots) as usize));
+            }
+        }
+        Some(pairs)
+    }
+
+    /// Returns the time at which the slice of the last insert began. Returns `None` if the span is a
+    /// number of items.
+    pub(super) fn stored_millis(&self) -> Option<u64> {
+        matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
+    }
+
+    /// Returns the time at which the present slice began. Returns `None` if the span is a number of
+    /// items.
+    pub(super) fn began_millis(&self) -> Option<u64> {
+        matches!(self.span, Span::Millis(_)).then(|| self.present.saturating_mul(self.slice_span()))
+    }
+}
