@@ -3,13 +3,10 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod change_replies;
-pub(crate) mod chunk_pacing;
-pub(crate) mod chunked;
 pub(crate) mod clients;
 pub(crate) mod cross_protocol;
 pub mod input_limit;
 pub(crate) mod output;
-pub(crate) mod pipeline;
 pub(crate) mod tls;
 mod transfer;
 

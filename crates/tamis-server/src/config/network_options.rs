@@ -1,9 +1,8 @@
 //! The options for addresses, ports and TLS, one row each.
 
-use crate::config::ClientCertificates;
 use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
 use crate::config::values::{name_of, named, parse_path, parse_port, put, shown_path, shown_port};
-use crate::config::{BindAddress, HttpPort};
+use crate::config::{BindAddress, ClientCertificates, HttpPort};
 
 const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
     (ClientCertificates::Required, "yes"),

@@ -5,9 +5,8 @@ use tamis_commands::text::server;
 use tamis_resp::Reply;
 
 use crate::handlers::write_log;
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
+use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
 /// Copies a value. A separate thread copies a large one under a lease, while other commands run.

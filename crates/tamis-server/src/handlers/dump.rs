@@ -7,11 +7,9 @@ use tamis_resp::Reply;
 
 use crate::handlers::write_log::{self, MAX_IMAGE_BYTES};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::persistence::decoding::{Decoded, decode, payload_decoder};
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::Session;
-use crate::session::call::Call;
-use crate::session::write_keys::restore::{RestoreOptions, restore_refusal};
+use crate::session::decoding::{Decoded, decode, payload_decoder};
+use crate::session::write_keys::restore::{NotDecoded, RestoreOptions, restore_refusal};
+use crate::session::{Call, Session};
 use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 

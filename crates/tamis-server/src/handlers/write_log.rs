@@ -6,7 +6,7 @@ use tamis_resp::Reply;
 
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
-use crate::session::call::Call;
+use crate::session::Call;
 use crate::session::write_keys::outcome::WriteOutcome;
 use crate::session::write_keys::sets;
 use crate::shared_state::SharedState;

@@ -7,12 +7,12 @@ use tamis_commands::{Env, Handler, Settings, Value, WriteKeys, find};
 use tamis_resp::{Protocol, Reply};
 
 use crate::keyspace::Keyspace;
-use crate::persistence::record::Record;
+use crate::persistence::log::record::Record;
 use crate::persistence::snapshot::SnapshotEntry;
 use crate::session::write_keys;
 
 /// Applies changes in the order of the log.
-pub(super) struct Replay<'k> {
+pub(crate) struct Replay<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
     /// For each key, the position up to which the value of the snapshot contains all changes. Empty

@@ -6,7 +6,6 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::persistence::not_decoded::NotDecoded;
 use crate::session::write_keys::outcome::{WriteOutcome, WriteResult};
 
 /// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
@@ -147,6 +146,25 @@ pub(crate) fn decode_payload(
         return Err(refused(text::tm::CLOCK_AHEAD));
     }
     Ok(value)
+}
+
+/// Why data of a command was not decoded.
+#[derive(Debug)]
+pub(crate) enum NotDecoded {
+    /// The server has no memory for the value now.
+    Memory,
+    /// The data is invalid or not allowed.
+    Refused(Reply),
+}
+
+impl NotDecoded {
+    /// Returns the reply to the command.
+    pub fn into_reply(self) -> Reply {
+        match self {
+            NotDecoded::Memory => Reply::error(text::server::MEMORY),
+            NotDecoded::Refused(reply) => reply,
+        }
+    }
 }
 
 #[cfg(test)]
