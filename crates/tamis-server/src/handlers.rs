@@ -155,5 +155,5 @@ pub(crate) fn write_keys(
     };
     let done = write(handler, call.argv, &call.env, keys, Some(server.memory_left()));
     write_log::log(server, handler, call, keys, &done);
-    done.reply
+    done.unwrap_or_else(|reply| reply)
 }

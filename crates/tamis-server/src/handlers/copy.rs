@@ -42,8 +42,8 @@ pub(super) async fn copy_in_background(
     let _admitted = write_log::admit(&server, WriteKeys::Copy, call, &alone)?;
     // From here on, the keyspace counts the memory of the copy.
     drop(hold);
-    let done = copy(argv, &call.env, &alone, copied, server.memory_left()).into();
+    let done = copy(argv, &call.env, &alone, copied, server.memory_left());
     write_log::log(&server, WriteKeys::Copy, call, &alone, &done);
     drop(permit);
-    Ok(done.reply)
+    done
 }

@@ -125,7 +125,7 @@ pub(crate) fn restore_decoded(
     let _admitted = server.admit_image(image_bytes).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
-    Ok(done.reply)
+    done
 }
 
 #[cfg(test)]

@@ -157,7 +157,8 @@ impl<'k> Replay<'k> {
                 outcome.reply
             }
             Handler::WriteKeys(handler) => {
-                write_keys::write(handler, argv, &env, &self.keyspace.exclusive(), None).reply
+                write_keys::write(handler, argv, &env, &self.keyspace.exclusive(), None)
+                    .unwrap_or_else(|reply| reply)
             }
             _ => return Err(format!("{name} changed something once and changes nothing now")),
         };

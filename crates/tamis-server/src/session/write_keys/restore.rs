@@ -6,7 +6,7 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::session::write_keys::outcome::{WriteOutcome, WriteResult};
+use crate::session::write_keys::outcome::WriteResult;
 
 /// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
 pub(crate) fn restore_refusal(
@@ -29,7 +29,7 @@ pub(super) fn restore(
         return Err(refusal);
     }
     let value = decode_payload(argv[3], env.settings.max_filter_bytes, limit);
-    Ok(options.place(argv[1], value.map_err(NotDecoded::into_reply)?, env, keys).reply)
+    options.place(argv[1], value.map_err(NotDecoded::into_reply)?, env, keys)
 }
 
 /// The limits of a value that a client restores.
@@ -91,7 +91,7 @@ impl<'w> RestoreOptions<'w> {
         value: Value,
         env: &Env<'_>,
         keys: &KeyspaceRef<'_>,
-    ) -> WriteOutcome {
+    ) -> WriteResult {
         let ttl = parse_integer(self.ttl).and_then(|ttl| u64::try_from(ttl).ok());
         let now = env.now_millis;
         let expires = match (ttl.unwrap_or(0), self.is_absolute) {
@@ -105,7 +105,7 @@ impl<'w> RestoreOptions<'w> {
         } else {
             keys.remove(key, now);
         }
-        WriteOutcome { reply: Reply::ok(), has_changed: true }
+        Ok(Reply::ok())
     }
 }
 
