@@ -60,3 +60,56 @@ impl Client {
         self.receive()
     }
 }
+
+// Each test program uses some of these.
+#[allow(dead_code)]
+impl Client {
+    /// Sends a command whose words have no spaces.
+    pub fn ask(&mut self, line: &str) -> Reply {
+        self.say(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    /// Sends a command whose reply is a list.
+    pub fn list<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<Reply> {
+        match self.say(words) {
+            Reply::Array(values) => values,
+            other => panic!("no list: {other:?}"),
+        }
+    }
+
+    /// Sends a command whose reply is a bulk string.
+    pub fn bytes<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
+        match self.say(words) {
+            Reply::Bulk(bytes) => bytes,
+            other => panic!("no bytes: {other:?}"),
+        }
+    }
+
+    /// Sends a command whose reply is a text.
+    pub fn text<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+        String::from_utf8(self.bytes(words)).unwrap()
+    }
+
+    /// Sends a command whose reply is an error, and returns the text of the error.
+    pub fn refused<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+        match self.say(words) {
+            Reply::Error(text) => text.into_owned(),
+            other => panic!("no error: {other:?}"),
+        }
+    }
+
+    /// Returns a number in the reply of `INFO`.
+    pub fn info_number(&mut self, name: &str) -> u64 {
+        let info = self.text(&["INFO", "everything"]);
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        let (_, number) = lines.find(|(found, _)| *found == name).expect("a line of INFO");
+        number.parse().expect("a number")
+    }
+}
+
+/// Returns a command: the words of `start`, and an item for each number.
+#[allow(dead_code)]
+pub fn with_items(start: &str, numbers: std::ops::Range<u32>) -> Vec<String> {
+    let items = numbers.map(|number| format!("item:{number}"));
+    start.split(' ').map(str::to_owned).chain(items).collect()
+}

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use tamis::{Answers, Kind, NoRoom, TryInsert as _};
-use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
+use tamis_formats::TamisFile;
+use tamis_redisbloom::{RedisBloom, RedisCuckoo, RedisInsertError};
 
 use crate::batch::{Batch, BatchItems, Family, Refusal};
 use crate::bf::reserve::create_default;
 use crate::command::run::{Change, Env, Outcome};
 use crate::text::{self, Text, bf, tm};
 use crate::value::Value;
-use crate::value::scalable_bloom::ExpandError;
+use crate::value::scalable_bloom::{ExpandError, ScalableBloom};
 
 /// The number of items before the first refused one, the error of that item, and whether the
 /// command stops there.
@@ -93,88 +94,17 @@ impl Batch<'_> {
         env: &Env<'_>,
     ) -> Outcome<()> {
         _ = value.build();
-        let (first, refused) = (self.done, self.refusals.len());
         let change = match value {
-            Value::Bloom(filter) => {
-                self.hash_items(filter.hasher());
-                self.insert_each(limit, |batch, range, answers| {
-                    filter.insert_hashes(&batch.hashes[range], answers).map_err(|(done, error)| {
-                        match error {
-                            ExpandError::Full => (done, bf::FULL, true),
-                            // Later items may already be in the filter, or may fit.
-                            ExpandError::NoRoom => (done, bf::NOT_INSERTED, false),
-                        }
-                    })
-                });
-                let new = self.answers.ones().filter(|item| (first..self.done).contains(item));
-                let hashes: Vec<u64> = new.map(|item| self.hashes[item]).collect();
-                if hashes.is_empty() {
-                    Change::None
-                } else if self.refusals.len() > refused {
-                    // Another server may have the memory that this one lacked.
-                    let accepted = self.accepted(first, refused, |is_new| is_new);
-                    Change::accepted(&[b"BF.MADD", self.key], &accepted)
-                } else {
-                    Change::Inserted(hashes)
-                }
-            }
-            Value::Filter(file) => {
-                let full = if family == Family::Tamis { tm::FULL } else { bf::FULL };
-                file.filter.advance(env.now_millis);
-                self.hash_items(file.filter.hasher());
-                self.insert_each(limit, |batch, range, answers| {
-                    let words = answers.reset(range.len());
-                    file.filter.try_insert_hashes(&batch.hashes[range], words).map_err(|error| {
-                        match error.reason {
-                            NoRoom::Crowded => (error.inserted, tm::CROWDED, false),
-                            NoRoom::Memory(_) => (error.inserted, tm::NO_MEMORY, true),
-                            _ => (error.inserted, full, true),
-                        }
-                    })
-                });
-                let is_whole = (first, self.done) == (0, self.items.len());
-                let (inserted, change) = if is_whole && self.refusals.is_empty() {
-                    (self.items.len(), Change::Argv)
-                } else {
-                    let name: &[u8] = if family == Family::Tamis { b"TM.MADD" } else { b"BF.MADD" };
-                    let accepted = self.accepted(first, refused, |_| true);
-                    (accepted.len(), Change::accepted(&[name, self.key], &accepted))
-                };
-                file.added = file.added.saturating_add(inserted as u64);
-                change
-            }
-            Value::RedisBloom(filter) => {
-                self.insert_each(limit, |batch, range, answers| {
-                    let (mut done, mut refused) = (0, None);
-                    answers.reset(range.len());
-                    filter.insert_each(&batch.items[range], |inserted| {
-                        let refusal = match inserted {
-                            Ok(is_new) => {
-                                answers.set(done, is_new);
-                                done += 1;
-                                return true;
-                            }
-                            Err(RedisInsertError::Full { .. }) => (done, bf::FULL, true),
-                            Err(RedisInsertError::OverLimit { .. }) => {
-                                (done, text::server::MEMORY, false)
-                            }
-                            Err(_) => (done, bf::NOT_INSERTED, false),
-                        };
-                        refused = Some(refusal);
-                        false
-                    });
-                    refused.map_or(Ok(()), Err)
-                });
-                // Inserting a repeated item changes nothing.
-                let accepted = self.accepted(first, refused, |is_new| is_new);
-                Change::accepted(&[b"BF.MADD", self.key], &accepted)
-            }
+            Value::Bloom(filter) => self.insert_into_scalable_bloom(filter, limit),
+            Value::Filter(file) => self.insert_into_file(family, file, limit, env),
+            Value::RedisBloom(filter) => self.insert_into_redis_bloom(filter, limit),
             Value::RedisCuckoo(filter) if family == Family::Tamis => {
+                let (first, refused) = (self.done, self.refusals.len());
                 let max_sub_filters = env.settings.cf_max_expansions as usize;
                 self.insert_each(limit, |batch, range, answers| {
                     insert_redis_cuckoo(filter, &batch.items[range], max_sub_filters, answers)
                 });
-                Change::accepted(&[b"TM.MADD", self.key], &self.accepted(first, refused, |_| true))
+                self.accepted(b"TM.MADD", first, refused, |_| true)
             }
             Value::PartialLoad(_) => {
                 self.refuse(bf::INCOMPLETE);
@@ -186,6 +116,90 @@ impl Batch<'_> {
             }
         };
         Outcome { change, ..Outcome::unchanged(()) }
+    }
+
+    fn insert_into_scalable_bloom(&mut self, filter: &mut ScalableBloom, limit: PartEnd) -> Change {
+        let (first, refused) = (self.done, self.refusals.len());
+        self.hash_items(filter.hasher());
+        self.insert_each(limit, |batch, range, answers| {
+            filter.insert_hashes(&batch.hashes[range], answers).map_err(|(done, error)| {
+                match error {
+                    ExpandError::Full => (done, bf::FULL, true),
+                    // Later items may already be in the filter, or may fit.
+                    ExpandError::NoRoom => (done, bf::NOT_INSERTED, false),
+                }
+            })
+        });
+        let new = self.answers.ones().filter(|item| (first..self.done).contains(item));
+        let hashes: Vec<u64> = new.map(|item| self.hashes[item]).collect();
+        if hashes.is_empty() {
+            Change::None
+        } else if self.refusals.len() > refused {
+            // Another server may have the memory that this one lacked.
+            self.accepted(b"BF.MADD", first, refused, |is_new| is_new)
+        } else {
+            Change::Inserted(hashes)
+        }
+    }
+
+    fn insert_into_file(
+        &mut self,
+        family: Family,
+        file: &mut TamisFile,
+        limit: PartEnd,
+        env: &Env<'_>,
+    ) -> Change {
+        let (first, refused) = (self.done, self.refusals.len());
+        let (name, full): (&[u8], _) = match family {
+            Family::Tamis => (b"TM.MADD", tm::FULL),
+            _ => (b"BF.MADD", bf::FULL),
+        };
+        file.filter.advance(env.now_millis);
+        self.hash_items(file.filter.hasher());
+        self.insert_each(limit, |batch, range, answers| {
+            let words = answers.reset(range.len());
+            file.filter.try_insert_hashes(&batch.hashes[range], words).map_err(|error| match error
+                .reason
+            {
+                NoRoom::Crowded => (error.inserted, tm::CROWDED, false),
+                NoRoom::Memory(_) => (error.inserted, tm::NO_MEMORY, true),
+                _ => (error.inserted, full, true),
+            })
+        });
+        let is_whole = (first, self.done) == (0, self.items.len());
+        let (inserted, change) = if is_whole && self.refusals.is_empty() {
+            (self.items.len(), Change::Argv)
+        } else {
+            let accepted = self.accepted_items(first, refused, |_| true);
+            (accepted.len(), Change::accepted(&[name, self.key], &accepted))
+        };
+        file.added = file.added.saturating_add(inserted as u64);
+        change
+    }
+
+    fn insert_into_redis_bloom(&mut self, filter: &mut RedisBloom, limit: PartEnd) -> Change {
+        let (first, refused) = (self.done, self.refusals.len());
+        self.insert_each(limit, |batch, range, answers| {
+            let (mut done, mut refused) = (0, None);
+            answers.reset(range.len());
+            filter.insert_each(&batch.items[range], |inserted| {
+                let refusal = match inserted {
+                    Ok(is_new) => {
+                        answers.set(done, is_new);
+                        done += 1;
+                        return true;
+                    }
+                    Err(RedisInsertError::Full { .. }) => (done, bf::FULL, true),
+                    Err(RedisInsertError::OverLimit { .. }) => (done, text::server::MEMORY, false),
+                    Err(_) => (done, bf::NOT_INSERTED, false),
+                };
+                refused = Some(refusal);
+                false
+            });
+            refused.map_or(Ok(()), Err)
+        });
+        // Inserting a repeated item changes nothing.
+        self.accepted(b"BF.MADD", first, refused, |is_new| is_new)
     }
 
     /// Calls `insert` with all items that are not done, up to `limit`. After a refused item, calls
@@ -241,9 +255,21 @@ impl Batch<'_> {
         self.ends.get(command).copied().unwrap_or(self.items.len())
     }
 
+    /// Returns the change of a command `name` that inserts the
+    /// [accepted items](Self::accepted_items).
+    fn accepted(
+        &self,
+        name: &[u8],
+        first: usize,
+        refused: usize,
+        wanted: impl Fn(bool) -> bool,
+    ) -> Change {
+        Change::accepted(&[name, self.key], &self.accepted_items(first, refused, wanted))
+    }
+
     /// Returns the items from `first` on that the filter accepted and whose answer is `wanted`.
     /// `refused` is the number of refusals before these items.
-    fn accepted(
+    fn accepted_items(
         &self,
         mut first: usize,
         refused: usize,

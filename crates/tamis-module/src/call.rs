@@ -12,12 +12,11 @@ use tamis_resp::{Protocol, Reply};
 use valkey_module::raw;
 
 use crate::api::{Ctx, ServerString, api, bytes};
-use crate::config;
-use crate::max_memory;
 use crate::open_key::OpenKey;
 use crate::registered_name::registered_name;
 use crate::replicate::{Replicated, Sent, replicate};
 use crate::value_type::Slot;
+use crate::{config, max_memory};
 
 /// A command in progress.
 ///

@@ -9,9 +9,8 @@ use valkey_module::raw::RedisModuleCmdFunc;
 use crate::api::{Ctx, Level, OK, ServerString, api, bytes, c_text, log, strings};
 use crate::call::Call;
 use crate::key_specs::reports_keys;
-use crate::long;
 use crate::replicate::Sent;
-use crate::reply;
+use crate::{long, reply};
 
 /// The callback of the command with this index in the table. So the module need not find the row by
 /// the name, which a user may have changed.

@@ -3,13 +3,11 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod change_replies;
-pub(crate) mod chunk_pacing;
-pub(crate) mod chunked;
 pub(crate) mod clients;
 pub(crate) mod cross_protocol;
 pub mod input_limit;
 pub(crate) mod output;
-pub(crate) mod pipeline;
+mod parsed_input;
 pub(crate) mod tls;
 mod transfer;
 
@@ -19,9 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use tamis_commands::text;
-use tamis_resp::{Limits, Reply, Request, RequestDecoder, WordSpan};
+use tamis_resp::{Limits, Reply, RequestDecoder, WordSpan};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -29,6 +26,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::connection::clients::PendingConnection;
 use crate::connection::output::OutputBuffer;
+use crate::connection::parsed_input::{ParsedInput, release, release_capacity, reserve_apart};
 use crate::session::Session;
 use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
@@ -37,24 +35,11 @@ use crate::system::held_memory::Hold;
 /// Spare capacity of the input buffer for the next read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// How many bytes of a long command are read, and how many of its arguments are parsed, before
-/// other connections get their turn.
+/// How many bytes of a long command are read before other connections get their turn.
 const TURN_BYTES: usize = 256 << 10;
-const TURN_WORDS: usize = 1 << 14;
-
-/// The buffer for the arguments of a command is freed above this capacity, because its memory is
-/// not counted for any client.
-const KEEP_WORDS: usize = 256;
 
 /// An incomplete command with at least this many bytes received counts as long.
 const LONG_BYTES: usize = 1 << 20;
-
-/// glibc maps an allocation of more than 32 MiB separately. Such an allocation takes no memory
-/// where it is unused, grows without a copy, and can be returned to the system in parts.
-const APART_BYTES: usize = 33 << 20;
-
-/// How many bytes are returned to the system at a time.
-const RELEASE_BYTES: usize = 4 << 20;
 
 /// A buffer that grew for a large command is freed above this capacity, in bytes.
 const KEEP_BYTES: usize = 256 << 10;
@@ -149,17 +134,6 @@ struct Connection<S> {
     waiting: OutputBuffer,
 }
 
-/// A command of the input. Its arguments are spans of the input or separate strings.
-enum ParsedCommand {
-    Spans(std::ops::Range<usize>),
-    /// A command with very many arguments. The spans count from byte `start` of the input.
-    Long {
-        start: usize,
-        spans: Vec<WordSpan>,
-    },
-    Quoted(Vec<Vec<u8>>),
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn serve(&mut self) -> io::Result<()> {
         while !self.session.is_closing {
@@ -214,84 +188,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// may contain more of them.
     async fn run(&mut self) -> io::Result<bool> {
         let input = std::mem::take(&mut self.input);
-        // A client that waits for each reply sends one short command: no memory is allocated for
-        // it.
-        let mut spans = SmallVec::<[WordSpan; 8]>::new();
-        let mut commands = SmallVec::<[ParsedCommand; 2]>::new();
-        let mut found = std::mem::take(&mut self.found);
-        let (mut consumed, mut failed) = (0, None);
         // A client that has not authenticated may send only a little. Its commands are read one at
         // a time, because each of them may authenticate it and change the limits.
-        self.decoder.set_limits(Limits {
-            authenticated: self.session.is_authenticated,
-            ..Limits::default()
-        });
-        loop {
-            match self.decoder.next(&input[consumed..], &mut found) {
-                Ok(Some(Request::Words { consumed: bytes })) => {
-                    if found.len() > TURN_WORDS {
-                        // The spans are moved, not copied: a copy would take longer than other
-                        // connections should wait.
-                        commands.push(ParsedCommand::Long {
-                            start: consumed,
-                            spans: std::mem::take(&mut found),
-                        });
-                        consumed += bytes;
-                        continue;
-                    }
-                    let first = spans.len();
-                    spans.extend(found.iter().map(|span| WordSpan {
-                        start: span.start + consumed,
-                        end: span.end + consumed,
-                    }));
-                    commands.push(ParsedCommand::Spans(first..spans.len()));
-                    consumed += bytes;
-                }
-                Ok(Some(Request::Quoted { consumed: bytes, argv })) => {
-                    commands.push(ParsedCommand::Quoted(argv));
-                    consumed += bytes;
-                }
-                Ok(Some(Request::Nothing { consumed: bytes })) => consumed += bytes,
-                Ok(None) => break,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-            if !self.session.is_authenticated {
-                // The next command may have other limits.
-                break;
-            }
+        let authenticated = self.session.is_authenticated;
+        self.decoder.set_limits(Limits { authenticated, ..Limits::default() });
+        let mut parsed =
+            ParsedInput::parse(&input, &mut self.decoder, !authenticated, &mut self.found);
+        self.run_parsed(&input, &parsed).await?;
+        let (consumed, error) = (parsed.consumed, parsed.error.take());
+        parsed.release().await;
+        if let Some(error) = error {
+            self.close_with(&error.into());
         }
-        if found.capacity() <= KEEP_WORDS {
-            self.found = found;
-        }
-        let argv: SmallVec<[&[u8]; 8]> = spans.iter().map(|span| span.of(&input)).collect();
-        // The arguments of the quoted and of the long commands.
-        let mut apart: Vec<Vec<&[u8]>> = Vec::new();
-        for command in &commands {
-            match command {
-                ParsedCommand::Spans(_) => {}
-                ParsedCommand::Quoted(argv) => apart.push(argv.iter().map(Vec::as_slice).collect()),
-                ParsedCommand::Long { start, spans } => {
-                    apart.push(long_words(&input[*start..], spans).await);
-                }
-            }
-        }
-        let mut next_apart = apart.iter();
-        let ready: SmallVec<[&[&[u8]]; 2]> = commands
-            .iter()
-            .map(|command| match command {
-                ParsedCommand::Spans(range) => &argv[range.clone()],
-                ParsedCommand::Quoted(_) | ParsedCommand::Long { .. } => {
-                    next_apart.next().expect("one entry for each quoted or long command").as_slice()
-                }
-            })
-            .collect();
-        if ready.is_empty() {
+        self.keep_rest(input, consumed).await;
+        self.write().await?;
+        Ok(consumed > 0 && !self.input.is_empty())
+    }
+
+    /// Runs the commands of the input. Writes replies only when there are many of them.
+    async fn run_parsed(&mut self, input: &[u8], parsed: &ParsedInput) -> io::Result<()> {
+        let short = parsed.short_words(input);
+        let others = parsed.other_words(input).await;
+        let commands = parsed.commands(&short, &others);
+        if commands.is_empty() {
             self.session.client.last_millis.store(now_millis(), Ordering::Relaxed);
         }
-        let mut rest = &ready[..];
+        let mut rest = &commands[..];
         while !rest.is_empty() && !self.session.is_closing {
             let ran = self.session.run(rest, &mut self.output).await;
             rest = &rest[ran..];
@@ -300,43 +222,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 tokio::task::yield_now().await;
             }
         }
-        drop(ready);
-        for mut argv in apart {
-            argv.clear();
-            release_capacity(&mut argv).await;
+        drop(commands);
+        for argv in others {
+            release(argv).await;
         }
-        for command in commands {
-            if let ParsedCommand::Long { mut spans, .. } = command {
-                spans.clear();
-                release_capacity(&mut spans).await;
-            }
-        }
-        if let Some(error) = failed {
-            Reply::error(format!("ERR {error}")).encode(self.session.protocol, &mut self.output);
-            self.session.is_closing = true;
-        }
-        drop(argv);
+        Ok(())
+    }
+
+    /// Keeps the input after its first `consumed` bytes: the start of the next command. Ends the
+    /// connection if that takes too much memory.
+    async fn keep_rest(&mut self, input: Vec<u8>, consumed: usize) {
         self.input = input;
         self.input.drain(..consumed);
         if self.input.capacity() > KEEP_BYTES && self.input.len() < READ_BYTES {
             release_capacity(&mut self.input).await;
             self.input.shrink_to(READ_BYTES);
         }
-        let input_bytes = self.count_input();
-        if input_bytes > 0
-            && input_bytes > self.session.server.read_config(|config| config.max_query_bytes)
-        {
+        let bytes = self.count_input();
+        if bytes > 0 && bytes > self.session.server.read_config(|config| config.max_query_bytes) {
             let peer = self.session.client.peer;
             tracing::warn!(
                 %peer,
                 "a client was disconnected: its command exceeds client-query-buffer-limit"
             );
-            Reply::error(text::server::LARGE_COMMAND)
-                .encode(self.session.protocol, &mut self.output);
-            self.session.is_closing = true;
+            self.close_with(&Reply::error(text::server::LARGE_COMMAND));
         }
-        self.write().await?;
-        Ok(consumed > 0 && !self.input.is_empty())
+    }
+
+    /// Replies with an error, and ends the connection after the replies.
+    fn close_with(&mut self, error: &Reply) {
+        error.encode(self.session.protocol, &mut self.output);
+        self.session.is_closing = true;
     }
 
     /// Writes the replies after the log has written or synced their changes, as `appendfsync`
@@ -359,49 +275,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let bytes = self.output.len() as u64;
         self.session.server.stats.bytes_out.fetch_add(bytes, Ordering::Relaxed);
         self.send().await
-    }
-}
-
-/// Collects the arguments of a long command from the input, and yields to other connections in
-/// between.
-async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
-    let mut argv = Vec::new();
-    reserve_apart(&mut argv);
-    argv.reserve_exact(spans.len());
-    for spans in spans.chunks(TURN_WORDS) {
-        tokio::task::yield_now().await;
-        argv.extend(spans.iter().map(|span| span.of(input)));
-    }
-    argv
-}
-
-/// Reserves [`APART_BYTES`] for a vector that will be long.
-fn reserve_apart<T>(memory: &mut Vec<T>) {
-    let room = APART_BYTES / size_of::<T>();
-    memory.reserve_exact(room.saturating_sub(memory.len()));
-}
-
-/// Returns the unused capacity of a vector to the system, except for a small rest. Yields to other
-/// connections in between, because returning some ten MiB takes a millisecond.
-async fn release_capacity<T>(memory: &mut Vec<T>) {
-    let turn = RELEASE_BYTES / size_of::<T>();
-    while memory.capacity() - memory.len() > turn {
-        memory.shrink_to(memory.capacity() - turn);
-        tokio::task::yield_now().await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn long_memory_is_given_back_but_for_a_little() {
-        let mut memory: Vec<u64> = (0..1000).collect();
-        reserve_apart(&mut memory);
-        assert!(memory.capacity() * 8 >= APART_BYTES);
-        release_capacity(&mut memory).await;
-        assert!(memory.capacity() * 8 <= RELEASE_BYTES + 8000);
-        assert!(memory.into_iter().eq(0..1000));
     }
 }

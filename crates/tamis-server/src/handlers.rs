@@ -21,16 +21,15 @@ use tamis_commands::{Env, ReadKeys, ServerCommand, WriteKeys};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::subcommand::asks_for_help;
 use crate::session::write_keys::expiry::time_until_expiry;
 use crate::session::write_keys::write;
+use crate::session::{Call, Session};
 use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 
 /// Runs a command for the connection or the server, outside a transaction.
-pub(crate) async fn run_server_command(
+pub(crate) async fn run_server(
     session: &mut Session,
     handler: ServerCommand,
     call: Call<'_>,
@@ -39,12 +38,12 @@ pub(crate) async fn run_server_command(
         ServerCommand::Debug if !asks_for_help(call) => debug::debug(session, call.argv).await,
         // The snapshot locks the keys exclusively for short moments.
         ServerCommand::Save => admin::save_now(session).await,
-        _ => run_server_command_at_once(session, handler, call),
+        _ => run_server_at_once(session, handler, call),
     }
 }
 
 /// Runs a command for the connection or the server, inside or outside a transaction.
-pub(crate) fn run_server_command_at_once(
+pub(crate) fn run_server_at_once(
     session: &mut Session,
     handler: ServerCommand,
     call: Call<'_>,
@@ -156,5 +155,5 @@ pub(crate) fn write_keys(
     };
     let done = write(handler, call.argv, &call.env, keys, Some(server.memory_left()));
     write_log::log(server, handler, call, keys, &done);
-    done.reply
+    done.unwrap_or_else(|reply| reply)
 }

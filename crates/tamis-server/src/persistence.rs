@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A change is appended to the log while the lock of its key is held, so the log contains the
-//! changes of each key in order. One state machine (`state.rs`) orders frames, files, syncs and
+//! changes of each key in order. One state machine (`log/state.rs`) orders frames, files, syncs and
 //! answers. A model test explores it (`model.rs`).
 //!
 //! A change is logged with all its parameters: the replay reads no setting. A new filter is logged
@@ -23,39 +23,28 @@
 
 pub(crate) mod background_save;
 mod check;
-pub(crate) mod decoding;
 mod disk;
 mod error;
 mod folder;
-mod frame;
-mod frames;
 mod header;
 pub(crate) mod loading;
 mod log;
-mod log_core;
-mod log_file;
 mod manifest;
 #[cfg(test)]
 mod model;
-pub(crate) mod not_decoded;
-mod record;
 mod recover;
 mod repair;
-mod replay;
-mod salvage;
 #[cfg(test)]
 mod sim_disk;
 mod snapshot;
-mod state;
 mod storage;
-mod stream;
 #[cfg(test)]
 mod test_files;
 
 pub use check::{DataReport, check_data};
 pub use error::DurabilityError;
+pub(crate) use log::record::Record;
+pub use log::state::FsyncPolicy;
 pub(crate) use log::{Log, LogGroup};
-pub(crate) use record::Record;
 pub use repair::repair_data;
-pub use state::FsyncPolicy;
 pub(crate) use storage::Durable;

@@ -12,7 +12,7 @@ use crate::connection::acceptor::{self, Arrival};
 use crate::connection::tls::{self, TlsError};
 use crate::http;
 use crate::keyspace::Keyspace;
-use crate::persistence::loading::{self, Loading};
+use crate::persistence::loading::{self, EarlyClient, Loading};
 use crate::persistence::{Durable, Record};
 use crate::server_error::ServerError;
 use crate::shared_state::SharedState;
@@ -94,23 +94,10 @@ impl Server {
         });
         let mut server =
             Self { shared, addresses, tls_addresses, http_address, threads: Vec::new() };
-        let mut senders = Vec::new();
-        for number in 0..threads {
-            let (sender, arrivals) = mpsc::unbounded_channel();
-            senders.push(sender);
-            let shared = server.shared.clone();
-            server.spawn(&format!("tamis-{number}"), move || acceptor::serve(&shared, arrivals))?;
-        }
-        let early = loading.map(Loading::end).unwrap_or_default();
-        for (i, early) in early.into_iter().enumerate() {
-            // The thread ends only with the server.
-            _ = senders[i % senders.len()].send(Arrival::early(early, &server.shared.clients));
-        }
-        let shared = server.shared.clone();
-        let plain = plain.into_iter().map(|listener| (listener, false));
-        let listeners =
-            plain.chain(over_tls.into_iter().map(|listener| (listener, true))).collect();
-        server.spawn("tamis-acceptor", move || acceptor::admit(&shared, listeners, &senders))?;
+        let early = || loading.map(Loading::end).unwrap_or_default();
+        let listeners = plain.into_iter().map(|listener| (listener, false));
+        let listeners = listeners.chain(over_tls.into_iter().map(|listener| (listener, true)));
+        server.serve(listeners.collect(), early)?;
         if let Some(listener) = http {
             let shared = server.shared.clone();
             server.spawn("tamis-http", move || http::serve(&shared, listener))?;
@@ -119,6 +106,28 @@ impl Server {
             tracing::warn!(port, "the console is off: its port is in use; set another http-port");
         }
         Ok(server)
+    }
+
+    /// Starts the threads that accept and serve connections. `early` returns the clients that
+    /// connected while the server loaded its data.
+    fn serve(
+        &mut self,
+        listeners: Vec<(TcpListener, bool)>,
+        early: impl FnOnce() -> Vec<EarlyClient>,
+    ) -> Result<(), ServerError> {
+        let mut senders = Vec::new();
+        for number in 0..self.shared.threads {
+            let (sender, arrivals) = mpsc::unbounded_channel();
+            senders.push(sender);
+            let shared = self.shared.clone();
+            self.spawn(&format!("tamis-{number}"), move || acceptor::serve(&shared, arrivals))?;
+        }
+        for (i, early) in early().into_iter().enumerate() {
+            // The thread ends only with the server.
+            _ = senders[i % senders.len()].send(Arrival::early(early, &self.shared.clients));
+        }
+        let shared = self.shared.clone();
+        self.spawn("tamis-acceptor", move || acceptor::admit(&shared, listeners, &senders))
     }
 
     fn spawn(

@@ -1,8 +1,7 @@
 //! Why a server does not start, or ends with an error.
 
-use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::{fmt, io};
 
 use crate::config::hash_key::HashKeyError;
 use crate::connection::tls::TlsError;

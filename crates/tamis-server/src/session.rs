@@ -1,11 +1,14 @@
 //! The state of a client between commands.
 
-pub(crate) mod call;
 pub(crate) mod checks;
+pub(crate) mod chunk_pacing;
+mod chunked;
+pub(crate) mod decoding;
 pub(crate) mod exec;
 pub(crate) mod key_commands;
 mod login;
 pub(crate) mod monitors;
+mod run;
 pub(crate) mod subcommand;
 pub(crate) mod transaction;
 pub(crate) mod write_keys;
@@ -16,16 +19,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tamis_commands::{Argv, Command, Handler, ServerCommand, find};
+use tamis_commands::{Argv, Command, Env, Handler, ServerCommand, find};
 use tamis_resp::{Protocol, Reply};
 
 use crate::config::Config;
 use crate::connection::change_replies::ChangeReplies;
-use crate::connection::chunk_pacing::ChunkPacing;
 use crate::connection::clients::Client;
-use crate::persistence::decoding::{Decoded, decode, refuses_data};
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::call::Call;
+use crate::session::chunk_pacing::ChunkPacing;
 use crate::session::monitors::Monitoring;
 use crate::session::transaction::{Transaction, Watched};
 use crate::shared_state::SharedState;
@@ -92,16 +92,6 @@ impl Session {
         let last = self.last_command.filter(|it| it.name.as_bytes() == name);
         self.last_command = last.or_else(|| find(name));
         self.last_command
-    }
-
-    /// Decodes the value that a command carries as data. Returns `None` if the command carries no
-    /// data or will be refused. The command then refuses, or decodes the data itself if the key was
-    /// removed meanwhile.
-    pub(crate) async fn decode(&self, call: Call<'_>) -> Option<Result<Decoded, NotDecoded>> {
-        if call.command.data(call.argv).is_none() || refuses_data(&self.server, call) {
-            return None;
-        }
-        decode(&self.server, call).await
     }
 
     /// Counts commands that ran, and the keys that they looked up.
@@ -193,6 +183,28 @@ impl Session {
     }
 }
 
-fn is_exec(command: &Command) -> bool {
+/// A command that runs, with its arguments and its environment.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'c> {
+    pub command: &'static Command,
+    pub argv: Argv<'c>,
+    pub env: Env<'c>,
+}
+
+impl Call<'_> {
+    /// Returns the same call at another time, in milliseconds since 1970.
+    pub fn at(&self, now_millis: u64) -> Self {
+        Self { env: self.env.at(now_millis), ..*self }
+    }
+
+    /// Tests whether the command may access a key.
+    pub fn may_access(&self, key: &[u8]) -> bool {
+        let keys = self.command.keys;
+        keys.first == 0 || keys.of(self.argv).any(|own| own == key)
+    }
+}
+
+/// Tests whether a command is `EXEC`.
+pub(crate) fn is_exec(command: &Command) -> bool {
     matches!(command.handler, Handler::Server(ServerCommand::Exec))
 }

@@ -5,7 +5,9 @@ use crate::command::Flag::{DenyOom, Fast, Module, ReadOnly, Write};
 use crate::command::argv::Argv;
 use crate::command::arity::Arity;
 use crate::command::category::Category;
-use crate::command::handler::{Handler, KeyHandler, ReadHandler, WriteHandler};
+use crate::command::handler::{
+    Handler, KeyHandler, ReadHandler, ReadKeys, WriteHandler, WriteKeys,
+};
 use crate::command::keys::{Access, Keys};
 use crate::command::subcommands::subcommands_of;
 use crate::command::{Command, Flag, InMulti, Secrets};
@@ -37,6 +39,16 @@ pub(super) const fn read(handler: ReadHandler) -> Handler {
 
 pub(super) const fn write(handler: WriteHandler) -> Handler {
     Handler::Key(KeyHandler::Write(handler))
+}
+
+/// The handler of a command that reads several keys, or metadata of a key.
+pub(super) const fn reads(command: ReadKeys) -> Handler {
+    Handler::ReadKeys(command)
+}
+
+/// The handler of a command that changes several keys, or metadata of a key.
+pub(super) const fn writes(command: WriteKeys) -> Handler {
+    Handler::WriteKeys(command)
 }
 
 /// Creates a row. A command about one key reads it or writes it, as its handler does; any other

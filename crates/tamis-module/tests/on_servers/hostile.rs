@@ -7,7 +7,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
-use crate::status::{bulk, info_number, run, wait_for_replica};
+use crate::status::{ask, bulk, info_number, is_error, run, wait_for_replica};
 
 /// Commands that create the filters whose payloads are changed. The key is `k`.
 const FILTERS: [&[&str]; 16] = [
@@ -188,10 +188,8 @@ fn assert_bounded(context: &str, client: &mut Client) {
 
 #[test]
 fn changed_payloads_do_no_harm() {
-    for host in Host::ALL {
+    for (host, _server, mut client) in TestServer::each(&["--rdbcompression", "no"]) {
         // Only then are the values in the payload as the module wrote them.
-        let server = TestServer::start(host, &["--rdbcompression", "no"]);
-        let mut client = server.connect();
         let dumps = dumps(&mut client);
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         for (dump, commands) in dumps.iter().zip(FILTERS) {
@@ -219,10 +217,8 @@ fn changed_payloads_do_no_harm() {
 
 #[test]
 fn short_payloads_and_other_versions_are_refused() {
-    for host in Host::ALL {
+    for (host, _server, mut client) in TestServer::each(&["--rdbcompression", "no"]) {
         // Only then are the values in the payload as the module wrote them.
-        let server = TestServer::start(host, &["--rdbcompression", "no"]);
-        let mut client = server.connect();
         for (dump, commands) in dumps(&mut client).iter().zip(FILTERS) {
             let context = format!("{host:?}, {commands:?}");
             let values = &dump[START..dump.len() - END];
@@ -258,11 +254,9 @@ fn an_image_without_bits_is_refused() {
         image.extend(number.to_le_bytes());
     }
     let payload = RedisValue::Tamis(image).to_payload();
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (_, _server, mut client) in TestServer::each(&[]) {
         let reply = client.say(&[&b"RESTORE"[..], b"k", b"0", &payload]);
-        assert!(matches!(&reply, Reply::Error(text) if text.contains("Bad data")), "{reply:?}");
+        assert!(is_error(&reply, "Bad data"), "{reply:?}");
     }
 }
 
@@ -279,15 +273,13 @@ fn window_ahead(seconds: u64) -> Vec<u8> {
 
 #[test]
 fn a_client_cannot_restore_a_window_whose_clock_is_ahead() {
-    for host in Host::ALL {
-        let mut server = TestServer::start(host, &["--appendonly", "yes"]);
-        let mut client = server.connect();
+    for (host, mut server, mut client) in TestServer::each(&["--appendonly", "yes"]) {
         // The clocks of two machines differ a little.
         let restored = client.say(&[&b"RESTORE"[..], b"near", b"0", &window_ahead(30)]);
         assert_eq!(restored, Reply::ok(), "{host:?}");
         let restore = [&b"RESTORE"[..], b"far", b"0", &window_ahead(3600)];
         let refused = client.say(&restore);
-        assert!(matches!(&refused, Reply::Error(text) if text.contains("Bad data")), "{refused:?}");
+        assert!(is_error(&refused, "Bad data"), "{refused:?}");
         assert!(server.log().contains("the window's clock is ahead"), "{host:?}");
 
         // A file and a primary contain what a server accepted, perhaps with another clock.
@@ -337,9 +329,8 @@ fn a_full_cuckoo_filter_cannot_grow_beyond_maxmemory() {
         for policy in ["noeviction", "allkeys-lru"] {
             run(&mut client, &format!("CONFIG SET maxmemory-policy {policy}"));
             for command in ["CF.ADD k new", "CF.ADDNX k new", "TM.ADD k new"] {
-                let refused = client.say(&command.split(' ').collect::<Vec<_>>());
-                let is_refused = matches!(&refused, Reply::Error(text) if text.starts_with("OOM"));
-                assert!(is_refused, "{host:?}, {policy}, {command}: {refused:?}");
+                let refused = ask(&mut client, command);
+                assert!(is_error(&refused, "OOM"), "{host:?}, {policy}, {command}: {refused:?}");
             }
             load(&mut client, "l", &doubling);
             assert_eq!(run(&mut client, "CF.ADD l new"), Reply::Integer(1), "{host:?}, {policy}");

@@ -3,14 +3,7 @@
 use tamis_resp::Reply;
 
 use crate::server::{Host, TestServer};
-
-fn items(len: usize) -> Vec<String> {
-    (0..len).map(|i| format!("item:{i}")).collect()
-}
-
-fn command<'w>(start: &[&'w str], items: &'w [String]) -> Vec<&'w str> {
-    start.iter().copied().chain(items.iter().map(String::as_str)).collect()
-}
+use crate::status::{array, is_error, with_items};
 
 fn ones(reply: &Reply) -> usize {
     let Reply::Array(values) = reply else { panic!("{reply:?}") };
@@ -19,58 +12,45 @@ fn ones(reply: &Reply) -> usize {
 
 #[test]
 fn a_long_command_answers_each_item() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
-        let items = items(20_000);
+    for (host, _server, mut client) in TestServer::each(&[]) {
         client.say(&["TM.RESERVE", "tm", "KIND", "counting", "ITEMS", "20000"]);
-        for (start, end) in [
-            (&["BF.MADD", "bf"][..], 0),
-            (&["BF.INSERT", "options", "CAPACITY", "20000", "ITEMS"], 0),
-            (&["TM.MADD", "tm"], 0),
-            (&["CF.INSERT", "cf", "CAPACITY", "40000", "ITEMS"], 20_000),
-            (&["CF.INSERTNX", "nx", "CAPACITY", "40000", "ITEMS"], 0),
+        let mut count = |start: &str| ones(&client.say(&with_items(start, 0, 20_000)));
+        for (start, lookup, end) in [
+            ("BF.MADD bf", "BF.MEXISTS bf", 0),
+            ("BF.INSERT options CAPACITY 20000 ITEMS", "BF.MEXISTS options", 0),
+            ("TM.MADD tm", "TM.MEXISTS tm", 0),
+            ("CF.INSERT cf CAPACITY 40000 ITEMS", "CF.MEXISTS cf", 20_000),
+            ("CF.INSERTNX nx CAPACITY 40000 ITEMS", "CF.MEXISTS nx", 0),
         ] {
-            let added = client.say(&command(start, &items));
-            let new = ones(&added);
-            assert!((18_000..=20_000).contains(&new), "{host:?}, {start:?}: {new}");
-            let name = start[0].split('.').next().unwrap();
-            let found = client.say(&command(&[&format!("{name}.MEXISTS"), start[1]], &items));
-            assert_eq!(ones(&found), 20_000, "{host:?}, {start:?}");
-            let again = ones(&client.say(&command(start, &items)));
-            assert!(again == end || name == "CF", "{host:?}, {start:?}: {again}");
+            let new = count(start);
+            assert!((18_000..=20_000).contains(&new), "{host:?}, {start}: {new}");
+            assert_eq!(count(lookup), 20_000, "{host:?}, {start}");
+            let again = count(start);
+            assert!(again == end || start.starts_with("CF"), "{host:?}, {start}: {again}");
         }
     }
 }
 
 #[test]
 fn a_full_filter_ends_the_reply_at_the_refused_item() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&[]) {
         client.say(&["BF.RESERVE", "k", "0.0001", "10000", "NONSCALING"]);
-        let items = items(20_000);
-        let Reply::Array(values) = client.say(&command(&["BF.MADD", "k"], &items)) else {
-            panic!()
-        };
+        let values = array(client.say(&with_items("BF.MADD k", 0, 20_000)));
         let refusal = Reply::error("ERR non scaling filter is full");
         assert_eq!(values.last(), Some(&refusal), "{host:?}");
         assert!((10_000..10_100).contains(&values.len()), "{host:?}: {}", values.len());
         client.say(&["SET", "text", "x"]);
-        let wrong = client.say(&command(&["BF.MADD", "text"], &items));
-        assert!(matches!(wrong, Reply::Error(text) if text.starts_with("WRONGTYPE")), "{host:?}");
+        let wrong = client.say(&with_items("BF.MADD text", 0, 20_000));
+        assert!(is_error(&wrong, "WRONGTYPE"), "{host:?}");
     }
 }
 
 #[test]
 fn a_long_command_runs_at_once_where_its_client_cannot_wait() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
-        let items = items(10_000);
+    for (host, _server, mut client) in TestServer::each(&[]) {
         client.say(&["MULTI"]);
-        client.say(&command(&["BF.MADD", "k"], &items));
-        let Reply::Array(replies) = client.say(&["EXEC"]) else { panic!() };
+        client.say(&with_items("BF.MADD k", 0, 10_000));
+        let replies = array(client.say(&["EXEC"]));
         assert!(ones(&replies[0]) > 9_000, "{host:?}");
         let script = "local n = {} for i = 1, 5000 do n[i] = i end \
             return redis.call('BF.MADD', KEYS[1], unpack(n))";
@@ -82,15 +62,13 @@ fn a_long_command_runs_at_once_where_its_client_cannot_wait() {
 fn a_client_may_leave_during_a_long_command() {
     for host in Host::ALL {
         let server = TestServer::start(host, &[]);
-        let items = items(200_000);
+        let add = with_items("BF.MADD k", 0, 200_000);
         for _ in 0..3 {
-            let mut client = server.connect();
-            client.send(&command(&["BF.MADD", "k"], &items));
-            drop(client);
+            server.connect().send(&add);
         }
         // The server continues, and the key may be deleted in the meantime.
         let mut client = server.connect();
-        client.send(&command(&["BF.MADD", "k"], &items));
+        client.send(&add);
         let mut other = server.connect();
         for _ in 0..50 {
             other.say(&["DEL", "k"]);

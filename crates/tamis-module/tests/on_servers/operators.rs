@@ -3,19 +3,15 @@
 use tamis_commands::{COMMANDS, Flag};
 use tamis_resp::Reply;
 
-use crate::persistence::info;
+use crate::client::Client;
 use crate::server::{Host, TestServer, module, redisbloom};
-use crate::status::{bulk, run};
+use crate::status::{array, ask, bulk, info, is_error, run};
 
 #[test]
 fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&[]) {
         for command in COMMANDS.iter().filter(|command| command.has(Flag::Module)) {
-            let Reply::Array(infos) = client.say(&["COMMAND", "INFO", command.name]) else {
-                panic!()
-            };
+            let infos = array(client.say(&["COMMAND", "INFO", command.name]));
             let [Reply::Array(info)] = &infos[..] else { panic!("{host:?}, {}", command.name) };
             assert_eq!(info[1], Reply::Integer(command.arity.number()), "{}", command.name);
             let (Reply::Array(flags) | Reply::Set(flags)) = &info[2] else { panic!() };
@@ -26,10 +22,7 @@ fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
                 assert!(has, "{host:?}, {}: {flag} is missing in {flags:?}", command.name);
             }
             assert_eq!(info[3], Reply::Integer(command.keys.first as i64), "{}", command.name);
-            let Reply::Array(docs) = client.say(&["COMMAND", "DOCS", command.name]) else {
-                panic!()
-            };
-            let docs = format!("{docs:?}");
+            let docs = format!("{:?}", array(client.say(&["COMMAND", "DOCS", command.name])));
             let summary = format!("{:?}", Reply::bulk(command.summary));
             assert!(docs.contains(&summary), "{host:?}, {}: {docs}", command.name);
         }
@@ -75,12 +68,9 @@ fn syntax(arguments: &Reply, separator: &str) -> String {
 
 #[test]
 fn the_documentation_of_a_command_has_the_syntax_of_its_row() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&[]) {
         for command in COMMANDS.iter().filter(|command| command.has(Flag::Module)) {
-            let docs = client.say(&["COMMAND", "DOCS", command.name]);
-            let Reply::Array(docs) = docs else { panic!() };
+            let docs = array(client.say(&["COMMAND", "DOCS", command.name]));
             let arguments = field(&docs[1], "arguments");
             let shown = arguments.map(|it| syntax(it, " ")).unwrap_or_default();
             assert_eq!(shown, command.syntax, "{host:?}, {}", command.name);
@@ -90,9 +80,7 @@ fn the_documentation_of_a_command_has_the_syntax_of_its_row() {
 
 #[test]
 fn keys_are_found_for_access_rights_and_clusters() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&[]) {
         for (line, keys) in [
             ("BF.ADD k item", "k"),
             ("BF.INSERT k ITEMS a b", "k"),
@@ -100,10 +88,9 @@ fn keys_are_found_for_access_rights_and_clusters() {
             ("TM.RESERVE k LIKE other", "k other"),
             ("TM.RESERVE k KIND growing", "k"),
         ] {
-            let words: Vec<&str> =
-                ["COMMAND", "GETKEYS"].into_iter().chain(line.split(' ')).collect();
             let expected = keys.split(' ').map(Reply::bulk).collect();
-            assert_eq!(client.say(&words), Reply::Array(expected), "{host:?}, {line}");
+            let found = run(&mut client, &format!("COMMAND GETKEYS {line}"));
+            assert_eq!(found, Reply::Array(expected), "{host:?}, {line}");
         }
     }
 }
@@ -113,17 +100,20 @@ fn users_may_get_a_category() {
     // Redis has categories of modules since 7.4; Valkey 9 has them.
     let server = TestServer::start(Host::Valkey, &[]);
     let mut client = server.connect();
-    for words in [
-        &["ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@bloom", "-@write"][..],
-        &["AUTH", "reader", "x"],
-    ] {
-        assert_eq!(client.say(words), Reply::ok());
+    for command in ["ACL SETUSER reader on nopass ~* +@bloom -@write", "AUTH reader x"] {
+        assert_eq!(run(&mut client, command), Reply::ok());
     }
     assert_eq!(client.say(&["BF.EXISTS", "k", "a"]), Reply::Integer(0));
-    for words in [&["BF.ADD", "k", "a"][..], &["CF.EXISTS", "k", "a"], &["TM.EXISTS", "k", "a"]] {
-        let Reply::Error(text) = client.say(words) else { panic!("{words:?}") };
-        assert!(text.starts_with("NOPERM"), "{text}");
+    for command in ["BF.ADD k a", "CF.EXISTS k a", "TM.EXISTS k a"] {
+        let refused = ask(&mut client, command);
+        assert!(is_error(&refused, "NOPERM"), "{command}: {refused:?}");
     }
+}
+
+fn assert_setting(client: &mut Client, name: &str, value: &str) {
+    let name = format!("tamis.{name}");
+    let found = run(client, &format!("CONFIG GET {name}"));
+    assert_eq!(found, Reply::Array([&*name, value].map(Reply::bulk).to_vec()));
 }
 
 #[test]
@@ -133,29 +123,17 @@ fn parameters_are_set_by_arguments_files_and_commands() {
         let arguments = ["--loadmodule", &module, "bf-layout", "redisbloom", "ERROR_RATE", "0.02"];
         let server = TestServer::start_with(host, &arguments, &[]);
         let mut client = server.connect();
-        let mut get = |name: &str| {
-            let Reply::Array(pair) = client.say(&["CONFIG", "GET", name]) else { panic!() };
-            let Reply::Bulk(value) = pair[1].clone() else { panic!() };
-            String::from_utf8(value).unwrap()
-        };
-        assert_eq!(get("tamis.bf-layout"), "redisbloom");
-        assert_eq!(get("tamis.bf-error-rate"), "0.02");
-        assert_eq!(get("tamis.cf-bucket-size"), "2");
-        assert_eq!(client.say(&["CONFIG", "SET", "tamis.bf-error-rate", "0.5"]), Reply::ok());
-        assert_eq!(
-            client.say(&["CONFIG", "GET", "tamis.bf-error-rate"]),
-            Reply::Array(vec![Reply::bulk("tamis.bf-error-rate"), Reply::bulk("0.25")])
-        );
-        let Reply::Error(text) = client.say(&["CONFIG", "SET", "tamis.bf-initial-size", "0"])
-        else {
-            panic!()
-        };
+        assert_setting(&mut client, "bf-layout", "redisbloom");
+        assert_setting(&mut client, "bf-error-rate", "0.02");
+        assert_setting(&mut client, "cf-bucket-size", "2");
+        assert_eq!(run(&mut client, "CONFIG SET tamis.bf-error-rate 0.5"), Reply::ok());
+        assert_setting(&mut client, "bf-error-rate", "0.25");
+        let refused = ask(&mut client, "CONFIG SET tamis.bf-initial-size 0");
         let reason = "Value for `bf-initial-size` must be in the range [1, 1073741824]";
-        assert!(text.contains(reason), "{text}");
+        assert!(is_error(&refused, reason), "{refused:?}");
         assert_eq!(client.say(&["BF.ADD", "k", "a"]), Reply::Integer(1));
         assert_eq!(client.say(&["TYPE", "k"]), Reply::simple("MBbloom--"));
-        let text = info(&mut client);
-        assert!(text.contains("tamis_redisbloom_bloom_filters:1"), "{text}");
+        assert_eq!(info(&mut client, "tamis_redisbloom_bloom_filters"), "1");
     }
 }
 
@@ -181,25 +159,19 @@ fn a_rewritten_configuration_file_takes_precedence_over_arguments() {
         server.restart_from_file();
         let mut client = server.connect();
         for (name, value) in expected {
-            let found = run(&mut client, &format!("CONFIG GET tamis.{name}"));
-            let name = format!("tamis.{name}");
-            assert_eq!(found, Reply::Array([&*name, value].map(Reply::bulk).to_vec()), "{host:?}");
+            assert_setting(&mut client, name, value);
         }
         // An argument without a line in the file stays.
         run(&mut client, "CONFIG SET tamis.bf-error-rate 0.02");
         run(&mut client, "CONFIG REWRITE");
         server.restart_from_file();
-        let found = run(&mut server.connect(), "CONFIG GET tamis.bf-error-rate");
-        let expected = ["tamis.bf-error-rate", "0.02"].map(Reply::bulk).to_vec();
-        assert_eq!(found, Reply::Array(expected), "{host:?}");
+        assert_setting(&mut server.connect(), "bf-error-rate", "0.02");
     }
 }
 
 #[test]
 fn a_new_filter_is_within_maxmemory() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &["--maxmemory", "30mb"]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&["--maxmemory", "30mb"]) {
         run(&mut client, "TM.RESERVE source KIND split-block MEMORY 20000000");
         run(&mut client, "SET kept text");
         for (policy, dump) in [("noeviction", "dump1"), ("allkeys-lru", "dump2")] {
@@ -216,10 +188,9 @@ fn a_new_filter_is_within_maxmemory() {
                     "TM.RESERVE k KIND cuckoo ITEMS 200000000",
                     "TM.RESERVE k KIND window WINDOW 1000 ITEMS 200000000",
                 ] {
-                    let reply = client.say(&command.split(' ').collect::<Vec<_>>());
-                    let is_refused =
-                        matches!(&reply, Reply::Error(text) if text.starts_with("OOM"));
-                    assert!(is_refused, "{host:?}, {policy}, {layout}, {command}: {reply:?}");
+                    let reply = ask(&mut client, command);
+                    let context = format!("{host:?}, {policy}, {layout}, {command}");
+                    assert!(is_error(&reply, "OOM"), "{context}: {reply:?}");
                 }
             }
             let reply = client.say(&["BF.ADD", "k", "a"]);
@@ -300,9 +271,7 @@ fn changes_are_events_and_break_a_watch() {
 
 #[test]
 fn commands_run_in_scripts_and_transactions() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&[]) {
         let script = "return redis.call('BF.MADD', KEYS[1], 'a', 'b', 'a')";
         let expected = Reply::Array([1, 1, 0].map(Reply::Integer).to_vec());
         assert_eq!(client.say(&["EVAL", script, "1", "k"]), expected, "{host:?}");

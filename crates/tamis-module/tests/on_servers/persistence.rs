@@ -3,18 +3,15 @@
 use std::process::Command;
 
 use tamis_resp::Reply;
-use tamis_testing::{CommandExt as _, wait_until};
+use tamis_testing::CommandExt as _;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
-use crate::status::{bulk, info_number, run};
+use crate::status::{array, bulk, bulks, info, info_number, run, wait_for, with_items};
 
 /// Creates filters of every kind, with items.
 pub fn fill(client: &mut Client) {
-    let mut say = |line: &str| {
-        let reply = client.say(&line.split(' ').collect::<Vec<_>>());
-        assert!(!matches!(reply, Reply::Error(_)), "{line}: {reply:?}");
-    };
+    let mut say = |line: &str| _ = run(client, line);
     say("BF.ADD default a");
     say("BF.RESERVE reserved 0.01 1000");
     say("BF.RESERVE empty 0.01 1000 NONSCALING");
@@ -38,9 +35,8 @@ pub fn fill(client: &mut Client) {
         say(&format!("CF.ADD rcuckoo item:{i}"));
     }
     // A load that has not ended.
-    let Reply::Array(header) = client.say(&["BF.SCANDUMP", "reserved", "0"]) else { panic!() };
-    let Reply::Bulk(header) = &header[1] else { panic!() };
-    client.say(&[&b"BF.LOADCHUNK"[..], b"partial", b"1", header]);
+    let header = bulk(array(run(client, "BF.SCANDUMP reserved 0")).remove(1));
+    client.say(&[&b"BF.LOADCHUNK"[..], b"partial", b"1", &header]);
     client.say(&["SET", "text", "of the server"]);
 }
 
@@ -53,9 +49,7 @@ pub fn digest(client: &mut Client) -> Reply {
 
 #[test]
 fn values_come_back_from_an_rdb_file() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, server, mut client) in TestServer::each(&[]) {
         fill(&mut client);
         let before = digest(&mut client);
         assert_eq!(client.say(&["DEBUG", "RELOAD"]), Reply::ok(), "{host:?}: {}", server.log());
@@ -77,8 +71,8 @@ fn values_come_back_from_an_append_only_file() {
             for rewrites in [false, true] {
                 if rewrites {
                     client.say(&["BGREWRITEAOF"]);
-                    wait_for(&mut client, "aof_rewrite_in_progress:0");
-                    assert!(info(&mut client).contains("aof_last_bgrewrite_status:ok"));
+                    wait_for(&mut client, "aof_rewrite_in_progress", "0");
+                    assert_eq!(info(&mut client, "aof_last_bgrewrite_status"), "ok");
                 }
                 client.send(&["SHUTDOWN"]);
                 server.restart();
@@ -92,10 +86,9 @@ fn values_come_back_from_an_append_only_file() {
 
 #[test]
 fn acknowledged_items_survive_a_crash() {
-    for host in Host::ALL {
-        let mut server =
-            TestServer::start(host, &["--appendonly", "yes", "--appendfsync", "always"]);
-        let mut client = server.connect();
+    for (host, mut server, mut client) in
+        TestServer::each(&["--appendonly", "yes", "--appendfsync", "always"])
+    {
         for i in 0..500 {
             let item = format!("item:{i}");
             for key in ["a", "b"] {
@@ -117,13 +110,9 @@ fn acknowledged_items_survive_a_crash() {
 
 #[test]
 fn a_copy_and_a_dump_have_the_bytes_of_their_source() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, _server, mut client) in TestServer::each(&[]) {
         fill(&mut client);
-        let Reply::Array(keys) = client.say(&["KEYS", "*"]) else { panic!() };
-        for key in keys {
-            let Reply::Bulk(key) = key else { panic!() };
+        for key in bulks(client.say(&["KEYS", "*"])) {
             let digest = |client: &mut Client, key: &[u8]| {
                 client.say(&[&b"DEBUG"[..], b"DIGEST-VALUE", key])
             };
@@ -132,7 +121,7 @@ fn a_copy_and_a_dump_have_the_bytes_of_their_source() {
             let copied = client.say(&[&b"COPY"[..], &key, b"copy", b"REPLACE"]);
             assert_eq!(copied, Reply::Integer(1), "{place}");
             assert_eq!(digest(&mut client, b"copy"), expected, "{place}");
-            let Reply::Bulk(payload) = client.say(&[&b"DUMP"[..], &key]) else { panic!() };
+            let payload = bulk(client.say(&[&b"DUMP"[..], &key]));
             client.say(&["DEL", "copy"]);
             let restored = client.say(&[&b"RESTORE"[..], b"copy", b"0", &payload]);
             assert_eq!(restored, Reply::ok(), "{place}");
@@ -143,50 +132,24 @@ fn a_copy_and_a_dump_have_the_bytes_of_their_source() {
 
 #[test]
 fn the_memory_of_a_value_is_what_the_server_counts() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (host, server, mut client) in TestServer::each(&[]) {
         fill(&mut client);
         client.say(&["BF.RESERVE", "ten million", "0.01", "10000000"]);
-        let items: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
-        let words = ["BF.MADD", "default"].into_iter().chain(items.iter().map(String::as_str));
-        client.say(&words.collect::<Vec<_>>());
+        client.say(&with_items("BF.MADD default", 0, 20_000));
         // The buffers of the connection would be counted too.
         let mut client = server.connect();
         for key in ["ten million", "default", "large", "redisbloom"] {
             let Reply::Integer(usage) = client.say(&["MEMORY", "USAGE", key]) else { panic!() };
-            let before = used_memory(&mut client);
+            let before = info_number(&mut client, "used_memory");
             client.say(&["DEL", key]);
             // Valkey frees large values on another thread.
-            wait_for(&mut client, "lazyfree_pending_objects:0");
-            let freed = before - used_memory(&mut client);
+            wait_for(&mut client, "lazyfree_pending_objects", "0");
+            let freed = before as i64 - info_number(&mut client, "used_memory") as i64;
             let difference = (usage - freed).abs();
             let bound = usage / 50 + 512;
             assert!(difference < bound, "{host:?}, {key}: usage {usage}, freed {freed}");
         }
     }
-}
-
-fn used_memory(client: &mut Client) -> i64 {
-    let info = info(client);
-    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
-    line.trim().parse().unwrap()
-}
-
-/// Returns the reply of `INFO`.
-pub fn info(client: &mut Client) -> String {
-    match client.say(&["INFO", "everything"]) {
-        Reply::Bulk(text) => String::from_utf8(text).unwrap(),
-        Reply::Verbatim { text, .. } => String::from_utf8(text).unwrap(),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Waits until the reply of `INFO` has this line.
-pub fn wait_for(client: &mut Client, line: &str) {
-    wait_until(format_args!("INFO has the line {line}"), || {
-        info(client).lines().any(|it| it.trim() == line)
-    });
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use tamis_resp::Reply;
 
 use crate::client::Client;
-use crate::persistence::{info, wait_for};
 use crate::server::{HASH_KEY, Host, TestServer, module, redisbloom};
-use crate::status::{run, wait_for_replica};
+use crate::status::{array, bulk, info, run, wait_for, wait_for_replica, with_items};
 
 const ITEMS: usize = 300;
 
@@ -21,6 +20,13 @@ pub fn with_tamis(arguments: &[&str]) -> TestServer {
     let module = ["--loadmodule", &path, "hash-key", HASH_KEY, "bf-layout", "redisbloom"];
     TestServer::start_with(Host::Redis, &module, arguments)
 }
+
+fn start(is_redisbloom: bool, arguments: &[&str]) -> TestServer {
+    if is_redisbloom { with_redisbloom(arguments) } else { with_tamis(arguments) }
+}
+
+/// Arguments for an append-only file of commands.
+const APPENDS: [&str; 4] = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
 
 /// Sends the same commands, which both modules run.
 fn fill(client: &mut Client) {
@@ -70,14 +76,11 @@ fn assert_equal(client: &mut Client, other: &mut Client) {
 #[test]
 fn an_rdb_file_of_either_module_loads_in_the_other() {
     for from_redisbloom in [true, false] {
-        let start = |is_redisbloom| {
-            if is_redisbloom { with_redisbloom(&[]) } else { with_tamis(&[]) }
-        };
-        let from = start(from_redisbloom);
+        let from = start(from_redisbloom, &[]);
         let mut client = from.connect();
         fill(&mut client);
         assert_eq!(client.say(&["SAVE"]), Reply::ok());
-        let mut to = start(!from_redisbloom);
+        let mut to = start(!from_redisbloom, &[]);
         to.kill();
         std::fs::copy(from.dir.join("dump.rdb"), to.dir.join("dump.rdb")).unwrap();
         to.restart();
@@ -88,19 +91,15 @@ fn an_rdb_file_of_either_module_loads_in_the_other() {
 #[test]
 fn an_append_only_file_of_either_module_loads_in_the_other() {
     for from_redisbloom in [true, false] {
-        let arguments = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
-        let start = |is_redisbloom| {
-            if is_redisbloom { with_redisbloom(&arguments) } else { with_tamis(&arguments) }
-        };
-        let from = start(from_redisbloom);
+        let from = start(from_redisbloom, &APPENDS);
         let mut client = from.connect();
         fill(&mut client);
         for is_rewritten in [false, true] {
             if is_rewritten {
                 client.say(&["BGREWRITEAOF"]);
-                wait_for(&mut client, "aof_rewrite_in_progress:0");
+                wait_for(&mut client, "aof_rewrite_in_progress", "0");
             }
-            let mut to = start(!from_redisbloom);
+            let mut to = start(!from_redisbloom, &APPENDS);
             to.kill();
             copy_append_only_file(&from, &to);
             to.restart();
@@ -138,7 +137,7 @@ fn a_dump_of_either_module_restores_in_the_other() {
 
 fn copy_keys(from: &mut Client, to: &mut Client) {
     for key in BLOOMS.into_iter().chain(CUCKOOS).chain(["empty"]) {
-        let Reply::Bulk(payload) = from.say(&["DUMP", key]) else { panic!("{key}") };
+        let payload = bulk(from.say(&["DUMP", key]));
         let restored = to.say(&[&b"RESTORE"[..], key.as_bytes(), b"0", &payload]);
         assert_eq!(restored, Reply::ok(), "{key}");
     }
@@ -158,28 +157,21 @@ const BEYOND_LIMITS: [(&str, &str); 8] = [
 
 /// Creates the filters, and adds items until the fixed ones are full.
 fn fill_beyond_limits(client: &mut Client) {
-    let items: Vec<String> = (0..2500).map(|i| format!("item:{i}")).collect();
     for (key, create) in BEYOND_LIMITS {
         run(client, create);
-        let words = ["BF.MADD", key].into_iter().chain(items.iter().map(String::as_str));
-        assert!(matches!(client.say(&words.collect::<Vec<_>>()), Reply::Array(_)), "{key}");
+        array(client.say(&with_items(&format!("BF.MADD {key}"), 0, 2500)));
     }
 }
 
 /// Asserts that both modules have the same layers, and give the same answers about items.
 fn assert_equal_beyond_limits(context: &str, client: &mut Client, other: &mut Client) {
-    let items: Vec<String> = (0..5000).map(|i| format!("item:{i}")).collect();
     for (key, create) in BEYOND_LIMITS {
-        for command in ["BF.INFO", "BF.DEBUG"] {
-            assert_eq!(
-                client.say(&[command, key]),
-                other.say(&[command, key]),
-                "{context} {create}"
-            );
+        let exists = with_items(&format!("BF.MEXISTS {key}"), 0, 5000);
+        for words in [["BF.INFO", key].map(str::to_owned).to_vec(), exists] {
+            assert_eq!(client.say(&words), other.say(&words), "{context} {create}");
         }
-        let words: Vec<&str> =
-            ["BF.MEXISTS", key].into_iter().chain(items.iter().map(String::as_str)).collect();
-        assert_eq!(client.say(&words), other.say(&words), "{context} {create}");
+        let debug = ["BF.DEBUG", key];
+        assert_eq!(client.say(&debug), other.say(&debug), "{context} {create}");
     }
 }
 
@@ -199,9 +191,7 @@ fn a_replica_obeys_a_redisbloom_whose_filters_are_beyond_its_own_limits() {
     let primary = with_old_arguments(&redisbloom(), &[], &["--repl-diskless-sync-delay", "0"]);
     let replicas = ["tamis", "redisbloom"].map(|layout| {
         let replica = with_old_arguments(module(), &["bf-layout", layout], &[]);
-        let mut other = replica.connect();
-        run(&mut other, &format!("REPLICAOF 127.0.0.1 {}", primary.port));
-        wait_for(&mut other, "master_link_status:up");
+        replicate(&mut replica.connect(), &primary);
         (layout, replica)
     });
     let mut client = primary.connect();
@@ -214,11 +204,10 @@ fn a_replica_obeys_a_redisbloom_whose_filters_are_beyond_its_own_limits() {
 
 #[test]
 fn an_append_only_file_of_a_redisbloom_beyond_the_limits_loads() {
-    let arguments = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
-    let from = with_old_arguments(&redisbloom(), &[], &arguments);
+    let from = with_old_arguments(&redisbloom(), &[], &APPENDS);
     let mut client = from.connect();
     fill_beyond_limits(&mut client);
-    let mut to = with_old_arguments(module(), &[], &arguments);
+    let mut to = with_old_arguments(module(), &[], &APPENDS);
     to.kill();
     copy_append_only_file(&from, &to);
     to.restart();
@@ -241,10 +230,14 @@ fn move_keys(client: &mut Client, to: &TestServer, keys: &[&str]) {
 }
 
 /// Makes a server a replica, and waits until it has synchronized.
+fn replicate(client: &mut Client, primary: &TestServer) {
+    run(client, &format!("REPLICAOF 127.0.0.1 {}", primary.port));
+    wait_for(client, "master_link_status", "up");
+}
+
 fn follow(replica: &TestServer, primary: &TestServer) {
     let mut client = replica.connect();
-    run(&mut client, &format!("REPLICAOF 127.0.0.1 {}", primary.port));
-    wait_for(&mut client, "master_link_status:up");
+    replicate(&mut client, primary);
     assert_eq!(run(&mut client, "BF.EXISTS bloom a"), Reply::Integer(1));
 }
 
@@ -284,20 +277,16 @@ fn keys_of_types_that_one_module_lacks_are_listed_and_moved_before_a_migration()
 #[test]
 fn a_replica_of_the_other_module_follows_its_primary() {
     for primary_is_redisbloom in [true, false] {
-        let start = |is_redisbloom| {
-            if is_redisbloom { with_redisbloom(&[]) } else { with_tamis(&[]) }
-        };
-        let (primary, replica) = (start(primary_is_redisbloom), start(!primary_is_redisbloom));
+        let [primary, replica] =
+            [primary_is_redisbloom, !primary_is_redisbloom].map(|it| start(it, &[]));
         let (mut client, mut other) = (primary.connect(), replica.connect());
         // Some items are there before the replica, some after.
         client.say(&["BF.ADD", "grown", "item:0"]);
-        let port = primary.port.to_string();
-        other.say(&["REPLICAOF", "127.0.0.1", &port]);
-        wait_for(&mut other, "master_link_status:up");
+        replicate(&mut other, &primary);
         fill(&mut client);
         assert_eq!(client.say(&["WAIT", "1", "60000"]), Reply::Integer(1));
         assert_equal(&mut client, &mut other);
-        assert!(info(&mut other).contains("role:slave"));
+        assert_eq!(info(&mut other, "role"), "slave");
         let log = replica.log();
         assert!(!log.contains("CRITICAL"), "a command of the primary failed: {log}");
     }

@@ -8,7 +8,10 @@ use tamis_testing::wait_until;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer, module};
-use crate::status::{assert_equal, bulk, info, info_number, run, wait_for_replica};
+use crate::status::{
+    array, assert_equal, bulk, info, info_number, is_error, run, wait_for, wait_for_replica,
+    with_items,
+};
 
 /// Full resynchronizations begin at once.
 const PRIMARY: [&str; 4] = ["--repl-diskless-sync-delay", "0", "--repl-backlog-size", "64mb"];
@@ -36,18 +39,17 @@ fn assert_replica_equal(context: &str, primary: &TestServer, replica: &TestServe
     assert_equal(context, primary, replica);
 }
 
-/// Returns the words of a command with items: `count` of them, from the number `first` on.
-fn with_items(start: &str, first: u32, count: u32) -> Vec<String> {
-    let items = (first..first + count).map(|item| format!("item:{item}"));
-    start.split_whitespace().map(str::to_owned).chain(items).collect()
-}
-
 /// Runs a command with items. The reply must not be an error; those of items may be.
 fn run_items(client: &mut Client, start: &str, first: u32, count: u32) -> Vec<Reply> {
-    match client.say(&with_items(start, first, count)) {
-        Reply::Array(replies) => replies,
-        other => panic!("{start}: {other:?}"),
-    }
+    array(client.say(&with_items(start, first, count)))
+}
+
+/// Starts a primary with a replica on each host in turn, and connects a client to the primary.
+fn pairs() -> impl Iterator<Item = (Host, TestServer, TestServer, Client)> {
+    TestServer::each(&PRIMARY).map(|(host, primary, client)| {
+        let replica = replica_of(&primary, host);
+        (host, primary, replica, client)
+    })
 }
 
 /// Creates a filter of each kind under keys with this prefix.
@@ -93,8 +95,7 @@ fn load_chunks(client: &mut Client, family: &str, from: &str, to: &str) {
     let load = format!("{family}.LOADCHUNK");
     let mut position = b"0".to_vec();
     loop {
-        let reply = client.say(&[scan.as_bytes(), from.as_bytes(), &position]);
-        let Reply::Array(chunk) = reply else { panic!("{reply:?}") };
+        let chunk = array(client.say(&[scan.as_bytes(), from.as_bytes(), &position]));
         let [Reply::Integer(next), data] = &chunk[..] else { panic!("{chunk:?}") };
         if *next == 0 {
             return;
@@ -180,9 +181,7 @@ fn change_each(client: &mut Client, prefix: &str, first: u32) {
 
 #[test]
 fn a_replica_with_other_settings_has_the_same_bytes() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let mut client = primary.connect();
+    for (host, primary, mut client) in TestServer::each(&PRIMARY) {
         create_each(&mut client, "before");
         change_each(&mut client, "before", 0);
         let replica = replica_of(&primary, host);
@@ -208,10 +207,7 @@ fn a_replica_with_other_settings_has_the_same_bytes() {
 
 #[test]
 fn windows_by_time_expire_equally_on_a_replica() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let replica = replica_of(&primary, host);
-        let mut client = primary.connect();
+    for (host, primary, replica, mut client) in pairs() {
         for (name, options) in [("w", ""), ("r", " REFRESH")] {
             let plan = format!("KIND window WINDOW 400 ITEMS 1000 SLICES 4{options}");
             run(&mut client, &format!("TM.RESERVE {name} {plan}"));
@@ -256,9 +252,7 @@ fn windows_by_time_expire_equally_on_a_replica() {
 
 #[test]
 fn a_partial_resynchronization_brings_the_missed_commands() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let mut client = primary.connect();
+    for (host, primary, mut client) in TestServer::each(&PRIMARY) {
         create_each(&mut client, "k");
         let replica = replica_of(&primary, host);
         for round in 1..=3 {
@@ -295,10 +289,7 @@ fn wait_for_cardinality(client: &mut Client, key: &str, items: i64) -> i64 {
 
 #[test]
 fn a_long_command_replicates_in_parts() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let replica = replica_of(&primary, host);
-        let mut client = primary.connect();
+    for (host, primary, replica, mut client) in pairs() {
         let replies = run_items(&mut client, "BF.MADD long", 0, 200_000);
         assert_eq!(replies.len(), 200_000);
         run(&mut client, "CONFIG SET tamis.bf-layout redisbloom");
@@ -319,10 +310,7 @@ fn a_long_command_replicates_in_parts() {
 
 #[test]
 fn transactions_and_scripts_replicate_equal() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let replica = replica_of(&primary, host);
-        let mut client = primary.connect();
+    for (host, primary, replica, mut client) in pairs() {
         run(&mut client, "MULTI");
         for command in [
             "BF.ADD a x",
@@ -335,10 +323,10 @@ fn transactions_and_scripts_replicate_equal() {
             "TM.ADD missing x",
             "BF.RESERVE a 0.1 10",
         ] {
-            assert_eq!(client.say(&words(command)), Reply::simple("QUEUED"));
+            assert_eq!(run(&mut client, command), Reply::simple("QUEUED"));
         }
         client.say(&with_items("BF.MADD long", 0, 6000));
-        let Reply::Array(replies) = run(&mut client, "EXEC") else { panic!("{host:?}") };
+        let replies = array(run(&mut client, "EXEC"));
         let refused: Vec<bool> = replies.iter().map(|it| matches!(it, Reply::Error(_))).collect();
         let expected = [false, false, false, false, false, false, false, true, true, false];
         assert_eq!(refused, expected, "{host:?}");
@@ -377,10 +365,7 @@ fn transactions_and_scripts_replicate_equal() {
 
 #[test]
 fn expiry_replicates() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let replica = replica_of(&primary, host);
-        let mut client = primary.connect();
+    for (host, primary, replica, mut client) in pairs() {
         let kinds = ["BF.ADD", "CF.ADD", "TM.ADD"];
         run(&mut client, "TM.RESERVE TM.ADD KIND growing ITEMS 10");
         for command in kinds {
@@ -463,31 +448,25 @@ fn a_failover_keeps_every_item_that_the_replica_has_acknowledged() {
 #[test]
 fn a_long_command_waits_while_writes_are_paused() {
     const ITEMS: u32 = 300_000;
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let replica = replica_of(&primary, host);
-        let (mut client, mut other) = (primary.connect(), primary.connect());
+    for (host, primary, replica, mut client) in pairs() {
+        let mut other = primary.connect();
         client.send(&with_items("BF.MADD long", 0, ITEMS));
         wait_for_cardinality(&mut other, "long", 1);
         run(&mut other, "CLIENT PAUSE 600000 WRITE");
         let paused = run(&mut other, "BF.CARD long");
         assert!(matches!(paused, Reply::Integer(items) if items < i64::from(ITEMS)), "{paused:?}");
-        wait_for_replica(&primary, &replica);
-        assert_equal(&format!("{host:?}, paused"), &primary, &replica);
+        assert_replica_equal(&format!("{host:?}, paused"), &primary, &replica);
         assert_eq!(run(&mut other, "BF.CARD long"), paused, "{host:?}");
         run(&mut other, "CLIENT UNPAUSE");
-        let Reply::Array(replies) = client.receive() else { panic!("{host:?}") };
-        assert_eq!(replies.len(), ITEMS as usize);
+        assert_eq!(array(client.receive()).len(), ITEMS as usize);
         assert_replica_equal(&format!("{host:?}, continued"), &primary, &replica);
     }
 }
 
 #[test]
 fn a_failover_in_a_long_command_keeps_its_parts() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let replica = replica_of(&primary, host);
-        let (mut client, mut other) = (primary.connect(), primary.connect());
+    for (host, primary, replica, mut client) in pairs() {
+        let mut other = primary.connect();
         let is_online = |client: &mut Client| info(client, "slave0").contains("state=online");
         wait_until("the replica is online", || is_online(&mut other));
         client.send(&with_items("BF.MADD long", 0, 300_000));
@@ -502,8 +481,8 @@ fn a_failover_in_a_long_command_keeps_its_parts() {
             Some(reply) => panic!("{host:?}: {reply:?}"),
         }
         let mut promoted = replica.connect();
-        wait_until("the replica is the primary", || info(&mut promoted, "role") == "master");
-        wait_until("the primary is the replica", || info(&mut other, "role") == "slave");
+        wait_for(&mut promoted, "role", "master");
+        wait_for(&mut other, "role", "slave");
         assert_replica_equal(&format!("{host:?}"), &replica, &primary);
         run(&mut promoted, "BF.ADD long x");
         run(&mut promoted, "BF.ADD new x");
@@ -514,9 +493,7 @@ fn a_failover_in_a_long_command_keeps_its_parts() {
 
 #[test]
 fn a_replica_that_synchronizes_after_a_reservation_knows_the_time_of_a_window() {
-    for host in Host::ALL {
-        let primary = TestServer::start(host, &PRIMARY);
-        let mut client = primary.connect();
+    for (host, primary, mut client) in TestServer::each(&PRIMARY) {
         for key in ["reserved", "cleared"] {
             let reserve =
                 format!("TM.RESERVE {key} KIND window ITEMS 1000 WINDOW 3600000 SLICES 4");
@@ -536,9 +513,7 @@ fn a_replica_that_synchronizes_after_a_reservation_knows_the_time_of_a_window() 
 
 #[test]
 fn a_read_only_user_cannot_compact_a_filter() {
-    for host in Host::ALL {
-        let server = TestServer::start(host, &[]);
-        let mut client = server.connect();
+    for (_, server, mut client) in TestServer::each(&[]) {
         run(&mut client, "CF.RESERVE c 100");
         run(&mut client, "CF.ADD c item");
         run(&mut client, "CLIENT PAUSE 1000 WRITE");
@@ -547,13 +522,6 @@ fn a_read_only_user_cannot_compact_a_filter() {
         run(&mut client, "ACL SETUSER reader on nopass %R~* +@all");
         run(&mut client, "AUTH reader x");
         let refused = client.say(&["CF.COMPACT", "c"]);
-        assert!(
-            matches!(&refused, Reply::Error(text) if text.starts_with("NOPERM")),
-            "{refused:?}"
-        );
+        assert!(is_error(&refused, "NOPERM"), "{refused:?}");
     }
-}
-
-fn words(command: &str) -> Vec<&str> {
-    command.split_whitespace().collect()
 }

@@ -83,6 +83,15 @@ impl TestServer {
         Self::start_with(host, &["--loadmodule", &module, "hash-key", HASH_KEY], arguments)
     }
 
+    /// Starts a server with the module on each host in turn, and connects a client.
+    pub fn each(arguments: &[&str]) -> impl Iterator<Item = (Host, Self, Client)> {
+        Host::ALL.into_iter().map(move |host| {
+            let server = Self::start(host, arguments);
+            let client = server.connect();
+            (host, server, client)
+        })
+    }
+
     /// Starts a server with these arguments of `loadmodule` and these other arguments.
     pub fn start_with(host: Host, module: &[&str], arguments: &[&str]) -> Self {
         let port = free_port();

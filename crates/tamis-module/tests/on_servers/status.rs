@@ -6,12 +6,21 @@ use tamis_testing::wait_until;
 use crate::client::Client;
 use crate::server::TestServer;
 
-/// Runs a command, whose words have no spaces. The reply must not be an error; values in it may be.
+/// Runs a command, whose words have no spaces.
+pub fn ask(client: &mut Client, command: &str) -> Reply {
+    client.say(&command.split_whitespace().collect::<Vec<_>>())
+}
+
+/// Runs a command. The reply must not be an error; values in it may be.
 pub fn run(client: &mut Client, command: &str) -> Reply {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let reply = client.say(&words);
+    let reply = ask(client, command);
     assert!(!matches!(reply, Reply::Error(_)), "{command:.200}: {reply:?}");
     reply
+}
+
+/// Tests whether a reply is an error whose text contains `part`.
+pub fn is_error(reply: &Reply, part: &str) -> bool {
+    matches!(reply, Reply::Error(text) if text.contains(part))
 }
 
 /// Returns a field of `INFO`; the empty text if the server has no such field.
@@ -27,6 +36,20 @@ pub fn info_number(client: &mut Client, name: &str) -> u64 {
     info(client, name).parse().unwrap_or_else(|_| panic!("INFO has no number {name}"))
 }
 
+/// Returns the words of a command with items: `count` of them, from the number `first` on.
+pub fn with_items(start: &str, first: u32, count: u32) -> Vec<String> {
+    let items = (first..first + count).map(|item| format!("item:{item}"));
+    start.split_whitespace().map(str::to_owned).chain(items).collect()
+}
+
+/// Returns the values of a reply.
+pub fn array(reply: Reply) -> Vec<Reply> {
+    match reply {
+        Reply::Array(values) => values,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Returns the bytes of a reply.
 pub fn bulk(reply: Reply) -> Vec<u8> {
     match reply {
@@ -38,8 +61,12 @@ pub fn bulk(reply: Reply) -> Vec<u8> {
 
 /// Returns the bytes of each value of a reply.
 pub fn bulks(reply: Reply) -> Vec<Vec<u8>> {
-    let Reply::Array(values) = reply else { panic!("{reply:?}") };
-    values.into_iter().map(bulk).collect()
+    array(reply).into_iter().map(bulk).collect()
+}
+
+/// Waits until a field of `INFO` has a value.
+pub fn wait_for(client: &mut Client, name: &str, value: &str) {
+    wait_until(format_args!("INFO has {name}:{value}"), || info(client, name) == value);
 }
 
 /// Waits until the replica has run all that the primary has sent.
@@ -73,8 +100,7 @@ fn digests(client: &mut Client) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut keys = bulks(client.say(&["KEYS", "*"]));
     keys.sort();
     let digest = |key: Vec<u8>| {
-        let reply = client.say(&[b"DEBUG", &b"DIGEST-VALUE"[..], &key]);
-        let Reply::Array(values) = reply else { panic!("{reply:?}") };
+        let values = array(client.say(&[b"DEBUG", &b"DIGEST-VALUE"[..], &key]));
         let digest = match &values[0] {
             Reply::Simple(text) => text.as_bytes().to_vec(),
             other => bulk(other.clone()),

@@ -3,7 +3,7 @@
 use tamis_commands::{SettingError, Settings};
 
 use crate::config::Config;
-use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
+use crate::config::config_option::{ConfigOption, OptionGroup, option};
 use crate::config::error::ConfigError;
 use crate::config::network_options::NETWORK;
 use crate::config::options::{HASH_KEY, OPTIONS};
@@ -27,12 +27,8 @@ impl Config {
     /// ```
     #[must_use]
     pub fn options() -> Vec<ConfigOption> {
-        let filters = Settings::ALL.iter().map(|setting| ConfigOption {
-            name: setting.name,
-            group: OptionGroup::Filters,
-            value: "VALUE",
-            help: setting.summary,
-            ..DEFAULT_ROW
+        let filters = Settings::ALL.iter().map(|setting| {
+            option(setting.name, OptionGroup::Filters, "VALUE", "").help(setting.summary)
         });
         let mut options: Vec<ConfigOption> = rows().copied().chain(filters).collect();
         options.sort_by_key(|option| option.group);

@@ -1,8 +1,7 @@
 //! The options in a TOML file. The server reads it at the start, and `CONFIG REWRITE` writes it.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use toml_edit::{DocumentMut, Item, Value};
 

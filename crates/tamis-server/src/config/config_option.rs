@@ -22,18 +22,45 @@ pub struct ConfigOption {
     pub(super) set: fn(&mut Config, &str) -> Option<()>,
 }
 
-/// The usual values of a row: an option that is set before the start and is no secret.
-pub(super) const DEFAULT_ROW: ConfigOption = ConfigOption {
-    name: "",
-    group: OptionGroup::Limits,
-    value: "",
-    help: "",
-    is_secret: false,
-    is_live: false,
-    expected: "",
-    get: |_| String::new(),
-    set: |_, _| None,
-};
+/// Creates the row of an option that is set before the start and is no secret. `expected` says which
+/// values it takes.
+pub(super) const fn option(
+    name: &'static str,
+    group: OptionGroup,
+    value: &'static str,
+    expected: &'static str,
+) -> ConfigOption {
+    let (get, set) = (|_: &_| String::new(), |_: &mut _, _: &_| None);
+    let (is_secret, is_live) = (false, false);
+    ConfigOption { name, group, value, help: "", is_secret, is_live, expected, get, set }
+}
+
+impl ConfigOption {
+    /// Sets the help text.
+    pub(super) const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    /// Sets the function that returns the value as text.
+    pub(super) const fn get(self, get: fn(&Config) -> String) -> Self {
+        Self { get, ..self }
+    }
+
+    /// Sets the function that parses a text and stores the value; `None` if the text is invalid.
+    pub(super) const fn set(self, set: fn(&mut Config, &str) -> Option<()>) -> Self {
+        Self { set, ..self }
+    }
+
+    /// Allows `CONFIG SET` to change the option.
+    pub(super) const fn live(self) -> Self {
+        Self { is_live: true, ..self }
+    }
+
+    /// Hides the value in logs and error messages.
+    pub(super) const fn secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
+}
 
 /// The groups of options, in the order of the help text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,10 +9,9 @@
 //! Each filter stores the key it was created with in its serialization. The file only serves
 //! filters that are created later.
 
-use std::fmt;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use crate::system::hex;
 use crate::system::replace_file::replace_file;

@@ -1,9 +1,9 @@
 //! The options for addresses, ports and TLS, one row each.
 
-use crate::config::ClientCertificates;
-use crate::config::config_option::{ConfigOption, DEFAULT_ROW, OptionGroup};
+use crate::config::config_option::OptionGroup::{Network, Tls};
+use crate::config::config_option::{ConfigOption, option};
 use crate::config::values::{name_of, named, parse_path, parse_port, put, shown_path, shown_port};
-use crate::config::{BindAddress, HttpPort};
+use crate::config::{BindAddress, ClientCertificates, HttpPort};
 
 const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
     (ClientCertificates::Required, "yes"),
@@ -12,122 +12,79 @@ const CLIENT_CERTIFICATES: [(ClientCertificates, &str); 3] = [
 ];
 
 pub(super) static NETWORK: [ConfigOption; 9] = [
-    ConfigOption {
-        name: "bind",
-        group: OptionGroup::Network,
-        value: "ADDRESSES",
-        help: "Listen on these addresses or names, separated by spaces or commas [default: \
+    option(
+        "bind",
+        Network,
+        "ADDRESSES",
+        "IP addresses, or host names that resolve to IP addresses",
+    )
+    .help(
+        "Listen on these addresses or names, separated by spaces or commas [default: \
             127.0.0.1]",
-        expected: "IP addresses, or host names that resolve to IP addresses",
-        get: |config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-        set: |config, text| {
-            let parsed: Result<Vec<BindAddress>, _> =
-                BindAddress::split(text).map(str::parse).collect();
-            config.bind = parsed.ok().filter(|all| !all.is_empty())?;
-            Some(())
-        },
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "http-bind",
-        group: OptionGroup::Network,
-        value: "ADDRESS",
-        help: "Serve the console on this address [default: 127.0.0.1]",
-        expected: "an IP address",
-        get: |config| config.http_bind.to_string(),
-        set: |config, text| put(&mut config.http_bind, text.parse().ok()),
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "http-port",
-        group: OptionGroup::Network,
-        value: "PORT",
-        help: "Serve the console on this port; auto is 8379 if it is free, no disables the console \
+    )
+    .get(|config| config.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+    .set(|config, text| {
+        let parsed: Result<Vec<BindAddress>, _> =
+            BindAddress::split(text).map(str::parse).collect();
+        config.bind = parsed.ok().filter(|all| !all.is_empty())?;
+        Some(())
+    }),
+    option("http-bind", Network, "ADDRESS", "an IP address")
+        .help("Serve the console on this address [default: 127.0.0.1]")
+        .get(|config| config.http_bind.to_string())
+        .set(|config, text| put(&mut config.http_bind, text.parse().ok())),
+    option("http-port", Network, "PORT", "'no', 'auto' or 0 to 65535")
+        .help(
+            "Serve the console on this port; auto is 8379 if it is free, no disables the console \
             [default: auto]",
-        expected: "'no', 'auto' or 0 to 65535",
-        get: |config| match config.http_port {
+        )
+        .get(|config| match config.http_port {
             HttpPort::Off => "no".to_owned(),
             HttpPort::Auto => "auto".to_owned(),
             HttpPort::At(port) => port.to_string(),
-        },
-        set: |config, text| {
+        })
+        .set(|config, text| {
             config.http_port = match text.to_ascii_lowercase().as_str() {
                 "no" => HttpPort::Off,
                 "auto" => HttpPort::Auto,
                 port => HttpPort::At(port.parse().ok()?),
             };
             Some(())
-        },
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "port",
-        group: OptionGroup::Network,
-        value: "PORT",
-        help: "Listen on this port; 0 selects a free port, no disables it beside --tls-port \
+        }),
+    option("port", Network, "PORT", "0 to 65535, or no")
+        .help(
+            "Listen on this port; 0 selects a free port, no disables it beside --tls-port \
             [default: 6379]",
-        expected: "0 to 65535, or no",
-        get: |config| shown_port(config.listens_plain.then_some(config.port)),
-        set: |config, text| {
+        )
+        .get(|config| shown_port(config.listens_plain.then_some(config.port)))
+        .set(|config, text| {
             let port = parse_port(text)?;
             config.listens_plain = port.is_some();
             config.port = port.unwrap_or(config.port);
             Some(())
-        },
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "tls-auth-clients",
-        group: OptionGroup::Tls,
-        value: "WHETHER",
-        help: "Ask clients for certificates: yes, no or optional [default: yes]",
-        is_live: true,
-        expected: "'yes', 'no' or 'optional'",
-        get: |config| name_of(config.tls_auth_clients, &CLIENT_CERTIFICATES),
-        set: |config, text| put(&mut config.tls_auth_clients, named(text, &CLIENT_CERTIFICATES)),
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "tls-ca-cert-file",
-        group: OptionGroup::Tls,
-        value: "FILE",
-        help: "Read the CA certificates that sign client certificates, in PEM",
-        is_live: true,
-        expected: "a file, or empty for none",
-        get: |config| shown_path(config.tls_ca_cert_file.as_ref()),
-        set: |config, text| put(&mut config.tls_ca_cert_file, Some(parse_path(text))),
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "tls-cert-file",
-        group: OptionGroup::Tls,
-        value: "FILE",
-        help: "Read the certificate chain of the server, in PEM",
-        is_live: true,
-        expected: "a file, or empty for none",
-        get: |config| shown_path(config.tls_cert_file.as_ref()),
-        set: |config, text| put(&mut config.tls_cert_file, Some(parse_path(text))),
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "tls-key-file",
-        group: OptionGroup::Tls,
-        value: "FILE",
-        help: "Read the private key of the certificate, in PEM",
-        is_live: true,
-        expected: "a file, or empty for none",
-        get: |config| shown_path(config.tls_key_file.as_ref()),
-        set: |config, text| put(&mut config.tls_key_file, Some(parse_path(text))),
-        ..DEFAULT_ROW
-    },
-    ConfigOption {
-        name: "tls-port",
-        group: OptionGroup::Tls,
-        value: "PORT",
-        help: "Listen on this port for TLS [default: no]",
-        expected: "0 to 65535, or no",
-        get: |config| shown_port(config.tls_port),
-        set: |config, text| put(&mut config.tls_port, parse_port(text)),
-        ..DEFAULT_ROW
-    },
+        }),
+    option("tls-auth-clients", Tls, "WHETHER", "'yes', 'no' or 'optional'")
+        .help("Ask clients for certificates: yes, no or optional [default: yes]")
+        .get(|config| name_of(config.tls_auth_clients, &CLIENT_CERTIFICATES))
+        .set(|config, text| put(&mut config.tls_auth_clients, named(text, &CLIENT_CERTIFICATES)))
+        .live(),
+    option("tls-ca-cert-file", Tls, "FILE", "a file, or empty for none")
+        .help("Read the CA certificates that sign client certificates, in PEM")
+        .get(|config| shown_path(config.tls_ca_cert_file.as_ref()))
+        .set(|config, text| put(&mut config.tls_ca_cert_file, Some(parse_path(text))))
+        .live(),
+    option("tls-cert-file", Tls, "FILE", "a file, or empty for none")
+        .help("Read the certificate chain of the server, in PEM")
+        .get(|config| shown_path(config.tls_cert_file.as_ref()))
+        .set(|config, text| put(&mut config.tls_cert_file, Some(parse_path(text))))
+        .live(),
+    option("tls-key-file", Tls, "FILE", "a file, or empty for none")
+        .help("Read the private key of the certificate, in PEM")
+        .get(|config| shown_path(config.tls_key_file.as_ref()))
+        .set(|config, text| put(&mut config.tls_key_file, Some(parse_path(text))))
+        .live(),
+    option("tls-port", Tls, "PORT", "0 to 65535, or no")
+        .help("Listen on this port for TLS [default: no]")
+        .get(|config| shown_port(config.tls_port))
+        .set(|config, text| put(&mut config.tls_port, parse_port(text))),
 ];

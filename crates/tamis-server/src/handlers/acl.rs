@@ -5,9 +5,8 @@ use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
 use tamis_resp::Reply;
 
 use crate::handlers::client::{close_connections_of, map};
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::subcommand::unknown_subcommand;
+use crate::session::{Call, Session};
 use crate::system::hex;
 use crate::users::{DEFAULT, Denied, Permissions, category_named};
 

@@ -8,9 +8,8 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::connection::clients::{Client, ClientProperties};
 use crate::handlers::transaction;
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::subcommand::unknown_subcommand;
+use crate::session::{Call, Session};
 use crate::users::DEFAULT;
 use crate::version::{MODULE_VERSION, REDIS_VERSION};
 

@@ -5,9 +5,8 @@ use tamis_commands::text::server;
 use tamis_resp::Reply;
 
 use crate::handlers::write_log;
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusal};
+use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
 /// Copies a value. A separate thread copies a large one under a lease, while other commands run.
@@ -43,8 +42,8 @@ pub(super) async fn copy_in_background(
     let _admitted = write_log::admit(&server, WriteKeys::Copy, call, &alone)?;
     // From here on, the keyspace counts the memory of the copy.
     drop(hold);
-    let done = copy(argv, &call.env, &alone, copied, server.memory_left()).into();
+    let done = copy(argv, &call.env, &alone, copied, server.memory_left());
     write_log::log(&server, WriteKeys::Copy, call, &alone, &done);
     drop(permit);
-    Ok(done.reply)
+    done
 }

@@ -7,11 +7,9 @@ use tamis_resp::Reply;
 
 use crate::handlers::write_log::{self, MAX_IMAGE_BYTES};
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::persistence::decoding::{Decoded, decode, payload_decoder};
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::Session;
-use crate::session::call::Call;
-use crate::session::write_keys::restore::{RestoreOptions, restore_refusal};
+use crate::session::decoding::{Decoded, decode, payload_decoder};
+use crate::session::write_keys::restore::{NotDecoded, RestoreOptions, restore_refusal};
+use crate::session::{Call, Session};
 use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 
@@ -127,7 +125,7 @@ pub(crate) fn restore_decoded(
     let _admitted = server.admit_image(image_bytes).map_err(Reply::error)?;
     let done = options.place(call.argv[1], value, &call.env, keys);
     write_log::log(server, WriteKeys::Restore, call, keys, &done);
-    Ok(done.reply)
+    done
 }
 
 #[cfg(test)]

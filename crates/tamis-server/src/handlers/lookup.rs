@@ -5,9 +5,8 @@ use tamis_commands::{Value, get_string};
 use tamis_resp::Reply;
 
 use crate::keyspace::KeyspaceRef;
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::subcommand::unknown_subcommand;
+use crate::session::{Call, Session};
 
 pub(super) fn count_existing(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Call { argv, env, .. } = call;

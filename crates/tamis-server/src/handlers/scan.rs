@@ -6,7 +6,7 @@ use tamis_resp::Reply;
 
 use crate::keyspace::KeyspaceRef;
 use crate::pattern::{MAX_PATTERN_BYTES, matches};
-use crate::session::call::Call;
+use crate::session::Call;
 
 pub(super) fn list(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let pattern = argv[1];

@@ -3,9 +3,8 @@
 use tamis_commands::text::server;
 use tamis_resp::Reply;
 
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::transaction::Transaction;
+use crate::session::{Call, Session};
 
 pub(super) fn multi(session: &mut Session) -> Reply {
     if session.transaction.is_some() {

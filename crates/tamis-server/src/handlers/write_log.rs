@@ -6,8 +6,8 @@ use tamis_resp::Reply;
 
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::{Durable, Record};
-use crate::session::call::Call;
-use crate::session::write_keys::outcome::WriteOutcome;
+use crate::session::Call;
+use crate::session::write_keys::outcome::WriteResult;
 use crate::session::write_keys::sets;
 use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
@@ -18,10 +18,10 @@ pub(crate) fn log(
     handler: WriteKeys,
     call: Call<'_>,
     keys: &ExclusiveAccess<'_>,
-    done: &WriteOutcome,
+    done: &WriteResult,
 ) {
     let Call { argv, env, .. } = call;
-    let Some(durable) = server.durable.as_ref().filter(|_| done.has_changed) else { return };
+    let Some(durable) = server.durable.as_ref().filter(|_| done.is_ok()) else { return };
     match (handler, image_keys(handler, argv)) {
         // Log each key separately, because a snapshot may already contain some of them.
         (WriteKeys::Delete, _) => {

@@ -7,8 +7,8 @@ use crate::keyspace::Keyspace;
 use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::{Folder, FolderLock, lock};
-use crate::persistence::replay::Replay;
-use crate::persistence::stream::Stream;
+use crate::persistence::recover::replay::Replay;
+use crate::persistence::recover::stream::Stream;
 
 /// The result of a check or a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

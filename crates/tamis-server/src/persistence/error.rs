@@ -1,8 +1,7 @@
 //! Errors in the files of a server.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use crate::system::system_error::without_code;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
-use crate::persistence::log_file::NUMBER_LIMIT;
-use crate::persistence::{log_file, manifest, snapshot};
+use crate::persistence::log::log_file::{self, NUMBER_LIMIT};
+use crate::persistence::{manifest, snapshot};
 
 /// The locks of a data folder: one on the folder itself, and one on a file in it.
 #[derive(Debug)]

@@ -6,6 +6,13 @@
 //! the sync. With [`FsyncPolicy::Always`] the log thread writes and syncs, so that one sync serves
 //! all waiting connections.
 
+pub(super) mod frame;
+pub(super) mod frames;
+pub(super) mod log_core;
+pub(super) mod log_file;
+pub(super) mod record;
+pub(super) mod state;
+
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,12 +22,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::persistence::disk::Disk;
-use crate::persistence::log_core::{IDLE, LogCore};
-use crate::persistence::log_file::LogFile;
-use crate::persistence::record::Record;
-use crate::persistence::state::answers::Readiness;
-use crate::persistence::state::{FsyncPolicy, LogState};
 use crate::system::system_error::without_code;
+use log_core::{IDLE, LogCore};
+use log_file::LogFile;
+use record::Record;
+use state::answers::Readiness;
+use state::{FsyncPolicy, LogState};
 
 /// The log of a running server. Several threads can use it at the same time.
 #[derive(Debug)]
@@ -227,8 +234,8 @@ impl Drop for InsertTicket<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::OsDisk;
     use super::*;
+    use crate::persistence::disk::OsDisk;
 
     #[test]
     fn a_group_ends_even_if_a_command_of_it_panics() {

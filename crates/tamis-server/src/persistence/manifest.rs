@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::persistence::disk::Disk;
-use crate::persistence::log_file::{LogFile, NUMBER_LIMIT};
+use crate::persistence::log::log_file::{LogFile, NUMBER_LIMIT};
 
 /// Returns the path of the manifest.
 pub(super) fn path(disk: &dyn Disk) -> PathBuf {
@@ -92,8 +92,8 @@ fn parse(text: &str) -> Option<Manifest> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sim_disk::SimDisk;
     use super::*;
+    use crate::persistence::sim_disk::SimDisk;
 
     #[test]
     fn a_manifest_is_read_as_it_was_written() {

@@ -26,13 +26,13 @@ use tamis_resp::Protocol;
 
 use crate::keyspace::Keyspace;
 use crate::persistence::error::DurabilityError;
-use crate::persistence::log_core::{LogCore, SyncJob};
-use crate::persistence::log_file::LogFile;
-use crate::persistence::record::Record;
+use crate::persistence::log::log_core::{LogCore, SyncJob};
+use crate::persistence::log::log_file::LogFile;
+use crate::persistence::log::record::Record;
+use crate::persistence::log::state::answers::{Needs, Readiness};
+use crate::persistence::log::state::{FileJob, FsyncPolicy, LogState, Refusal};
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::SimDisk;
-use crate::persistence::state::answers::{Needs, Readiness};
-use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Refusal};
 use crate::system::held_memory::Hold;
 use oracle::{KeyChange, Logged};
 use saver::Saver;

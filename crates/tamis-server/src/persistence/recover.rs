@@ -8,6 +8,9 @@
 //! All data is durable before the server answers from it. Bytes that may not be durable are written
 //! once more, because after a failed sync the system marks pages as written that are not.
 
+pub(super) mod replay;
+pub(super) mod stream;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +19,11 @@ use crate::persistence::disk::{Disk, copy_bytes};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
 use crate::persistence::header::new_secret;
-use crate::persistence::log_file::{self, BeginError, LogFile};
+use crate::persistence::log::log_file::{self, BeginError, LogFile};
 use crate::persistence::manifest::record_newest;
-use crate::persistence::replay::Replay;
-use crate::persistence::stream::Stream;
 use crate::system::system_error::without_code;
+use replay::Replay;
+use stream::Stream;
 
 /// The result of a recovery.
 pub(super) struct Recovered {
@@ -143,10 +146,10 @@ fn write_again(log: &LogFile, from: u64, to: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::{self, Manifest};
-    use super::super::sim_disk::SimDisk;
-    use super::super::test_files::write_log;
     use super::*;
+    use crate::persistence::manifest::{self, Manifest};
+    use crate::persistence::sim_disk::SimDisk;
+    use crate::persistence::test_files::write_log;
 
     /// Starts a server; returns the number of keys, or the error.
     fn started(disk: &SimDisk) -> Result<usize, String> {

@@ -11,6 +11,8 @@
 //!
 //! After a crash between two of these steps, the same command works again.
 
+mod salvage;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,12 +24,12 @@ use crate::persistence::check::{DataReport, check, check_hash_key, lock_existing
 use crate::persistence::disk::{Disk, OsDisk, copy_bytes};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
-use crate::persistence::log_file;
+use crate::persistence::log::log_file;
 use crate::persistence::manifest::{self, Manifest};
 use crate::persistence::recover::begin_durable;
-use crate::persistence::salvage::{Salvaged, salvage};
 use crate::persistence::snapshot;
 use crate::persistence::snapshot::writer::SnapshotWriter;
+use salvage::{Salvaged, salvage};
 
 /// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
 /// folder inside `dir`. Does nothing if a server with this option `hash-key` would start with the
@@ -165,11 +167,11 @@ fn write_new(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::frame;
-    use super::super::recover::recover;
-    use super::super::sim_disk::{Fault, Random, SimDisk};
-    use super::super::test_files::{write_log, write_snapshot};
     use super::*;
+    use crate::persistence::log::frame;
+    use crate::persistence::recover::recover;
+    use crate::persistence::sim_disk::{Fault, Random, SimDisk};
+    use crate::persistence::test_files::{write_log, write_snapshot};
 
     const X: &[u8] = &[b'x'; 40];
 

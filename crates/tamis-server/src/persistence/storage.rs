@@ -11,9 +11,9 @@ use crate::persistence::disk::{Disk, OsDisk};
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::{Folder, FolderLock, lock};
 use crate::persistence::log::Log;
+use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::recover::recover;
 use crate::persistence::snapshot::writer::save;
-use crate::persistence::state::FsyncPolicy;
 use crate::system::clock::now_millis;
 
 /// The persistent data of a server.

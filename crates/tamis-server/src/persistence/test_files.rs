@@ -2,9 +2,9 @@
 
 use tamis_commands::Value;
 
-use crate::persistence::frame;
-use crate::persistence::log_file::LogFile;
-use crate::persistence::record::Record;
+use crate::persistence::log::frame;
+use crate::persistence::log::log_file::LogFile;
+use crate::persistence::log::record::Record;
 use crate::persistence::sim_disk::SimDisk;
 use crate::persistence::snapshot::writer::SnapshotWriter;
 

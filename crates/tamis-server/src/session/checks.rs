@@ -4,8 +4,8 @@ use tamis_commands::{Argv, Command, Flag, Handler, InMulti, WriteKeys, text};
 use tamis_resp::Reply;
 
 use crate::config::Config;
-use crate::connection::chunk_pacing::most_items;
 use crate::session::Session;
+use crate::session::chunk_pacing::most_items;
 use crate::session::subcommand::check_subcommand;
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;

@@ -9,10 +9,9 @@ use tamis_resp::Reply;
 
 use crate::keyspace::KeyspaceRef;
 use crate::persistence::Log;
-use crate::persistence::decoding::Decoded;
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::Session;
-use crate::session::call::Call;
+use crate::session::decoding::Decoded;
+use crate::session::write_keys::restore::NotDecoded;
+use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
 /// Calls of one command about one key: one, or several that form a batch.

@@ -4,7 +4,7 @@ use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Command, Permission};
 use tamis_resp::Reply;
 
-use crate::session::call::Call;
+use crate::session::Call;
 
 /// Replies to an unknown subcommand, or to one with a wrong number of arguments.
 pub(crate) fn unknown_subcommand(command: &str, word: &[u8]) -> Reply {

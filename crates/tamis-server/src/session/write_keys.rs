@@ -15,7 +15,7 @@ use crate::keyspace::ExclusiveAccess;
 use bitop::bitop;
 use copy::copy;
 use expiry::{expire, persist};
-use outcome::{WriteOutcome, WriteResult, count_changes};
+use outcome::{WriteResult, count_changes};
 use restore::{Limit, restore};
 
 /// Runs a command that may change several keys. `left_bytes` is the memory that a command of a
@@ -26,10 +26,10 @@ pub(crate) fn write(
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
     left_bytes: Option<u64>,
-) -> WriteOutcome {
+) -> WriteResult {
     let now = env.now_millis;
     let max_bytes = left_bytes.unwrap_or(u64::MAX);
-    let written = match handler {
+    match handler {
         WriteKeys::BitOp => bitop(argv, env, keys, max_bytes),
         WriteKeys::Copy => copy(argv, env, keys, None, max_bytes),
         WriteKeys::Delete => {
@@ -44,8 +44,7 @@ pub(crate) fn write(
         WriteKeys::RenameIfAbsent => rename(argv, env, keys, true),
         WriteKeys::Restore => restore(argv, env, keys, Limit { max_bytes, now_millis: now }),
         WriteKeys::SetEach => set_each(argv, env, keys),
-    };
-    written.into()
+    }
 }
 
 /// `FLUSHALL [ASYNC | SYNC]`

@@ -28,53 +28,35 @@ fn of_server(out: &mut Exposition, shared: &SharedState) {
     out.sample("tamis_build_info", &[("version", env!("CARGO_PKG_VERSION").as_bytes())], 1);
     out.one("tamis_loading", "1 while the server reads its data.", 0);
     let started = shared.started_millis as f64 / 1000.0;
-    out.one(
-        "tamis_start_time_seconds",
-        "Start time of the server, in seconds since 1970.",
-        started,
-    );
+    let help = "Start time of the server, in seconds since 1970.";
+    out.one("tamis_start_time_seconds", help, started);
     out.one("tamis_connected_clients", "Open connections.", shared.clients.len());
-    out.one(
-        "tamis_connections_total",
-        "Connections accepted since the server started.",
-        shared.clients.ever(),
-    );
+    let help = "Connections accepted since the server started.";
+    out.one("tamis_connections_total", help, shared.clients.ever());
     let rejected = count(&stats.rejected);
-    out.one(
-        "tamis_rejected_connections_total",
-        "Connections refused since the server started.",
-        rejected,
-    );
+    let help = "Connections refused since the server started.";
+    out.one("tamis_rejected_connections_total", help, rejected);
     let (bytes_in, bytes_out) = (count(&stats.bytes_in), count(&stats.bytes_out));
     out.one("tamis_network_input_bytes_total", "Bytes received from clients.", bytes_in);
     out.one("tamis_network_output_bytes_total", "Bytes sent to clients.", bytes_out);
     let keys = shared.keyspace.shared().len();
     out.one("tamis_keys", "Keys, including expired keys that are not removed yet.", keys);
     out.one("tamis_expiring_keys", "Keys with an expiry time.", shared.keyspace.expiring());
-    out.one(
-        "tamis_expired_keys_total",
-        "Keys removed because they expired.",
-        count(&stats.expired_keys),
-    );
+    let help = "Keys removed because they expired.";
+    out.one("tamis_expired_keys_total", help, count(&stats.expired_keys));
     let help = "Memory of keys, values and unsent replies, in bytes.";
     out.one("tamis_memory_bytes", help, shared.used_memory());
     let limit = shared.config().max_memory_bytes;
     out.one("tamis_memory_limit_bytes", "The limit maxmemory, in bytes; 0 for no limit.", limit);
     if let Some(bytes) = memory_of_process() {
-        out.one(
-            "process_resident_memory_bytes",
-            "Resident memory of the process, in bytes.",
-            bytes,
-        );
+        let help = "Resident memory of the process, in bytes.";
+        out.one("process_resident_memory_bytes", help, bytes);
     }
     let Some(durable) = &shared.durable else { return };
     out.one("tamis_log_bytes", "Length of the current log, in bytes.", durable.log_bytes());
     let failed = u8::from(shared.log_failure().is_some());
-    out.one(
-        "tamis_log_failed",
-        "1 while changes are rejected because the log cannot be written.",
-        failed,
-    );
+    let help = "1 while changes are rejected because the log cannot be written.";
+    out.one("tamis_log_failed", help, failed);
     let saved = count(&durable.last_save_millis) as f64 / 1000.0;
     let help = "Time of the last complete snapshot, in seconds since 1970.";
     out.one("tamis_last_save_timestamp_seconds", help, saved);

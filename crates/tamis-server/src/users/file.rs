@@ -1,9 +1,8 @@
 //! ACL files in Redis's format: one line `user name rule rule ...` per user.
 
 use std::collections::HashSet;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use tamis_commands::text;
 

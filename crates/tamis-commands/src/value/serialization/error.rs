@@ -1,7 +1,6 @@
 //! Why bytes are no image.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use tamis_formats::module_value::ModuleValueError;
 use tamis_formats::{DecodeErrorKind, ReadError};

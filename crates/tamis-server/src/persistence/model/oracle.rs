@@ -7,13 +7,13 @@ use crate::keyspace::Keyspace;
 use crate::persistence::disk::Disk;
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
-use crate::persistence::log_file::{Header, LogFile};
+use crate::persistence::log::log_file::{Header, LogFile};
+use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::saver::Saver;
 use crate::persistence::model::{World, contains, counter};
 use crate::persistence::recover::recover;
 use crate::persistence::sim_disk::{Fault, Random, SimDisk};
 use crate::persistence::snapshot;
-use crate::persistence::state::FsyncPolicy;
 
 /// A change of the history, with the position after its frame.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 //! which another thread may run.
 
 use crate::persistence::folder::Folder;
+use crate::persistence::log::state::LogState;
 use crate::persistence::model::{KEYS, World};
 use crate::persistence::sim_disk::SimDisk;
 use crate::persistence::snapshot::writer::SnapshotWriter;
-use crate::persistence::state::LogState;
 
 /// The progress of a snapshot.
 pub(super) enum Saver {

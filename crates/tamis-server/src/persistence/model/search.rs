@@ -1,9 +1,9 @@
 //! The searches of the model test: random worlds from a seed, and every order of steps of small
 //! worlds.
 
+use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::{Caller, Op, Step, World};
 use crate::persistence::sim_disk::{Fault, Random};
-use crate::persistence::state::FsyncPolicy;
 
 fn random_op(random: &mut Random) -> Op {
     match random.below(7) {

@@ -299,10 +299,10 @@ impl<R: Read> Read for Summed<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::sim_disk::SimDisk;
-    use super::super::super::test_files::write_snapshot;
     use super::super::item_header;
     use super::*;
+    use crate::persistence::sim_disk::SimDisk;
+    use crate::persistence::test_files::write_snapshot;
 
     /// Returns a disk with snapshot 1 of strings.
     fn snapshot_of(values: &[&[u8]]) -> (SimDisk, PathBuf) {

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use tamis_commands::{Argv, Command, Env};
 
-use crate::persistence::decoding::{Decoded, decode, refuses_data};
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::call::Call;
+use crate::session::Call;
+use crate::session::decoding::{Decoded, decode, refuses_data};
 use crate::session::exec::prepared::{Prepared, TURN_COMMANDS};
+use crate::session::write_keys::restore::NotDecoded;
 use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;

@@ -7,16 +7,16 @@ use tamis_resp::Reply;
 use crate::handlers::write_log::{MAX_IMAGE_BYTES, image_bytes, space_bytes};
 use crate::keyspace::ExclusiveAccess;
 use crate::persistence::LogGroup;
-use crate::persistence::decoding::Decoded;
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::call::Call;
+use crate::session::Call;
+use crate::session::decoding::Decoded;
 use crate::session::exec::prepared::Prepared;
+use crate::session::write_keys::restore::NotDecoded;
 use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
 /// Opens the group of a transaction in the log: the whole transaction is one frame. Returns the
-/// group, which has disk space for the images of that frame, and the memory that the images take
-/// until the group ends. Returns `None` without a log.
+/// memory that the images of that frame take until the group ends, and the group, which has disk
+/// space for the images. Returns `None` without a log.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub(super) fn begin_log_group<'s>(
     decoded: &[(usize, Result<Decoded, NotDecoded>)],
     env: &Env<'_>,
     keys: &ExclusiveAccess<'_>,
-) -> Result<Option<(LogGroup<'s>, Hold)>, Reply> {
+) -> Result<Option<(Hold, LogGroup<'s>)>, Reply> {
     let Some(durable) = &server.durable else { return Ok(None) };
     let restored_bytes = |(i, decoded): &(usize, Result<Decoded, NotDecoded>)| match (
         prepared.commands[*i].0.handler,
@@ -57,5 +57,5 @@ pub(super) fn begin_log_group<'s>(
     let images = server.reserve_memory(memory).ok_or(text::discarded(text::MEMORY))?;
     let group = durable.log.begin_group(space);
     let group = group.map_err(|why| text::discarded(&text::no_log(&why)))?;
-    Ok(Some((group, images)))
+    Ok(Some((images, group)))
 }

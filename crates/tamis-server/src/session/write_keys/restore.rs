@@ -6,8 +6,7 @@ use tamis_formats::{PayloadError, RedisValue};
 use tamis_resp::Reply;
 
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::write_keys::outcome::{WriteOutcome, WriteResult};
+use crate::session::write_keys::outcome::WriteResult;
 
 /// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
 pub(crate) fn restore_refusal(
@@ -30,7 +29,7 @@ pub(super) fn restore(
         return Err(refusal);
     }
     let value = decode_payload(argv[3], env.settings.max_filter_bytes, limit);
-    Ok(options.place(argv[1], value.map_err(NotDecoded::into_reply)?, env, keys).reply)
+    options.place(argv[1], value.map_err(NotDecoded::into_reply)?, env, keys)
 }
 
 /// The limits of a value that a client restores.
@@ -92,7 +91,7 @@ impl<'w> RestoreOptions<'w> {
         value: Value,
         env: &Env<'_>,
         keys: &KeyspaceRef<'_>,
-    ) -> WriteOutcome {
+    ) -> WriteResult {
         let ttl = parse_integer(self.ttl).and_then(|ttl| u64::try_from(ttl).ok());
         let now = env.now_millis;
         let expires = match (ttl.unwrap_or(0), self.is_absolute) {
@@ -106,7 +105,7 @@ impl<'w> RestoreOptions<'w> {
         } else {
             keys.remove(key, now);
         }
-        WriteOutcome { reply: Reply::ok(), has_changed: true }
+        Ok(Reply::ok())
     }
 }
 
@@ -147,6 +146,25 @@ pub(crate) fn decode_payload(
         return Err(refused(text::tm::CLOCK_AHEAD));
     }
     Ok(value)
+}
+
+/// Why data of a command was not decoded.
+#[derive(Debug)]
+pub(crate) enum NotDecoded {
+    /// The server has no memory for the value now.
+    Memory,
+    /// The data is invalid or not allowed.
+    Refused(Reply),
+}
+
+impl NotDecoded {
+    /// Returns the reply to the command.
+    pub fn into_reply(self) -> Reply {
+        match self {
+            NotDecoded::Memory => Reply::error(text::server::MEMORY),
+            NotDecoded::Refused(reply) => reply,
+        }
+    }
 }
 
 #[cfg(test)]

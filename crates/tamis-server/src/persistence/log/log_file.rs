@@ -22,16 +22,16 @@ use crate::persistence::header::{self, FileHeader, Kind};
 const KIND: Kind = Kind { magic: b"TAMISLOG", version: 1 };
 
 /// The number of bytes before the first frame of a log.
-pub(super) const HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
+pub(crate) const HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
 /// The seed for the checks of the `synced` fields.
 const SYNCED_SEED: u64 = 24;
 
 /// The numbers of logs and snapshots are below this limit. A server that began a log every second
 /// would need 68 years to reach it.
-pub(super) const NUMBER_LIMIT: u64 = 1 << 31;
+pub(crate) const NUMBER_LIMIT: u64 = 1 << 31;
 
 /// Returns the path of a log.
-pub(super) fn path(disk: &dyn Disk, number: u64) -> PathBuf {
+pub(crate) fn path(disk: &dyn Disk, number: u64) -> PathBuf {
     disk.dir().join(format!("log-{number}.tamis"))
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct LogFile {
 
 /// The content of a log header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Header {
+pub(crate) enum Header {
     /// The stream was durable up to this position.
     Valid { synced: u64 },
     /// The header has another version.
@@ -111,7 +111,7 @@ impl LogFile {
     /// # Errors
     ///
     /// [`DurabilityError::Io`] if the file cannot be read.
-    pub(super) fn open(disk: &dyn Disk, number: u64) -> Result<(Self, Header), DurabilityError> {
+    pub(crate) fn open(disk: &dyn Disk, number: u64) -> Result<(Self, Header), DurabilityError> {
         let path = path(disk, number);
         let fail = DurabilityError::io(&path);
         let file = disk.open(&path).map_err(fail)?;
@@ -162,7 +162,7 @@ impl LogFile {
     }
 
     /// Returns the length of the frames in the file, in bytes.
-    pub(super) fn frame_bytes(&self) -> io::Result<u64> {
+    pub(crate) fn frame_bytes(&self) -> io::Result<u64> {
         Ok(self.file.len()?.saturating_sub(HEADER_BYTES as u64))
     }
 

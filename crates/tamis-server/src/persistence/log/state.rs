@@ -24,12 +24,12 @@
 //! **Groups.** The records of a transaction are kept apart until it ends, and then become one
 //! frame (`group.rs`). So there is never a part of a frame between `written` and `end`.
 
-pub(super) mod answers;
+pub(crate) mod answers;
 mod group;
 
 use std::collections::BTreeSet;
 
-use crate::persistence::frame;
+use crate::persistence::log::frame;
 use crate::system::held_memory::{HeldMemory, Hold};
 use group::Group;
 
@@ -50,7 +50,7 @@ const SYNC_EVERY_MILLIS: u64 = 1000;
 
 /// The state of the log.
 #[derive(Debug, Default)]
-pub(super) struct LogState {
+pub(crate) struct LogState {
     pub sync: FsyncPolicy,
     /// The secret in the seed of all frame checks.
     pub secret: u64,
@@ -106,7 +106,7 @@ pub(super) struct LogState {
 
 /// Why a change cannot be logged now.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// The log cannot be written, for this reason.
     Failed(String),
     /// There is no disk space up to this position yet.
@@ -117,7 +117,7 @@ pub(super) enum Refusal {
 
 /// Work on the current file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FileJob {
+pub(crate) enum FileJob {
     /// Write these bytes at this position.
     Write { position: u64, bytes: Vec<u8> },
     /// Continue in the file with this number, which begins at this position and has disk space up to
@@ -426,10 +426,10 @@ impl LogState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::persistence::state::answers::Readiness;
+    use crate::persistence::log::state::answers::Readiness;
 
     /// Runs a write job; returns the position and the number of the written bytes.
-    pub(super) fn write(state: &mut LogState) -> (u64, usize) {
+    pub(crate) fn write(state: &mut LogState) -> (u64, usize) {
         match state.next_file_job() {
             Some(FileJob::Write { position, bytes }) => {
                 let len = bytes.len();

@@ -7,7 +7,7 @@ use crate::system::held_memory::Hold;
 
 /// The records of a transaction that has not ended.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     pub records: Vec<u8>,
     /// The disk space for the images of the transaction.
     pub space: Hold,
@@ -19,7 +19,7 @@ pub(super) struct Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::persistence::state::{FsyncPolicy, LogState, Refusal};
+    use crate::persistence::log::state::{FsyncPolicy, LogState, Refusal};
 
     /// Admits an image as the log does.
     fn admit_image(state: &mut LogState, bytes: u64) -> Result<Option<Hold>, Refusal> {

@@ -5,15 +5,15 @@ use std::path::Path;
 use crate::keyspace::Keyspace;
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
-use crate::persistence::frames::{Candidates, Frames, find_start};
-use crate::persistence::log_file::{self, Header, LogFile};
-use crate::persistence::record::Record;
-use crate::persistence::replay::Replay;
+use crate::persistence::log::frames::{Candidates, Frames, find_start};
+use crate::persistence::log::log_file::{self, Header, LogFile};
+use crate::persistence::log::record::Record;
+use crate::persistence::recover::replay::Replay;
 use crate::persistence::snapshot;
 use crate::persistence::snapshot::reader::{SnapshotItem, SnapshotReader};
 
 /// The valid data of damaged files.
-pub(super) struct Salvaged {
+pub(crate) struct Salvaged {
     pub keyspace: Keyspace,
     /// The number of changes in the logs.
     pub changes: u64,
@@ -32,7 +32,7 @@ pub(super) struct Salvaged {
 /// # Errors
 ///
 /// [`DurabilityError`] if a file cannot be read or has another version.
-pub(super) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
+pub(crate) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     let loss = |it: &Salvaged| (!it.lost.is_empty(), it.lost_bytes);
     let newest = salvage_newest(folder);
     let mut older = folder.without_newest_snapshot();

@@ -8,9 +8,9 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use crate::persistence::disk::Disk;
-use crate::persistence::log_file::{BeginError, LogFile};
+use crate::persistence::log::log_file::{BeginError, LogFile};
+use crate::persistence::log::state::{FileJob, FsyncPolicy, LogState, Refusal};
 use crate::persistence::manifest::record_newest;
-use crate::persistence::state::{FileJob, FsyncPolicy, LogState, Refusal};
 use crate::system::held_memory::Hold;
 use crate::system::system_error::without_code;
 
@@ -18,18 +18,18 @@ use crate::system::system_error::without_code;
 #[derive(Debug)]
 pub(crate) struct LogCore {
     disk: Arc<dyn Disk>,
-    pub(super) inner: Mutex<Inner>,
+    pub(crate) inner: Mutex<Inner>,
     /// Wakes the log thread.
-    pub(super) work: Condvar,
+    pub(crate) work: Condvar,
     /// Wakes threads that wait for a sync or a rotation.
     done: Condvar,
     /// Wakes connections that wait before they answer.
-    pub(super) progress: watch::Sender<()>,
+    pub(crate) progress: watch::Sender<()>,
     started: Instant,
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(crate) struct Inner {
     pub state: LogState,
     /// The file that receives new frames.
     pub file: Arc<LogFile>,
@@ -39,7 +39,7 @@ pub(super) struct Inner {
 
 /// The files and the position of one sync.
 #[derive(Debug)]
-pub(super) struct SyncJob {
+pub(crate) struct SyncJob {
     position: u64,
     file: Arc<LogFile>,
     ended: Vec<Arc<LogFile>>,
@@ -48,7 +48,7 @@ pub(super) struct SyncJob {
 }
 
 /// How often the log thread checks for work without being woken.
-pub(super) const IDLE: Duration = Duration::from_millis(100);
+pub(crate) const IDLE: Duration = Duration::from_millis(100);
 
 /// How much disk space the log reserves at a time, in bytes, if the disk has it.
 const AHEAD_BYTES: u64 = 1 << 20;
@@ -75,12 +75,12 @@ impl LogCore {
         }
     }
 
-    pub(super) fn uptime_millis(&self) -> u64 {
+    pub(crate) fn uptime_millis(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
     }
 
     /// Runs a function on the state.
-    pub(super) fn with<R>(&self, run: impl FnOnce(&mut LogState) -> R) -> R {
+    pub(crate) fn with<R>(&self, run: impl FnOnce(&mut LogState) -> R) -> R {
         run(&mut self.inner.lock().state)
     }
 
@@ -174,20 +174,20 @@ impl LogCore {
     }
 
     /// Runs the next job on the file; false if no job is due.
-    pub(super) fn run_file_job(&self, now_millis: u64) -> bool {
+    pub(crate) fn run_file_job(&self, now_millis: u64) -> bool {
         let job = self.take_file_job();
         job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
     }
 
     /// Takes the next job on the file.
-    pub(super) fn take_file_job(&self) -> Option<(Arc<LogFile>, FileJob)> {
+    pub(crate) fn take_file_job(&self) -> Option<(Arc<LogFile>, FileJob)> {
         let mut inner = self.inner.lock();
         let job = inner.state.next_file_job()?;
         Some((inner.file.clone(), job))
     }
 
     /// Runs a job on the file and reports its result.
-    pub(super) fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
+    pub(crate) fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
         match job {
             FileJob::Write { position, bytes } => {
                 let result = file.file.write_all_at(&bytes, file.offset_of(position));
@@ -220,12 +220,12 @@ impl LogCore {
     }
 
     /// Syncs the written bytes if a sync is due; false if none is due.
-    pub(super) fn run_sync(&self, now_millis: u64) -> bool {
+    pub(crate) fn run_sync(&self, now_millis: u64) -> bool {
         self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
     }
 
     /// Takes a sync job if one is due.
-    pub(super) fn take_sync(&self, now_millis: u64) -> Option<SyncJob> {
+    pub(crate) fn take_sync(&self, now_millis: u64) -> Option<SyncJob> {
         let mut inner = self.inner.lock();
         let (position, is_new) = inner.state.next_sync(now_millis)?;
         let (file, ended) = (inner.file.clone(), inner.ended.clone());
@@ -233,7 +233,7 @@ impl LogCore {
     }
 
     /// Runs a sync job and reports its result.
-    pub(super) fn do_sync(&self, job: SyncJob) {
+    pub(crate) fn do_sync(&self, job: SyncJob) {
         let SyncJob { position, file, ended, is_new } = job;
         let sync = || -> io::Result<()> {
             ended.iter().try_for_each(|ended| ended.file.sync())?;
@@ -305,7 +305,7 @@ impl LogCore {
     /// # Errors
     ///
     /// Returns why the log cannot be written.
-    pub(super) fn wait_for<R>(
+    pub(crate) fn wait_for<R>(
         &self,
         before: impl Fn(),
         result: impl Fn(&LogState) -> Option<R>,
@@ -325,7 +325,7 @@ impl LogCore {
     }
 
     /// Runs the log thread.
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         let mut checked = Instant::now();
         loop {
             let now = self.uptime_millis();

@@ -1,6 +1,6 @@
 //! The encoding of a change in the log.
 
-use crate::persistence::frame::{get_bytes, get_u64, put_bytes, put_u64};
+use crate::persistence::log::frame::{get_bytes, get_u64, put_bytes, put_u64};
 
 /// A change in the form in which the log stores it. It contains all parameters that it depends on,
 /// so the replay reads no setting.

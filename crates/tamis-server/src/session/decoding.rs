@@ -4,9 +4,8 @@
 use tamis_commands::{Data, Env, Value, decode_file, load_refusal, text};
 use tamis_resp::Reply;
 
-use crate::persistence::not_decoded::NotDecoded;
-use crate::session::call::Call;
-use crate::session::write_keys::restore::{Limit, decode_payload, restore_refusal};
+use crate::session::write_keys::restore::{Limit, NotDecoded, decode_payload, restore_refusal};
+use crate::session::{Call, Session};
 use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
@@ -37,6 +36,18 @@ impl Decoded {
     /// that is stored under a key.
     pub fn into_value(self) -> Value {
         self.value
+    }
+}
+
+impl Session {
+    /// Decodes the value that a command carries as data. Returns `None` if the command carries no
+    /// data or will be refused. The command then refuses, or decodes the data itself if the key was
+    /// removed meanwhile.
+    pub async fn decode(&self, call: Call<'_>) -> Option<Result<Decoded, NotDecoded>> {
+        if call.command.data(call.argv).is_none() || refuses_data(&self.server, call) {
+            return None;
+        }
+        decode(&self.server, call).await
     }
 }
 

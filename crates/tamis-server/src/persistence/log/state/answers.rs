@@ -5,11 +5,11 @@
 //! every change that the answer saw has a position. The answer is sent once the stream is written
 //! up to that position, or durable with [`FsyncPolicy::Always`].
 
-use crate::persistence::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
+use crate::persistence::log::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
 
 /// What an answer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::persistence) enum Needs {
+pub(crate) enum Needs {
     /// All tickets below this one.
     Tickets(u64),
     /// All frames of the log up to this position.
@@ -18,7 +18,7 @@ pub(in crate::persistence) enum Needs {
 
 /// Whether an answer may be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::persistence) enum Readiness {
+pub(crate) enum Readiness {
     Ready,
     Waits,
     /// The changes that the answer depends on cannot be written, for this reason.

@@ -7,12 +7,12 @@ use tamis_commands::{Env, Handler, Settings, Value, WriteKeys, find};
 use tamis_resp::{Protocol, Reply};
 
 use crate::keyspace::Keyspace;
-use crate::persistence::record::Record;
+use crate::persistence::log::record::Record;
 use crate::persistence::snapshot::SnapshotEntry;
 use crate::session::write_keys;
 
 /// Applies changes in the order of the log.
-pub(super) struct Replay<'k> {
+pub(crate) struct Replay<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
     /// For each key, the position up to which the value of the snapshot contains all changes. Empty
@@ -157,7 +157,8 @@ impl<'k> Replay<'k> {
                 outcome.reply
             }
             Handler::WriteKeys(handler) => {
-                write_keys::write(handler, argv, &env, &self.keyspace.exclusive(), None).reply
+                write_keys::write(handler, argv, &env, &self.keyspace.exclusive(), None)
+                    .unwrap_or_else(|reply| reply)
             }
             _ => return Err(format!("{name} changed something once and changes nothing now")),
         };

@@ -5,9 +5,9 @@ use std::time::Instant;
 use tamis_commands::{Argv, Batch, Command, Env, KeyHandler, KeyReply, Settings};
 use tamis_resp::{Protocol, Reply};
 
-use crate::connection::chunk_pacing::most_items;
 use crate::session::Session;
 use crate::session::checks::WORD_BYTES;
+use crate::session::chunk_pacing::most_items;
 use crate::session::key_commands::KeyCalls;
 use crate::system::clock::now_millis;
 

@@ -2,14 +2,14 @@
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
-use crate::persistence::frames::{Candidates, Frames, find_start};
-use crate::persistence::log_file::{self, Header, LogFile};
-use crate::persistence::record::Record;
-use crate::persistence::replay::Replay;
+use crate::persistence::log::frames::{Candidates, Frames, find_start};
+use crate::persistence::log::log_file::{self, Header, LogFile};
+use crate::persistence::log::record::Record;
+use crate::persistence::recover::replay::Replay;
 use crate::persistence::snapshot;
 
 /// The logs after a snapshot.
-pub(super) struct Stream<'f> {
+pub(crate) struct Stream<'f> {
     pub folder: &'f Folder<'f>,
     pub logs: Vec<LogFile>,
     /// The files after these logs that a crash has torn. They contain no synced change.

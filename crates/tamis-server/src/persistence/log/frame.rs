@@ -19,10 +19,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::persistence::header::{FIELD_BYTES, field, parse_field};
 
 /// The length of a frame header, in bytes.
-pub(super) const HEADER_BYTES: usize = 20;
+pub(crate) const HEADER_BYTES: usize = 20;
 
 /// Appends a frame whose checks use this seed; `encode` appends its records.
-pub(super) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
     encode(out);
@@ -34,7 +34,7 @@ pub(super) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<
 
 /// Splits a frame off the front of `bytes`. Returns its records, and its length including the
 /// header. `None` if the frame is incomplete or damaged.
-pub(super) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
+pub(crate) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
     let len = length(bytes, seed)?;
     let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
     let checksum = u64::from_le_bytes(header[12..].try_into().expect("eight bytes"));
@@ -45,12 +45,12 @@ pub(super) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
 
 /// Returns the length of the records of the frame at the start of `bytes`, if the check of that
 /// length is valid.
-pub(super) fn length(bytes: &[u8], seed: u64) -> Option<u64> {
+pub(crate) fn length(bytes: &[u8], seed: u64) -> Option<u64> {
     parse_field(bytes.get(..FIELD_BYTES)?, seed)
 }
 
 /// Appends a number with seven bits per byte, lowest bits first.
-pub(super) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -59,7 +59,7 @@ pub(super) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Reads a number and advances `bytes`.
-pub(super) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
@@ -77,13 +77,13 @@ pub(super) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Appends the length of `bytes`, then `bytes`.
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u64(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Reads a byte string with its length and advances `bytes`.
-pub(super) fn get_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn get_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(get_u64(bytes)?).ok()?;
     let (taken, rest) = bytes.split_at_checked(len)?;
     *bytes = rest;

@@ -1,14 +1,14 @@
 //! Reads the frames of a log file, and searches for valid frames after damaged bytes.
 
-use crate::persistence::frame;
-use crate::persistence::log_file::{HEADER_BYTES, LogFile};
+use crate::persistence::log::frame;
+use crate::persistence::log::log_file::{HEADER_BYTES, LogFile};
 use crate::system::procfs::memory_of_machine;
 
 /// The size of one read, in bytes.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// A reader of the frames of a log.
-pub(super) struct Frames<'l> {
+pub(crate) struct Frames<'l> {
     log: &'l LogFile,
     /// A window of the file that starts at offset `at`. The bytes before `used` are consumed.
     bytes: Vec<u8>,
@@ -119,7 +119,7 @@ impl<'l> Frames<'l> {
 }
 
 /// The possible starts and secrets of a log with a damaged header.
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// Positions at which the log may begin.
     pub begins: Vec<u64>,
     /// Secrets to try. No secret is 0: a client can plant frames that are valid with that one.
@@ -128,7 +128,7 @@ pub(super) struct Candidates {
 
 /// Finds the start position and the secret of a log with a damaged header. A pair fits if a frame
 /// is valid with it. Returns false if no pair fits; the log is not changed then.
-pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
+pub(crate) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
     let Candidates { begins, secrets } = candidates;
     let in_header = (log.began, log.secret);
     let len = log.file.len()?;
@@ -150,8 +150,8 @@ pub(super) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io:
 
 #[cfg(test)]
 mod tests {
-    use super::super::sim_disk::SimDisk;
     use super::*;
+    use crate::persistence::sim_disk::SimDisk;
 
     /// Returns two frames and the start of the second one. The first contains a value that a client
     /// chose. That value would be a valid frame at its position if the secret were 0.

@@ -10,14 +10,13 @@ use tamis_commands::{
 use tamis_resp::Reply;
 
 use crate::config::Config;
-use crate::connection::chunk_pacing::{ITEMS, most_items};
 use crate::connection::cross_protocol::is_http;
 use crate::handlers;
-use crate::session::Session;
-use crate::session::call::Call;
 use crate::session::checks::logged_bytes;
+use crate::session::chunk_pacing::{ITEMS, most_items};
 use crate::session::exec::exec;
 use crate::session::key_commands::KeyCalls;
+use crate::session::{Call, Session, is_exec};
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 
@@ -70,77 +69,13 @@ impl Session {
         turn: &mut Turn<'w>,
         out: &mut Vec<u8>,
     ) -> usize {
-        let argv = commands[0];
-        let Some(command) = self.find(argv[0]) else {
-            if is_http(argv) {
-                self.end_http();
-            } else {
-                self.refuse(None, &text::unknown_command(argv), out);
-            }
+        // The disk space is dropped after the change is logged.
+        let Some((command, _admitted)) = self.admit(commands[0], config, out) else {
             turn.began = Instant::now();
             return 1;
         };
-        // Dropped after the change is logged.
-        let _admitted = match self.check(command, argv, config) {
-            Ok(admitted) => admitted,
-            Err(refusal) => {
-                self.refuse(Some(command), &refusal, out);
-                turn.began = Instant::now();
-                return 1;
-            }
-        };
-        self.client.properties.lock().last_command = command.name;
-        if self.transaction.is_some() && command.in_multi != InMulti::AtOnce {
-            self.queue(argv).encode(self.protocol, out);
-            turn.began = Instant::now();
-            return 1;
-        }
         let reply_start = out.len();
-        let env = Env::new(&config.filters, self.protocol, turn.now_millis);
-        let call = Call { command, argv, env };
-        let ran = match command.handler {
-            Handler::Key(handler) => {
-                self.run_key_commands(handler, command, commands, config, turn, out).await
-            }
-            Handler::Server(ServerCommand::Exec) => {
-                self.run_exec(command, argv, config, turn, out).await;
-                1
-            }
-            Handler::Server(handler) => {
-                self.show(command, &commands[..1], config);
-                let reply = handlers::run_server_command(self, handler, call).await;
-                if command.has(Flag::Admin) {
-                    turn.new_config = Some(self.server.config());
-                    // `SAVE` and `DEBUG RELOAD` take seconds.
-                    turn.now_millis = now_millis();
-                }
-                // Redis closes the connection without a reply, and clients treat a reply as a
-                // failure.
-                if !command.has(Flag::NoReply) {
-                    self.answer(command, &reply, out);
-                }
-                1
-            }
-            Handler::Answer(answer) => {
-                self.show(command, &commands[..1], config);
-                self.answer(command, &answer(argv, &env), out);
-                1
-            }
-            Handler::ReadKeys(handler) => {
-                self.show(command, &commands[..1], config);
-                let reply = handlers::run_read_keys(self, handler, call).await;
-                turn.now_millis = now_millis();
-                self.answer(command, &reply, out);
-                1
-            }
-            Handler::WriteKeys(handler) => {
-                self.show(command, &commands[..1], config);
-                let reply = handlers::run_write_keys(self, handler, call).await;
-                turn.now_millis = now_millis();
-                self.answer(command, &reply, out);
-                1
-            }
-        };
+        let ran = self.run_admitted(command, commands, config, turn, out).await;
         self.note_change(command, reply_start..out.len(), ran);
         // `CONFIG SET slowlog-log-slower-than` counts with the limit that it has set, as in Redis.
         let config = turn.new_config.as_deref().unwrap_or(config);
@@ -148,11 +83,36 @@ impl Session {
         ran
     }
 
-    /// Runs a command about one key together with the following ones that form a batch with it.
-    /// Returns how many ran.
-    async fn run_key_commands<'w>(
+    /// Finds a command and checks whether it may run now. Returns it with the disk space for its
+    /// change. A command that is refused, or queued by `MULTI`, gets its reply; the result is `None`.
+    fn admit(
         &mut self,
-        handler: KeyHandler,
+        argv: Argv<'_>,
+        config: &Config,
+        out: &mut Vec<u8>,
+    ) -> Option<(&'static Command, Option<Hold>)> {
+        let Some(command) = self.find(argv[0]) else {
+            if is_http(argv) {
+                self.end_http();
+            } else {
+                self.refuse(None, &text::unknown_command(argv), out);
+            }
+            return None;
+        };
+        let checked = self.check(command, argv, config);
+        let admitted = checked.map_err(|refusal| self.refuse(Some(command), &refusal, out)).ok()?;
+        self.client.properties.lock().last_command = command.name;
+        if self.transaction.is_some() && command.in_multi != InMulti::AtOnce {
+            self.queue(argv).encode(self.protocol, out);
+            return None;
+        }
+        Some((command, admitted))
+    }
+
+    /// Runs a command that was checked, together with the following ones that form a batch with it.
+    /// Returns how many ran.
+    async fn run_admitted<'w>(
+        &mut self,
         command: &'static Command,
         commands: &[Argv<'w>],
         config: &Config,
@@ -161,6 +121,54 @@ impl Session {
     ) -> usize {
         let argv = commands[0];
         let env = Env::new(&config.filters, self.protocol, turn.now_millis);
+        let call = Call { command, argv, env };
+        let is_exec = is_exec(command);
+        if !is_exec && !matches!(command.handler, Handler::Key(_)) {
+            self.show(command, &[argv], config);
+        }
+        let reply = match command.handler {
+            Handler::Key(handler) => {
+                return self.run_key_commands(handler, call, commands, config, turn, out).await;
+            }
+            Handler::Answer(answer) => Some(answer(argv, &env)),
+            Handler::Server(ServerCommand::Exec) => exec(self, &env, out).await.err(),
+            Handler::Server(handler) => Some(handlers::run_server(self, handler, call).await),
+            Handler::ReadKeys(handler) => Some(handlers::run_read_keys(self, handler, call).await),
+            Handler::WriteKeys(handler) => {
+                Some(handlers::run_write_keys(self, handler, call).await)
+            }
+        };
+        if command.has(Flag::Admin) || is_exec {
+            turn.new_config = Some(self.server.config());
+        }
+        // A command about several keys may wait for them. `SAVE` and `DEBUG RELOAD` take seconds.
+        let is_about_keys = matches!(command.handler, Handler::ReadKeys(_) | Handler::WriteKeys(_));
+        if turn.new_config.is_some() || is_about_keys {
+            turn.now_millis = now_millis();
+        }
+        if is_exec {
+            // Shown after the commands of its transaction, as in Redis.
+            self.show(command, &[argv], config);
+        }
+        // Redis closes the connection without a reply to some commands, and clients treat a reply
+        // as a failure.
+        if let Some(reply) = reply.filter(|_| !command.has(Flag::NoReply)) {
+            self.answer(command, &reply, out);
+        }
+        1
+    }
+
+    /// Runs a command about one key together with the following ones that form a batch with it.
+    /// Returns how many ran.
+    async fn run_key_commands<'w>(
+        &mut self,
+        handler: KeyHandler,
+        Call { command, argv, env }: Call<'_>,
+        commands: &[Argv<'w>],
+        config: &Config,
+        turn: &mut Turn<'w>,
+        out: &mut Vec<u8>,
+    ) -> usize {
         if let Some(first) = command.first_item(argv)
             && argv.len() - first > most_items(command)
         {
@@ -201,26 +209,6 @@ impl Session {
         }
         let bytes = others.iter().map(|argv| logged_bytes(command, argv)).sum();
         self.check_change(command, bytes, config)
-    }
-
-    /// Runs `EXEC`.
-    async fn run_exec(
-        &mut self,
-        command: &'static Command,
-        argv: Argv<'_>,
-        config: &Config,
-        turn: &mut Turn<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        let env = Env::new(&config.filters, self.protocol, turn.now_millis);
-        let refusal = exec(self, &env, out).await.err();
-        turn.now_millis = now_millis();
-        turn.new_config = Some(self.server.config());
-        // Shown after the commands of its transaction, as in Redis.
-        self.show(command, &[argv], config);
-        if let Some(refusal) = refusal {
-            self.answer(command, &refusal, out);
-        }
     }
 
     /// Ends the connection of a web page without a reply.

@@ -1,0 +1,145 @@
+//! Runs the commands of a transaction while the keys are locked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tamis_commands::{Argv, Command, Env, Flag, Handler, WriteKeys, text};
+use tamis_resp::Reply;
+
+use crate::handlers::dump::restore_decoded;
+use crate::handlers::{read_keys, run_server_at_once, write_keys};
+use crate::keyspace::ExclusiveAccess;
+use crate::session::decoding::Decoded;
+use crate::session::exec::prepared::Prepared;
+use crate::session::exec::replies::Replies;
+use crate::session::write_keys::restore::NotDecoded;
+use crate::session::{Call, Session};
+use crate::system::held_memory::Hold;
+use crate::users::{Denied, User};
+
+/// The bytes of replies that a transaction may always use, independent of the memory left.
+const LEAST_REPLY_BYTES: u64 = 1 << 20;
+
+/// The bytes of replies that a transaction always keeps, independent of the memory left, so that
+/// replies to short commands are not rejected.
+const LEAST_KEPT_BYTES: u64 = 16 << 20;
+
+/// The data of a transaction that was decoded before the keys were locked, with the indexes of its
+/// commands.
+pub(super) type DecodedEach = Vec<(usize, Result<Decoded, NotDecoded>)>;
+
+/// The user, who may run all commands, and the version of the list of users before the check;
+/// `None` if each command must be checked when it runs.
+pub(super) type Allowed = Option<(Arc<User>, u64)>;
+
+/// Runs the commands and appends their replies to `out`. `images` counts the memory of the images
+/// that the log keeps until the transaction ends.
+pub(super) fn run_queued(
+    session: &mut Session,
+    prepared: &Prepared<'_>,
+    (allowed, decoded): (&Allowed, DecodedEach),
+    images: &mut Option<Hold>,
+    env: &Env<'_>,
+    keys: &ExclusiveAccess<'_>,
+    out: &mut Vec<u8>,
+) {
+    let server = session.server.clone();
+    let mut decoded = decoded.into_iter().peekable();
+    let mut began = Instant::now();
+    let mut config = server.config();
+    // All replies count as a single one, which `client-output-buffer-limit` allows to exceed the
+    // limit.
+    let most_bytes = match config.output_limit.hard_bytes {
+        0 => u64::MAX,
+        bytes => bytes,
+    };
+    let memory_left = server.memory_left();
+    let mut replies = Replies::new(
+        most_bytes.min(memory_left.max(LEAST_KEPT_BYTES)),
+        prepared.commands.len(),
+        server.held.hold(0),
+        out,
+    );
+    let left_bytes = most_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
+    for (i, (command, argv)) in prepared.iter().enumerate() {
+        let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
+        // The only effect of this command would be a reply that is discarded.
+        if replies.are_discarded && command.has(Flag::ReadOnly) {
+            continue;
+        }
+        if let Err(refusal) = check(session, allowed, command, argv) {
+            replies.push(&refusal, session.protocol);
+            continue;
+        }
+        session.show(command, &[argv], &config);
+        let env = Env {
+            settings: &config.filters,
+            max_reply_bytes: left_bytes.saturating_sub(replies.len()),
+            ..*env
+        };
+        let reply = run_one(session, Call { command, argv, env }, decoded, images, keys);
+        if command.has(Flag::Admin) {
+            // Later commands use the options that this command has set.
+            config = server.config();
+        }
+        session.count_failure(command, &reply);
+        replies.push(&reply, session.protocol);
+        began = session.count(command, &[argv], began, &config);
+    }
+    if replies.are_discarded {
+        session.overflow();
+    }
+}
+
+/// Checks that the user may still run a queued command: an operator or an earlier command may have
+/// removed the permission.
+fn check(
+    session: &mut Session,
+    allowed: &Allowed,
+    command: &'static Command,
+    argv: Argv<'_>,
+) -> Result<(), Reply> {
+    let is_allowed = allowed.as_ref().is_some_and(|(user, version)| {
+        Arc::ptr_eq(user, &session.user) && *version == session.server.users.version()
+    });
+    if is_allowed {
+        return Ok(());
+    }
+    session.refresh_user()?;
+    session.user.check(command, argv).map_err(|refusal| {
+        session.log_refusal(&refusal);
+        text::acl::no_longer(matches!(refusal, Denied::Key(_)))
+    })
+}
+
+/// Runs a command. `decoded` is its data, if the data was decoded before the keys were locked.
+fn run_one(
+    session: &mut Session,
+    call: Call<'_>,
+    decoded: Option<Result<Decoded, NotDecoded>>,
+    images: &mut Option<Hold>,
+    keys: &ExclusiveAccess<'_>,
+) -> Reply {
+    match call.command.handler {
+        Handler::Key(handler) => {
+            let decoded =
+                decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
+            session.run_one(handler, call, keys, decoded)
+        }
+        Handler::Answer(answer) => answer(call.argv, &call.env),
+        Handler::Server(handler) => run_server_at_once(session, handler, call),
+        Handler::ReadKeys(handler) => read_keys(session, handler, call, keys),
+        Handler::WriteKeys(WriteKeys::Restore) => {
+            let server = &session.server;
+            let is_counted = decoded.is_some();
+            let group_bytes = || server.durable.as_ref()?.log.group_bytes();
+            let before = group_bytes();
+            let restored = restore_decoded(server, call, keys, decoded);
+            if let (Some(images), false) = (images, is_counted) {
+                images.add((group_bytes().unwrap_or(0) - before.unwrap_or(0)) as u64);
+            }
+            restored.unwrap_or_else(|refusal| refusal)
+        }
+        Handler::WriteKeys(handler) => write_keys(&session.server, handler, call, keys),
+    }
+}
