@@ -1,10 +1,10 @@
 //! What is reported about a filter.
 
 use crate::error::RedisItemError;
-use crate::layouts::view::View;
+use crate::layouts::view::{Kind, View};
 use crate::operations::slices::read_clock;
-use crate::operations::sweep::{Sweep, Visited, flush};
-use crate::transport::exchange::{Exchange, perform};
+use crate::operations::sweep::{Visit, Visited, flush, sweep};
+use crate::transport::exchange::Exchange;
 
 /// What is reported about a filter on Redis bitmaps.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,8 @@ pub(crate) async fn info<X: Exchange>(
     // After a correction that failed, the counter is too high.
     _ = flush(exchange, view).await;
     let now = read_clock(exchange, view).await?;
-    let visited = perform(exchange, Sweep::of_lookups(view, now)).await?;
+    let used: Vec<_> = view.uses(Kind::Lookup, now).iter().map(|used| used.generation).collect();
+    let visited = sweep(exchange, view, Visit::Read, used).await?;
     Ok(RedisFilterInfo::new(view, &visited))
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
 
-use crate::transport::request::{NodeReply, NodeRequest, SendError};
+use crate::error::RedisItemError;
+use crate::transport::request::{NodeReply, NodeRequest, SendError, value};
 
 /// Sends requests and returns their replies in the same order.
 ///
@@ -13,6 +14,14 @@ use crate::transport::request::{NodeReply, NodeRequest, SendError};
 pub trait Transport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
+}
+
+/// Sends a request, and returns the value of its reply.
+pub(crate) fn ask<T: Transport>(
+    transport: &mut T,
+    request: NodeRequest,
+) -> Result<Value, RedisItemError> {
+    value(b"", transport.send(&[request]).remove(0))
 }
 
 /// How long a transport waits, and how often it tries.

@@ -27,24 +27,6 @@ pub struct SendError {
     pub message: String,
 }
 
-/// What an operation does next.
-pub(crate) enum Step<T> {
-    /// The driver sends the requests, and passes the replies in the same order.
-    Send(Vec<NodeRequest>),
-    /// The operation is complete.
-    Done(T),
-}
-
-/// An operation on a filter, without input and output. A driver calls `step` with no replies
-/// first, then with the replies to each [`Step::Send`].
-pub(crate) trait Operation {
-    /// The result.
-    type Output;
-
-    /// Evaluates replies and returns what is next.
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output>;
-}
-
 impl NodeRequest {
     /// Returns a request for a command whose first argument is the key.
     pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {

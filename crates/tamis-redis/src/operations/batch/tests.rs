@@ -3,7 +3,9 @@ use crate::RedisFilter;
 use crate::layouts::header::{HAS_NEXT_OFFSET, RETIRED_OFFSET};
 use crate::layouts::metadata::{GenerationRecord, Metadata};
 use crate::model::Model;
+use crate::operations::create_shards;
 use crate::plan::RedisPlan;
+use crate::transport::exchange::{Blocking, complete};
 
 fn filter(items: u64) -> RedisFilter<Model> {
     let plan = RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap();
@@ -117,7 +119,7 @@ fn a_client_learns_that_another_generation_is_being_built() {
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Building);
     metadata.generations.push(next.clone());
-    create_shards(&mut filter, &next);
+    create(&mut filter, &next);
     publish(&mut filter, &metadata);
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
@@ -140,7 +142,7 @@ fn a_client_follows_a_swap() {
     filter.insert(&1).unwrap();
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Current);
-    create_shards(&mut filter, &next);
+    create(&mut filter, &next);
     // Retired, but the metadata still has the old generation: its answers hold.
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, RETIRED_OFFSET);
@@ -164,7 +166,7 @@ fn a_shard_that_is_created_again_keeps_its_state() {
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
     let before = filter.transport.strings.clone();
     // The reply to the first request was lost.
-    create_shards(&mut filter, &record);
+    create(&mut filter, &record);
     assert!(filter.transport.strings == before);
 }
 
@@ -182,8 +184,8 @@ fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {
     filter.transport.strings.insert(b"f".to_vec(), metadata.encode().into_bytes());
 }
 
-fn create_shards(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
+fn create(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
     let generation = crate::layouts::view::Generation::new(b"f", record.clone()).unwrap();
-    let create = crate::operations::create_shards::CreateShards::new(generation, None);
-    crate::filter::run(&mut filter.transport, create).unwrap();
+    complete(create_shards::create_shards(&mut Blocking(&mut filter.transport), &generation, None))
+        .unwrap();
 }
