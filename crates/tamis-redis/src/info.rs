@@ -7,7 +7,7 @@ use crate::operations::sweep::{Visit, Visited, flush, sweep};
 use crate::transport::exchange::Exchange;
 
 /// What is reported about a filter on Redis bitmaps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterInfo {
     /// The items that the filter is planned for; of a window, in all slices.
@@ -49,18 +49,7 @@ pub(crate) async fn info<X: Exchange>(
 impl RedisFilterInfo {
     /// Summarizes the layers that lookups test.
     fn new(view: &View, visited: &[Visited]) -> Self {
-        let mut info = Self {
-            items_planned: 0,
-            rate_planned: 0.0,
-            items: 0,
-            rate: 0.0,
-            shards: 0,
-            probes: 0,
-            layers: 0,
-            bytes: 0,
-            missing: Vec::new(),
-            growth_error: view.growth_error.clone(),
-        };
+        let mut info = Self { growth_error: view.growth_error.clone(), ..Self::default() };
         // The probability that no layer of a shard has a false positive.
         let mut clean: Vec<Vec<f64>> = view
             .generations

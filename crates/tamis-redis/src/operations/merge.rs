@@ -134,22 +134,17 @@ async fn check_unchanged<X: Exchange>(
 
 fn check(target: &View, source: &View) -> Result<(), RedisMergeError> {
     for view in [target, source] {
-        let [only] = &view.metadata.generations[..] else {
-            return Err(RedisMergeError::Busy { name: printable(view.name()) });
-        };
-        if only.role != Role::Current {
-            return Err(RedisMergeError::Busy { name: printable(view.name()) });
+        match &view.metadata.generations[..] {
+            [only] if only.role == Role::Current => {}
+            _ => return Err(RedisMergeError::Busy { name: printable(view.name()) }),
         }
     }
     let (to, from) = (&target.metadata, &source.metadata);
+    let (to_first, from_first) = (&to.generations[0], &from.generations[0]);
     let differences = Difference::all([
         Difference::of("hash", &to.hasher, &from.hasher),
-        Difference::of("growth", &to.generations[0].growth, &from.generations[0].growth),
-        Difference::of(
-            "shards and bits",
-            &to.generations[0].geometry,
-            &from.generations[0].geometry,
-        ),
+        Difference::of("growth", &to_first.growth, &from_first.growth),
+        Difference::of("shards and bits", &to_first.geometry, &from_first.geometry),
     ]);
     if differences.is_empty() { Ok(()) } else { Err(RedisMergeError::Differs(differences)) }
 }

@@ -136,7 +136,12 @@ fn is_final(reply: Option<&NodeReply>) -> bool {
 }
 
 /// A source of connections: the address of a server, or a Sentinel that knows it.
-pub(crate) trait Connect: Send {
+pub trait Connect: Send {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers in time.
     fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
 }
 
@@ -147,14 +152,14 @@ impl Connect for Client {
 }
 
 /// One connection, which is opened again when it fails.
-pub(crate) struct Line<C> {
+pub struct Line<C> {
     source: C,
     connection: Option<Connection>,
     patience: Patience,
 }
 
 impl<C: Connect> Line<C> {
-    pub(crate) fn new(source: C, patience: Patience) -> Self {
+    pub(crate) fn of_source(source: C, patience: Patience) -> Self {
         Self { source, connection: None, patience }
     }
 
@@ -242,9 +247,9 @@ impl<C: Connect> Transport for Line<C> {
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct SingleNode(Line<Client>);
+pub type SingleNode = Line<Client>;
 
-impl SingleNode {
+impl Line<Client> {
     /// Parses a URL such as `redis://user:password@host:port/database`. With the feature `tls`, the
     /// scheme `rediss` encrypts the connection. Opens no connection yet.
     ///
@@ -252,19 +257,13 @@ impl SingleNode {
     ///
     /// If the URL cannot be parsed.
     pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
-        Ok(Self(Line::new(Client::open(url)?, patience)))
+        Ok(Self::of_source(Client::open(url)?, patience))
     }
 
     /// Wraps a client of the crate `redis`.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
-        Self(Line::new(client, patience))
-    }
-}
-
-impl Transport for SingleNode {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        self.0.send(requests)
+        Self::of_source(client, patience)
     }
 }
 

@@ -30,9 +30,7 @@ pub struct SendError {
 impl NodeRequest {
     /// Returns a request for a command whose first argument is the key.
     pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {
-        let mut command = Cmd::new();
-        command.arg(name).arg(&key);
-        Self { key, command, is_repeatable: true }
+        Self::with_capacity(name, key, 0, 0)
     }
 
     /// Returns a request with memory for this number of arguments and bytes.

@@ -70,28 +70,6 @@ fn repeats_are_subtracted_from_the_counter_by_the_next_insert() {
 }
 
 #[test]
-fn a_missing_shard_is_an_error_of_its_items_only() {
-    let mut filter = filter(100_000);
-    filter.insert_each(&items(1000));
-    let lost = shards(&filter).remove(0);
-    filter.transport.strings.remove(&lost);
-    let errors = |results: Vec<Result<bool, RedisItemError>>| {
-        let is_missing = |result: &Result<bool, RedisItemError>| match result {
-            Ok(_) => false,
-            Err(RedisItemError::MissingShard { key }) => key.as_bytes() == lost,
-            Err(error) => panic!("{error}"),
-        };
-        results.iter().filter(|result| is_missing(result)).count()
-    };
-    let found = errors(filter.contains_each(&items(1000)));
-    assert!(found > 5 && found < 100, "{found}");
-    // An insert does not bring the shard back, and leaves nothing behind.
-    assert_eq!(errors(filter.insert_each(&items(1000))), found);
-    assert!(!filter.transport.strings.contains_key(&lost));
-    assert_eq!(errors(filter.contains_each(&items(1000))), found);
-}
-
-#[test]
 fn a_lost_connection_is_an_error_of_its_items_only() {
     let mut filter = filter(100_000);
     filter.transport.unreachable = vec![shards(&filter).remove(0)];
@@ -102,14 +80,6 @@ fn a_lost_connection_is_an_error_of_its_items_only() {
     for (result, found) in results.iter().zip(filter.contains_each(&items(1000))) {
         assert!(result.is_err() || found.unwrap());
     }
-}
-
-#[test]
-fn a_deleted_filter_is_an_error() {
-    let mut filter = filter(10);
-    filter.transport.strings.clear();
-    let error = filter.contains(&1).unwrap_err();
-    assert_eq!(error, RedisItemError::NoFilter { name: "f".into() });
 }
 
 #[test]
@@ -168,16 +138,6 @@ fn a_shard_that_is_created_again_keeps_its_state() {
     // The reply to the first request was lost.
     create(&mut filter, &record);
     assert!(filter.transport.strings == before);
-}
-
-#[test]
-fn a_filter_with_another_hash_is_an_error() {
-    let mut filter = filter(10);
-    let plan = RedisPlan::new(10, 0.01).unwrap().hasher(tamis::Hasher::keyed([1, 2]));
-    publish(&mut filter, &Metadata::new(&plan, 0));
-    let key = filter.view.generations[0].key(0, 0);
-    filter.transport.strings.remove(&key);
-    assert_eq!(filter.contains(&1), Err(RedisItemError::Replaced { name: "f".into() }));
 }
 
 fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {
