@@ -11,13 +11,13 @@ use crate::layouts::view::{Kind, View};
 use crate::operations::generations::{
     RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
 };
-use crate::operations::lifecycle::{Open, create, open_or_create};
+use crate::operations::lifecycle::{create, open, open_or_create};
 use crate::operations::merge::{RedisMergeError, merge};
 use crate::operations::slices::batch;
 use crate::operations::sweep::flush;
 use crate::plan::RedisPlan;
 use crate::transport::asynchronous::AsyncTransport;
-use crate::transport::exchange::{Exchange, perform};
+use crate::transport::exchange::Exchange;
 use crate::transport::request::{NodeReply, NodeRequest};
 
 /// [`RedisFilter`](crate::RedisFilter) for asynchronous programs, on tokio.
@@ -85,7 +85,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// [`RedisOpenError`].
     pub async fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
-        let view = perform(&mut Waiting(&mut transport), Open::new(name.as_bytes())).await?;
+        let view = open(&mut Waiting(&mut transport), name.as_bytes()).await?;
         Ok(Self { transport, view })
     }
 

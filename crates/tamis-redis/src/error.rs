@@ -208,6 +208,26 @@ impl Difference {
             found: format!("{found:?}"),
         })
     }
+
+    /// Returns the differences among the results of comparisons.
+    pub(crate) fn all(compared: impl IntoIterator<Item = Option<Self>>) -> Vec<Self> {
+        compared.into_iter().flatten().collect()
+    }
+
+    /// Returns differences as text for messages.
+    pub(crate) fn list(differences: &[Self]) -> String {
+        differences.iter().map(Self::to_string).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl RedisOpenError {
+    /// Returns an error if a filter has differences from the plan.
+    pub(crate) fn check(name: &[u8], differences: Vec<Difference>) -> Result<(), Self> {
+        match differences.is_empty() {
+            true => Ok(()),
+            false => Err(Self::Differs { name: printable(name), differences }),
+        }
+    }
 }
 
 impl fmt::Display for Difference {
@@ -234,11 +254,8 @@ impl fmt::Display for RedisOpenError {
             Self::Metadata { name, source } => write!(f, "the key {name:?}: {source}"),
             Self::Plan { why } => f.write_str(why),
             Self::Differs { name, differences } => {
-                write!(f, "the filter {name:?} differs from the plan: ")?;
-                for (i, difference) in differences.iter().enumerate() {
-                    write!(f, "{}{difference}", if i == 0 { "" } else { "; " })?;
-                }
-                Ok(())
+                let differences = Difference::list(differences);
+                write!(f, "the filter {name:?} differs from the plan: {differences}")
             }
             Self::Redis(error) => error.fmt(f),
         }

@@ -9,14 +9,13 @@ use crate::layouts::view::{Kind, View};
 use crate::operations::generations::{
     RedisRebuildError, abort, delete_filter, expire_at, next_generation, start_rebuild, swap,
 };
-use crate::operations::lifecycle::{Open, create, differences, open_or_create};
+use crate::operations::lifecycle::{create, differences, open, open_or_create};
 use crate::operations::merge::{RedisMergeError, merge};
 use crate::operations::slices::batch;
 use crate::operations::sweep::flush;
 use crate::plan::RedisPlan;
 use crate::transport::blocking::Transport;
 use crate::transport::exchange::{Blocking, complete};
-use crate::transport::request::{Operation, Step};
 
 /// The largest number of items that one round trip handles.
 pub(crate) const MAX_BATCH: usize = 10_000;
@@ -88,17 +87,6 @@ impl<T: Transport> RedisRebuild<'_, T> {
     }
 }
 
-/// Runs an operation to its end.
-pub(crate) fn run<T: Transport, O: Operation>(transport: &mut T, mut operation: O) -> O::Output {
-    let mut replies = Vec::new();
-    loop {
-        match operation.step(replies) {
-            Step::Send(requests) => replies = transport.send(&requests),
-            Step::Done(output) => return output,
-        }
-    }
-}
-
 impl<T: Transport> RedisFilter<T> {
     /// Creates a filter. Its memory is allocated at once. The first client wins.
     ///
@@ -122,7 +110,7 @@ impl<T: Transport> RedisFilter<T> {
     /// [`RedisOpenError::NotFound`] without a filter of this name; [`RedisOpenError::Metadata`] if the key
     /// holds something else; [`RedisOpenError::Redis`] if the server or the connection fails.
     pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
-        let view = run(&mut transport, Open::new(name.as_bytes()))?;
+        let view = complete(open(&mut Blocking(&mut transport), name.as_bytes()))?;
         Ok(Self { transport, view })
     }
 

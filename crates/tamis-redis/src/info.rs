@@ -1,13 +1,13 @@
 //! What is reported about a filter.
 
 use crate::error::RedisItemError;
-use crate::layouts::view::View;
+use crate::layouts::view::{Kind, View};
 use crate::operations::slices::read_clock;
-use crate::operations::sweep::{Sweep, Visited, flush};
-use crate::transport::exchange::{Exchange, perform};
+use crate::operations::sweep::{Visit, Visited, flush, sweep};
+use crate::transport::exchange::Exchange;
 
 /// What is reported about a filter on Redis bitmaps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterInfo {
     /// The items that the filter is planned for; of a window, in all slices.
@@ -41,25 +41,15 @@ pub(crate) async fn info<X: Exchange>(
     // After a correction that failed, the counter is too high.
     _ = flush(exchange, view).await;
     let now = read_clock(exchange, view).await?;
-    let visited = perform(exchange, Sweep::of_lookups(view, now)).await?;
+    let used: Vec<_> = view.uses(Kind::Lookup, now).iter().map(|used| used.generation).collect();
+    let visited = sweep(exchange, view, Visit::Read, used).await?;
     Ok(RedisFilterInfo::new(view, &visited))
 }
 
 impl RedisFilterInfo {
     /// Summarizes the layers that lookups test.
     fn new(view: &View, visited: &[Visited]) -> Self {
-        let mut info = Self {
-            items_planned: 0,
-            rate_planned: 0.0,
-            items: 0,
-            rate: 0.0,
-            shards: 0,
-            probes: 0,
-            layers: 0,
-            bytes: 0,
-            missing: Vec::new(),
-            growth_error: view.growth_error.clone(),
-        };
+        let mut info = Self { growth_error: view.growth_error.clone(), ..Self::default() };
         // The probability that no layer of a shard has a false positive.
         let mut clean: Vec<Vec<f64>> = view
             .generations

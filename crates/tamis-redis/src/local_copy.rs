@@ -60,7 +60,6 @@ impl std::error::Error for RedisCopyError {}
 /// Puts a copy together from the strings of a filter.
 #[derive(Debug)]
 pub struct RedisCopyBuilder {
-    record: GenerationRecord,
     keys: ShardKeys,
     copy: RedisCopy,
 }
@@ -92,15 +91,14 @@ impl RedisCopyBuilder {
         let current = metadata.generations.into_iter().find(|one| one.role == Role::Current);
         let record = current.ok_or(RedisCopyError::Window)?;
         let keys = ShardKeys::new(name, record.geometry.shards).map_err(RedisCopyError::Name)?;
-        let copy =
-            RedisCopy { hasher: metadata.hasher, record: record.clone(), shards: Vec::new() };
-        Ok(Self { record, keys, copy })
+        let copy = RedisCopy { hasher: metadata.hasher, record, shards: Vec::new() };
+        Ok(Self { keys, copy })
     }
 
     /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> u32 {
-        self.record.geometry.shards
+        self.copy.record.geometry.shards
     }
 
     /// Returns the key of a layer of a shard.
@@ -110,13 +108,13 @@ impl RedisCopyBuilder {
     /// If there is no such shard.
     #[must_use]
     pub fn key(&self, shard: u32, layer: u8) -> Vec<u8> {
-        self.keys.key(shard, self.record.id, layer)
+        self.keys.key(shard, self.copy.record.id, layer)
     }
 
     /// Returns the length of the string of a layer in bytes.
     #[must_use]
     pub fn layer_bytes(&self, layer: u8) -> u64 {
-        self.record.geometry.layer(layer).bytes()
+        self.copy.record.geometry.layer(layer).bytes()
     }
 
     /// Adds the string of the next layer, in the order of shards and layers. Returns true if the shard
@@ -135,12 +133,13 @@ impl RedisCopyBuilder {
         let shard = shards.len() as u32 - 1;
         let Some(layers) = shards.last_mut() else { return Ok(false) };
         let layer = layers.len() as u8;
-        let geometry = self.record.geometry.layer(layer);
+        let geometry = self.copy.record.geometry.layer(layer);
         let wrong = RedisCopyError::Shard { shard, layer };
         let is_shard = |string: &Vec<u8>| {
             string.len() as u64 == geometry.bytes()
-                && state(string)
-                    .is_some_and(|state| state.generation == self.record.id && !state.is_retired)
+                && state(string).is_some_and(|state| {
+                    state.generation == self.copy.record.id && !state.is_retired
+                })
         };
         let Some(string) = string.filter(is_shard) else {
             if layers.is_empty() {

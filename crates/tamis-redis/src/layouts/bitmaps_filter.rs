@@ -4,15 +4,15 @@
 //! many items as cannot fill the bitmap to more than half. So the bitmap grows after the same item
 //! as in Java, with a few round trips instead of several for each item.
 
+use std::ops::Range;
+
 use redis::Value;
 use tamis_formats::{RedisBitmaps, Rule};
 
 use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
-use crate::filter::run;
 use crate::layouts::bits::{self, MAX_SCRIPT_BITS};
-use crate::operations::sweep::SendAll;
-use crate::transport::blocking::Transport;
-use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, bytes, integer};
+use crate::transport::blocking::{Transport, ask};
+use crate::transport::request::{NodeReply, NodeRequest, bytes, integer};
 
 const CURSOR: &[u8] = b"cursor";
 
@@ -80,24 +80,9 @@ const MAX_CURSOR: u64 = 4095;
 /// ```
 pub struct BitmapsFilter<T> {
     transport: T,
-    known: Known,
-}
-
-/// What the client knows.
-struct Known {
     rule: Rule,
+    /// The number of the newest bitmap, as far as the client knows.
     cursor: u64,
-}
-
-impl Known {
-    fn len_bytes(&self) -> u64 {
-        self.rule.bits() / 8
-    }
-
-    fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
-        let cursor = cursor_of(&bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec()))?;
-        Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
-    }
 }
 
 /// Decodes the value of the cursor. The scripts compare it as text, so it has one form.
@@ -127,20 +112,16 @@ impl<T: Transport> BitmapsFilter<T> {
             .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
         let mut request = NodeRequest::script(CREATE, &[CURSOR.to_vec(), bitmap(0)]);
         request.command.arg(rule.bits() - 1);
-        let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
+        let reply = ask(&mut transport, request)?;
         let (cursor, len): (Vec<u8>, u64) = redis::from_redis_value(reply)
             .map_err(|_| RedisItemError::unexpected(CURSOR, "has a wrong number of values"))?;
         if len == 0 {
             return Err(RedisItemError::MissingShard { key: printable(&bitmap(0)) }.into());
         }
-        let known = Known { rule, cursor: cursor_of(&cursor)? };
-        if let Some(difference) = Difference::of("bytes of a bitmap", &known.len_bytes(), &len) {
-            return Err(RedisOpenError::Differs {
-                name: printable(&bitmap(0)),
-                differences: vec![difference],
-            });
-        }
-        Ok(Self { transport, known })
+        let filter = Self { transport, rule, cursor: cursor_of(&cursor)? };
+        let difference = Difference::of("bytes of a bitmap", &filter.len_bytes(), &len);
+        RedisOpenError::check(&bitmap(0), Difference::all([difference]))?;
+        Ok(filter)
     }
 
     /// Inserts items. The results are in the order of the items: true if the item is new.
@@ -164,7 +145,7 @@ impl<T: Transport> BitmapsFilter<T> {
     /// Returns the number of the newest bitmap, as the client knows it.
     #[must_use]
     pub fn cursor(&self) -> u64 {
-        self.known.cursor
+        self.cursor
     }
 
     /// Removes all items, and all bitmaps except an empty first one.
@@ -175,18 +156,28 @@ impl<T: Transport> BitmapsFilter<T> {
     /// clients add bitmaps again and again.
     pub fn reset(&mut self) -> Result<(), RedisItemError> {
         for _ in 0..8 {
-            let cursor = self.known.cursor;
+            let cursor = self.cursor;
             let keys: Vec<_> =
                 [CURSOR.to_vec()].into_iter().chain((0..=cursor).map(bitmap)).collect();
             let mut request = NodeRequest::script(RESET, &keys);
-            request.command.arg(cursor).arg(self.known.rule.bits() - 1);
-            let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
-            if !self.known.learn_cursor(Ok(reply))? {
-                self.known.cursor = 0;
+            request.command.arg(cursor).arg(self.rule.bits() - 1);
+            let reply = ask(&mut self.transport, request)?;
+            if !self.learn_cursor(Ok(reply))? {
+                self.cursor = 0;
                 return Ok(());
             }
         }
         Err(RedisItemError::Unsettled)
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.rule.bits() / 8
+    }
+
+    /// Learns the cursor. Returns true if it is another one than before.
+    fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
+        let cursor = cursor_of(&bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec()))?;
+        Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
     }
 
     fn each<I: AsRef<[u8]>>(
@@ -196,90 +187,82 @@ impl<T: Transport> BitmapsFilter<T> {
     ) -> Vec<Result<bool, RedisItemError>> {
         let mut results = Vec::with_capacity(items.len());
         for items in items.chunks(MAX_ITEMS) {
-            let offsets = items.iter().map(|item| self.known.rule.offsets(item.as_ref())).collect();
-            let batch = BitmapsBatch {
-                known: &mut self.known,
-                offsets,
-                is_insert,
-                found: Vec::new(),
-                results: Vec::new(),
-                ones: 0,
-                restarts: 0,
-                phase: Phase::Start,
-            };
-            results.append(&mut run(&mut self.transport, batch));
+            let offsets = items.iter().map(|item| self.rule.offsets(item.as_ref())).collect();
+            let (found, answers) = (Vec::new(), Vec::new());
+            let batch = BitmapsBatch { filter: self, offsets, is_insert, found, answers, ones: 0 };
+            results.append(&mut batch.run());
         }
         results
     }
 }
 
-enum Phase {
-    Start,
-    /// Waits for the cursor, the lengths and the bits of all items that are left.
-    Looking,
-    /// Waits for the insert of the absent among some items.
-    Writing(usize),
-    Growing,
-}
-
 /// Inserts or tests items in all bitmaps.
-struct BitmapsBatch<'k> {
-    known: &'k mut Known,
+struct BitmapsBatch<'f, T> {
+    filter: &'f mut BitmapsFilter<T>,
     offsets: Vec<Vec<u64>>,
     is_insert: bool,
     /// For each item that is left: whether a bitmap has all its bits.
     found: Vec<bool>,
-    results: Vec<Result<bool, RedisItemError>>,
+    answers: Vec<Result<bool, RedisItemError>>,
     /// The bits that are set in the newest bitmap.
     ones: u64,
-    restarts: u32,
-    phase: Phase,
 }
 
-impl BitmapsBatch<'_> {
+impl<T: Transport> BitmapsBatch<'_, T> {
+    /// Handles all items. If an error ends it, the remaining items have the error.
+    fn run(mut self) -> Vec<Result<bool, RedisItemError>> {
+        if let Err(error) = self.answer() {
+            self.answers.resize(self.offsets.len(), Err(error));
+        }
+        self.answers
+    }
+
+    fn answer(&mut self) -> Result<(), RedisItemError> {
+        let mut restarts = 0;
+        while !self.left().is_empty() {
+            if !self.look()? {
+                restarts += 1;
+                if restarts > 8 {
+                    return Err(RedisItemError::Unsettled);
+                }
+            } else if self.is_insert {
+                self.write()?;
+            } else {
+                self.answers.extend(self.found.drain(..).map(Ok));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the items that are left, as many as a round trip tests.
     fn left(&self) -> &[Vec<u64>] {
-        let left = &self.offsets[self.results.len()..];
-        let most = (MAX_TESTS / (self.known.cursor + 1)) as usize;
+        let left = &self.offsets[self.answers.len()..];
+        let most = (MAX_TESTS / (self.filter.cursor + 1)) as usize;
         &left[..left.len().min(most)]
     }
 
-    /// Java tests the bitmaps before an insert only if there are several.
-    fn tests_bitmaps(&self) -> bool {
-        !self.is_insert || self.known.cursor > 0
-    }
-
-    fn look(&mut self) -> Step<Output> {
-        if self.left().is_empty() {
-            return Step::Done(std::mem::take(&mut self.results));
-        }
+    /// Reads the cursor, and the lengths and bits of all bitmaps. Returns false if the cursor has
+    /// moved.
+    fn look(&mut self) -> Result<bool, RedisItemError> {
+        let cursor = self.filter.cursor;
+        // Java tests the bitmaps before an insert only if there are several.
+        let tests = !self.is_insert || cursor > 0;
         let mut requests = vec![NodeRequest::new("GET", CURSOR.to_vec())];
-        requests.push(NodeRequest::new("BITCOUNT", bitmap(self.known.cursor)));
-        for number in 0..=self.known.cursor {
-            if self.tests_bitmaps() {
+        requests.push(NodeRequest::new("BITCOUNT", bitmap(cursor)));
+        for number in 0..=cursor {
+            if tests {
                 requests.push(bits::read(&bitmap(number), self.left()));
             }
             // The length comes last: the bits of a bitmap that is evicted meanwhile read as zeros.
             requests.push(NodeRequest::new("STRLEN", bitmap(number)));
         }
-        self.phase = Phase::Looking;
-        Step::Send(requests)
-    }
-
-    fn looked(&mut self, replies: Vec<NodeReply>) -> Result<Step<Output>, RedisItemError> {
-        let (cursor, tests) = (self.known.cursor, self.tests_bitmaps());
-        let mut replies = replies.into_iter();
+        let mut replies = self.filter.transport.send(&requests).into_iter();
         let mut next = || replies.next().expect("one reply for each request");
-        if self.known.learn_cursor(next())? {
-            self.restarts += 1;
-            return if self.restarts > 8 {
-                Err(RedisItemError::Unsettled)
-            } else {
-                Ok(self.look())
-            };
+        self.found = vec![false; self.left().len()];
+        if self.filter.learn_cursor(next())? {
+            return Ok(false);
         }
         self.ones = integer(&bitmap(cursor), next())?.unsigned_abs();
-        self.found = vec![false; self.left().len()];
         for number in 0..=cursor {
             let key = bitmap(number);
             if tests {
@@ -288,107 +271,76 @@ impl BitmapsBatch<'_> {
                     *found |= clear == 0;
                 }
             }
-            if integer(&key, next())?.unsigned_abs() != self.known.len_bytes() {
+            if integer(&key, next())?.unsigned_abs() != self.filter.len_bytes() {
                 return Err(RedisItemError::MissingShard { key: printable(&key) });
             }
         }
-        if self.is_insert {
-            return Ok(self.write());
-        }
-        self.results.extend(self.found.drain(..).map(Ok));
-        Ok(self.look())
+        Ok(true)
     }
 
-    /// Inserts as many items as cannot fill the newest bitmap to more than half, at least one.
-    fn write(&mut self) -> Step<Output> {
-        let probes = u64::from(self.known.rule.probes());
-        let free = (self.known.rule.bits() / 2).saturating_sub(self.ones);
-        let most = (free / probes).max(1);
-        let (mut absent, mut count) = (0, 0);
-        for &found in &self.found {
-            if !found && absent == most {
-                break;
+    /// Inserts the items that are looked up, until the newest bitmap is more than half full.
+    fn write(&mut self) -> Result<(), RedisItemError> {
+        while !self.found.is_empty() {
+            let count = self.count_that_fits();
+            let clear = self.insert(count)?;
+            self.ones += clear.iter().sum::<u64>();
+            let mut clear = clear.into_iter();
+            for found in self.found.drain(..count) {
+                let is_new = !found && clear.next().is_some_and(|clear| clear > 0);
+                self.answers.push(Ok(is_new));
             }
-            absent += u64::from(!found);
-            count += 1;
+            let (bits, cursor) = (self.filter.rule.bits(), self.filter.cursor);
+            if 2 * self.ones > bits {
+                let keys = [CURSOR.to_vec(), bitmap(cursor), bitmap(cursor + 1)];
+                let mut request = NodeRequest::script(GROW, &keys);
+                request.command.arg(cursor).arg(bits);
+                let reply = self.filter.transport.send(&[request]).remove(0);
+                self.filter.learn_cursor(reply)?;
+                return Ok(());
+            }
         }
-        let absent = self.absent(count);
+        Ok(())
+    }
+
+    /// Returns how many items cannot fill the newest bitmap to more than half, at least one.
+    fn count_that_fits(&self) -> usize {
+        let probes = u64::from(self.filter.rule.probes());
+        let free = (self.filter.rule.bits() / 2).saturating_sub(self.ones);
+        let most = (free / probes).max(1);
+        let mut absent = 0;
+        let fits = |found: &&bool| {
+            absent += u64::from(!**found);
+            absent <= most
+        };
+        self.found.iter().take_while(fits).count()
+    }
+
+    /// Inserts those of the first `count` items that no bitmap has. Returns the number of changed
+    /// bits of each.
+    fn insert(&mut self, count: usize) -> Result<Vec<u64>, RedisItemError> {
+        let items = self.left()[..count].iter().zip(&self.found);
+        let absent = items.filter(|(_, found)| !**found).map(|(offsets, _)| offsets.clone());
+        let absent: Vec<Vec<u64>> = absent.collect();
         if absent.is_empty() {
-            return self.wrote(count, Vec::new());
+            return Ok(Vec::new());
         }
-        let request = |chunk| {
-            let mut request = NodeRequest::script(CHECKED_SET, &[bitmap(self.known.cursor)]);
-            request.command.arg(self.known.len_bytes());
-            bits::append_sets(&mut request, &absent[chunk]);
+        let key = bitmap(self.filter.cursor);
+        let chunks = bits::chunks(&absent, MAX_SCRIPT_BITS);
+        let request = |chunk: &Range<usize>| {
+            let mut request = NodeRequest::script(CHECKED_SET, std::slice::from_ref(&key));
+            request.command.arg(self.filter.len_bytes());
+            bits::append_sets(&mut request, &absent[chunk.clone()]);
             request
         };
-        let requests = bits::chunks(&absent, MAX_SCRIPT_BITS).into_iter().map(request).collect();
-        self.phase = Phase::Writing(count);
-        Step::Send(requests)
-    }
-
-    /// Returns the offsets of those of the first `count` items that no bitmap has.
-    fn absent(&self, count: usize) -> Vec<Vec<u64>> {
-        let items = self.left()[..count].iter().zip(&self.found);
-        items.filter(|(_, found)| !**found).map(|(offsets, _)| offsets.clone()).collect()
-    }
-
-    fn written(
-        &mut self,
-        count: usize,
-        replies: Vec<NodeReply>,
-    ) -> Result<Step<Output>, RedisItemError> {
-        let (key, absent, mut clear) = (bitmap(self.known.cursor), self.absent(count), Vec::new());
-        for (chunk, reply) in bits::chunks(&absent, MAX_SCRIPT_BITS).into_iter().zip(replies) {
+        let requests: Vec<_> = chunks.iter().map(request).collect();
+        let replies = self.filter.transport.send(&requests);
+        let mut clear = Vec::new();
+        for (chunk, reply) in chunks.into_iter().zip(replies) {
             if matches!(reply, Ok(Value::Nil)) {
                 return Err(RedisItemError::MissingShard { key: printable(&key) });
             }
             clear.append(&mut bits::clear_bits(&key, &absent[chunk], reply)?);
         }
-        Ok(self.wrote(count, clear))
-    }
-
-    /// Records the answers. `clear` has the number of changed bits of each absent item.
-    fn wrote(&mut self, count: usize, clear: Vec<u64>) -> Step<Output> {
-        self.ones += clear.iter().sum::<u64>();
-        let mut clear = clear.into_iter();
-        for found in self.found.drain(..count) {
-            let is_new = !found && clear.next().is_some_and(|clear| clear > 0);
-            self.results.push(Ok(is_new));
-        }
-        if 2 * self.ones > self.known.rule.bits() {
-            let cursor = self.known.cursor;
-            let keys = [CURSOR.to_vec(), bitmap(cursor), bitmap(cursor + 1)];
-            let mut request = NodeRequest::script(GROW, &keys);
-            request.command.arg(cursor).arg(self.known.rule.bits());
-            self.phase = Phase::Growing;
-            return Step::Send(vec![request]);
-        }
-        if self.found.is_empty() {
-            return self.look();
-        }
-        self.write()
-    }
-}
-
-type Output = Vec<Result<bool, RedisItemError>>;
-
-impl Operation for BitmapsBatch<'_> {
-    type Output = Output;
-
-    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Output> {
-        let step = match std::mem::replace(&mut self.phase, Phase::Start) {
-            Phase::Start => Ok(self.look()),
-            Phase::Looking => self.looked(replies),
-            Phase::Writing(count) => self.written(count, replies),
-            Phase::Growing => {
-                self.known.learn_cursor(replies.remove(0)).map(|_is_changed| self.look())
-            }
-        };
-        step.unwrap_or_else(|error| {
-            let mut results = std::mem::take(&mut self.results);
-            results.resize(self.offsets.len(), Err(error));
-            Step::Done(results)
-        })
+        Ok(clear)
     }
 }

@@ -64,6 +64,25 @@ pub(crate) fn clear_bits(
     Ok(offsets.iter().map(clear).map(|count| count as u64).collect())
 }
 
+/// Evaluates the replies about chunks of items: true for an item that an insert has changed, or that
+/// a lookup has found.
+pub(crate) fn answers(
+    key: &[u8],
+    offsets: &[Vec<u64>],
+    chunks: Vec<std::ops::Range<usize>>,
+    replies: Vec<NodeReply>,
+    is_insert: bool,
+) -> Vec<Result<bool, RedisItemError>> {
+    let mut results = Vec::with_capacity(offsets.len());
+    for (chunk, reply) in chunks.into_iter().zip(replies) {
+        match clear_bits(key, &offsets[chunk.clone()], reply) {
+            Ok(clear) => results.extend(clear.iter().map(|&clear| Ok((clear > 0) == is_insert))),
+            Err(error) => results.extend(chunk.map(|_| Err(error.clone()))),
+        }
+    }
+    results
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

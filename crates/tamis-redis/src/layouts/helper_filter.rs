@@ -1,12 +1,12 @@
 //! `BloomFilterHelper` of Java articles: one bitmap, whose plan only the programs know.
 
+use std::ops::Range;
+
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
 
 use crate::error::RedisItemError;
-use crate::filter::run;
 use crate::layouts::bits::{self, MAX_BITS};
 use crate::transport::blocking::Transport;
-use crate::transport::request::{NodeReply, Operation, Step};
 
 /// The filter of a Java program with `BloomFilterHelper` and `RedisBloomFilter`, bit for bit.
 ///
@@ -71,39 +71,12 @@ impl<T: Transport> HelperFilter<T> {
             let offsets = self.plan.offsets(item.as_ref()).expect("checked by `new`");
             offsets.map(u64::from).collect()
         };
-        let offsets = items.iter().map(offsets).collect();
-        let batch = HelperBatch { key: &self.key, offsets, is_insert, is_sent: false };
-        run(&mut self.transport, batch)
-    }
-}
-
-/// Inserts or tests items in one bitmap.
-struct HelperBatch<'k> {
-    key: &'k [u8],
-    offsets: Vec<Vec<u64>>,
-    is_insert: bool,
-    is_sent: bool,
-}
-
-impl Operation for HelperBatch<'_> {
-    type Output = Vec<Result<bool, RedisItemError>>;
-
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
-        let chunks = bits::chunks(&self.offsets, MAX_BITS);
-        if !std::mem::replace(&mut self.is_sent, true) && !chunks.is_empty() {
-            let command = if self.is_insert { bits::set } else { bits::read };
-            let request = |chunk| command(self.key, &self.offsets[chunk]);
-            return Step::Send(chunks.into_iter().map(request).collect());
-        }
-        let mut results = Vec::with_capacity(self.offsets.len());
-        for (chunk, reply) in chunks.into_iter().zip(replies) {
-            match bits::clear_bits(self.key, &self.offsets[chunk.clone()], reply) {
-                Ok(clear) => {
-                    results.extend(clear.iter().map(|&clear| Ok((clear > 0) == self.is_insert)));
-                }
-                Err(error) => results.extend(chunk.map(|_| Err(error.clone()))),
-            }
-        }
-        Step::Done(results)
+        let offsets: Vec<Vec<u64>> = items.iter().map(offsets).collect();
+        let chunks = bits::chunks(&offsets, MAX_BITS);
+        let command = if is_insert { bits::set } else { bits::read };
+        let request = |chunk: &Range<usize>| command(&self.key, &offsets[chunk.clone()]);
+        let requests: Vec<_> = chunks.iter().map(request).collect();
+        let replies = self.transport.send(&requests);
+        bits::answers(&self.key, &offsets, chunks, replies, is_insert)
     }
 }

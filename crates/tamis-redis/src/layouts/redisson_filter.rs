@@ -5,11 +5,9 @@ use tamis_formats::CreateError as RedisPlanError;
 use tamis_formats::redisson::{Redisson, config_key};
 
 use crate::error::{Difference, RedisItemError, RedisOpenError, printable};
-use crate::filter::run;
 use crate::layouts::bits::{self, MAX_BITS, MAX_SCRIPT_BITS};
-use crate::operations::sweep::SendAll;
-use crate::transport::blocking::Transport;
-use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, integer, value};
+use crate::transport::blocking::{Transport, ask};
+use crate::transport::request::{NodeReply, NodeRequest, integer, value};
 
 /// Stores the settings unless there are some. Replies with 1 if it stored them.
 const TRY_INIT: &str = "\
@@ -74,24 +72,16 @@ impl<T: Transport> RedissonFilter<T> {
         let mut request = NodeRequest::script(TRY_INIT, std::slice::from_ref(&config));
         let command = request.command.arg(rule.size()).arg(rule.hash_iterations());
         command.arg(expected_insertions).arg(rate.to_string());
-        let reply = run(&mut transport, SendAll::new(vec![request]))?.remove(0);
+        let reply = ask(&mut transport, request)?;
         let is_created = integer(&config, Ok(reply))? == 1;
         let found = Self::open(transport, name)?;
-        let differences: Vec<Difference> = [
+        let (probes, found_probes) = (rule.hash_iterations(), found.rule.hash_iterations());
+        let differences = Difference::all([
             Difference::of("size", &rule.size(), &found.rule.size()),
-            Difference::of(
-                "hashIterations",
-                &rule.hash_iterations(),
-                &found.rule.hash_iterations(),
-            ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if differences.is_empty() {
-            return Ok((found, is_created));
-        }
-        Err(RedisOpenError::Differs { name: name.into(), differences })
+            Difference::of("hashIterations", &probes, &found_probes),
+        ]);
+        RedisOpenError::check(name.as_bytes(), differences)?;
+        Ok((found, is_created))
     }
 
     /// Opens a filter with the settings in Redis.
@@ -107,8 +97,7 @@ impl<T: Transport> RedissonFilter<T> {
         for field in ["size", "hashIterations", "expectedInsertions", "falseProbability"] {
             request.command.arg(field);
         }
-        let Value::Array(fields) = run(&mut transport, SendAll::new(vec![request]))?.remove(0)
-        else {
+        let Value::Array(fields) = ask(&mut transport, request)? else {
             return Err(RedisItemError::unexpected(&config, "is not an array").into());
         };
         let texts: Vec<Option<String>> =
@@ -121,17 +110,12 @@ impl<T: Transport> RedissonFilter<T> {
             return Err(not_found());
         };
         let rule = Redisson::plan(expected, rate).map_err(|e| plan_error(&e))?;
-        let differences: Vec<Difference> = [
+        let differences = Difference::all([
             Difference::of("size", &rule.size().to_string(), &size),
             Difference::of("hashIterations", &rule.hash_iterations().to_string(), &probes),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if differences.is_empty() {
-            return Ok(Self { transport, name: name.into(), expected, rate, rule });
-        }
-        Err(RedisOpenError::Differs { name: name.into(), differences })
+        ]);
+        RedisOpenError::check(name.as_bytes(), differences)?;
+        Ok(Self { transport, name: name.into(), expected, rate, rule })
     }
 
     /// Inserts items. The results are in the order of the items: true if the item is new. One round
@@ -158,10 +142,11 @@ impl<T: Transport> RedissonFilter<T> {
     ///
     /// [`RedisItemError`] if the settings changed, or the server or the connection fails.
     pub fn count(&mut self) -> Result<u64, RedisItemError> {
-        let requests = vec![self.settings(), NodeRequest::new("BITCOUNT", self.name.clone())];
-        let mut replies = run(&mut self.transport, SendAll::new(requests))?;
+        let requests = [self.settings(), NodeRequest::new("BITCOUNT", self.name.clone())];
+        let replies = self.transport.send(&requests).into_iter().map(|reply| value(b"", reply));
+        let mut replies = replies.collect::<Result<Vec<_>, _>>()?;
         let ones = integer(&self.name, Ok(replies.remove(1)))? as f64;
-        check(&self.name, &self.rule, Ok(replies.remove(0)))?;
+        self.check(Ok(replies.remove(0)))?;
         let (size, k) = (self.rule.size() as f64, f64::from(self.rule.hash_iterations()));
         Ok((-size / k * (-ones / size).ln_1p()).round() as u64)
     }
@@ -175,7 +160,7 @@ impl<T: Transport> RedissonFilter<T> {
         let config = config_key(&self.name);
         let mut request = NodeRequest::new("UNLINK", config.clone());
         request.command.arg(&self.name);
-        let reply = run(&mut self.transport, SendAll::new(vec![request]))?.remove(0);
+        let reply = ask(&mut self.transport, request)?;
         Ok(integer(&config, Ok(reply))? > 0)
     }
 
@@ -198,7 +183,27 @@ impl<T: Transport> RedissonFilter<T> {
     }
 
     fn settings(&self) -> NodeRequest {
-        settings(&self.name)
+        let mut request = NodeRequest::new("HMGET", config_key(&self.name));
+        request.command.arg("size").arg("hashIterations");
+        request
+    }
+
+    /// Compares the settings in Redis with those of the client.
+    fn check(&self, reply: NodeReply) -> Result<(), RedisItemError> {
+        let found: Vec<Option<String>> =
+            redis::from_redis_value(value(&config_key(&self.name), reply)?).unwrap_or_default();
+        let name = printable(&self.name);
+        let (size, probes) =
+            (self.rule.size().to_string(), self.rule.hash_iterations().to_string());
+        match &found[..] {
+            [Some(found_size), Some(found_probes)]
+                if (found_size, found_probes) == (&size, &probes) =>
+            {
+                Ok(())
+            }
+            [Some(_), Some(_)] => Err(RedisItemError::ConfigChanged { name }),
+            _ => Err(RedisItemError::NoFilter { name }),
+        }
     }
 
     fn each<I: AsRef<[u8]>>(
@@ -206,55 +211,29 @@ impl<T: Transport> RedissonFilter<T> {
         items: &[I],
         is_insert: bool,
     ) -> Vec<Result<bool, RedisItemError>> {
-        let offsets = |item: &I| self.rule.offsets(item.as_ref()).collect();
-        let offsets = items.iter().map(offsets).collect();
-        let (name, rule) = (&self.name[..], self.rule);
-        let batch = RedissonBatch { name, rule, offsets, is_insert, is_sent: false };
-        run(&mut self.transport, batch)
-    }
-}
-
-fn plan_error(error: &RedisPlanError) -> RedisOpenError {
-    RedisOpenError::Plan { why: error.to_string() }
-}
-
-fn settings(name: &[u8]) -> NodeRequest {
-    let mut request = NodeRequest::new("HMGET", config_key(name));
-    request.command.arg("size").arg("hashIterations");
-    request
-}
-
-/// Compares the settings in Redis with those of the client.
-fn check(name: &[u8], rule: &Redisson, reply: NodeReply) -> Result<(), RedisItemError> {
-    let found: Vec<Option<String>> =
-        redis::from_redis_value(value(&config_key(name), reply)?).unwrap_or_default();
-    match &found[..] {
-        [Some(size), Some(probes)] => {
-            if *size == rule.size().to_string() && *probes == rule.hash_iterations().to_string() {
-                return Ok(());
-            }
-            Err(RedisItemError::ConfigChanged { name: printable(name) })
+        if items.is_empty() {
+            return Vec::new();
         }
-        _ => Err(RedisItemError::NoFilter { name: printable(name) }),
-    }
-}
-
-/// Inserts or tests items.
-struct RedissonBatch<'k> {
-    name: &'k [u8],
-    rule: Redisson,
-    offsets: Vec<Vec<u64>>,
-    is_insert: bool,
-    is_sent: bool,
-}
-
-impl RedissonBatch<'_> {
-    fn chunks(&self) -> Vec<std::ops::Range<usize>> {
-        bits::chunks(&self.offsets, if self.is_insert { MAX_SCRIPT_BITS } else { MAX_BITS })
+        let offsets = |item: &I| self.rule.offsets(item.as_ref()).collect();
+        let offsets: Vec<Vec<u64>> = items.iter().map(offsets).collect();
+        let chunks = bits::chunks(&offsets, if is_insert { MAX_SCRIPT_BITS } else { MAX_BITS });
+        let about = chunks.iter().map(|chunk| &offsets[chunk.clone()]);
+        let requests: Vec<NodeRequest> = if is_insert {
+            about.map(|offsets| self.checked_set(offsets)).collect()
+        } else {
+            let reads = about.map(|offsets| bits::read(&self.name, offsets));
+            [self.settings()].into_iter().chain(reads).collect()
+        };
+        let mut replies = self.transport.send(&requests);
+        if !is_insert && let Err(error) = self.check(replies.remove(0)) {
+            return vec![Err(error); items.len()];
+        }
+        let results = bits::answers(&self.name, &offsets, chunks, replies, is_insert);
+        results.into_iter().map(|result| result.map_err(|error| self.error(error))).collect()
     }
 
     fn checked_set(&self, offsets: &[Vec<u64>]) -> NodeRequest {
-        let keys = [config_key(self.name), self.name.to_vec()];
+        let keys = [config_key(&self.name), self.name.clone()];
         let mut request = NodeRequest::script(CHECKED_SET, &keys);
         request.command.arg(self.rule.size()).arg(self.rule.hash_iterations());
         bits::append_sets(&mut request, offsets);
@@ -263,7 +242,7 @@ impl RedissonBatch<'_> {
 
     /// Gives the errors of the script their meaning.
     fn error(&self, error: RedisItemError) -> RedisItemError {
-        let name = printable(self.name);
+        let name = printable(&self.name);
         match &error {
             RedisItemError::Server { code, .. } if **code == *"TAMISNOCONFIG" => {
                 RedisItemError::NoFilter { name }
@@ -276,37 +255,6 @@ impl RedissonBatch<'_> {
     }
 }
 
-impl Operation for RedissonBatch<'_> {
-    type Output = Vec<Result<bool, RedisItemError>>;
-
-    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
-        let chunks = self.chunks();
-        if !std::mem::replace(&mut self.is_sent, true) && !chunks.is_empty() {
-            if self.is_insert {
-                let request = |chunk| self.checked_set(&self.offsets[chunk]);
-                return Step::Send(chunks.into_iter().map(request).collect());
-            }
-            let reads = chunks.into_iter().map(|chunk| bits::read(self.name, &self.offsets[chunk]));
-            return Step::Send([settings(self.name)].into_iter().chain(reads).collect());
-        }
-        if !self.is_insert
-            && !replies.is_empty()
-            && let Err(error) = check(self.name, &self.rule, replies.remove(0))
-        {
-            return Step::Done(vec![Err(error); self.offsets.len()]);
-        }
-        let mut results = Vec::with_capacity(self.offsets.len());
-        for (chunk, reply) in chunks.into_iter().zip(replies) {
-            match bits::clear_bits(self.name, &self.offsets[chunk.clone()], reply) {
-                Ok(clear) => {
-                    results.extend(clear.iter().map(|&clear| Ok((clear > 0) == self.is_insert)));
-                }
-                Err(error) => {
-                    let error = self.error(error);
-                    results.extend(chunk.map(|_| Err(error.clone())));
-                }
-            }
-        }
-        Step::Done(results)
-    }
+fn plan_error(error: &RedisPlanError) -> RedisOpenError {
+    RedisOpenError::Plan { why: error.to_string() }
 }

@@ -17,12 +17,13 @@ use std::collections::HashSet;
 
 use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
-use crate::layouts::metadata::Role;
+use crate::layouts::metadata::{GenerationRecord, Role};
 use crate::layouts::view::{Kind, Update, Use, View};
 use crate::operations::growth;
 use crate::operations::probe::{Outcome, Probe, by_shard};
 use crate::operations::sweep::corrections;
-use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, bytes};
+use crate::transport::exchange::Exchange;
+use crate::transport::request::{NodeReply, NodeRequest, bytes};
 
 /// How often an operation starts again before it gives up.
 const MAX_RESTARTS: u32 = 8;
@@ -34,19 +35,9 @@ pub(crate) struct Batch<'v> {
     kind: Kind,
     now: u64,
     hashes: &'v [u64],
-    phase: Phase,
-    restarts: u32,
     pass: Pass,
     /// The items that an earlier pass found to be new, and the generation that it asked.
     new_before: Option<(u32, Vec<bool>)>,
-}
-
-enum Phase {
-    Start,
-    /// Waits for the replies to this number of corrections and to the probes.
-    Probing(usize, Vec<Probe>),
-    Rereading,
-    Growing(Vec<(usize, u32)>),
 }
 
 /// What a pass over the items has found out. Another pass starts with nothing.
@@ -69,10 +60,42 @@ impl<'v> Batch<'v> {
     /// Prepares an operation on the items with these hashes at a time in milliseconds.
     pub(crate) fn new(view: &'v mut View, kind: Kind, hashes: &'v [u64], now: u64) -> Self {
         let pass = Pass::default();
-        Self { view, kind, now, hashes, phase: Phase::Start, restarts: 0, pass, new_before: None }
+        Self { view, kind, now, hashes, pass, new_before: None }
     }
 
-    fn start(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
+    /// Runs the operation. Starts again if the generations have changed meanwhile.
+    pub(crate) async fn run<X: Exchange>(
+        mut self,
+        exchange: &mut X,
+    ) -> Vec<Result<bool, RedisItemError>> {
+        for _ in 0..=MAX_RESTARTS {
+            match self.pass(exchange).await {
+                Ok(Update::Unchanged) => return self.results(),
+                Ok(Update::Changed) => {}
+                Err(error) => return vec![Err(error); self.hashes.len()],
+            }
+        }
+        vec![Err(RedisItemError::Unsettled); self.hashes.len()]
+    }
+
+    /// Handles all items once with the known generations.
+    async fn pass<X: Exchange>(&mut self, exchange: &mut X) -> Result<Update, RedisItemError> {
+        let mut probes = self.start()?;
+        loop {
+            if !probes.is_empty() {
+                probes = self.probe(exchange, probes).await;
+            } else if !self.pass.unwritten.is_empty() {
+                probes = self.grow(exchange).await;
+            } else if std::mem::take(&mut self.pass.must_reread) {
+                return self.reread(exchange).await;
+            } else {
+                return Ok(Update::Unchanged);
+            }
+        }
+    }
+
+    /// Returns the first probes of a pass.
+    fn start(&mut self) -> Result<Vec<Probe>, RedisItemError> {
         let uses = self.view.uses(self.kind, self.now);
         let count = self.hashes.len();
         self.pass = Pass {
@@ -83,8 +106,7 @@ impl<'v> Batch<'v> {
             ..Pass::default()
         };
         if self.kind == Kind::Build && self.pass.uses.is_empty() {
-            let error = RedisItemError::NoRebuild { name: printable(self.view.name()) };
-            return Step::Done(vec![Err(error); count]);
+            return Err(RedisItemError::NoRebuild { name: printable(self.view.name()) });
         }
         let mut probes = Vec::new();
         for (used, &Use { generation, writes, .. }) in self.pass.uses.iter().enumerate() {
@@ -105,16 +127,11 @@ impl<'v> Batch<'v> {
                 }
             }
         }
-        self.send(probes)
+        Ok(probes)
     }
 
-    fn send(&mut self, probes: Vec<Probe>) -> Step<Vec<Result<bool, RedisItemError>>> {
-        if probes.is_empty() && !self.pass.unwritten.is_empty() {
-            return self.grow();
-        }
-        if probes.is_empty() {
-            return self.finish_pass();
-        }
+    /// Sends probes, and returns the probes that their replies make necessary.
+    async fn probe<X: Exchange>(&mut self, exchange: &mut X, probes: Vec<Probe>) -> Vec<Probe> {
         let mut requests = match self.kind {
             Kind::Lookup => Vec::new(),
             Kind::Insert | Kind::Build => corrections(self.view),
@@ -125,12 +142,10 @@ impl<'v> Batch<'v> {
             // The time comes last. A slice that is not over then was not over during the insert.
             requests.push(Clock::request(self.view.name()));
         }
-        self.phase = Phase::Probing(corrections, probes);
-        Step::Send(requests)
-    }
-
-    /// Evaluates the replies to probes, and returns the probes that they make necessary.
-    fn evaluate(&mut self, probes: &[Probe], replies: Vec<NodeReply>) -> Vec<Probe> {
+        let mut replies = exchange.exchange(requests).await;
+        // After a correction that failed, the counter is too high.
+        replies.drain(..corrections);
+        self.learn_time(replies.get(probes.len()));
         let known: Vec<u8> = probes
             .iter()
             .map(|probe| self.view.generations[probe.generation].layers(probe.shard))
@@ -244,43 +259,28 @@ impl<'v> Batch<'v> {
         self.pass.uses.iter().position(is_same).expect("a pass probes what it uses")
     }
 
-    fn finish_pass(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
-        if !std::mem::take(&mut self.pass.must_reread) {
-            return Step::Done(self.results());
-        }
+    /// Reads the metadata again, and tests whether another pass is needed.
+    async fn reread<X: Exchange>(&mut self, exchange: &mut X) -> Result<Update, RedisItemError> {
         let name = self.view.name().to_vec();
-        let mut requests = vec![NodeRequest::new("GET", name)];
+        let mut requests = vec![NodeRequest::new("GET", name.clone())];
         requests.extend(self.pass.created.drain(..).map(growth::remove_remains));
-        self.phase = Phase::Rereading;
-        Step::Send(requests)
-    }
-
-    fn reread(&mut self, reply: NodeReply) -> Step<Vec<Result<bool, RedisItemError>>> {
-        let name = self.view.name().to_vec();
+        let reply = exchange.exchange(requests).await.remove(0);
         let has_lookups_to_repeat = self.pass.errors.iter().flatten().any(|error| {
             // The server has no `BITFIELD_RO`: the next pass uses `BITFIELD`.
             error.is_unknown_command() && !self.view.has_bitfield_ro
         });
         let old = self.view.metadata.generations.clone();
-        let update = bytes(&name, reply).and_then(|bytes| self.view.update(bytes.as_deref()));
-        let error = match update {
-            Ok(Update::Unchanged) if !has_lookups_to_repeat => {
-                return Step::Done(self.results());
-            }
-            Ok(_) if self.restarts < MAX_RESTARTS => {
-                self.restarts += 1;
-                self.remember_new(&old);
-                return self.start();
-            }
-            Ok(_) => RedisItemError::Unsettled,
-            Err(error) => error,
-        };
-        Step::Done(vec![Err(error); self.hashes.len()])
+        let update = self.view.update(bytes(&name, reply)?.as_deref())?;
+        if update == Update::Unchanged && !has_lookups_to_repeat {
+            return Ok(Update::Unchanged);
+        }
+        self.remember_new(&old);
+        Ok(Update::Changed)
     }
 
     /// Keeps the answers of an insert for the next pass, which finds the items that this one
     /// inserted.
-    fn remember_new(&mut self, old: &[crate::layouts::metadata::GenerationRecord]) {
+    fn remember_new(&mut self, old: &[GenerationRecord]) {
         let is_asked = |used: &&Use| used.reads && used.writes;
         let Some(asked) = self.pass.uses.iter().find(is_asked) else { return };
         let id = old[asked.generation].id;
@@ -297,15 +297,14 @@ impl<'v> Batch<'v> {
 
     fn was_new(&self, item: usize) -> bool {
         self.new_before.as_ref().is_some_and(|(id, is_new)| {
-            let is_same = |record: &crate::layouts::metadata::GenerationRecord| {
-                record.id == *id && record.role != Role::Building
-            };
+            let is_same =
+                |record: &GenerationRecord| record.id == *id && record.role != Role::Building;
             is_new[item] && self.view.metadata.generations.iter().any(is_same)
         })
     }
 
-    /// Adds layers for the items that do not fit.
-    fn grow(&mut self) -> Step<Vec<Result<bool, RedisItemError>>> {
+    /// Adds layers for the items that do not fit, and returns the inserts into them.
+    async fn grow<X: Exchange>(&mut self, exchange: &mut X) -> Vec<Probe> {
         let full: Vec<(usize, u32)> = self
             .pass
             .unwritten
@@ -316,12 +315,7 @@ impl<'v> Batch<'v> {
             growth::add_layer(&self.view.generations[generation], shard)
         };
         let requests = full.iter().map(request).collect();
-        self.phase = Phase::Growing(full);
-        Step::Send(requests)
-    }
-
-    /// Learns the new layers, and returns the inserts into them.
-    fn grown(&mut self, full: Vec<(usize, u32)>, replies: Vec<NodeReply>) -> Vec<Probe> {
+        let replies = exchange.exchange(requests).await;
         for ((number, shard), reply) in full.into_iter().zip(replies) {
             let generation = &mut self.view.generations[number];
             let known = generation.layers(shard);
@@ -355,31 +349,6 @@ impl<'v> Batch<'v> {
             }
         };
         errors.into_iter().enumerate().map(result).collect()
-    }
-}
-
-impl Operation for Batch<'_> {
-    type Output = Vec<Result<bool, RedisItemError>>;
-
-    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
-        match std::mem::replace(&mut self.phase, Phase::Start) {
-            Phase::Start => self.start(),
-            Phase::Probing(corrections, probes) => {
-                // After a correction that failed, the counter is too high.
-                replies.drain(..corrections);
-                self.learn_time(replies.get(probes.len()));
-                let next = self.evaluate(&probes, replies);
-                self.send(next)
-            }
-            Phase::Rereading => {
-                let reply = replies.into_iter().next().expect("one reply for each request");
-                self.reread(reply)
-            }
-            Phase::Growing(full) => {
-                let next = self.grown(full, replies);
-                self.send(next)
-            }
-        }
     }
 }
 

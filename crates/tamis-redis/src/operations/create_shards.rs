@@ -3,7 +3,9 @@
 use crate::error::RedisItemError;
 use crate::layouts::header::{State, header};
 use crate::layouts::view::Generation;
-use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, value};
+use crate::operations::sweep::{expiry, unlink};
+use crate::transport::exchange::{Exchange, send_all};
+use crate::transport::request::NodeRequest;
 
 /// Creates a shard, unless it exists: a repeated request must not reset flags and counters.
 /// Arguments: the offset of the last byte, the header.
@@ -16,56 +18,37 @@ redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
 return 1";
 
 /// How many shards a pipeline creates. The server clears up to 4 MiB for each.
-const SHARDS_AT_ONCE: u32 = 32;
+const SHARDS_AT_ONCE: usize = 32;
 
-/// Creates the shards of a generation.
-pub(crate) struct CreateShards {
-    generation: Generation,
+/// Creates the shards of a generation. With `expires_at`, a time in milliseconds since 1970, they
+/// expire then. Deletes them after an error.
+pub(crate) async fn create_shards<X: Exchange>(
+    exchange: &mut X,
+    generation: &Generation,
     expires_at: Option<u64>,
-    sent: u32,
-    is_waiting: bool,
-}
-
-impl CreateShards {
-    /// Prepares the shards of a generation. With `expires_at`, a time in milliseconds since 1970,
-    /// they expire then.
-    pub(crate) fn new(generation: Generation, expires_at: Option<u64>) -> Self {
-        Self { generation, expires_at, sent: 0, is_waiting: false }
-    }
-
-    fn requests(&self, shard: u32) -> impl Iterator<Item = NodeRequest> + use<> {
-        let layer = self.generation.layer(0);
-        let header = header(State::new(self.generation.record.id), layer);
-        let key = self.generation.key(shard, 0);
-        let mut create = NodeRequest::script(CREATE_SHARD, std::slice::from_ref(&key));
-        create.command.arg(layer.bytes() - 1).arg(&header[..]);
-        let expiry = self.expires_at.map(|at| expire_at(key, at));
-        [create].into_iter().chain(expiry)
-    }
-}
-
-impl Operation for CreateShards {
-    type Output = Result<(), RedisItemError>;
-
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output> {
-        if std::mem::take(&mut self.is_waiting)
-            && let Some(error) = replies.into_iter().find_map(|reply| value(b"", reply).err())
-        {
-            return Step::Done(Err(error));
+) -> Result<(), RedisItemError> {
+    let shards: Vec<u32> = (0..generation.shards()).collect();
+    for shards in shards.chunks(SHARDS_AT_ONCE) {
+        let requests = shards.iter().flat_map(|&shard| requests(generation, shard, expires_at));
+        if let Err(error) = send_all(exchange, requests.collect()).await {
+            // If this fails too, the first error says why.
+            unlink(exchange, generation).await.ok();
+            return Err(error);
         }
-        let next = self.sent..(self.sent + SHARDS_AT_ONCE).min(self.generation.shards());
-        if next.is_empty() {
-            return Step::Done(Ok(()));
-        }
-        self.sent = next.end;
-        self.is_waiting = true;
-        Step::Send(next.flat_map(|shard| self.requests(shard)).collect())
     }
+    Ok(())
 }
 
-/// Returns the request that lets a key expire at a time in milliseconds since 1970.
-pub(crate) fn expire_at(key: Vec<u8>, millis: u64) -> NodeRequest {
-    let mut request = NodeRequest::new("PEXPIREAT", key);
-    request.command.arg(millis);
-    request
+fn requests(
+    generation: &Generation,
+    shard: u32,
+    expires_at: Option<u64>,
+) -> impl Iterator<Item = NodeRequest> + use<> {
+    let layer = generation.layer(0);
+    let header = header(State::new(generation.record.id), layer);
+    let key = generation.key(shard, 0);
+    let mut create = NodeRequest::script(CREATE_SHARD, std::slice::from_ref(&key));
+    create.command.arg(layer.bytes() - 1).arg(&header[..]);
+    let expiry = expires_at.map(|at| expiry(key, Some(at)));
+    [create].into_iter().chain(expiry)
 }

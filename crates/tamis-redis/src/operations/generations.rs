@@ -26,11 +26,11 @@ use crate::clock::Clock;
 use crate::error::{RedisItemError, printable};
 use crate::layouts::metadata::{GenerationRecord, Metadata, Role, random_id};
 use crate::layouts::view::{Generation, View};
-use crate::operations::create_shards::CreateShards;
+use crate::operations::create_shards::create_shards;
 use crate::operations::growth::remove_remains;
-use crate::operations::sweep::{Flag, SendAll, Sweep, Visit, unlink};
+use crate::operations::sweep::{Flag, Visit, expiry, sweep, unlink};
 use crate::plan::RedisPlan;
-use crate::transport::exchange::{Exchange, perform};
+use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
 /// Replaces the metadata if it is as the client knows it. Keeps the expiry. Arguments: the known
@@ -263,7 +263,10 @@ pub(crate) async fn expire_at<X: Exchange>(
     millis: Option<u64>,
 ) -> Result<(), RedisItemError> {
     read(exchange, view).await?;
-    perform(exchange, Sweep::expire(view, millis)).await.map(|_| ())
+    let all = 0..view.generations.len();
+    sweep(exchange, view, Visit::Expire(millis), all).await?;
+    // The metadata comes last.
+    send_all(exchange, vec![expiry(view.name().to_vec(), millis)]).await.map(|_| ())
 }
 
 /// Deletes all keys of the filter.
@@ -281,7 +284,7 @@ pub(crate) async fn delete_filter<X: Exchange>(
     }
     // The metadata comes last: a client that repeats the deletion needs it.
     let metadata = NodeRequest::new("UNLINK", view.name().to_vec());
-    perform(exchange, SendAll::new(vec![metadata])).await.map(|_| ())
+    send_all(exchange, vec![metadata]).await.map(|_| ())
 }
 
 /// Returns the number of the generation that is being built.
@@ -310,12 +313,7 @@ async fn create<X: Exchange>(
     expires_at: Option<u64>,
 ) -> Result<(), RedisItemError> {
     let generation = Generation::new(view.name(), record.clone()).expect("the name was checked");
-    let created = perform(exchange, CreateShards::new(generation.clone(), expires_at)).await;
-    if created.is_err() {
-        // If this fails too, the first error says why.
-        unlink(exchange, &generation).await.ok();
-    }
-    created
+    create_shards(exchange, &generation, expires_at).await
 }
 
 /// Replaces the metadata. `is_done` tests metadata for the effect of the replacement: the reply to
@@ -358,14 +356,14 @@ async fn mark<X: Exchange>(
     generation: usize,
     flag: Flag,
 ) -> Result<(), RedisItemError> {
-    let visited = perform(exchange, Sweep::new(view, Visit::Mark(flag), [generation])).await?;
+    let visited = sweep(exchange, view, Visit::Mark(flag), [generation]).await?;
     let created = visited
         .iter()
         .filter(|visited| visited.items.is_none())
         .map(|visited| view.generations[visited.generation].key(visited.shard, visited.layer))
         .map(remove_remains)
         .collect();
-    perform(exchange, SendAll::new(created)).await.map(|_| ())
+    send_all(exchange, created).await.map(|_| ())
 }
 
 /// Deletes the shards of a generation that the metadata does not name.

@@ -10,11 +10,11 @@ use crate::clock::Clock;
 use crate::error::{Difference, RedisCreateError, RedisItemError, RedisOpenError, printable};
 use crate::layouts::metadata::Metadata;
 use crate::layouts::view::View;
-use crate::operations::create_shards::CreateShards;
+use crate::operations::create_shards::create_shards;
 use crate::operations::sweep::unlink;
 use crate::plan::RedisPlan;
-use crate::transport::exchange::{Exchange, perform};
-use crate::transport::request::{NodeReply, NodeRequest, Operation, Step, bytes, value};
+use crate::transport::exchange::Exchange;
+use crate::transport::request::{NodeRequest, bytes, value};
 
 /// Creates the shards of a new filter, which no other client sees before it is
 /// [published](publish). Deletes them after an error.
@@ -30,13 +30,7 @@ pub(crate) async fn prepare<X: Exchange>(
     }
     let generation = &view.generations[0];
     let expires_at = view.slice_expiry(&generation.record);
-    let created = perform(exchange, CreateShards::new(generation.clone(), expires_at)).await;
-    if let Err(error) = created {
-        // If this fails too, the first error says why.
-        unlink(exchange, generation).await.ok();
-        return Err(error.into());
-    }
-    Ok(())
+    Ok(create_shards(exchange, generation, expires_at).await?)
 }
 
 /// Writes the metadata of a new filter, so that other clients see it. Deletes its shards if the
@@ -80,34 +74,17 @@ fn exists(name: &[u8]) -> RedisCreateError {
 }
 
 /// Opens a filter.
-pub(crate) struct Open {
-    name: Vec<u8>,
-    is_sent: bool,
-}
-
-impl Open {
-    pub(crate) fn new(name: &[u8]) -> Self {
-        Self { name: name.to_vec(), is_sent: false }
-    }
-}
-
-impl Operation for Open {
-    type Output = Result<View, RedisOpenError>;
-
-    fn step(&mut self, mut replies: Vec<NodeReply>) -> Step<Self::Output> {
-        if !std::mem::replace(&mut self.is_sent, true) {
-            return Step::Send(vec![NodeRequest::new("GET", self.name.clone())]);
-        }
-        let name = || printable(&self.name);
-        let view =
-            bytes(&self.name, replies.remove(0)).map_err(RedisOpenError::Redis).and_then(|text| {
-                let text = text.ok_or_else(|| RedisOpenError::NotFound { name: name() })?;
-                let metadata = Metadata::decode(&text)
-                    .map_err(|source| RedisOpenError::Metadata { name: name(), source })?;
-                Ok(View::new(&self.name, metadata)?)
-            });
-        Step::Done(view)
-    }
+pub(crate) async fn open<X: Exchange>(
+    exchange: &mut X,
+    name: &[u8],
+) -> Result<View, RedisOpenError> {
+    let request = NodeRequest::new("GET", name.to_vec());
+    let reply = exchange.exchange(vec![request]).await.remove(0);
+    let text = bytes(name, reply)?;
+    let text = text.ok_or_else(|| RedisOpenError::NotFound { name: printable(name) })?;
+    let metadata = Metadata::decode(&text)
+        .map_err(|source| RedisOpenError::Metadata { name: printable(name), source })?;
+    Ok(View::new(name, metadata)?)
 }
 
 /// Creates a filter. The first slice of a window is that of the present time.
@@ -132,40 +109,29 @@ pub(crate) async fn open_or_create<X: Exchange>(
     name: &[u8],
     plan: &RedisPlan,
 ) -> Result<View, RedisOpenError> {
-    let view = match perform(exchange, Open::new(name)).await {
+    let view = match open(exchange, name).await {
         Err(RedisOpenError::NotFound { .. }) => match create(exchange, name, plan).await {
             Ok(view) => view,
             // Another client was faster.
-            Err(RedisCreateError::Exists { .. }) => perform(exchange, Open::new(name)).await?,
+            Err(RedisCreateError::Exists { .. }) => open(exchange, name).await?,
             Err(RedisCreateError::Name(error)) => return Err(error.into()),
             Err(RedisCreateError::Redis(error)) => return Err(error.into()),
         },
         opened => opened?,
     };
-    checked(plan, view)
-}
-
-/// Returns an error if the filter differs from the plan.
-fn checked(plan: &RedisPlan, view: View) -> Result<View, RedisOpenError> {
-    let differences = differences(plan, &view);
-    if differences.is_empty() {
-        return Ok(view);
-    }
-    Err(RedisOpenError::Differs { name: printable(view.name()), differences })
+    RedisOpenError::check(name, differences(plan, &view))?;
+    Ok(view)
 }
 
 /// Returns the parameters of a filter that differ from a plan.
 pub(crate) fn differences(plan: &RedisPlan, view: &View) -> Vec<Difference> {
     let found = view.metadata.plan();
-    [
+    Difference::all([
         Difference::of("items", &plan.items(), &found.items()),
         Difference::of("rate", &plan.rate(), &found.rate()),
         Difference::of("growth", &plan.growth(), &found.growth()),
         Difference::of("hash", &plan.hash_function(), &found.hash_function()),
         Difference::of("shards", &plan.shards(), &found.shards()),
         Difference::of("window", &plan.window_span(), &found.window_span()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ])
 }

@@ -14,8 +14,8 @@ use crate::layouts::metadata::{Role, random_id};
 use crate::layouts::view::View;
 use crate::operations::generations::read;
 use crate::operations::growth;
-use crate::operations::sweep::{SendAll, Sweep, Visit};
-use crate::transport::exchange::{Exchange, perform};
+use crate::operations::sweep::{Visit, sweep};
+use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
 /// Adds the bits of a temporary key to a shard. Keys: shard, temporary key. Argument: the number of
@@ -63,12 +63,7 @@ impl fmt::Display for RedisMergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Differs(differences) => {
-                f.write_str("the filters differ: ")?;
-                for (i, difference) in differences.iter().enumerate() {
-                    let separator = if i == 0 { "" } else { "; " };
-                    write!(f, "{separator}{difference}")?;
-                }
-                Ok(())
+                write!(f, "the filters differ: {}", Difference::list(differences))
             }
             Self::Busy { name } => write!(
                 f,
@@ -97,8 +92,8 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
     read(from, source).await?;
     check(target, source)?;
     // The sweeps learn the numbers of layers.
-    perform(to, Sweep::new(target, Visit::Read, [0])).await?;
-    let visited = perform(from, Sweep::new(source, Visit::Read, [0])).await?;
+    sweep(to, target, Visit::Read, [0]).await?;
+    let visited = sweep(from, source, Visit::Read, [0]).await?;
     for visited in visited {
         let (shard, layer) = (visited.shard, visited.layer);
         let key = source.generations[0].key(shard, layer);
@@ -139,26 +134,18 @@ async fn check_unchanged<X: Exchange>(
 
 fn check(target: &View, source: &View) -> Result<(), RedisMergeError> {
     for view in [target, source] {
-        let [only] = &view.metadata.generations[..] else {
-            return Err(RedisMergeError::Busy { name: printable(view.name()) });
-        };
-        if only.role != Role::Current {
-            return Err(RedisMergeError::Busy { name: printable(view.name()) });
+        match &view.metadata.generations[..] {
+            [only] if only.role == Role::Current => {}
+            _ => return Err(RedisMergeError::Busy { name: printable(view.name()) }),
         }
     }
     let (to, from) = (&target.metadata, &source.metadata);
-    let differences: Vec<Difference> = [
+    let (to_first, from_first) = (&to.generations[0], &from.generations[0]);
+    let differences = Difference::all([
         Difference::of("hash", &to.hasher, &from.hasher),
-        Difference::of("growth", &to.generations[0].growth, &from.generations[0].growth),
-        Difference::of(
-            "shards and bits",
-            &to.generations[0].geometry,
-            &from.generations[0].geometry,
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+        Difference::of("growth", &to_first.growth, &from_first.growth),
+        Difference::of("shards and bits", &to_first.geometry, &from_first.geometry),
+    ]);
     if differences.is_empty() { Ok(()) } else { Err(RedisMergeError::Differs(differences)) }
 }
 
@@ -185,8 +172,7 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
             // The reply to an attempt that succeeded may be lost. The bits stay the same.
             2 => {}
             _ => {
-                let remove = vec![NodeRequest::new("UNLINK", temporary)];
-                perform(to, SendAll::new(remove)).await?;
+                send_all(to, vec![NodeRequest::new("UNLINK", temporary)]).await?;
                 return Ok(false);
             }
         }
@@ -223,7 +209,7 @@ async fn copy<X: Exchange, Y: Exchange>(
         set.command.arg(start).arg(part);
         let mut expire = NodeRequest::new("PEXPIRE", temporary.to_vec());
         expire.command.arg(LIFETIME_MILLIS);
-        perform(to, SendAll::new(vec![set, expire])).await?;
+        send_all(to, vec![set, expire]).await?;
         at = end;
     }
     Ok(())

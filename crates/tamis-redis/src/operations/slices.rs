@@ -5,7 +5,7 @@ use crate::error::RedisItemError;
 use crate::layouts::view::{Kind, View};
 use crate::operations::batch::Batch;
 use crate::operations::generations::add_slice;
-use crate::transport::exchange::{Exchange, perform};
+use crate::transport::exchange::Exchange;
 
 /// How often a batch runs again because a slice ended meanwhile.
 const MAX_ATTEMPTS: u32 = 8;
@@ -26,7 +26,7 @@ pub(crate) async fn batch<X: Exchange>(
             Err(error) => return vec![Err(error); hashes.len()],
         };
         let before = results;
-        results = perform(exchange, Batch::new(view, kind, hashes, now)).await;
+        results = Batch::new(view, kind, hashes, now).run(exchange).await;
         for (result, before) in results.iter_mut().zip(before) {
             // The item that the attempt before inserted was new.
             if kind != Kind::Lookup && *result == Ok(false) {

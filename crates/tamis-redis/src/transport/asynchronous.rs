@@ -22,7 +22,8 @@ pub trait AsyncTransport: Send {
 }
 
 /// A source of connections: the address of a server, or Sentinels that know it.
-trait AsyncConnect: Send {
+pub trait AsyncConnect: Send {
+    /// Opens a connection.
     fn connect(
         &mut self,
         config: &AsyncConnectionConfig,
@@ -45,7 +46,7 @@ fn config(patience: &Patience) -> AsyncConnectionConfig {
 }
 
 /// One connection, which is opened again when it fails.
-struct AsyncLine<C> {
+pub struct AsyncLine<C> {
     source: C,
     connection: Option<MultiplexedConnection>,
     patience: Patience,
@@ -59,7 +60,7 @@ impl<C: Clone> Clone for AsyncLine<C> {
 }
 
 impl<C: AsyncConnect> AsyncLine<C> {
-    fn new(source: C, patience: Patience) -> Self {
+    fn of_source(source: C, patience: Patience) -> Self {
         Self { source, connection: None, patience }
     }
 
@@ -78,19 +79,18 @@ impl<C: AsyncConnect> AsyncLine<C> {
         self.connection = Some(connection);
         Ok(values)
     }
+}
 
-    async fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        let mut attempts = Attempts::new(requests);
+impl<C: AsyncConnect> AsyncTransport for AsyncLine<C> {
+    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
+        let mut attempts = Attempts::new(&requests);
         while let Some((open, pause)) = attempts.next(&self.patience) {
             tokio::time::sleep(pause).await;
             let mut pipeline = Pipeline::new();
             for &i in &open {
                 pipeline.add_command(requests[i].command.clone());
             }
-            let (values, error) = match self.exchange(&pipeline, open.len()).await {
-                Ok(values) => (values, None),
-                Err(error) => (Vec::new(), Some(error)),
-            };
+            let (values, error) = parts(self.exchange(&pipeline, open.len()).await);
             attempts.record(&open, replies(values, error.as_ref(), open.len()));
             if attempts.has_moved() {
                 self.connection = None;
@@ -101,10 +101,9 @@ impl<C: AsyncConnect> AsyncLine<C> {
 }
 
 /// A connection to one server that does not block a thread. Clones open their own connections.
-#[derive(Clone)]
-pub struct AsyncSingleNode(AsyncLine<Client>);
+pub type AsyncSingleNode = AsyncLine<Client>;
 
-impl AsyncSingleNode {
+impl AsyncLine<Client> {
     /// Parses a URL such as `redis://user:password@host:port/database`. With the feature
     /// `async-tls`, the scheme `rediss` encrypts the connection. Opens no connection yet.
     ///
@@ -112,27 +111,20 @@ impl AsyncSingleNode {
     ///
     /// If the URL cannot be parsed.
     pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
-        Ok(Self(AsyncLine::new(Client::open(url)?, patience)))
+        Ok(Self::of_source(Client::open(url)?, patience))
     }
 
     /// Wraps a client of the crate `redis`.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
-        Self(AsyncLine::new(client, patience))
-    }
-}
-
-impl AsyncTransport for AsyncSingleNode {
-    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
-        self.0.send(&requests).await
+        Self::of_source(client, patience)
     }
 }
 
 /// A primary that Sentinels know, without blocking a thread.
-#[derive(Clone)]
-pub struct AsyncSentinelNode(AsyncLine<Sentinels>);
+pub type AsyncSentinelNode = AsyncLine<Sentinels>;
 
-impl AsyncSentinelNode {
+impl AsyncLine<Sentinels> {
     /// Parses URLs, as [`SentinelNode::new`](crate::SentinelNode::new).
     ///
     /// # Errors
@@ -144,13 +136,7 @@ impl AsyncSentinelNode {
         node: &str,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        Ok(Self(AsyncLine::new(Sentinels::new(sentinels, service, node)?, patience)))
-    }
-}
-
-impl AsyncTransport for AsyncSentinelNode {
-    async fn send(&mut self, requests: Vec<NodeRequest>) -> Vec<NodeReply> {
-        self.0.send(&requests).await
+        Ok(Self::of_source(Sentinels::new(sentinels, service, node)?, patience))
     }
 }
 
@@ -221,7 +207,7 @@ impl AsyncClusterNodes {
         self.lines.remove(address).unwrap_or_else(|| {
             let info = at(self.seeds[0].get_connection_info(), address);
             let client = Client::open(info).expect("the URL was parsed before");
-            AsyncLine::new(client, self.patience)
+            AsyncLine::of_source(client, self.patience)
         })
     }
 
@@ -274,10 +260,7 @@ impl AsyncClusterNodes {
                 }
                 Err(_) => Err(no_address()),
             };
-            let (values, error) = match reply {
-                Ok(values) => (values, None),
-                Err(error) => (Vec::new(), Some(error)),
-            };
+            let (values, error) = parts(reply);
             state.evaluate(&mut self.routes, &node, &routed, values, error.as_ref());
         }
         state.finish();
@@ -306,4 +289,9 @@ fn pipeline(requests: &[NodeRequest], routed: &[Routed]) -> (Pipeline, usize) {
     }
     let count = pipeline.len();
     (pipeline, count)
+}
+
+/// Returns the values and the error of a pipeline.
+fn parts(reply: Result<Vec<Value>, RedisError>) -> (Vec<Value>, Option<RedisError>) {
+    reply.map_or_else(|error| (Vec::new(), Some(error)), |values| (values, None))
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionLike as _, RedisError, Value};
 
-use crate::transport::request::{NodeReply, NodeRequest, SendError};
+use crate::error::RedisItemError;
+use crate::transport::request::{NodeReply, NodeRequest, SendError, value};
 
 /// Sends requests and returns their replies in the same order.
 ///
@@ -13,6 +14,14 @@ use crate::transport::request::{NodeReply, NodeRequest, SendError};
 pub trait Transport: Send {
     /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
+}
+
+/// Sends a request, and returns the value of its reply.
+pub(crate) fn ask<T: Transport>(
+    transport: &mut T,
+    request: NodeRequest,
+) -> Result<Value, RedisItemError> {
+    value(b"", transport.send(&[request]).remove(0))
 }
 
 /// How long a transport waits, and how often it tries.
@@ -127,7 +136,12 @@ fn is_final(reply: Option<&NodeReply>) -> bool {
 }
 
 /// A source of connections: the address of a server, or a Sentinel that knows it.
-pub(crate) trait Connect: Send {
+pub trait Connect: Send {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers in time.
     fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
 }
 
@@ -138,14 +152,14 @@ impl Connect for Client {
 }
 
 /// One connection, which is opened again when it fails.
-pub(crate) struct Line<C> {
+pub struct Line<C> {
     source: C,
     connection: Option<Connection>,
     patience: Patience,
 }
 
 impl<C: Connect> Line<C> {
-    pub(crate) fn new(source: C, patience: Patience) -> Self {
+    pub(crate) fn of_source(source: C, patience: Patience) -> Self {
         Self { source, connection: None, patience }
     }
 
@@ -233,9 +247,9 @@ impl<C: Connect> Transport for Line<C> {
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct SingleNode(Line<Client>);
+pub type SingleNode = Line<Client>;
 
-impl SingleNode {
+impl Line<Client> {
     /// Parses a URL such as `redis://user:password@host:port/database`. With the feature `tls`, the
     /// scheme `rediss` encrypts the connection. Opens no connection yet.
     ///
@@ -243,19 +257,13 @@ impl SingleNode {
     ///
     /// If the URL cannot be parsed.
     pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
-        Ok(Self(Line::new(Client::open(url)?, patience)))
+        Ok(Self::of_source(Client::open(url)?, patience))
     }
 
     /// Wraps a client of the crate `redis`.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
-        Self(Line::new(client, patience))
-    }
-}
-
-impl Transport for SingleNode {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        self.0.send(requests)
+        Self::of_source(client, patience)
     }
 }
 

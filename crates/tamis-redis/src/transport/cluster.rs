@@ -58,7 +58,7 @@ impl ClusterNodes {
         let info = self.seeds[0].get_connection_info();
         self.lines.entry(address.clone()).or_insert_with(|| {
             let info = at(info, address);
-            Line::new(Client::open(info).expect("the URL was parsed before"), self.patience)
+            Line::of_source(Client::open(info).expect("the URL was parsed before"), self.patience)
         })
     }
 

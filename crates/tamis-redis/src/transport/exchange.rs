@@ -1,14 +1,17 @@
-//! Operations that consist of others, written once for both clients.
+//! How operations are written once for both clients.
 //!
-//! They are `async` functions over [`Exchange`]. The blocking client answers each request at once,
+//! Operations are `async` functions over [`Exchange`]. The blocking client answers each request at once,
 //! so its future is complete when it is first polled.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use redis::Value;
+
+use crate::error::RedisItemError;
 use crate::transport::blocking::Transport;
-use crate::transport::request::{NodeReply, NodeRequest, Operation, Step};
+use crate::transport::request::{NodeReply, NodeRequest, value};
 
 /// Sends requests and returns their replies.
 pub(crate) trait Exchange: Send {
@@ -30,18 +33,16 @@ impl<T: Transport> Exchange for Blocking<'_, T> {
     }
 }
 
-/// Runs an operation to its end.
-pub(crate) async fn perform<X: Exchange, O: Operation>(
+/// Sends requests, and returns the first error or all values.
+pub(crate) async fn send_all<X: Exchange>(
     exchange: &mut X,
-    mut operation: O,
-) -> O::Output {
-    let mut replies = Vec::new();
-    loop {
-        match operation.step(replies) {
-            Step::Send(requests) => replies = exchange.exchange(requests).await,
-            Step::Done(output) => return output,
-        }
+    requests: Vec<NodeRequest>,
+) -> Result<Vec<Value>, RedisItemError> {
+    if requests.is_empty() {
+        return Ok(Vec::new());
     }
+    let replies = exchange.exchange(requests).await;
+    replies.into_iter().map(|reply| value(b"", reply)).collect()
 }
 
 /// Returns the result of a future over a [`Blocking`] exchange.

@@ -27,30 +27,10 @@ pub struct SendError {
     pub message: String,
 }
 
-/// What an operation does next.
-pub(crate) enum Step<T> {
-    /// The driver sends the requests, and passes the replies in the same order.
-    Send(Vec<NodeRequest>),
-    /// The operation is complete.
-    Done(T),
-}
-
-/// An operation on a filter, without input and output. A driver calls `step` with no replies
-/// first, then with the replies to each [`Step::Send`].
-pub(crate) trait Operation {
-    /// The result.
-    type Output;
-
-    /// Evaluates replies and returns what is next.
-    fn step(&mut self, replies: Vec<NodeReply>) -> Step<Self::Output>;
-}
-
 impl NodeRequest {
     /// Returns a request for a command whose first argument is the key.
     pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {
-        let mut command = Cmd::new();
-        command.arg(name).arg(&key);
-        Self { key, command, is_repeatable: true }
+        Self::with_capacity(name, key, 0, 0)
     }
 
     /// Returns a request with memory for this number of arguments and bytes.

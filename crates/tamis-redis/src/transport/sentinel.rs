@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 
-use crate::transport::blocking::{Connect, Line, Patience, Transport};
+use crate::transport::blocking::{Connect, Line, Patience};
 use crate::transport::cluster::{at, no_address};
-use crate::transport::request::{NodeReply, NodeRequest};
 
 /// A primary that Sentinels know. A node that a Sentinel names is used only if its `ROLE` is that of a
 /// primary. Otherwise the client asks the Sentinels again, as its [`Patience`] allows.
@@ -23,18 +22,18 @@ use crate::transport::request::{NodeReply, NodeRequest};
 /// assert!(users.contains("alice")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct SentinelNode(Line<Sentinels>);
+pub type SentinelNode = Line<Sentinels>;
 
 /// Sentinels, and the name of the primary that they know.
 #[derive(Clone)]
-pub(crate) struct Sentinels {
+pub struct Sentinels {
     pub(crate) sentinels: Vec<Client>,
     pub(crate) service: String,
     /// The user, password, database and TLS of the primary.
     node: ConnectionInfo,
 }
 
-impl SentinelNode {
+impl Line<Sentinels> {
     /// Parses the URLs of the Sentinels. `node` is a URL whose user, password, database and TLS are
     /// those of the primary; its host has no effect. Opens no connection yet.
     ///
@@ -47,13 +46,7 @@ impl SentinelNode {
         node: &str,
         patience: Patience,
     ) -> Result<Self, RedisError> {
-        Ok(Self(Line::new(Sentinels::new(sentinels, service, node)?, patience)))
-    }
-}
-
-impl Transport for SentinelNode {
-    fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
-        self.0.send(requests)
+        Ok(Self::of_source(Sentinels::new(sentinels, service, node)?, patience))
     }
 }
 

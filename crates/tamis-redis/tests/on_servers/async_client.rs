@@ -1,24 +1,20 @@
 //! The client that does not block a thread gives the same answers.
 
 use crate::support::cluster::Cluster;
-use crate::support::{Server, patience};
+use crate::support::{Server, ask, count, count_keys, keys_of, patience, plan_for, small_shards};
 use tamis_redis::{
     AsyncClusterNodes, AsyncRedisFilter, AsyncSentinelNode, AsyncSingleNode, Patience,
-    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
+    RedisCreateError, RedisFilter, RedisItemError, RedisOpenError, RedisWindow,
 };
 
 fn node(server: &Server) -> AsyncSingleNode {
     AsyncSingleNode::new(&server.url(), patience()).unwrap()
 }
 
-fn count(results: &[Result<bool, RedisItemError>]) -> usize {
-    results.iter().filter(|result| *result.as_ref().unwrap()).count()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_that_insert_at_once_lose_nothing() {
     let server = Server::start();
-    let plan = RedisPlan::new(20_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(20_000);
     let plan = plan.growing().unwrap();
     let filter = AsyncRedisFilter::create(node(&server), "f", &plan).await.unwrap();
     let created = AsyncRedisFilter::create(node(&server), "f", &plan).await;
@@ -54,7 +50,7 @@ async fn tasks_that_insert_at_once_lose_nothing() {
 async fn a_window_takes_new_slices() {
     let server = Server::start();
     let span = RedisWindow { slices: 100, slice_millis: 200 };
-    let plan = RedisPlan::new(100, 0.01).unwrap().window(span).unwrap();
+    let plan = plan_for(100).window(span).unwrap();
     let mut filter = AsyncRedisFilter::create(node(&server), "w", &plan).await.unwrap();
     let mut other = AsyncRedisFilter::open(node(&server), "w").await.unwrap();
     for item in 0..10_u64 {
@@ -72,18 +68,18 @@ async fn errors_are_those_of_the_blocking_client() {
     let mut server = Server::start();
     let opened = AsyncRedisFilter::open(node(&server), "f").await;
     assert!(matches!(opened, Err(RedisOpenError::NotFound { .. })));
-    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let plan = plan_for(100);
     let mut filter = AsyncRedisFilter::open_or_create(node(&server), "f", &plan).await.unwrap();
     assert_eq!(filter.insert("a").await, Ok(true));
     assert_eq!(filter.insert("a").await, Ok(false));
     let mut redis = server.connection();
-    let keys: Vec<String> = crate::support::ask(&mut redis, &["KEYS", "f:*"]);
-    let _: i64 = crate::support::ask(&mut redis, &["DEL", &keys[0]]);
+    let keys = keys_of(&mut redis, "f:*");
+    let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     assert!(matches!(filter.contains("a").await, Err(RedisItemError::MissingShard { .. })));
-    let _: i64 = crate::support::ask(&mut redis, &["LPUSH", &keys[0], "x"]);
+    let _: i64 = ask(&mut redis, &["LPUSH", &keys[0], "x"]);
     assert!(matches!(filter.insert("a").await, Err(RedisItemError::WrongType { .. })));
     filter.delete().await.unwrap();
-    assert_eq!(crate::support::ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    assert_eq!(count_keys(&mut redis), 0);
     server.kill();
     assert!(matches!(filter.contains("a").await, Err(RedisItemError::Connection { .. })));
     let sentinel = format!("redis://127.0.0.1:{}", server.port);
@@ -96,12 +92,12 @@ async fn errors_are_those_of_the_blocking_client() {
 #[tokio::test]
 async fn a_replica_that_a_sentinel_names_is_not_used() {
     let (primary, replica) = (Server::start(), Server::start());
-    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let plan = plan_for(100);
     for server in [&primary, &replica] {
         RedisFilter::create(server.node(), "f", &plan).unwrap();
     }
     let mut redis = replica.connection();
-    let _: String = crate::support::ask(&mut redis, &["REPLICAOF", "127.0.0.1", "1"]);
+    let _: String = ask(&mut redis, &["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(RedisFilter::open(primary.node(), "f").unwrap().insert("a"), Ok(true));
     let sentinel = crate::support::naming_sentinel(vec![replica.port, primary.port]);
     let node =
@@ -113,16 +109,16 @@ async fn a_replica_that_a_sentinel_names_is_not_used() {
 #[tokio::test]
 async fn a_clone_has_its_own_connection_and_no_corrections() {
     let server = Server::start();
-    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let plan = plan_for(100);
     let mut filter = AsyncRedisFilter::create(node(&server), "f", &plan).await.unwrap();
     filter.insert_each(&["a", "a", "b"]).await;
     let mut clone = filter.clone();
     let mut redis = server.connection();
-    let clients: String = crate::support::ask(&mut redis, &["CLIENT", "LIST"]);
+    let clients: String = ask(&mut redis, &["CLIENT", "LIST"]);
     filter.flush().await.unwrap();
     clone.flush().await.unwrap();
     assert_eq!(clone.info().await.unwrap().items, 2);
-    let more: String = crate::support::ask(&mut redis, &["CLIENT", "LIST"]);
+    let more: String = ask(&mut redis, &["CLIENT", "LIST"]);
     assert_eq!(more.lines().count(), clients.lines().count() + 1);
 }
 
@@ -132,26 +128,11 @@ async fn a_cluster_takes_batches_and_moves_slots() {
     let urls: Vec<String> = cluster.servers.iter().map(Server::url).collect();
     let patience = Patience { retries: 8, ..patience() };
     let nodes = AsyncClusterNodes::new(urls.iter().map(String::as_str), patience).unwrap();
-    let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(300_000);
     let mut filter = AsyncRedisFilter::create(nodes, "f", &plan).await.unwrap();
     let items: Vec<u64> = (0..20_000).collect();
     assert!(filter.insert_each(&items).await.iter().all(Result::is_ok));
-    let id = |i: usize| -> String {
-        crate::support::ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
-    };
-    let output = crate::support::cluster::redis_cli(&[
-        "--cluster",
-        "reshard",
-        &format!("127.0.0.1:{}", cluster.servers[0].port),
-        "--cluster-from",
-        &id(0),
-        "--cluster-to",
-        &id(1),
-        "--cluster-slots",
-        "500",
-        "--cluster-yes",
-    ]);
-    assert!(output.contains("Moving slot"), "{output}");
+    cluster.move_slots(500);
     assert_eq!(count(&filter.contains_each(&items).await), items.len());
     assert_eq!(filter.info().await.unwrap().missing, Vec::<String>::new());
 }

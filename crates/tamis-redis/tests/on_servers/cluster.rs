@@ -4,10 +4,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::cluster::{Cluster, redis_cli};
-use crate::support::{Server, ask, assert_at_most, connect, free_port, naming_sentinel, patience};
+use crate::support::cluster::Cluster;
+use crate::support::{
+    Server, ask, assert_at_most, connect, count, count_keys, free_port, naming_sentinel, patience,
+    plan_for, small_shards,
+};
 use tamis_redis::{
-    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, RedisWindow,
+    ClusterNodes, Patience, RedisFilter, RedisItemError, RedisOpenError, RedisWindow,
     RedissonFilter, SentinelNode,
 };
 use tamis_testing::{CommandExt as _, SetOnDrop, wait_until};
@@ -18,14 +21,10 @@ fn nodes(cluster: &Cluster) -> ClusterNodes {
     ClusterNodes::new(urls.iter().map(String::as_str), patience).unwrap()
 }
 
-fn count(results: &[Result<bool, RedisItemError>]) -> usize {
-    results.iter().filter(|result| *result.as_ref().unwrap()).count()
-}
-
 #[test]
 fn a_filter_is_balanced_over_three_masters_and_keeps_its_rate() {
     let cluster = Cluster::start();
-    let plan = RedisPlan::new(4_000_000, 0.01).unwrap();
+    let plan = plan_for(4_000_000);
     let mut filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let items: Vec<u64> = (0..100_000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
@@ -41,14 +40,14 @@ fn a_filter_is_balanced_over_three_masters_and_keeps_its_rate() {
     filter.expire_at(Some(1 << 45)).unwrap();
     filter.delete().unwrap();
     for server in &cluster.servers {
-        assert_eq!(ask::<i64>(&mut server.connection(), &["DBSIZE"]), 0);
+        assert_eq!(count_keys(&mut server.connection()), 0);
     }
 }
 
 #[test]
 fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
     let cluster = Cluster::start();
-    let plan = RedisPlan::new(10_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(10_000);
     let plan = plan.growing().unwrap();
     let mut filter = RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let items: Vec<u64> = (0..60_000).collect();
@@ -58,7 +57,7 @@ fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
     assert!(info.layers >= 3 && info.rate <= 0.01, "{info:?}");
     // A batch that a busy machine runs for longer than a slice is not settled.
     let span = RedisWindow { slices: 100, slice_millis: 500 };
-    let plan = RedisPlan::new(10_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(10_000);
     let plan = plan.window(span).unwrap();
     let mut window = RedisFilter::create(nodes(&cluster), "w", &plan).unwrap();
     let mut reader = RedisFilter::open(nodes(&cluster), "w").unwrap();
@@ -78,7 +77,7 @@ fn growing_filters_windows_and_redisson_filters_work_on_a_cluster() {
 #[test]
 fn slots_that_move_under_load_lose_nothing() {
     let cluster = Cluster::start();
-    let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(300_000);
     RedisFilter::create(nodes(&cluster), "f", &plan).unwrap();
     let is_over = AtomicBool::new(false);
     let known = std::thread::scope(|scope| {
@@ -101,22 +100,7 @@ fn slots_that_move_under_load_lose_nothing() {
             known
         });
         let end = SetOnDrop(is_over);
-        let id = |i: usize| -> String {
-            ask(&mut cluster.servers[i].connection(), &["CLUSTER", "MYID"])
-        };
-        let output = redis_cli(&[
-            "--cluster",
-            "reshard",
-            &format!("127.0.0.1:{}", cluster.servers[0].port),
-            "--cluster-from",
-            &id(0),
-            "--cluster-to",
-            &id(1),
-            "--cluster-slots",
-            "1500",
-            "--cluster-yes",
-        ]);
-        assert!(output.contains("Moving slot"), "{output}");
+        cluster.move_slots(1500);
         drop(end);
         writer.join().unwrap()
     });
@@ -128,7 +112,7 @@ fn slots_that_move_under_load_lose_nothing() {
 #[test]
 fn a_killed_node_is_an_error_of_its_items_only() {
     let mut cluster = Cluster::start();
-    let plan = RedisPlan::new(300_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(300_000);
     let patience = Patience { retries: 1, ..patience() };
     let url = cluster.servers[0].url();
     let nodes = ClusterNodes::new([&url[..]], patience).unwrap();
@@ -168,7 +152,7 @@ fn a_client_does_not_read_from_a_replica_that_a_sentinel_names() {
     let primary = Server::start();
     // A replica that was a primary before. It has other data.
     let replica = Server::start();
-    let (good, old) = (RedisPlan::new(1000, 0.01).unwrap(), RedisPlan::new(50, 0.01).unwrap());
+    let (good, old) = (plan_for(1000), plan_for(50));
     RedisFilter::create(replica.node(), "f", &old).unwrap();
     let _: String = ask(&mut replica.connection(), &["REPLICAOF", "127.0.0.1", "1"]);
     RedisFilter::create(primary.node(), "f", &good).unwrap().insert("a").unwrap();
@@ -200,7 +184,7 @@ fn follow_failover(port: u16, primary: &Server, replica: &Server) {
     let dead = "redis://127.0.0.1:1";
     let node =
         SentinelNode::new([dead, sentinel], "mine", "redis://localhost", patience()).unwrap();
-    let plan = RedisPlan::new(10_000, 0.01).unwrap();
+    let plan = plan_for(10_000);
     let mut filter = RedisFilter::create(node, "f", &plan).unwrap();
     let items: Vec<u64> = (0..1000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));

@@ -1,6 +1,6 @@
 //! Filters that are filled before other clients see them.
 
-use crate::support::{Hooked, Server, ask, patience};
+use crate::support::{Hooked, Server, keys_of, patience, small_shards};
 use redis::Value;
 use tamis_redis::{
     NodeReply, RedisCreateError, RedisDraft, RedisFilter, RedisNodes, RedisOpenError, RedisPlan,
@@ -8,11 +8,7 @@ use tamis_redis::{
 };
 
 fn plan() -> RedisPlan {
-    RedisPlan::new(20_000, 0.01).unwrap().max_shard_bytes(4096).unwrap()
-}
-
-fn keys(server: &Server) -> Vec<String> {
-    ask(&mut server.connection(), &["KEYS", "*"])
+    small_shards(20_000)
 }
 
 #[test]
@@ -30,7 +26,7 @@ fn a_draft_is_seen_when_it_is_complete() {
         assert!(other.contains_each(&items).iter().all(|found| *found == Ok(true)));
         assert_eq!(other.plan(), filter.plan());
         filter.delete().unwrap();
-        assert_eq!(keys(&server), [""; 0]);
+        assert_eq!(keys_of(&mut server.connection(), "*"), [""; 0]);
     }
 }
 
@@ -44,9 +40,9 @@ fn of_two_drafts_one_is_published_and_the_other_leaves_nothing() {
     other.insert_each(&["other"]);
     let generation = one.generation();
     let mut filter = one.publish().unwrap();
-    let before = keys(&server).len();
+    let before = keys_of(&mut server.connection(), "*").len();
     assert!(matches!(other.publish(), Err(RedisCreateError::Exists { .. })));
-    assert!(keys(&server).len() < before);
+    assert!(keys_of(&mut server.connection(), "*").len() < before);
     // A filter that is in use is not discarded.
     generation.discard(&mut server.node()).unwrap();
     assert_eq!((filter.contains("one"), filter.contains("other")), (Ok(true), Ok(false)));
@@ -60,16 +56,16 @@ fn what_was_begun_is_discarded() {
     draft.start().unwrap();
     draft.insert_each(&["a"]);
     generation.discard(&mut server.node()).unwrap();
-    assert_eq!(keys(&server), [""; 0]);
+    assert_eq!(keys_of(&mut server.connection(), "*"), [""; 0]);
 
     let mut filter = RedisFilter::create(server.node(), "f", &plan()).unwrap();
     filter.insert("a").unwrap();
-    let before = keys(&server).len();
+    let before = keys_of(&mut server.connection(), "*").len();
     let generation = filter.next_generation(&plan()).unwrap();
     let _left_behind = filter.rebuild_as(&generation).unwrap();
-    assert!(keys(&server).len() > before);
+    assert!(keys_of(&mut server.connection(), "*").len() > before);
     generation.discard(&mut server.node()).unwrap();
-    assert_eq!(keys(&server).len(), before);
+    assert_eq!(keys_of(&mut server.connection(), "*").len(), before);
     let mut filter = RedisFilter::open(server.node(), "f").unwrap();
     assert_eq!(filter.contains("a"), Ok(true));
     // Another rebuild is not that of the generation.
@@ -92,12 +88,12 @@ fn shards_that_cannot_be_created_are_deleted() {
     };
     let mut draft = RedisDraft::new(Hooked(server.node(), fails), "f", &plan()).unwrap();
     assert!(matches!(draft.start(), Err(RedisCreateError::Redis(_))));
-    assert_eq!(keys(&server), [""; 0]);
+    assert_eq!(keys_of(&mut server.connection(), "*"), [""; 0]);
     RedisFilter::create(server.node(), "f", &plan()).unwrap();
-    let before = keys(&server).len();
+    let before = keys_of(&mut server.connection(), "*").len();
     let mut filter = RedisFilter::open(Hooked(server.node(), fails), "f").unwrap();
     assert!(filter.rebuild(&plan()).is_err());
-    assert_eq!(keys(&server).len(), before);
+    assert_eq!(keys_of(&mut server.connection(), "*").len(), before);
 }
 
 #[test]

@@ -1,18 +1,16 @@
 //! A growing filter keeps its rate beyond the planned items, and all its keys stay together.
 
-use crate::support::{Server, ask, assert_at_most};
+use crate::support::{
+    Server, ask, assert_at_most, count, count_keys, in_an_hour, keys_of, plan_for,
+};
 use tamis_redis::{
-    NodeReply, NodeRequest, RedisFilter, RedisItemError, RedisOpenError, RedisPlan, SendError,
-    SingleNode, Transport,
+    NodeReply, NodeRequest, RedisFilter, RedisItemError, RedisOpenError, SendError, SingleNode,
+    Transport,
 };
 
 fn growing(server: &Server, items: u64, shard_bytes: u64) -> RedisFilter<SingleNode> {
-    let plan = RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(shard_bytes).unwrap();
+    let plan = plan_for(items).max_shard_bytes(shard_bytes).unwrap();
     RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap()
-}
-
-fn count(results: Vec<Result<bool, RedisItemError>>) -> usize {
-    results.into_iter().filter(|result| *result.as_ref().unwrap()).count()
 }
 
 #[test]
@@ -21,16 +19,16 @@ fn a_filter_with_eight_times_its_items_keeps_its_rate() {
     for shard_bytes in [4096, 4 << 20] {
         let mut filter = growing(&server, 6_000, shard_bytes);
         let items: Vec<u64> = (0..48_000).collect();
-        let new: usize = items.chunks(500).map(|items| count(filter.insert_each(items))).sum();
+        let new: usize = items.chunks(500).map(|items| count(&filter.insert_each(items))).sum();
         assert!(new >= 47_700, "{new}");
-        assert_eq!(count(filter.contains_each(&items)), items.len());
+        assert_eq!(count(&filter.contains_each(&items)), items.len());
         let absent: Vec<u64> = (1 << 40..(1 << 40) + 60_000).collect();
-        assert_at_most(count(filter.contains_each(&absent)), absent.len(), 0.01);
+        assert_at_most(count(&filter.contains_each(&absent)), absent.len(), 0.01);
         let info = filter.info().unwrap();
         assert!(info.layers >= 3 && info.rate <= 0.01 && info.missing.is_empty(), "{info:?}");
         assert!(info.items.abs_diff(new as u64) < 100, "{info:?} {new}");
         filter.delete().unwrap();
-        let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "*"]);
+        let keys = keys_of(&mut server.connection(), "*");
         assert!(keys.is_empty(), "{keys:?}");
     }
 }
@@ -64,7 +62,7 @@ fn a_deletion_that_was_cut_is_completed_by_another_one() {
             Err(RedisOpenError::NotFound { .. }) => {}
             Err(error) => panic!("{error}"),
         }
-        let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "*"]);
+        let keys = keys_of(&mut server.connection(), "*");
         assert!(keys.is_empty(), "{commands} commands: {keys:?}");
         if is_deleted {
             break;
@@ -89,9 +87,9 @@ fn a_batch_of_many_times_the_planned_items_keeps_the_rate() {
     let server = Server::start();
     let mut filter = growing(&server, 100, 4 << 20);
     let items: Vec<u64> = (0..9_000).flat_map(|i| [i, i]).collect();
-    let new = count(filter.insert_each(&items));
+    let new = count(&filter.insert_each(&items));
     assert!((8_900..=9_000).contains(&new), "{new}");
-    assert_eq!(count(filter.contains_each(&items)), items.len());
+    assert_eq!(count(&filter.contains_each(&items)), items.len());
     let info = filter.info().unwrap();
     assert!(info.rate <= 0.01 && info.items == new as u64, "{info:?}");
 }
@@ -114,9 +112,9 @@ fn clients_that_insert_at_once_grow_together() {
     });
     let mut filter = RedisFilter::open(server.node(), "f").unwrap();
     let items: Vec<u64> = (0..40_000).collect();
-    assert_eq!(count(filter.contains_each(&items)), items.len());
+    assert_eq!(count(&filter.contains_each(&items)), items.len());
     let absent: Vec<u64> = (1 << 40..(1 << 40) + 100_000).collect();
-    assert_at_most(count(filter.contains_each(&absent)), absent.len(), 0.01);
+    assert_at_most(count(&filter.contains_each(&absent)), absent.len(), 0.01);
 }
 
 #[test]
@@ -129,9 +127,9 @@ fn a_client_that_missed_the_growth_finds_all_items() {
     for items in items.chunks(100) {
         filter.insert_each(items);
     }
-    assert_eq!(count(stale.contains_each(&items)), items.len());
+    assert_eq!(count(&stale.contains_each(&items)), items.len());
     let mut stale = RedisFilter::open(server.node(), "f").unwrap();
-    assert!(count(stale.insert_each(&items)) <= 1, "the items are in later layers");
+    assert!(count(&stale.insert_each(&items)) <= 1, "the items are in later layers");
 }
 
 #[test]
@@ -154,7 +152,7 @@ fn a_filter_that_may_not_run_scripts_reports_it_and_takes_more_items() {
     let _: String = ask(&mut redis, &["ACL", "SETUSER", "default", "-eval", "-evalsha"]);
     let items: Vec<u64> = (0..1000).collect();
     assert!(filter.insert_each(&items).iter().all(Result::is_ok));
-    assert_eq!(count(filter.contains_each(&items)), 1000);
+    assert_eq!(count(&filter.contains_each(&items)), 1000);
     let info = filter.info().unwrap();
     assert!(info.rate > 0.1, "{info:?}");
     assert!(matches!(info.growth_error, Some(RedisItemError::Server { .. })), "{info:?}");
@@ -169,7 +167,7 @@ fn a_lost_later_layer_is_an_error() {
         filter.insert_each(items);
     }
     let mut redis = server.connection();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*.1"]);
+    let keys = keys_of(&mut redis, "f:*.1");
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     let results = filter.contains_each(&items);
     assert!(results.iter().all(|result| !matches!(result, Ok(false))));
@@ -181,14 +179,14 @@ fn a_lost_later_layer_is_an_error() {
 fn all_keys_expire_together_and_later_layers_too() {
     let server = Server::start();
     let mut filter = growing(&server, 20_000, 4096);
-    let in_an_hour = 3_600_000 + std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    let in_an_hour = in_an_hour();
     filter.expire_at(Some(in_an_hour)).unwrap();
     let items: Vec<u64> = (0..60_000).collect();
     for items in items.chunks(1000) {
         filter.insert_each(items);
     }
     let mut redis = server.connection();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "*"]);
+    let keys = keys_of(&mut redis, "*");
     assert!(keys.iter().any(|key| key.ends_with(".1")), "{keys:?}");
     for key in &keys {
         let at: i64 = ask(&mut redis, &["PEXPIRETIME", key]);
@@ -199,24 +197,24 @@ fn all_keys_expire_together_and_later_layers_too() {
         assert_eq!(ask::<i64>(&mut redis, &["PTTL", key]), -1, "{key}");
     }
     filter.expire_at(Some(1)).unwrap();
-    assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    assert_eq!(count_keys(&mut redis), 0);
     assert!(matches!(filter.contains(&1_u64), Err(RedisItemError::NoFilter { .. })));
     assert!(matches!(filter.insert(&1_u64), Err(RedisItemError::NoFilter { .. })));
-    assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    assert_eq!(count_keys(&mut redis), 0);
 }
 
 #[test]
 fn counters_and_memory_are_those_of_the_plan() {
     let server = Server::start();
-    let plan = RedisPlan::new(1_000_000, 0.01).unwrap();
+    let plan = plan_for(1_000_000);
     let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let items: Vec<u64> = (0..50_000).chain(0..50_000).collect();
-    let new = count(filter.insert_each(&items));
+    let new = count(&filter.insert_each(&items));
     let info = filter.info().unwrap();
     assert_eq!((info.items, info.bytes), (new as u64, plan.bytes()));
     assert!(info.rate < 1e-4 && info.rate_planned == 0.01, "{info:?}");
     let mut redis = server.connection();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    let keys = keys_of(&mut redis, "f:*");
     let used: u64 = keys.iter().map(|key| ask::<u64>(&mut redis, &["MEMORY", "USAGE", key])).sum();
     assert!(used < 1_600_000 && used < plan.bytes() + 1000, "{used} {}", plan.bytes());
 }

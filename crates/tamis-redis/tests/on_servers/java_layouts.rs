@@ -1,6 +1,6 @@
 //! The layouts of Java programs, bit for bit: Redis ends with the bytes of the golden files.
 
-use crate::support::{Hooked, Server, ask};
+use crate::support::{Hooked, Server, ask, count_keys, keys_of};
 use md5::{Digest as _, Md5};
 use serde_json::Value;
 use sha2::Sha256;
@@ -113,7 +113,7 @@ fn a_redisson_filter_with_changed_settings_is_not_touched() {
     let gone = Err(RedisItemError::NoFilter { name: "f".into() });
     assert_eq!(filter.insert_each(&["new"]).remove(0), gone);
     assert_eq!(filter.contains_each(&["new"]).remove(0), gone);
-    assert_eq!(ask::<i64>(&mut redis, &["DBSIZE"]), 0);
+    assert_eq!(count_keys(&mut redis), 0);
 }
 
 fn items(case: &Value) -> Vec<String> {
@@ -184,7 +184,7 @@ fn clients_that_grow_redis_bitmaps_at_once_skip_no_bitmap() {
         assert!(ones > half, "{number}: {ones} {half}");
     }
     filter.reset().unwrap();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "*"]);
+    let keys = keys_of(&mut redis, "*");
     assert_eq!(keys.len(), 2, "{keys:?}");
     assert_eq!(filter.insert_each(&["0 1"]), [Ok(true)]);
 }

@@ -1,26 +1,20 @@
 //! A merged filter has the items of both.
 
-use std::time::UNIX_EPOCH;
-
-use crate::support::{Hooked, Server, ask};
-use tamis_redis::{RedisFilter, RedisItemError, RedisMergeError, RedisPlan};
-
-fn all_found(results: &[Result<bool, RedisItemError>]) -> bool {
-    results.iter().all(|result| *result == Ok(true))
-}
+use crate::support::{Hooked, Server, all_found, ask, in_an_hour, keys_of, plan_for};
+use tamis_redis::{RedisFilter, RedisItemError, RedisMergeError};
 
 #[test]
 fn a_filter_of_another_server_is_merged_with_its_layers() {
     let (here, there) = (Server::start(), Server::start());
     for growing in [false, true] {
-        let mut plan = RedisPlan::new(30_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+        let mut plan = plan_for(30_000).max_shard_bytes(8192).unwrap();
         if growing {
             plan = plan.growing().unwrap();
         }
         let name = format!("f{growing}");
         let mut ours = RedisFilter::create(here.node(), &name, &plan).unwrap();
         let mut theirs = RedisFilter::create(there.node(), "other", &plan).unwrap();
-        let in_an_hour = 3_600_000 + UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+        let in_an_hour = in_an_hour();
         ours.expire_at(Some(in_an_hour)).unwrap();
         let (a, b): (Vec<u64>, Vec<u64>) = ((0..5_000).collect(), (5_000..60_000).collect());
         ours.insert_each(&a);
@@ -36,7 +30,7 @@ fn a_filter_of_another_server_is_merged_with_its_layers() {
         assert!(ours.insert_each(&c).iter().all(Result::is_ok));
         assert!(all_found(&ours.contains_each(&c)));
         let mut redis = here.connection();
-        let keys: Vec<String> = ask(&mut redis, &["KEYS", &format!("{name}*")]);
+        let keys = keys_of(&mut redis, &format!("{name}*"));
         for key in keys {
             assert!(!key.contains('+'), "{key}: no temporary key is left");
             let at: i64 = ask(&mut redis, &["PEXPIRETIME", &key]);
@@ -49,19 +43,18 @@ fn a_filter_of_another_server_is_merged_with_its_layers() {
 #[test]
 fn different_and_busy_filters_are_not_merged() {
     let server = Server::start();
-    let plan = |items| RedisPlan::new(items, 0.01).unwrap();
-    let mut a = RedisFilter::create(server.node(), "a", &plan(1_000)).unwrap();
-    let mut b = RedisFilter::create(server.node(), "b", &plan(9_000)).unwrap();
-    let mut c = RedisFilter::create(server.node(), "c", &plan(1_000)).unwrap();
+    let mut a = RedisFilter::create(server.node(), "a", &plan_for(1_000)).unwrap();
+    let mut b = RedisFilter::create(server.node(), "b", &plan_for(9_000)).unwrap();
+    let mut c = RedisFilter::create(server.node(), "c", &plan_for(1_000)).unwrap();
     c.insert("x").unwrap();
     assert!(matches!(a.merge(&mut b), Err(RedisMergeError::Differs(_))));
-    a.rebuild(&plan(1_000)).unwrap();
+    a.rebuild(&plan_for(1_000)).unwrap();
     assert!(matches!(a.merge(&mut c), Err(RedisMergeError::Busy { .. })));
     a.abort_rebuild().unwrap();
     a.merge(&mut c).unwrap();
     assert_eq!(a.contains("x"), Ok(true));
     let mut redis = server.connection();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "c:*"]);
+    let keys = keys_of(&mut redis, "c:*");
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     let lost = a.merge(&mut c);
     assert!(matches!(lost, Err(RedisMergeError::Redis(RedisItemError::MissingShard { .. }))));
@@ -70,7 +63,7 @@ fn different_and_busy_filters_are_not_merged() {
 #[test]
 fn a_temporary_key_that_vanishes_is_copied_again() {
     let server = Server::start();
-    let plan = RedisPlan::new(500_000, 0.01).unwrap();
+    let plan = plan_for(500_000);
     let mut theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
     let items: Vec<u64> = (0..50_000).collect();
     theirs.insert_each(&items);
@@ -99,7 +92,7 @@ fn a_temporary_key_that_vanishes_is_copied_again() {
 #[test]
 fn a_merge_is_refused_if_a_rebuild_starts_in_between() {
     let server = Server::start();
-    let plan = RedisPlan::new(1_000, 0.01).unwrap();
+    let plan = plan_for(1_000);
     let mut theirs = RedisFilter::create(server.node(), "b", &plan).unwrap();
     theirs.insert("x").unwrap();
     let mut other = RedisFilter::create(server.node(), "a", &plan).unwrap();

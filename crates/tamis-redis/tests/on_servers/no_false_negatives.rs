@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{Server, ask, node_at, patience};
+use crate::support::{Server, ask, keys_of, node_at, patience, plan_for, small_shards};
 use tamis_redis::{
     NodeReply, NodeRequest, RedisCreateError, RedisFilter, RedisItemError, RedisOpenError,
     RedisPlan, SendError, SingleNode, Transport,
@@ -28,7 +28,7 @@ fn assert_holds<T: Transport>(filter: &mut RedisFilter<T>, items: &HashSet<u64>)
 #[test]
 fn threads_that_insert_at_once_lose_nothing() {
     let server = Server::start();
-    let plan = RedisPlan::new(200_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    let plan = plan_for(200_000).max_shard_bytes(8192).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (server, plan) = (&server, &plan);
@@ -81,12 +81,12 @@ fn the_answers_of_inserts_are_those_of_lookups_before() {
 #[test]
 fn an_evicted_shard_is_an_error_and_never_a_no() {
     let server = Server::start();
-    let plan = RedisPlan::new(100_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    let plan = plan_for(100_000).max_shard_bytes(8192).unwrap();
     let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let items: Vec<u64> = (0..10_000).collect();
     acknowledged(&mut filter, &items);
     let mut redis = server.connection();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    let keys = keys_of(&mut redis, "f:*");
     for key in &keys[..3] {
         let _: i64 = ask(&mut redis, &["DEL", key]);
     }
@@ -103,7 +103,7 @@ fn an_evicted_shard_is_an_error_and_never_a_no() {
             }
         }
     }
-    let left: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    let left = keys_of(&mut redis, "f:*");
     assert_eq!(left.len(), keys.len() - 3, "an insert leaves no key without a header");
     let _: String = ask(&mut redis, &["FLUSHALL"]);
     assert!(matches!(filter.contains(&1_u64), Err(RedisItemError::NoFilter { .. })));
@@ -112,10 +112,10 @@ fn an_evicted_shard_is_an_error_and_never_a_no() {
 #[test]
 fn a_key_of_another_type_is_an_error() {
     let server = Server::start();
-    let plan = RedisPlan::new(100, 0.01).unwrap();
+    let plan = plan_for(100);
     let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let mut redis = server.connection();
-    let keys: Vec<String> = ask(&mut redis, &["KEYS", "f:*"]);
+    let keys = keys_of(&mut redis, "f:*");
     let _: i64 = ask(&mut redis, &["DEL", &keys[0]]);
     let _: i64 = ask(&mut redis, &["LPUSH", &keys[0], "x"]);
     assert!(matches!(filter.insert("a"), Err(RedisItemError::WrongType { .. })));
@@ -143,14 +143,14 @@ fn the_first_of_many_clients_creates_the_filter() {
         let threads: Vec<_> = (0..8)
             .map(|i| {
                 let node = server.node();
-                let plan = RedisPlan::new(1000 + i, 0.01).unwrap();
+                let plan = plan_for(1000 + i);
                 scope.spawn(move || RedisFilter::create(node, "f", &plan).is_ok())
             })
             .collect();
         threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
     });
     assert_eq!(created, 1);
-    let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "*"]);
+    let keys = keys_of(&mut server.connection(), "*");
     assert_eq!(keys.len(), 2, "the other clients remove their shards: {keys:?}");
     let plan = RedisPlan::new(5000, 0.02).unwrap();
     let error = RedisFilter::open_or_create(server.node(), "f", &plan).err().unwrap();
@@ -162,7 +162,7 @@ fn the_first_of_many_clients_creates_the_filter() {
 #[test]
 fn a_reply_that_comes_too_late_is_not_taken_for_another_one() {
     let server = Server::with(&["--enable-debug-command", "yes"]);
-    let plan = RedisPlan::new(100_000, 0.01).unwrap();
+    let plan = plan_for(100_000);
     let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     let present: Vec<u64> = (0..500).collect();
     assert_eq!(acknowledged(&mut filter, &present).len(), 500);
@@ -195,17 +195,16 @@ fn a_reply_that_comes_too_late_is_not_taken_for_another_one() {
 #[test]
 fn a_client_follows_a_filter_that_another_client_replaced() {
     let server = Server::start();
-    let plan = |items| RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap();
-    let mut filter = RedisFilter::create(server.node(), "f", &plan(1_000)).unwrap();
+    let mut filter = RedisFilter::create(server.node(), "f", &small_shards(1_000)).unwrap();
     assert_eq!(filter.insert("a"), Ok(true));
     RedisFilter::open(server.node(), "f").unwrap().delete().unwrap();
-    RedisFilter::create(server.node(), "f", &plan(50_000)).unwrap();
+    RedisFilter::create(server.node(), "f", &small_shards(50_000)).unwrap();
     assert_eq!((filter.contains("a"), filter.insert("b")), (Ok(false), Ok(true)));
     assert_eq!(filter.info().unwrap().items_planned, 50_000);
-    let keys: Vec<String> = ask(&mut server.connection(), &["KEYS", "f:*"]);
+    let keys = keys_of(&mut server.connection(), "f:*");
     assert_eq!(keys.len(), filter.info().unwrap().shards as usize, "no old key is left");
     filter.delete().unwrap();
-    let keyed = plan(1_000).hasher(tamis::Hasher::keyed([1, 2]));
+    let keyed = small_shards(1_000).hasher(tamis::Hasher::keyed([1, 2]));
     let mut other = RedisFilter::create(server.node(), "f", &keyed).unwrap();
     assert!(matches!(filter.insert("c"), Err(RedisItemError::Replaced { .. })));
     assert_eq!((other.insert("c"), other.contains("c")), (Ok(true), Ok(true)));
@@ -216,7 +215,7 @@ fn a_client_follows_a_filter_that_another_client_replaced() {
 #[test]
 fn a_server_without_bitfield_ro_gives_the_same_answers() {
     let server = Server::with(&["--rename-command", "BITFIELD_RO", ""]);
-    let plan = RedisPlan::new(20_000, 0.01).unwrap().max_shard_bytes(4096).unwrap();
+    let plan = small_shards(20_000);
     let items: Vec<u64> = (0..1000).collect();
     let mut filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
     assert_eq!(acknowledged(&mut filter, &items).len(), 1000);
@@ -233,7 +232,7 @@ fn a_server_without_bitfield_ro_gives_the_same_answers() {
 #[test]
 fn a_full_server_refuses_inserts_and_still_answers_lookups() {
     let server = Server::start();
-    let plan = RedisPlan::new(20_000, 0.01).unwrap();
+    let plan = plan_for(20_000);
     let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     assert_eq!(filter.insert("a"), Ok(true));
     let _: String = ask(&mut server.connection(), &["CONFIG", "SET", "maxmemory", "1"]);
@@ -249,7 +248,7 @@ fn a_full_server_refuses_inserts_and_still_answers_lookups() {
 fn acknowledged_inserts_survive_a_kill_of_a_server_with_a_log() {
     let log = ["--appendonly", "yes", "--appendfsync", "always"];
     let mut server = Server::with(&log);
-    let plan = RedisPlan::new(50_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    let plan = plan_for(50_000).max_shard_bytes(8192).unwrap();
     let mut filter = RedisFilter::create(server.node(), "f", &plan.growing().unwrap()).unwrap();
     let items: Vec<u64> = (0..100_000).collect();
     let known = acknowledged(&mut filter, &items);
@@ -314,7 +313,7 @@ fn a_cut_connection_in_the_middle_of_a_batch_loses_no_acknowledged_insert() {
         cut = (cut * 7919 + 1) % 20_011;
         2000 + cut
     });
-    let plan = RedisPlan::new(100_000, 0.01).unwrap().max_shard_bytes(8192).unwrap();
+    let plan = plan_for(100_000).max_shard_bytes(8192).unwrap();
     RedisFilter::create(server.node(), "f", &plan).unwrap();
     let mut filter = wait_for("a connection that is not cut too early", || {
         RedisFilter::open(node_at(proxy.port), "f").ok()
@@ -364,7 +363,7 @@ fn a_lost_reply_never_makes_the_counter_too_small() {
 #[test]
 fn a_client_reconnects_after_a_restart_of_the_server() {
     let mut server = Server::start();
-    let plan = RedisPlan::new(1000, 0.01).unwrap();
+    let plan = plan_for(1000);
     let mut filter = RedisFilter::create(server.node(), "f", &plan).unwrap();
     assert_eq!(filter.insert("a"), Ok(true));
     let port = server.port;

@@ -1,8 +1,8 @@
 //! Encrypted connections.
 
-use crate::support::{Server, free_port, patience};
+use crate::support::{Server, free_port, patience, plan_for};
 use redis::{Client, TlsCertificates};
-use tamis_redis::{RedisFilter, RedisOpenError, RedisPlan, SingleNode};
+use tamis_redis::{RedisFilter, RedisOpenError, SingleNode};
 
 #[test]
 fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
@@ -18,25 +18,16 @@ fn a_filter_works_over_tls_and_an_unknown_certificate_is_refused() {
     let cert = file("cert.pem", certificate.clone());
     let key = file("key.pem", certified.signing_key.serialize_pem());
     let port = free_port();
-    let _server = Server::with(&[
-        "--tls-port",
-        &port.to_string(),
-        "--tls-cert-file",
-        &cert,
-        "--tls-key-file",
-        &key,
-        "--tls-ca-cert-file",
-        &cert,
-        "--tls-auth-clients",
-        "no",
-        "--requirepass",
-        "secret",
-    ]);
+    let options = format!(
+        "--tls-port {port} --tls-cert-file {cert} --tls-key-file {key} --tls-ca-cert-file {cert} \
+         --tls-auth-clients no --requirepass secret"
+    );
+    let _server = Server::with(&options.split(' ').collect::<Vec<_>>());
     let url = format!("rediss://:secret@localhost:{port}");
     let certificates =
         TlsCertificates { client_tls: None, root_cert: Some(certificate.into_bytes()) };
     let client = Client::build_with_tls(url.clone(), certificates.clone()).unwrap();
-    let plan = RedisPlan::new(1000, 0.01).unwrap();
+    let plan = plan_for(1000);
     let node = SingleNode::of_client(client, patience());
     let mut filter = RedisFilter::create(node, "f", &plan).unwrap();
     assert_eq!((filter.insert("a"), filter.contains("a")), (Ok(true), Ok(true)));

@@ -3,7 +3,9 @@ use crate::RedisFilter;
 use crate::layouts::header::{HAS_NEXT_OFFSET, RETIRED_OFFSET};
 use crate::layouts::metadata::{GenerationRecord, Metadata};
 use crate::model::Model;
+use crate::operations::create_shards;
 use crate::plan::RedisPlan;
+use crate::transport::exchange::{Blocking, complete};
 
 fn filter(items: u64) -> RedisFilter<Model> {
     let plan = RedisPlan::new(items, 0.01).unwrap().max_shard_bytes(4096).unwrap();
@@ -68,28 +70,6 @@ fn repeats_are_subtracted_from_the_counter_by_the_next_insert() {
 }
 
 #[test]
-fn a_missing_shard_is_an_error_of_its_items_only() {
-    let mut filter = filter(100_000);
-    filter.insert_each(&items(1000));
-    let lost = shards(&filter).remove(0);
-    filter.transport.strings.remove(&lost);
-    let errors = |results: Vec<Result<bool, RedisItemError>>| {
-        let is_missing = |result: &Result<bool, RedisItemError>| match result {
-            Ok(_) => false,
-            Err(RedisItemError::MissingShard { key }) => key.as_bytes() == lost,
-            Err(error) => panic!("{error}"),
-        };
-        results.iter().filter(|result| is_missing(result)).count()
-    };
-    let found = errors(filter.contains_each(&items(1000)));
-    assert!(found > 5 && found < 100, "{found}");
-    // An insert does not bring the shard back, and leaves nothing behind.
-    assert_eq!(errors(filter.insert_each(&items(1000))), found);
-    assert!(!filter.transport.strings.contains_key(&lost));
-    assert_eq!(errors(filter.contains_each(&items(1000))), found);
-}
-
-#[test]
 fn a_lost_connection_is_an_error_of_its_items_only() {
     let mut filter = filter(100_000);
     filter.transport.unreachable = vec![shards(&filter).remove(0)];
@@ -103,21 +83,13 @@ fn a_lost_connection_is_an_error_of_its_items_only() {
 }
 
 #[test]
-fn a_deleted_filter_is_an_error() {
-    let mut filter = filter(10);
-    filter.transport.strings.clear();
-    let error = filter.contains(&1).unwrap_err();
-    assert_eq!(error, RedisItemError::NoFilter { name: "f".into() });
-}
-
-#[test]
 fn a_client_learns_that_another_generation_is_being_built() {
     let mut filter = filter(1000);
     let mut metadata = filter.view.metadata.clone();
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Building);
     metadata.generations.push(next.clone());
-    create_shards(&mut filter, &next);
+    create(&mut filter, &next);
     publish(&mut filter, &metadata);
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
@@ -140,7 +112,7 @@ fn a_client_follows_a_swap() {
     filter.insert(&1).unwrap();
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Current);
-    create_shards(&mut filter, &next);
+    create(&mut filter, &next);
     // Retired, but the metadata still has the old generation: its answers hold.
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, RETIRED_OFFSET);
@@ -164,26 +136,16 @@ fn a_shard_that_is_created_again_keeps_its_state() {
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
     let before = filter.transport.strings.clone();
     // The reply to the first request was lost.
-    create_shards(&mut filter, &record);
+    create(&mut filter, &record);
     assert!(filter.transport.strings == before);
-}
-
-#[test]
-fn a_filter_with_another_hash_is_an_error() {
-    let mut filter = filter(10);
-    let plan = RedisPlan::new(10, 0.01).unwrap().hasher(tamis::Hasher::keyed([1, 2]));
-    publish(&mut filter, &Metadata::new(&plan, 0));
-    let key = filter.view.generations[0].key(0, 0);
-    filter.transport.strings.remove(&key);
-    assert_eq!(filter.contains(&1), Err(RedisItemError::Replaced { name: "f".into() }));
 }
 
 fn publish(filter: &mut RedisFilter<Model>, metadata: &Metadata) {
     filter.transport.strings.insert(b"f".to_vec(), metadata.encode().into_bytes());
 }
 
-fn create_shards(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
+fn create(filter: &mut RedisFilter<Model>, record: &GenerationRecord) {
     let generation = crate::layouts::view::Generation::new(b"f", record.clone()).unwrap();
-    let create = crate::operations::create_shards::CreateShards::new(generation, None);
-    crate::filter::run(&mut filter.transport, create).unwrap();
+    complete(create_shards::create_shards(&mut Blocking(&mut filter.transport), &generation, None))
+        .unwrap();
 }

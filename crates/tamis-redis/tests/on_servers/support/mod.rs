@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use tamis_redis::{NodeReply, NodeRequest, Patience, SingleNode, Transport};
+use tamis_redis::{
+    NodeReply, NodeRequest, Patience, RedisItemError, RedisPlan, SingleNode, Transport,
+};
 pub use tamis_testing::free_port;
 use tamis_testing::{CommandExt as _, DEADLINE, Process, wait_for};
 
@@ -140,6 +142,40 @@ pub fn ask<T: redis::FromRedisValue>(connection: &mut redis::Connection, words: 
     command.query(connection).unwrap()
 }
 
+/// Returns the keys that match a pattern.
+pub fn keys_of(connection: &mut redis::Connection, pattern: &str) -> Vec<String> {
+    ask(connection, &["KEYS", pattern])
+}
+
+/// Returns the number of keys of a server.
+pub fn count_keys(connection: &mut redis::Connection) -> i64 {
+    ask(connection, &["DBSIZE"])
+}
+
+/// Returns a plan at a rate of 1 %.
+pub fn plan_for(items: u64) -> RedisPlan {
+    RedisPlan::new(items, 0.01).unwrap()
+}
+
+/// Returns a plan at a rate of 1 % with shards of 4 KiB.
+pub fn small_shards(items: u64) -> RedisPlan {
+    plan_for(items).max_shard_bytes(4096).unwrap()
+}
+
+/// Counts the results that are true. All must be answers.
+pub fn count(results: &[Result<bool, RedisItemError>]) -> usize {
+    results.iter().filter(|result| *result.as_ref().unwrap()).count()
+}
+
+pub fn all_found(results: &[Result<bool, RedisItemError>]) -> bool {
+    results.iter().all(|result| *result == Ok(true))
+}
+
+/// Returns a time in milliseconds since 1970.
+pub fn in_an_hour() -> u64 {
+    3_600_000 + std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64
+}
+
 /// Asserts that a number of false positives is within five standard deviations of the expected.
 pub fn assert_at_most(found: usize, of: usize, rate: f64) {
     let (found, expected) = (found as f64, of as f64 * rate);
@@ -154,15 +190,11 @@ impl<F: FnMut(&[Vec<u8>], &mut NodeReply) + Send> Transport for Hooked<F> {
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply> {
         let mut replies = self.0.send(requests);
         for (request, reply) in requests.iter().zip(&mut replies) {
-            let words: Vec<Vec<u8>> = request
-                .command
-                .args_iter()
-                .filter_map(|arg| match arg {
-                    redis::Arg::Simple(word) => Some(word.to_vec()),
-                    _ => None,
-                })
-                .collect();
-            (self.1)(&words, reply);
+            let words = request.command.args_iter().filter_map(|arg| match arg {
+                redis::Arg::Simple(word) => Some(word.to_vec()),
+                _ => None,
+            });
+            (self.1)(&words.collect::<Vec<_>>(), reply);
         }
         replies
     }
@@ -183,10 +215,8 @@ pub fn naming_sentinel(ports: Vec<u16>) -> String {
                 let words: Vec<String> = redis::from_redis_value(command).unwrap();
                 let reply = match &words[0][..] {
                     "SENTINEL" => {
-                        let address = format!(
-                            "*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n",
-                            port.to_string().len()
-                        );
+                        let len = port.to_string().len();
+                        let address = format!("*2\r\n$9\r\n127.0.0.1\r\n${len}\r\n{port}\r\n");
                         port = ports.next().unwrap_or(port);
                         address
                     }
