@@ -1,9 +1,9 @@
-//! Compares a set of ids with its source: each id of the source passes, and absent ids pass only at
-//! the planned rate.
+//! Compares a set of ids with its source. Each id in the source must pass. Absent ids must pass only at the planned
+//! rate.
 //!
-//! The audit reads the source by itself, so it also finds ids that the set has missed. It makes
-//! absent ids at random from a seed. Those that the filter contains are looked up in the source:
-//! an id that exists is no absent one.
+//! The audit reads the source itself, so the audit also finds ids that the set has missed. The audit generates random
+//! absent ids from a seed. If the filter contains a generated id, the audit looks up the id in the source. If the id
+//! exists in the source, the audit does not count the id as absent.
 
 mod absent;
 mod binomial;
@@ -20,12 +20,12 @@ use absent::AbsentIds;
 /// The settings of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// How many absent ids are tested.
+    /// The number of absent ids to test.
     pub absent: u64,
-    /// The same seed makes the same absent ids.
+    /// The seed of the absent ids. The same seed generates the same ids.
     pub seed: u64,
-    /// How long the audit waits for refused ids that are new in the source. It should be the sync
-    /// delay of the source.
+    /// How long the audit waits until the set contains the refused ids. The value should be the `stale_after` of the
+    /// source.
     pub patience: Duration,
 }
 
@@ -36,14 +36,14 @@ impl Default for AuditOptions {
     }
 }
 
-/// What an audit has found.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditReport {
-    /// How well the guard knew the source at the end.
+    /// The sync state of the set at the end of the audit.
     pub state: SyncState,
     /// The number of ids of the source that were tested.
     pub present_checked: u64,
-    /// The number of rows of the source that are no ids of the type.
+    /// The number of rows in the source whose values are not ids of the type.
     pub invalid_rows: u64,
     /// The number of ids of the source that the set refuses.
     pub present_refused: u64,
@@ -55,58 +55,60 @@ pub struct AuditReport {
     pub absent_passed: u64,
     /// The planned rate of the filter, a probability.
     pub planned_rate: f64,
-    /// The present rate of the filter, as its bits show it.
+    /// The estimated present rate of the filter, computed from its bits.
     pub estimated_rate: f64,
-    /// The probability of `absent_passed` ids or more, if the planned rate is the true one. 1 if
-    /// there are not more than expected.
+    /// The probability that at least `absent_passed` absent ids pass at the planned rate. The value is 1 if
+    /// `absent_passed` is at most the expected number.
     pub chance: f64,
 }
 
-/// Below this chance, the rate is too high. The normal distribution has it at 4.8 standard
-/// deviations.
+/// If the chance is below this value, the measured rate is too high. The value corresponds to 4.8 standard deviations
+/// of the normal distribution.
 const LEAST_CHANCE: f64 = 1e-6;
 
-/// How many refused ids are remembered, to look at them again.
+/// The maximum number of refused ids that the audit keeps for a second check.
 const MAX_REFUSED: usize = 100_000;
 
-/// How many refused ids a report has.
+/// The maximum number of refused ids in a report.
 const MAX_EXAMPLES: usize = 10;
 
-/// The time between two looks at refused ids.
+/// The time between two checks of the refused ids.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl AuditReport {
-    /// Returns the measured rate: the share of absent ids that the filter contains. 0 if none were
+    /// Returns the measured rate: the share of absent ids that the filter contains. Returns 0 if no absent id was
     /// tested.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.absent_passed as f64 / self.absent_checked.max(1) as f64
     }
 
-    /// Tests whether no id of the source is refused.
+    /// Tests whether the set accepts every id of the source.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.present_refused == 0
     }
 
-    /// Tests whether the planned rate explains how many absent ids pass.
+    /// Tests whether the number of passed absent ids is plausible at the planned rate.
     #[must_use]
     pub fn is_rate_kept(&self) -> bool {
         self.chance >= LEAST_CHANCE
     }
 }
 
-/// Compares a set with its source. It reads the source twice: for the ids that exist, and for the
-/// absent ids that the filter contains. If ids are refused, it waits for up to
-/// [`patience`](AuditOptions::patience) and reads the source again.
+/// Compares a set with its source.
 ///
-/// The state, the policies and the lists of the set do not count, but the negative cache does: it
-/// must not refuse an id that exists. The audit keeps all absent integers in memory, and at most
-/// 100 000 refused ids. Further ones are only counted.
+/// The audit reads the source twice. The first read checks all existing ids. The second read looks up the absent ids
+/// that the filter contains. If the set refuses existing ids, the audit waits for up to
+/// [`patience`](AuditOptions::patience) and then reads the source again.
+///
+/// The audit ignores the state, the policies and the lists of the set. The audit respects the negative cache, because
+/// the cache must not refuse an existing id. The audit keeps all absent integers and at most 100 000 refused ids in
+/// memory. The audit only counts further refused ids.
 ///
 /// # Errors
 ///
-/// The error of the source.
+/// Returns the error of the source.
 pub fn audit(
     ids: &IdSet,
     source: &mut dyn AuditSource,
@@ -154,7 +156,7 @@ struct Present {
     checked: u64,
     invalid: u64,
     refused: HashSet<Vec<u8>>,
-    /// The number of refused ids that are too many to remember.
+    /// The number of refused ids beyond the limit of the memory.
     forgotten: u64,
 }
 
@@ -171,7 +173,8 @@ impl Present {
         }
     }
 
-    /// Drops the refused ids that pass after a while, and those that were deleted meanwhile.
+    /// Removes the refused ids that the set accepts later, and the refused ids that were deleted from the source
+    /// meanwhile.
     fn check_again(
         &mut self,
         ids: &IdSet,

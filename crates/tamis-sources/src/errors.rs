@@ -1,4 +1,4 @@
-//! Errors, and how users read them.
+//! The error types and the formatting of their messages.
 
 pub(crate) mod escaped;
 pub(crate) mod plain_io;

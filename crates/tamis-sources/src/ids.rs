@@ -1,4 +1,4 @@
-//! The set of ids: what exists, and what is known about it.
+//! The set of ids: which ids exist, and how current this data is.
 
 pub(crate) mod base;
 pub(crate) mod change_kind;

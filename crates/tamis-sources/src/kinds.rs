@@ -1,4 +1,4 @@
-//! The kinds of sources: one file or folder each.
+//! The kinds of sources. Each kind has its own file or folder.
 //!
 //! | kind | settings | finds new ids by |
 //! | --- | --- | --- |
@@ -8,7 +8,8 @@
 //! | `redis` | [`RedisOptions`](redis::RedisOptions) | `WATCH` on the keys of a filter |
 //! | `sqlite` | [`SqliteOptions`](sqlite::SqliteOptions) | polls |
 //!
-//! `poll` is what the polls of the three databases share. The guard adds a kind: the leader, in its folder `fleet`.
+//! `poll` contains the polling code that the three databases share. The guard adds one kind in its folder `fleet`: the
+//! leader.
 
 pub(crate) mod file;
 #[cfg(feature = "databases")]

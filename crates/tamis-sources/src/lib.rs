@@ -1,18 +1,18 @@
-//! The ids of a table, a file or a filter, kept in sync.
+//! Keeps a set of ids in sync with a table, a file or a filter.
 //!
-//! An [`IdSet`] knows which ids exist. A [`Source`] reads them, and follows their changes on a thread of its own until it is
-//! stopped or dropped. Its promise:
+//! An [`IdSet`] contains the ids that exist. A [`Source`] reads the ids on its own thread, and follows their changes
+//! until the source is stopped or dropped. A source guarantees:
 //!
-//! > While the state is [`SyncState::Synced`], no id is unknown that was committed more than
-//! > [`SourceOptions::stale_after`] before the question.
+//! > While the state is [`SyncState::Synced`], the set contains every id that was committed more than >
+//! [`SourceOptions::stale_after`] before the request.
 //!
-//! Each successful read proves that the set has all ids that were committed before a moment, the
-//! start of the read. A second thread watches this moment. When it is older than `stale_after`, the
-//! thread sets the state to [`SyncState::Stale`], even if the source hangs in a read.
+//! Each successful read proves that the set contains all ids that were committed before the start of the read. A second
+//! thread watches the start time of the last successful read. If this time is older than `stale_after`, the thread sets
+//! the state to [`SyncState::Stale`], even if the source hangs in a read.
 //!
-//! An `IdSet` has at most one source that builds generations. A [`PushSource`] may stand beside it.
+//! An `IdSet` has at most one source that builds generations. A [`PushSource`] can insert ids into the same set.
 //!
-//! A program of its own adds a kind of source with [`SourceKind`], whose page has an example.
+//! Another program can add a kind of source by implementing [`SourceKind`]. The page of [`SourceKind`] has an example.
 //!
 //! # Examples
 //!

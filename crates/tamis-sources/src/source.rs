@@ -1,4 +1,4 @@
-//! A source that runs: it reads the ids of a set on a thread of its own, and keeps them up to date.
+//! A running source: it reads the ids of a set on its own thread, and keeps the set up to date.
 
 pub(crate) mod audit_source;
 pub(crate) mod follow;
@@ -28,7 +28,7 @@ use crate::source::kind::SourceKind;
 use crate::source::run::{Run, SourceOptions};
 use crate::source::status::SourceStatus;
 
-/// A source that runs. Dropping it stops it.
+/// A running source. Dropping the source stops it.
 #[derive(Debug)]
 pub struct Source {
     run: Arc<Run>,
@@ -36,7 +36,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Starts a source of any kind, such as [`FileOptions`](crate::FileOptions). It fills `ids` until it is stopped.
+    /// Starts a source of any kind, such as [`FileOptions`](crate::FileOptions). The source fills `ids` until the
+    /// source is stopped.
     ///
     /// # Panics
     ///
@@ -46,7 +47,7 @@ impl Source {
         Self::start_shared(ids, Arc::new(kind), options)
     }
 
-    /// As [`start`](Self::start), with settings that other threads use too.
+    /// Starts a source as [`start`](Self::start) does. Other threads can share the settings `kind`.
     ///
     /// # Panics
     ///
@@ -79,7 +80,7 @@ impl Source {
         Self { run, threads: Mutex::new(threads) }
     }
 
-    /// Returns the status.
+    /// Returns the status of the source.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let (ids, snapshots) = (&self.run.ids, self.run.snapshots.status());
@@ -88,27 +89,28 @@ impl Source {
         SourceStatus { snapshots, last_error, ..status }
     }
 
-    /// Asks the source to read all ids into a new generation, at the next
-    /// [`interval`](SourceOptions::interval). Requests use the present generation until the new one
-    /// is complete.
+    /// Requests a full read of the source into a new generation. The read starts at the next
+    /// [`interval`](SourceOptions::interval). The set uses the present generation until the new generation is complete.
     pub fn rebuild(&self) {
         self.run.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stops the source, and waits for its threads and its last snapshot. A synced set becomes stale.
+    /// Stops the source, and waits for its threads and for its last snapshot. If the set is synced, its state becomes
+    /// stale.
     pub fn stop(&self) {
-        // Release: pairs with the acquire of `is_stopped`.
+        // Release pairs with the acquire in `is_stopped`.
         self.run.is_stopped.store(true, Ordering::Release);
-        // The lock orders the store before a wait that has tested it.
+        // Locking `progress` once ensures that a waiting thread receives the notification: the thread tests
+        // `is_stopped` under this lock.
         drop(self.run.progress.lock());
         self.run.wake.notify_all();
         let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {
-            // Another source may fill the set now.
+            // Another source may fill the set now, so the state must not change here.
             return;
         }
         for thread in threads {
-            // The set is stale below, also after a panic.
+            // If the thread panicked, the code below still sets the state to stale.
             _ = thread.join();
         }
         self.run.lost();
@@ -134,7 +136,7 @@ mod tests {
     use crate::source::audit_source::AuditSource;
     use crate::source::run::Reader;
 
-    /// A reader that reads once, and panics at the next read when the test allows it.
+    /// A reader whose first read waits for permission from the test. The second read panics.
     struct Panicking {
         allowed: Option<Receiver<()>>,
     }
@@ -143,13 +145,13 @@ mod tests {
         fn read(&mut self, run: &Run) -> Result<(), SourceError> {
             let allowed = self.allowed.take().expect("malformed answer");
             run.known_until(Instant::now());
-            // The sender is gone at the end of the test.
+            // At the end of the test, the sender is dropped and `recv` returns an error.
             _ = allowed.recv();
             Ok(())
         }
     }
 
-    /// Its readers take the receivers in turn.
+    /// Each reader of this source takes one receiver.
     #[derive(Debug)]
     struct Readers(Mutex<Vec<Receiver<()>>>);
 
@@ -192,7 +194,7 @@ mod tests {
         wait("an error", || source.status().last_error.is_some() || source.status().failures > 0);
         wait("read again", || ids.state() == SyncState::Synced && source.status().failures == 1);
         allow[1].send(()).unwrap();
-        // No reader is left that reads.
+        // The source has no reader left that succeeds.
         wait("a second panic", || source.status().failures > 1);
         let error = source.status().last_error.unwrap();
         assert!(error.contains("panicked"), "{error}");

@@ -18,17 +18,17 @@ use tokio_rustls::rustls::{
 
 use crate::errors::plain_io::PlainIo;
 
-/// Why a certificate or key cannot be used.
+/// The reason why a certificate or a key cannot be used.
 #[derive(Debug)]
 pub enum CertificateError {
     /// The file cannot be used.
     File {
         /// The PEM file.
         path: PathBuf,
-        /// What is wrong with the file.
+        /// A description of the problem in the file.
         why: String,
     },
-    /// The certificates of the system cannot be read.
+    /// The certificates of the operating system cannot be read.
     System,
 }
 
@@ -43,11 +43,12 @@ impl fmt::Display for CertificateError {
     }
 }
 
-/// Returns the certificates that a client trusts: those in the PEM file `ca`, or with `None` those of the system.
+/// Returns the certificates that a client trusts. With `ca`, these are the certificates in this PEM file. With `None`,
+/// these are the certificates of the operating system.
 ///
 /// # Errors
 ///
-/// [`CertificateError`] if the file has no certificates, or the system has none.
+/// [`CertificateError`] if the file contains no certificate, or the operating system has no certificate.
 pub fn trusted(ca: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let usable = |certificate: &CertificateDer<'_>| {
         RootCertStore::empty().add(certificate.clone().into_owned())
@@ -64,16 +65,17 @@ pub fn trusted(ca: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Certif
     Ok(listed)
 }
 
-/// Returns the settings of a TLS client. The client trusts a server whose certificate is in the PEM file `ca`, or signed by
-/// a certificate in this file. With `None`, the client trusts the certificate authorities of the system.
+/// Returns the settings of a TLS client. With `ca`, the client trusts a server certificate that is in this PEM file or
+/// that is signed by a certificate in this file. With `None`, the client trusts the certificate authorities of the
+/// operating system.
 ///
 /// # Errors
 ///
-/// [`CertificateError`] if the file has no certificates, or the system has none.
+/// [`CertificateError`] if the file contains no certificate, or the operating system has no certificate.
 ///
 /// # Panics
 ///
-/// Never: the roots that it checks first are what rustls needs.
+/// Never panics: the function tests the certificates before rustls uses them.
 pub fn client_config(ca: Option<&Path>) -> Result<ClientConfig, CertificateError> {
     let provider = Arc::new(ring::default_provider());
     let trusted = trusted(ca)?;
@@ -94,10 +96,11 @@ pub fn client_config(ca: Option<&Path>) -> Result<ClientConfig, CertificateError
     Ok(config)
 }
 
-/// Accepts the certificates that `signed` accepts, and those in a list.
+/// Accepts the certificates that `signed` accepts, and the certificates in a list.
 ///
-/// The certificate that `openssl req -x509` makes is that of a certificate authority, and it signs
-/// itself. A server must not show such a certificate by the rules of the web, but the user lists it.
+/// The command `openssl req -x509` creates a self-signed certificate that is marked as a certificate authority. The
+/// rules of the web PKI forbid a server certificate with this mark. The verifier accepts this certificate because the
+/// user has listed it.
 #[derive(Debug)]
 struct Verifier {
     signed: Arc<WebPkiServerVerifier>,
@@ -114,7 +117,8 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match self.signed.verify_server_cert(certificate, chain, name, ocsp_response, now) {
-            // The time is tested before the use of the certificate, so that it is valid now.
+            // rustls tests the validity period before the key usage. So a certificate that fails here is within its
+            // validity period.
             Err(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)))
                 if self.listed.contains(certificate) =>
             {
@@ -155,7 +159,7 @@ impl ServerCertVerifier for Verifier {
 ///
 /// # Errors
 ///
-/// [`CertificateError::File`] if the file cannot be read or has no certificate.
+/// [`CertificateError::File`] if the file cannot be read or contains no certificate.
 pub fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
@@ -171,13 +175,14 @@ fn fail(path: &Path, why: String) -> CertificateError {
     CertificateError::File { path: path.to_owned(), why }
 }
 
-/// Returns why a PEM file cannot be read, without any bytes of the file. `what` names what the file must have.
+/// Returns the reason why a PEM file cannot be read. The text contains no bytes of the file. `what` names the expected
+/// content of the file.
 #[must_use]
 pub fn unreadable(error: &pem::Error, what: &str) -> String {
     match error {
         pem::Error::Io(error) => format!("cannot be read: {}", PlainIo(error)),
         pem::Error::NoItemsFound => format!("has no {what} in PEM"),
-        // Other details of the error contain bytes of the file, which may be secret.
+        // Other variants of the error contain bytes of the file, which may be secret.
         _ => "not in PEM".to_owned(),
     }
 }

@@ -1,17 +1,17 @@
-//! Ids at random, of which nearly all are absent.
+//! Generates random ids. Nearly all of these ids are absent from the source.
 
 use std::collections::HashSet;
 
 use crate::ids::id::IdType;
 
-/// Makes different ids of a type, in their canonical text. The same seed makes the same ids.
+/// Generates distinct ids of a type in their canonical text. The same seed generates the same ids.
 #[derive(Debug)]
 pub(super) struct AbsentIds<'t> {
     id: &'t IdType,
     random: Random,
-    /// How many ids are left to make.
+    /// The number of ids that remain to be generated.
     left: u64,
-    /// The integers before. A small range has few of them.
+    /// The integers that were generated before. A small range contains few distinct integers.
     seen: HashSet<i128>,
 }
 
@@ -21,7 +21,7 @@ const MAX_INTEGER: i128 = 10_i128.pow(38) - 1;
 /// The length of a text id.
 const TEXT_BYTES: usize = 16;
 
-/// After this many integers that were made before, the range has no others.
+/// The range is exhausted after this many repeated integers in a row.
 const MAX_REPEATS: usize = 1000;
 
 impl<'t> AbsentIds<'t> {
@@ -37,7 +37,7 @@ impl<'t> AbsentIds<'t> {
         let count = max.abs_diff(min) + 1;
         for _ in 0..MAX_REPEATS {
             let word = u128::from(self.random.next()) << 64 | u128::from(self.random.next());
-            // The sum is correct although the difference may not fit in an `i128`.
+            // `wrapping_add` returns the correct value, even if the difference does not fit in an `i128`.
             let value = min.wrapping_add((word % count) as i128);
             if self.seen.insert(value) {
                 return Some(value);

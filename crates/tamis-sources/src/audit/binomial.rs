@@ -1,7 +1,7 @@
-//! The probability of a number of successes.
+//! The upper tail of the binomial distribution.
 
-/// Returns the probability of at least `successes` successes in `trials` trials with the probability
-/// `rate`. Returns 1 if there are not more than expected. The time grows with `successes`.
+/// Returns the probability of at least `successes` successes in `trials` trials. Each trial succeeds with the
+/// probability `rate`. Returns 1 if `successes` is at most the expected number. The run time grows with `successes`.
 pub(super) fn upper_tail(trials: u64, rate: f64, successes: u64) -> f64 {
     let (n, p, k) = (trials as f64, rate, successes as f64);
     if k <= n * p {
@@ -10,10 +10,10 @@ pub(super) fn upper_tail(trials: u64, rate: f64, successes: u64) -> f64 {
     if p <= 0.0 || k > n {
         return 0.0;
     }
-    // The logarithm of the binomial coefficient n over k. A product would overflow.
+    // `choose` is the logarithm of the binomial coefficient n over k. The plain product would overflow.
     let choose: f64 = (1..=successes).map(|i| ((n - k + i as f64) / i as f64).ln()).sum();
     let first = choose + k * p.ln() + (n - k) * (-p).ln_1p();
-    // The terms decrease, because k is above the mean.
+    // The terms decrease, because `k` is above the mean.
     let (mut sum, mut term, mut j) = (1.0, 1.0, k);
     while j < n && term > sum * f64::EPSILON {
         term *= (n - j) / (j + 1.0) * p / (1.0 - p);
@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn large_numbers_agree_with_the_normal_distribution() {
-        // Three and six standard deviations above the mean: 0.00135 and 9.9e-10.
+        // The points are three and six standard deviations above the mean. The tail probabilities are 0.00135 and
+        // 9.9e-10.
         let at =
             |deviations: f64| upper_tail(1_000_000, 0.5, 500_000 + (deviations * 500.0) as u64);
         assert!((at(3.0) / 0.001_35 - 1.0).abs() < 0.01, "{}", at(3.0));

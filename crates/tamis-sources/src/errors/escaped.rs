@@ -1,9 +1,9 @@
-//! Texts of other programs as users read them.
+//! Escapes texts that come from other programs.
 
 use std::fmt;
 use std::fmt::Write as _;
 
-/// A text that may be of a server, with its control characters escaped.
+/// Formats a text with escaped control characters. The text may come from a server.
 pub struct Escaped<'t>(pub &'t str);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,9 +1,9 @@
-//! Errors of the system as users read them.
+//! Formats errors of the operating system for users.
 
 use std::fmt;
 use std::io;
 
-/// An error of the system without its number, such as `No such file or directory`.
+/// Formats an error of the operating system without its number: `No such file or directory`.
 pub struct PlainIo<'e>(pub &'e io::Error);
 
 impl fmt::Display for PlainIo<'_> {

@@ -1,4 +1,4 @@
-//! Why a filter on a server cannot be read.
+//! The errors of reading a filter from a Redis server.
 
 use std::fmt;
 use std::io;
@@ -13,15 +13,15 @@ use crate::errors::plain_io::PlainIo;
 /// The formats of strings that the source reads.
 pub(crate) const FORMATS: [&str; 3] = ["redis-bitmap", "redis-bits", "java-bitmap"];
 
-/// Why a filter on a server cannot be read. The ids in use stay.
+/// The reason why a filter cannot be read from a Redis server. The set keeps its present ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedisSourceError {
     /// The URL cannot be used.
     Url(KeyUrlError),
-    /// The connection failed, or there is none.
+    /// The connection failed, or no connection exists.
     Io(io::Error),
-    /// The server sent nothing for a long time.
+    /// The server sent no bytes within the time limit.
     Silent,
     /// TLS is not possible.
     Tls(String),
@@ -29,52 +29,52 @@ pub enum RedisSourceError {
     Server(String),
     /// The key is on another node of a cluster.
     Moved(String),
-    /// The server sent bytes that are no reply.
+    /// The server sent bytes that are not a valid reply.
     Protocol(ProtocolError),
-    /// The server sent another reply than this one.
+    /// The server sent an unexpected reply. The text names the expected reply.
     Unexpected(&'static str),
-    /// The server is a replica, or was one when it was asked.
+    /// The server is a replica, or was a replica when the source asked for its role.
     Replica,
-    /// The user may not ask for the role of the server.
+    /// The user may not run the command that returns the role of the server.
     NoRole(String),
     /// The value is larger than the settings allow.
     TooLarge {
         /// The largest size in bytes.
         max_bytes: u64,
     },
-    /// The server has no such key.
+    /// The key does not exist on the server.
     NoKey,
-    /// The key holds a value that is no filter.
+    /// The key holds a value that is not a filter.
     OtherType(String),
     /// The key holds a string, and the settings do not name its format.
     NoFormat,
-    /// The settings do not say how ids become bytes.
+    /// The settings do not define how ids are converted to bytes.
     NoFunnel,
-    /// The filter forgets items while time passes, and its copy does not.
+    /// The filter forgets items over time, but the copy of the filter does not.
     Window,
-    /// The value is damaged, or the settings are not those of the filter.
+    /// The value is damaged, or the settings do not match the filter.
     Decode(DecodeError),
-    /// The result of `DUMP` is no filter.
+    /// The result of `DUMP` is not a filter.
     Payload(PayloadError),
     /// The filter of `tamis-redis` cannot be copied.
     Copy(RedisCopyError),
-    /// The filter has fewer ids than the source expects.
+    /// The filter contains fewer ids than the source expects.
     TooFew {
         /// The number of ids in the filter.
         items: u64,
         /// The smallest number that the source publishes.
         least: u64,
     },
-    /// There is no memory for a filter.
+    /// The system has no memory for a filter.
     Plan(PlanError),
     /// The source was stopped.
     Stopped,
 }
 
 impl RedisSourceError {
-    /// Returns the error that a server sent.
+    /// Converts an error reply of the server to an error of the source.
     pub(crate) fn of_server(message: &str) -> Self {
-        // A server may send codes for a terminal, and any number of bytes.
+        // The server may send terminal control codes and a text of any length.
         let plain: String = message.chars().filter(|it| !it.is_control()).take(200).collect();
         let mut words = plain.split(' ');
         match (words.next(), words.nth(1)) {

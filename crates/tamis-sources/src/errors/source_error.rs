@@ -12,71 +12,71 @@ use crate::errors::plain_io::PlainIo;
 #[cfg(feature = "databases")]
 use crate::errors::redis_error::RedisSourceError;
 
-/// Why a read of a source failed. The ids in use stay.
+/// The reason why a read of a source failed. The set keeps its present ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The system refused to open or read a file.
+    /// The operating system refused to open or read a file.
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The path names a directory, a pipe or a device.
     NotAFile(PathBuf),
-    /// The file is no CSV file.
+    /// The file is not a valid CSV file.
     Csv(csv::Error),
-    /// The file is no Parquet file, or it has no such ids.
+    /// The file is not a valid Parquet file, or its column cannot be read as ids.
     #[cfg(feature = "databases")]
     Parquet(parquet::errors::ParquetError),
-    /// The CSV or Parquet file has no column of this name.
+    /// The CSV or Parquet file does not contain this column.
     NoColumn(String),
-    /// The file is no filter file.
+    /// The file is not a valid filter file.
     Filter(ReadError),
-    /// The filter forgets items, so it cannot show that an id is absent.
+    /// The filter forgets items, so an id that is not in the filter may still exist.
     Forgets,
-    /// The source is a filter, which has no list of its ids.
+    /// The source is a filter, so it cannot list its ids.
     NoList,
-    /// The list has fewer ids than the source expects.
+    /// The list contains fewer ids than the source expects.
     TooFew {
         /// The number of ids in the list.
         items: u64,
         /// The smallest number that the source publishes.
         least: u64,
     },
-    /// Too many rows of the list are no ids.
+    /// Too many rows of the list are not valid ids.
     Invalid {
-        /// The number of rows that are no ids.
+        /// The number of rows that are not valid ids.
         invalid: u64,
         /// The number of all rows.
         rows: u64,
     },
-    /// There is no memory for a filter.
+    /// The system has no memory for a filter.
     Plan(PlanError),
-    /// The error of the database.
+    /// SQLite returned an error.
     #[cfg(feature = "databases")]
     Sqlite(rusqlite::Error),
-    /// A connection to the database or a query failed. The message is that of the server or of the
+    /// A connection to the database failed, or a query failed. The message comes from the server or from the operating
     /// system.
     Connect(String),
-    /// The URL, the table, the settings of the server or the privileges of the user do not allow the
-    /// source to read all changes. The message says what to change, often as SQL.
+    /// The source cannot read all changes. The cause is the URL, the table, a setting of the server or the privileges
+    /// of the user. The message says what to change, often as SQL.
     Preflight(String),
-    /// The source reads all ids again, because the table or the log is another one. The message says
-    /// why.
+    /// The source must read all ids again, because the table or the log has changed. The message states the reason.
     Reread(String),
-    /// The error of a kind of source outside of this crate.
+    /// The error of a source kind that another crate implements.
     Other(Box<dyn std::error::Error + Send + Sync>),
     /// The filter on a Redis server cannot be read.
     #[cfg(feature = "databases")]
     Redis {
-        /// The URL of the key, without user and password.
+        /// The URL of the key, without user name and password.
         name: String,
-        /// What is wrong.
+        /// The error of the read.
         error: RedisSourceError,
     },
-    /// The reader panicked: the source has sent malformed data, or the program has a bug. Another reader is started.
+    /// The reader panicked, because the source sent malformed data or because the program has a bug. The source starts
+    /// a new reader.
     Panicked,
     /// The read was stopped.
     Stopped,
@@ -93,7 +93,7 @@ impl fmt::Display for SourceError {
             #[cfg(feature = "databases")]
             Self::Parquet(error) => {
                 let message = error.to_string();
-                // The message of a damaged file may have its bytes.
+                // The message for a damaged file may contain bytes of the file.
                 let line = message.split(char::is_control).find(|line| !line.trim().is_empty());
                 write!(f, "cannot read the Parquet file: {}", line.unwrap_or_default())
             }

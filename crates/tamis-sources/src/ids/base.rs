@@ -1,16 +1,16 @@
-//! The filter under a generation: that of a file, or a copy from a server. It is never changed.
+//! The immutable filter below a generation: the filter of a file, or a copy of a filter from a server.
 
 use std::sync::OnceLock;
 
 use tamis::AnyFilter;
 
-/// A filter whose ids a generation has from the start.
+/// A filter whose ids are part of a generation from the start.
 #[derive(Debug)]
 pub(crate) struct Base {
     pub(crate) filter: BaseFilter,
     /// The estimated number of ids.
     pub(crate) items: u64,
-    /// The estimated rate. Empty until the first call of `estimate_rate`.
+    /// The estimated false positive rate. The cell is empty until the first call of `estimate_rate`.
     rate_now: OnceLock<f64>,
 }
 
@@ -30,10 +30,10 @@ pub(crate) trait ForeignFilter: std::fmt::Debug + Send + Sync {
     /// Returns the number of ids, which may be an estimate.
     fn items(&self) -> u64;
 
-    /// Returns the memory in bytes.
+    /// Returns the memory usage in bytes.
     fn bytes(&self) -> u64;
 
-    /// Returns the planned false positive rate, or the present one if the plan is unknown.
+    /// Returns the planned false positive rate. Returns the present rate if the plan is unknown.
     fn rate(&self) -> f64;
 
     /// Estimates the present false positive rate.
@@ -41,7 +41,7 @@ pub(crate) trait ForeignFilter: std::fmt::Debug + Send + Sync {
 }
 
 impl Base {
-    /// Reads all bits of the filter.
+    /// Creates a base from a Tamis filter. The function reads all bits of the filter.
     pub(crate) fn tamis(filter: AnyFilter) -> Self {
         Self {
             items: filter.estimate_items().round() as u64,

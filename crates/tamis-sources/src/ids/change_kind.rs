@@ -1,13 +1,13 @@
-//! What a change of a set of ids does.
+//! The kinds of changes of a set of ids.
 
-/// What a change of a set of ids does. The numbers are those of the format.
+/// The kind of a change of a set of ids. The numeric values are part of the stream format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The id exists now.
     Insert = 0,
     /// The id was deleted.
     Delete = 1,
-    /// The id was created a moment ago, as a program or an answer has reported.
+    /// The id was created recently: a program or a response has reported the id.
     InsertRecent = 2,
 }
 

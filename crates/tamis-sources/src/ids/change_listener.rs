@@ -1,4 +1,4 @@
-//! Who gets the changes of a set.
+//! The receiver of the changes of a set.
 
 use std::any::Any;
 use std::fmt;
@@ -6,17 +6,18 @@ use std::time::Instant;
 
 use crate::ids::change_kind::ChangeKind;
 
-/// Gets the changes of a set, such as a feed for other programs. [`IdSet::listen`](crate::IdSet::listen) registers it.
+/// Receives the changes of a set, for example to feed other programs. [`IdSet::listen`](crate::IdSet::listen) registers
+/// the listener.
 ///
-/// A listener must call each function that it gets exactly once, and may hold a lock meanwhile. It then knows the changes of
-/// an id in the order in which the set has applied them.
+/// Each method must call its function argument exactly once. The listener may hold a lock during this call. With a
+/// lock, the listener records the changes of an id in the order in which the set applies the changes.
 pub trait ChangeListener: Any + fmt::Debug + Send + Sync {
-    /// Applies a change of an id by calling `apply`, and records it.
+    /// Applies a change of an id by calling `apply`, and records the change.
     fn record(&self, kind: ChangeKind, id: &[u8], apply: &mut dyn FnMut());
 
-    /// Replaces all ids of the set by calling `swap`, and records it.
+    /// Replaces all ids of the set by calling `swap`, and records the replacement.
     fn replace(&self, swap: &mut dyn FnMut());
 
-    /// Records that the set has all ids that were committed before `moment`; `None` after changes were lost.
+    /// Records that the set contains all ids that were committed before `moment`. `None` means that changes were lost.
     fn set_known_until(&self, moment: Option<Instant>);
 }

@@ -1,14 +1,14 @@
-//! Whether the answers of the service agree with a set of ids.
+//! Tests whether the responses of the upstream service agree with a set of ids.
 //!
-//! A filter shows neither its ids nor how a program wrote them. With a wrong charset, funnel or plan,
-//! the guard reads the filter without an error, and does not find the ids that exist. So a set whose
-//! ids come from a filter is *unproven* at first: unknown ids pass. Each id that the service answers
-//! with 2xx exists, and is one of these:
+//! A filter reveals neither its ids nor the encoding that a program used for the ids. With a wrong charset, funnel or
+//! plan, the guard reads the filter without an error, but does not find the existing ids. Therefore a set whose ids
+//! come from a filter is *unproven* at first: unknown ids pass. An id exists if the upstream service responds with 2xx.
+//! Two cases are possible:
 //!
-//! * The set has it. Enough of these ids prove the set.
-//! * The set does not have it. The id may be new. If the source still does not have it after
-//!   everything from that time was read, the id is *missing*. A set with several missing ids is
-//!   *refuted*: the guard would refuse ids that exist.
+//! * The set contains the id. After enough of these ids, the set is *proven*.
+//! * The set does not contain the id. The id may be new. The guard waits until the source has read everything up to the
+//!   time of the response. If the set still does not contain the id, the id is *missing*. A set with several missing
+//!   ids is *refuted*: the guard would refuse existing ids.
 //!
 //! ```text
 //! unproven ──▶ proven        enough ids were found, and few are unexplained
@@ -16,7 +16,7 @@
 //! refuted  ──▶ any           the source has the missing ids now
 //! ```
 //!
-//! Sets of other sources are proven from the start. A shadow route can refute them.
+//! Sets of other sources are proven from the start. The responses on a shadow route can refute these sets.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,23 +27,25 @@ use parking_lot::Mutex;
 use crate::ids::fold::Fold;
 use crate::ids::generation::Generation;
 
-/// The fewest and the most ids that prove a set. A set of fewer than 200 ids needs half of them.
+/// The minimum and the maximum number of found ids that prove a set. A set of fewer than 200 ids needs half of its ids.
 const LEAST_FOUND: u64 = 10;
 const MOST_FOUND: u64 = 100;
 
-/// How many found ids outweigh one unexplained id.
+/// The number of found ids that outweighs one unexplained id.
 const FOUND_PER_UNEXPLAINED: usize = 20;
 
-/// The most unexplained and the most missing ids that are kept. With more of them, nothing is proven.
+/// The maximum number of unexplained ids, and of missing ids, that the record keeps. A set that exceeds the maximum
+/// cannot become proven.
 const MAX_MISSED: usize = 64;
 
-/// The most found ids that are kept.
+/// The maximum number of found ids that the record keeps.
 const MAX_FOUND: usize = MOST_FOUND as usize + FOUND_PER_UNEXPLAINED * MAX_MISSED;
 
-/// How many missing ids refute a set. A single one may have been deleted at the wrong moment.
+/// The number of missing ids that refutes a set. A single missing id may have been deleted between the response and the
+/// next read.
 const REFUTING: usize = 3;
 
-/// Whether the answers of the service agree with a set.
+/// Whether the responses of the upstream service agree with a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     Proven,
@@ -51,12 +53,12 @@ pub(crate) enum Finding {
     Refuted,
 }
 
-/// What the answers of the service show about a set.
+/// The evidence about a set from the responses of the upstream service.
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    /// No answer counts.
+    /// True if responses never change the finding.
     is_trusted: bool,
-    /// How long a source may take to report a new id.
+    /// The maximum time until a source reports a new id.
     recent: Duration,
     finding: AtomicU8,
     record: Mutex<Record>,
@@ -64,20 +66,20 @@ pub(crate) struct Evidence {
 
 #[derive(Debug, Default)]
 struct Record {
-    /// The ids come from a filter.
+    /// True if the ids come from a filter.
     needs_proof: bool,
-    /// How many found ids prove the set.
+    /// The number of found ids that proves the set.
     needed: usize,
-    /// Ids of the set that the service has answered with 2xx. They also test later generations.
+    /// Ids of the set for which the upstream service responded with 2xx. The record also tests later generations with
+    /// these ids.
     found: HashSet<Box<[u8]>>,
-    /// Other ids that the service has answered with 2xx, with the time of the answer.
+    /// Other ids for which the upstream service responded with 2xx, with the time of the response.
     unexplained: Vec<(Box<[u8]>, Instant)>,
     missing: Vec<Box<[u8]>>,
 }
 
 impl Evidence {
-    /// Creates the record of a set without ids. `recent` is how long a source may take to report a new
-    /// id.
+    /// Creates the record of an empty set. `recent` is the maximum time until a source reports a new id.
     pub(crate) fn new(is_trusted: bool, recent: Duration) -> Self {
         Self {
             is_trusted,
@@ -88,7 +90,7 @@ impl Evidence {
     }
 
     pub(crate) fn finding(&self) -> Finding {
-        // Acquire: a reader of a new generation also sees whether it needs a proof.
+        // Acquire: a reader of a new generation also sees whether the generation needs a proof.
         match self.finding.load(Ordering::Acquire) {
             0 => Finding::Proven,
             1 => Finding::Unproven,
@@ -96,13 +98,13 @@ impl Evidence {
         }
     }
 
-    /// Tests whether the ids that the service answers with 2xx are of use.
+    /// Tests whether the set still needs ids for which the upstream service responds with 2xx.
     pub(crate) fn is_open(&self) -> bool {
         self.finding() == Finding::Unproven
     }
 
-    /// Prepares for a generation that is published next. The ids that proved the generation before must
-    /// be in this one too.
+    /// Prepares the record for a generation that is about to be published. The new generation must also contain the ids
+    /// that proved the previous generation.
     pub(crate) fn start(&self, generation: &Generation) {
         if self.is_trusted {
             return;
@@ -112,14 +114,14 @@ impl Evidence {
         record.needed = (generation.items() / 2).clamp(LEAST_FOUND, MOST_FOUND) as usize;
         let before = record.found.len();
         record.found.retain(|id| generation.contains(id));
-        // Some of them may be deleted.
+        // A few of the found ids may be deleted since.
         if record.found.len() < before - before / 10 {
             record.found.clear();
         }
         self.decide(&mut record, generation);
     }
 
-    /// Records that the service answered an id of the set with 2xx.
+    /// Records that the upstream service responded with 2xx for an id of the set.
     pub(crate) fn found(&self, id: &[u8], generation: &Generation) {
         if self.is_open() {
             let mut record = self.record.lock();
@@ -130,11 +132,11 @@ impl Evidence {
         }
     }
 
-    /// Records that the service answered another id with 2xx.
+    /// Records that the upstream service responded with 2xx for an id that is not in the set.
     pub(crate) fn missed(&self, id: &[u8]) {
         let mut record = self.record.lock();
         let Record { unexplained, missing, .. } = &*record;
-        // Several spellings of one id count once: the service may compare them without case.
+        // Several spellings of one id count once, because the upstream service may ignore case.
         let key = Fold::Uca.key(id);
         let mut missed = unexplained.iter().map(|(id, _)| id).chain(missing);
         let is_known = missed.any(|other| Fold::Uca.key(other) == key);
@@ -143,7 +145,7 @@ impl Evidence {
         }
     }
 
-    /// Decides about the unexplained ids: the set has all ids that were committed before `moment`.
+    /// Decides about the unexplained ids. The set contains all ids that were committed before `moment`.
     pub(crate) fn settle(&self, moment: Instant, generation: &Generation) {
         let mut record = self.record.lock();
         if record.unexplained.is_empty() && record.missing.is_empty() {
@@ -160,7 +162,7 @@ impl Evidence {
         self.decide(&mut record, generation);
     }
 
-    /// Returns why the set is refuted.
+    /// Returns the reason why the set is refuted.
     pub(crate) fn reason(&self) -> Option<String> {
         (self.finding() == Finding::Refuted).then(|| {
             let missing = self.record.lock().missing.len();
@@ -200,7 +202,7 @@ mod tests {
         number.to_string().into_bytes()
     }
 
-    /// Returns a generation over a filter of the ids from 0 on.
+    /// Returns a generation over a filter of the ids 0 to `items` - 1.
     fn filter(items: u32) -> Generation {
         let plan = Plan::new(10_000, 1e-9).unwrap();
         let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
@@ -218,7 +220,7 @@ mod tests {
         evidence
     }
 
-    /// Settles at a moment that is `after` after the present one.
+    /// Settles the evidence at the time `after` from now.
     fn settle(evidence: &Evidence, after: Duration, generation: &Generation) {
         evidence.settle(Instant::now() + after, generation);
     }
@@ -236,7 +238,7 @@ mod tests {
         }
         evidence.found(&id(99), &generation);
         assert_eq!(evidence.finding(), Finding::Proven);
-        // An equal filter is proven by the same ids, and another one is not.
+        // The same ids prove an equal filter. A filter without these ids stays unproven.
         evidence.start(&filter(1000));
         assert_eq!(evidence.finding(), Finding::Proven);
         evidence.start(&filter(20));

@@ -1,62 +1,68 @@
 //! Folds text ids to keys: texts that are equal in the column of a database have the same key.
 //!
-//! Under a collation such as `utf8mb4_general_ci`, a query for `abc` finds the row `Abc`. A filter has hashes, so the
-//! guard folds each text to a key: all texts that are equal under the collation must have one key. Otherwise the guard
-//! would refuse an id that the query finds. Different ids may have the same key. Then more absent ids pass.
+//! Folds text ids to keys: texts that are equal in a database column have the same key.
+//!
+//! Under a collation such as `utf8mb4_general_ci`, a query for `abc` finds the row `Abc`. A filter stores only hashes,
+//! so the guard folds each text to a key before hashing. All texts that are equal under the collation must have the
+//! same key. Otherwise the guard would refuse an id that the query finds. Different ids may have the same key. In that
+//! case, more absent ids pass.
 //!
 //! # Weights
 //!
-//! A collation gives each character a sequence of weights, and compares the weights of texts. The tables in `fold/` list
-//! the characters that have the same weights as other characters: the line `41: C0 E0` means that À and à have the weight
-//! of A, and `53+53: DF` means that ß has the weights of two S. A character that is not in the table has a weight of its
-//! own. The key of a text consists of the replacements of its characters. So texts with equal weights have equal keys.
+//! A collation assigns a sequence of weights to each character, and compares the weights of texts. The tables in
+//! `fold/` list the characters that have the same weights as other characters. The line `41: C0 E0` means that À and à
+//! have the weight of A. The line `53+53: DF` means that ß has the weights of two S. A character that is not in the
+//! table has a unique weight. The fold replaces each character of a text; the result is the key. Therefore texts with
+//! equal weights have equal keys.
 //!
-//! Three cases are coarser than the weights, and their keys are not precise. In the collations of `uca.txt`, some pairs of
-//! characters have other weights than the single characters (contractions), and the versions differ in a few characters;
-//! the table leaves such characters out. A key has no spaces at its end, also for collations that compare spaces
-//! (`NO PAD`). Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that do not.
+//! In three cases, texts with different weights have the same key. These keys are not precise.
+//!
+//! * In the collations of `uca.txt`, some pairs of characters have other weights than the single characters
+//!   (contractions), and the versions differ in a few characters. The table maps these characters to nothing.
+//! * A key has no trailing spaces, also for collations that compare trailing spaces (`NO PAD`).
+//! * Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that do not.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// How texts become keys.
+/// The function that converts a text to its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// A text is its own key.
     #[default]
     Exact,
-    /// Spaces at the end do not count.
+    /// Trailing spaces are ignored.
     Padded,
-    /// Case does not count: the type `citext` of PostgreSQL, and `NOCASE` of SQLite.
+    /// Case is ignored, as in the type `citext` of PostgreSQL and in `NOCASE` of SQLite.
     Case,
-    /// `general_ci` of MySQL and MariaDB.
+    /// The collation `general_ci` of MySQL and MariaDB.
     General,
-    /// `unicode_ci` of MySQL and MariaDB.
+    /// The collation `unicode_ci` of MySQL and MariaDB.
     Unicode,
     /// The newer collations of MySQL and MariaDB that follow the Unicode Collation Algorithm.
     Uca,
 }
 
-/// The syllables of Hangul, which MySQL takes apart. The last ones are not assigned.
+/// The syllables of Hangul. MySQL decomposes each syllable. The last code points of the range are unassigned.
 const HANGUL: std::ops::RangeInclusive<char> = '\u{AC00}'..='\u{D7AF}';
 
 impl Fold {
-    /// All ways, in the order of their numbers in snapshots.
+    /// All folds, in the order of their numbers in snapshots.
     const ALL: [Self; 6] =
         [Self::Exact, Self::Padded, Self::Case, Self::General, Self::Unicode, Self::Uca];
 
-    /// Returns the number of the way in a snapshot. A way with another table gets another number.
+    /// Returns the number of the fold in a snapshot. If the table of a fold changes, the fold must get a new number.
     pub(crate) fn number(self) -> u8 {
         self as u8
     }
 
-    /// Returns the way with a number.
+    /// Returns the fold with a number.
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Returns the way for a collation of MySQL or MariaDB, such as `utf8mb4_general_ci`. `None` for a collation of a
-    /// language, and for an unknown collation.
+    /// Returns the fold for a collation of MySQL or MariaDB, such as `utf8mb4_general_ci`. Returns `None` for a
+    /// language-specific collation and for an unknown collation.
     #[cfg(feature = "databases")]
     pub(crate) fn of_collation(collation: &str) -> Option<Self> {
         let (_, name) = collation.split_once('_')?;
@@ -75,8 +81,8 @@ impl Fold {
         })
     }
 
-    /// Tests whether equal keys show that the database takes the texts for one. If not, the deletion of one text says
-    /// nothing about another with its key.
+    /// Tests whether texts with equal keys are always equal in the database. If not, the deletion of one text does not
+    /// imply that another text with the same key was deleted.
     pub(crate) fn is_precise(self) -> bool {
         !matches!(self, Self::Case | Self::Uca)
     }
@@ -91,7 +97,7 @@ impl Fold {
             return Cow::Borrowed(&text[..end]);
         }
         let mut key = String::with_capacity(text.len());
-        // A program reads bytes that are no UTF-8 as U+FFFD.
+        // A program decodes invalid UTF-8 to U+FFFD.
         for character in String::from_utf8_lossy(text).chars() {
             self.push(&mut key, character);
         }
@@ -116,7 +122,8 @@ impl Fold {
         let table = match self {
             Self::Exact | Self::Padded => return key.push(character),
             Self::Case => return push_case(key, character),
-            // All of these weigh the same, for `general_ci` as U+FFFD.
+            // In `general_ci`, each of these characters has the weight of U+FFFD. In `unicode_ci`, these characters
+            // share one weight.
             Self::General if character > '\u{FFFF}' => return key.push('\u{FFFD}'),
             Self::Unicode if character > '\u{FFFF}' => return key.push('\u{10000}'),
             Self::General => &GENERAL,
@@ -130,15 +137,15 @@ impl Fold {
     }
 }
 
-/// Adds a character without its case. Locales differ in the case of the letter i, in the small sigma at the end of a word,
-/// and in whether a letter becomes several.
+/// Appends a character without its case. Locales treat three cases differently: the letter i, the small sigma at the
+/// end of a word, and letters that become several letters.
 fn push_case(key: &mut String, character: char) {
     let upper = character.to_lowercase().flat_map(char::to_uppercase);
     for lower in upper.flat_map(char::to_lowercase) {
         match lower {
             'ı' => key.push('I'),
             'ς' => key.push('σ'),
-            // The dot that the small letter of İ has, and that Lithuanian writes below an accent.
+            // U+0307 is the dot above. The lower case of İ contains this dot, and Lithuanian writes it below an accent.
             '\u{307}' => {}
             'ì' => key.push_str("I\u{300}"),
             'í' => key.push_str("I\u{301}"),
@@ -148,7 +155,7 @@ fn push_case(key: &mut String, character: char) {
     }
 }
 
-/// Returns the letters of a syllable of Hangul.
+/// Returns the letters of a Hangul syllable.
 fn jamo(syllable: char) -> impl Iterator<Item = char> {
     let index = u32::from(syllable) - u32::from(*HANGUL.start());
     let last = index % 28;
@@ -157,14 +164,14 @@ fn jamo(syllable: char) -> impl Iterator<Item = char> {
     letters.into_iter().take(count).filter_map(char::from_u32)
 }
 
-/// The replacements of characters in keys.
+/// A table that maps characters to their replacements in keys.
 struct Table {
     /// Ranges of characters in ascending order, with the replacement of each character.
     ranges: Vec<(u32, u32, Box<str>)>,
 }
 
 impl Table {
-    /// Reads lines such as `41: C0-C5 E0`.
+    /// Parses lines of the form `41: C0-C5 E0`.
     fn parse(text: &str) -> Self {
         let number = |text: &str| u32::from_str_radix(text, 16).expect("the table has numbers");
         let mut ranges = Vec::new();

@@ -1,5 +1,4 @@
-//! A generation: a filter of all ids that were read from the source at one time, kept up to date by
-//! the changes after it.
+//! A generation: a filter of all ids from one full read of the source. Later changes update the generation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,50 +13,50 @@ use crate::ids::fold::Fold;
 use crate::ids::part::Part;
 use crate::ids::tombstones::Tombstones;
 
-/// The fewest ids that a part of a filter is planned for.
+/// The minimum number of ids that a part of a filter is planned for.
 const LEAST_ITEMS: u64 = 10_000;
 
-/// A filter of ids and the ids that were deleted from it.
+/// A filter of ids, and the ids that were deleted from the filter.
 ///
-/// The filter grows: a full part gets another one beside it, with a lower rate, so that the rate of
-/// all parts stays below the planned one.
+/// The filter grows: when a part is full, the generation adds another part with a lower rate. The sum of the rates of
+/// all parts stays below the planned rate.
 #[derive(Debug)]
 pub struct Generation {
     hasher: Hasher,
     rate: f64,
-    /// The filter of a file or of a server. It is never changed.
+    /// The immutable filter of a file or of a server.
     base: Option<Base>,
     parts: ArcSwap<Vec<Arc<Part>>>,
     growing: Mutex<()>,
     tombstones: Tombstones,
-    /// The largest integer id.
+    /// The largest integer id so far.
     highest: AtomicI64,
     /// How text ids are folded to keys.
     fold: Fold,
     /// The keys whose deletion had no effect, because another id may have the same key. A source may report a deletion
-    /// again and again, so each key counts once.
+    /// repeatedly, so the set counts each key once.
     ignored: Tombstones,
 }
 
 impl Generation {
-    /// Creates an empty generation for `items` ids at a false positive rate. It hashes with a new
-    /// secret key, so that nobody can choose ids that pass, and false positives of the generation
-    /// before do not pass again.
+    /// Creates an empty generation for `items` ids at a false positive rate. The hash has a new random secret key for
+    /// two reasons. A client cannot choose absent ids that pass. The false positives of the previous generation do not
+    /// pass again.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] for a rate that is not between 0 and 1, or if there is no memory.
+    /// [`PlanError`] if the rate is not between 0 and 1, or if the system has no memory.
     ///
     /// # Panics
     ///
-    /// If the system has no random bytes.
+    /// If the operating system returns no random bytes.
     pub fn new(items: u64, rate: f64) -> Result<Self, PlanError> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).expect("the system has random bytes");
         let (low, high) = key.split_at(8);
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let hasher = Hasher::keyed([word(low), word(high)]);
-        // The first part has half of the rate, and each further one half of the rest.
+        // The first part gets half of the rate. Each further part gets half of the remaining rate.
         let first = Part::new(items.max(LEAST_ITEMS), rate / 2.0, hasher)?;
         Ok(Self {
             hasher,
@@ -72,8 +71,8 @@ impl Generation {
         })
     }
 
-    /// Creates a generation of the ids in a filter, such as the one of a file. It stores new ids in
-    /// parts of its own, with `rate` as their false positive rate. Reads all bits of the filter.
+    /// Creates a generation from the ids in a filter, for example the filter of a file. The generation stores new ids
+    /// in separate parts, whose false positive rate is `rate`. The function reads all bits of the filter.
     ///
     /// The filter keeps its hash key. The caller must not pass a filter that forgets items.
     ///
@@ -84,13 +83,12 @@ impl Generation {
         Self::over(Base::tamis(filter), rate)
     }
 
-    /// As [`with_base`](Self::with_base), for a filter of any kind.
+    /// Creates a generation like [`with_base`](Self::with_base), but accepts a filter of any kind.
     pub(crate) fn over(base: Base, rate: f64) -> Result<Self, PlanError> {
         Ok(Self { base: Some(base), ..Self::new(0, rate)? })
     }
 
-    /// Creates a generation from its parts. All of them have the same hash key, and there is at
-    /// least one.
+    /// Creates a generation from its parts. `parts` must not be empty, and all parts must have the same hash key.
     pub(crate) fn restore(
         rate: f64,
         base: Option<AnyFilter>,
@@ -122,7 +120,7 @@ impl Generation {
         self.fold
     }
 
-    /// Returns the filter of a file or of a server.
+    /// Returns the immutable filter of a file or of a server.
     pub(crate) fn base(&self) -> Option<&Base> {
         self.base.as_ref()
     }
@@ -132,7 +130,7 @@ impl Generation {
         self.parts.load_full()
     }
 
-    /// Returns the rate of all parts together, without the filter of a file.
+    /// Returns the rate of all parts together, without the base filter.
     pub(crate) fn rate_of_parts(&self) -> f64 {
         self.rate
     }
@@ -141,7 +139,7 @@ impl Generation {
         &self.tombstones
     }
 
-    /// Tests whether an id may exist. False is certain.
+    /// Tests whether an id may exist. The result false is certain; the result true may be a false positive.
     #[must_use]
     pub fn contains(&self, id: &[u8]) -> bool {
         let id = &*self.fold.key(id);
@@ -154,21 +152,21 @@ impl Generation {
         self.base.as_ref().is_some_and(|base| base.contains(id))
     }
 
-    /// Adds an id that exists now. `value` is its number, if it is an integer.
+    /// Inserts an id that exists now. `value` is the integer value of the id, if the id is an integer.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if the filter must grow and there is no memory. The id is then in the full part.
+    /// [`PlanError`] if the filter must grow and the system has no memory. The full part then contains the id.
     pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         let added = self.load(id, value);
         let key = self.fold.key(id);
-        // After the filter has the id, so that no lookup finds it in neither.
+        // The tombstone is removed after the filter contains the id. Otherwise a concurrent lookup could miss the id.
         self.tombstones.remove(&key);
         self.ignored.remove(&key);
         added
     }
 
-    /// Adds an id that the full read found. If the id was deleted meanwhile, it stays deleted.
+    /// Inserts an id that the full read found. If the id was deleted meanwhile, the id stays deleted.
     ///
     /// # Errors
     ///
@@ -180,12 +178,11 @@ impl Generation {
         }
     }
 
-    /// Returns the hash of an id for [`load_hashes`](Self::load_hashes); `None` if the generation
-    /// has the id from its start.
+    /// Returns the hash of an id for [`load_hashes`](Self::load_hashes). Returns `None` if the base filter contains the
+    /// id.
     pub(crate) fn prepare_load(&self, id: &[u8], value: Option<i64>) -> Option<u64> {
         if let Some(value) = value {
-            // Relaxed: the value publishes no other data. The test spares most ids a write to
-            // memory that all threads use.
+            // Relaxed: the value publishes no other data. The test avoids most writes to memory that all threads share.
             if value > self.highest.load(Ordering::Relaxed) {
                 self.highest.fetch_max(value, Ordering::Relaxed);
             }
@@ -194,11 +191,11 @@ impl Generation {
         (!self.base_contains(id)).then(|| self.hasher.hash(id))
     }
 
-    /// Adds ids as [`load`](Self::load) does, many at once: the processor waits for the memory of
-    /// several at the same time.
+    /// Inserts ids as [`load`](Self::load) does, but in batches. In a batch, the processor loads several cache lines at
+    /// the same time.
     pub(crate) fn load_hashes(&self, hashes: &[u64]) -> Result<(), PlanError> {
         let mut result = Ok(());
-        // A chunk may overfill a part by its length, which does not change the rate noticeably.
+        // A part may exceed its capacity by the length of a chunk. This excess does not change the rate noticeably.
         for chunk in hashes.chunks(64) {
             result = result.and(self.grow_if_full());
             let parts = self.parts.load();
@@ -227,7 +224,7 @@ impl Generation {
             return Ok(());
         }
         let mut parts = self.parts.load().to_vec();
-        // Doubles the filter.
+        // The new part doubles the capacity of the filter.
         let items =
             parts.iter().map(|part| part.filter.plan().items()).fold(0, u64::saturating_add);
         let rate = self.rate / 2_f64.powi(parts.len() as i32 + 1);
@@ -236,14 +233,14 @@ impl Generation {
         Ok(())
     }
 
-    /// Records that an id was deleted. If other ids may have its key, it passes until all ids are read again.
+    /// Records that an id was deleted. If other ids may have the same key, the id passes until the next full read.
     pub fn delete(&self, id: &[u8]) {
         let deleted = if self.fold.is_precise() { &self.tombstones } else { &self.ignored };
         deleted.insert(&self.fold.key(id));
     }
 
-    /// Forgets the deletions of ids that the filter does not have. The full read has ended, so it finds none of them
-    /// any more.
+    /// Removes the deletions of ids that the filter does not contain. The full read has ended, so it cannot insert
+    /// these ids later.
     pub(crate) fn forget_absent_deletions(&self) {
         let has = |key: &[u8]| {
             let hash = self.hasher.hash(key);
@@ -269,13 +266,13 @@ impl Generation {
         (self.tombstones.len() + self.ignored.len()) as u64
     }
 
-    /// Returns the largest integer id; `None` if there is none.
+    /// Returns the largest integer id. Returns `None` if no integer id was inserted.
     #[must_use]
     pub fn highest(&self) -> Option<i64> {
         Some(self.highest.load(Ordering::Relaxed)).filter(|&highest| highest > i64::MIN)
     }
 
-    /// Returns the memory of the filter in bytes.
+    /// Returns the memory usage of the filter in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let parts: u64 = self.parts.load().iter().map(|part| part.filter.plan().bytes()).sum();
@@ -288,8 +285,8 @@ impl Generation {
         self.base.as_ref().map_or(0.0, Base::rate) + self.rate
     }
 
-    /// Estimates the present false positive rate from the bits. Reads the bits again only after the
-    /// number of ids has grown by a hundredth.
+    /// Estimates the present false positive rate from the bits. The function reads the bits again only after the number
+    /// of ids has changed by more than 1 %.
     #[must_use]
     pub fn estimate_rate(&self) -> f64 {
         let parts: f64 = self.parts.load().iter().map(|part| part.estimate_rate()).sum();
@@ -314,10 +311,10 @@ mod tests {
             generation.insert(&id(i), Some(i as i64)).unwrap();
         }
         assert!((0..100_000).all(|i| generation.contains(&id(i))));
-        // An id of an older part.
+        // The id 0 is in an older part.
         generation.insert(&id(0), Some(0)).unwrap();
         let wrong = (100_000..200_000).filter(|&i| generation.contains(&id(i))).count() as f64;
-        // Ten parts at most; five standard deviations above 1 %.
+        // The bound is five standard deviations above 1 %, for at most ten parts.
         assert!(wrong < 1000.0 + 5.0 * 1000_f64.sqrt(), "{wrong}");
         assert_eq!(generation.highest(), Some(99_999));
         let items = generation.items();
@@ -330,7 +327,7 @@ mod tests {
         generation.insert(b"7", Some(7)).unwrap();
         generation.delete(b"7");
         assert!(!generation.contains(b"7"));
-        // The full read is older than the deletion.
+        // The full read started before the deletion.
         generation.load(b"7", Some(7)).unwrap();
         assert!(!generation.contains(b"7"));
         generation.insert(b"7", Some(7)).unwrap();

@@ -1,12 +1,12 @@
-//! What an id looks like, and its canonical text.
+//! The types of ids, and the canonical text of an id.
 //!
-//! A filter holds the canonical text of ids: `7` for the integer 7, also if a request writes `007`.
-//! So `tamis build ids.txt` and a database column of integers give the same filter.
+//! A filter contains the canonical text of each id. For the integer 7, the canonical text is `7`, even if a request
+//! writes `007`. Therefore `tamis build ids.txt` and an integer column of a database produce the same filter.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What the ids of a route look like.
+/// The type of the ids of a route.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ pub enum IdType {
         min: i128,
         /// The largest id.
         max: i128,
-        /// Which ways to write an integer are ids.
+        /// The accepted spellings of an integer.
         form: IntegerForm,
     },
     /// A UUID in any of its usual forms: with or without hyphens, in braces, or as a URN.
@@ -38,8 +38,8 @@ pub enum IdType {
     },
 }
 
-/// Which ways to write an integer are ids. The program behind the guard decides this: it must not
-/// find a product under a text that the guard refuses.
+/// The accepted spellings of an integer. The setting must match the upstream service: the service must not find a
+/// product under a text that the guard refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerForm {
     /// `007` and `+7` are the id 7. `Long.parseLong` of Java and `strconv.Atoi` of Go accept both.
@@ -49,20 +49,20 @@ pub struct IntegerForm {
 }
 
 impl Default for IntegerForm {
-    /// Returns the form that most programs accept: `007` and `+7` are ids, ` 7` is none.
+    /// Returns the form that most programs accept: `007` and `+7` are ids, and ` 7` is not an id.
     fn default() -> Self {
         Self { is_padded: true, is_spaced: false }
     }
 }
 
-/// Why a text is no id of a type. Such a request is refused without a lookup.
+/// The reason why a text is not an id of a type. The guard refuses the request without a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAnId {
-    /// It is not written as ids of the type are.
+    /// The text does not have the form of an id.
     Form,
-    /// It is an integer below the smallest or above the largest id.
+    /// The integer is below the smallest id or above the largest id.
     Range,
-    /// It is longer than the longest id.
+    /// The text is longer than the longest id.
     Length,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for NotAnId {
 
 impl std::error::Error for NotAnId {}
 
-/// The longest text of an integer that is read. Leading zeros count.
+/// The maximum length of the text of an integer in bytes, including leading zeros.
 const MAX_INTEGER_BYTES: usize = 64;
 
 impl IdType {
@@ -86,12 +86,12 @@ impl IdType {
     ///
     /// # Errors
     ///
-    /// [`NotAnId`] if no id has this text.
+    /// [`NotAnId`] if the text is not an id of this type.
     pub fn canonical<'t>(&self, text: &'t [u8]) -> Result<Cow<'t, [u8]>, NotAnId> {
         self.canonical_and_value(text).map(|(canonical, _)| canonical)
     }
 
-    /// Returns the canonical text of an id, and what [`value_of`](Self::value_of) returns for it.
+    /// Returns the canonical text of an id, and the result of [`value_of`](Self::value_of) for this text.
     pub(crate) fn canonical_and_value<'t>(
         &self,
         text: &'t [u8],
@@ -110,7 +110,8 @@ impl IdType {
         Ok((canonical, None))
     }
 
-    /// Returns the value of an integer id in its canonical text, if it fits in 64 bits.
+    /// Returns the value of an integer id from its canonical text. Returns `None` if the value does not fit in an
+    /// `i64`.
     #[must_use]
     pub fn value_of(&self, canonical: &[u8]) -> Option<i64> {
         match self {
@@ -120,7 +121,7 @@ impl IdType {
     }
 }
 
-/// Writes the type with all that decides which texts are ids, such as `integer 1..=100 padded`.
+/// Formats the type with all settings that decide which texts are ids: `integer 1..=100 padded`.
 impl fmt::Display for IdType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -160,7 +161,7 @@ fn integer(text: &[u8], form: IntegerForm) -> Result<Integer<'_>, NotAnId> {
         return Err(NotAnId::Form);
     }
     let magnitude = match significant.len() {
-        // 19 digits always fit in a u64, and it is faster.
+        // A number of at most 19 digits always fits in a `u64`, and `u64` arithmetic is faster.
         0..=19 => {
             significant.iter().fold(0, |all, digit| 10 * all + u64::from(digit - b'0')).into()
         }
@@ -186,7 +187,7 @@ impl TrimZeros for [u8] {
     }
 }
 
-/// Returns a UUID as 36 characters in lower case.
+/// Returns the UUID as 36 lowercase characters.
 fn uuid(text: &[u8]) -> Result<Vec<u8>, NotAnId> {
     let text = match text {
         [b'{', inner @ .., b'}'] => inner,

@@ -1,4 +1,4 @@
-//! The ids of one source: which exist, which are allowed or denied, and what is decided about each.
+//! The ids of one source: the existing ids, the allow list, the deny list, and the decision about each id.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,13 +22,13 @@ use crate::ids::state::{Policy, SyncState};
 use crate::ids::timed_state::TimedState;
 use crate::ids::verdict::{PassReason, RefuseReason, Verdict};
 
-/// The most ids that are recent at once. Older ones are forgotten first.
+/// The maximum number of recent ids. The set removes the oldest recent id first.
 const MAX_RECENT: u64 = 100_000;
 
-/// The ids of a source. All methods take `&self`; threads share it in an [`Arc`].
+/// The ids of a source. All methods take `&self`, so threads can share the set in an [`Arc`].
 ///
-/// A source calls [`insert`](Self::insert) and [`delete`](Self::delete) for each change, and builds
-/// generations with [`start_generation`](Self::start_generation).
+/// A source calls [`insert`](Self::insert) and [`delete`](Self::delete) for each change. A source builds generations
+/// with [`start_generation`](Self::start_generation).
 ///
 /// # Examples
 ///
@@ -49,14 +49,15 @@ const MAX_RECENT: u64 = 100_000;
 pub struct IdSet {
     options: IdSetOptions,
     current: ArcSwap<Generation>,
-    /// The generation whose full read runs. It gets all changes too.
+    /// The generation whose full read is running. The set applies all changes to this generation too.
     building: ArcSwapOption<Generation>,
     state: TimedState,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
     recent: Cache<Box<[u8]>, ()>,
-    /// True if an id was ever recent. A lookup in an empty cache costs a tenth of a decision.
+    /// True if an id was ever recent. Without this flag, the lookup in an empty cache would add a tenth to the cost of
+    /// a decision.
     has_recent: AtomicBool,
     limiters: [Option<Limiter>; SyncState::ALL.len()],
     next: Limiter,
@@ -69,10 +70,10 @@ impl IdSet {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] for a rate that is not between 0 and 1, or if there is no memory.
+    /// [`PlanError`] if the rate is not between 0 and 1, or if the system has no memory.
     pub fn new(options: IdSetOptions) -> Result<Self, PlanError> {
         let first = Generation::new(0, options.rate)?;
-        // The oldest entry goes first. The default policy of the cache drops new ones.
+        // The LRU policy evicts the oldest entry first. The default policy of the cache would reject new entries.
         let recent = Cache::builder()
             .max_capacity(MAX_RECENT)
             .time_to_live(options.recent_for)
@@ -108,13 +109,13 @@ impl IdSet {
         &self.options
     }
 
-    /// Returns how well the guard knows the source.
+    /// Returns the sync state of the set.
     #[must_use]
     pub fn state(&self) -> SyncState {
         self.seen(self.state.get())
     }
 
-    /// Returns the state as the answers of the service show it.
+    /// Returns `state`, corrected by the evidence from the responses of the upstream service.
     fn seen(&self, state: SyncState) -> SyncState {
         match (state, self.evidence.finding()) {
             (SyncState::Synced, Finding::Unproven) => SyncState::Unproven,
@@ -123,31 +124,30 @@ impl IdSet {
         }
     }
 
-    /// Returns what the answers of the service show.
+    /// Returns the evidence from the responses of the upstream service.
     pub(crate) fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// Sets the state to stale, unless the set was never synced.
+    /// Sets a synced state to stale. Other states stay unchanged.
     pub(crate) fn end_sync(&self) {
         if self.state.get() == SyncState::Synced {
             self.state.set(SyncState::Stale);
         }
     }
 
-    /// Sets the state. The source calls this. A program that fills the set itself calls it after it has
+    /// Sets the state. The source calls this method. A program that fills the set itself calls this method after it has
     /// loaded all ids.
     pub fn set_state(&self, state: SyncState) {
         self.state.set(state);
     }
 
-    /// Sets the state to synced until `end`. After `end`, unknown ids are decided as in the state stale.
+    /// Sets the state to synced until `end`. After `end`, the set decides about unknown ids as in the state stale.
     pub(crate) fn set_synced_until(&self, end: Instant) {
         self.state.set_synced_until(end);
     }
 
-    /// Records that the set has all ids that were committed before `moment`; `None` after changes were
-    /// lost.
+    /// Records that the set contains all ids that were committed before `moment`. `None` means that changes were lost.
     pub(crate) fn set_known_until(&self, moment: Option<Instant>) {
         if let Some(moment) = moment {
             self.evidence.settle(moment, &self.current.load());
@@ -157,8 +157,9 @@ impl IdSet {
         }
     }
 
-    /// Passes all changes from now on to the listener that `create` returns, and returns it. A set has one listener: if
-    /// there is one, the set returns it and does not call `create`.
+    /// Registers the listener that `create` returns, and returns this listener. The listener receives all later
+    /// changes. A set has at most one listener: if a listener is registered, the set returns this listener and does not
+    /// call `create`.
     pub fn listen(
         &self,
         create: impl FnOnce() -> Arc<dyn ChangeListener>,
@@ -166,7 +167,7 @@ impl IdSet {
         Arc::clone(self.listener.get_or_init(create))
     }
 
-    /// Applies a change, and passes it to the listener.
+    /// Applies a change, and sends the change to the listener.
     fn change<R>(&self, kind: ChangeKind, id: &[u8], apply: impl Fn() -> R) -> R {
         let Some(listener) = self.listener.get() else { return apply() };
         let mut result = None;
@@ -180,34 +181,34 @@ impl IdSet {
         self.current.load_full()
     }
 
-    /// Returns the key of an id: several texts may be one id of the source.
+    /// Returns the key of an id. Several texts may have the same key in the source.
     fn key<'i>(&self, id: &'i [u8]) -> Cow<'i, [u8]> {
         self.current.load().fold().key(id)
     }
 
-    /// Starts a new generation for about `items` ids. From now on it gets all changes. The source
-    /// [loads](Generation::load) all ids that existed when this call began, and then calls
+    /// Starts a new generation for about `items` ids. The set applies all later changes to this generation too. The
+    /// source [loads](Generation::load) all ids that existed when this call began, and then calls
     /// [`publish_generation`](Self::publish_generation).
     ///
-    /// A generation that was started before and not published is dropped.
+    /// If an earlier generation was started but not published, the set drops the earlier generation.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if there is no memory.
+    /// [`PlanError`] if the system has no memory.
     pub fn start_generation(&self, items: u64) -> Result<Arc<Generation>, PlanError> {
         Ok(self.start_generation_from(Generation::new(items, self.options.rate)?))
     }
 
-    /// As [`start_generation`](Self::start_generation), with a generation that has ids already.
+    /// Starts a generation as [`start_generation`](Self::start_generation) does, but `generation` may already contain
+    /// ids.
     pub fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
         let generation = Arc::new(generation);
         self.building.store(Some(Arc::clone(&generation)));
         generation
     }
 
-    /// Replaces the generation in use by the one that was started. Requests that are being decided
-    /// use one or the other. Clears the negative cache, because an id in it may have been created
-    /// again.
+    /// Replaces the current generation by the started generation. A concurrent decision uses one of the two
+    /// generations. The call also clears the negative cache, because an id in the cache may have been created again.
     ///
     /// # Panics
     ///
@@ -215,11 +216,11 @@ impl IdSet {
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
         building.forget_absent_deletions();
-        // Before the swap, so that no decision takes an unproven generation for a proven one.
+        // The evidence is updated before the swap, so that no decision treats an unproven generation as proven.
         self.evidence.start(&building);
         let mut old = None;
         let mut swap = || {
-            // In this order, a change reaches the new generation at every moment.
+            // With this order, each change reaches the new generation through `building` or `current`.
             old = Some(self.current.swap(Arc::clone(&building)));
             self.building.store(None);
         };
@@ -227,12 +228,13 @@ impl IdSet {
             Some(listener) => listener.replace(&mut swap),
             None => swap(),
         }
-        // Not above, where other changes wait: freeing a large filter takes a while.
+        // The old generation is dropped outside of the listener, because freeing a large filter takes time and other
+        // changes would wait.
         drop(old);
         self.negative.clear();
     }
 
-    /// Drops the generation that was started.
+    /// Drops the started generation without publishing it.
     pub fn abandon_generation(&self) {
         self.building.store(None);
     }
@@ -241,7 +243,7 @@ impl IdSet {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if a filter must grow and there is no memory. The id is known nevertheless.
+    /// [`PlanError`] if a filter must grow and the system has no memory. The set contains the id nevertheless.
     pub fn insert(&self, id: &[u8]) -> Result<(), PlanError> {
         self.change(ChangeKind::Insert, id, || self.apply_insert(id))
     }
@@ -253,22 +255,22 @@ impl IdSet {
             Some(building) => building.insert(id, value),
             None => Ok(()),
         };
-        // A generation that was published between the two lines above has the id from neither.
+        // If a generation was published between the two inserts above, neither insert has changed the new generation.
+        // This third insert closes the gap.
         self.current.load().insert(id, value)?;
         self.negative.remove(&self.key(id));
         current.and(building)
     }
 
-    /// Records that an id was created a moment ago, as an answer to a request or a message of the
-    /// program shows. The id passes for [`IdSetOptions::recent_for`], even if the source still reports an
-    /// older deletion.
+    /// Records that an id was created recently, for example because a response or a push message contains the id. The
+    /// id passes for [`IdSetOptions::recent_for`], even if the source still reports an older deletion.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Returns the same errors as [`insert`](Self::insert).
     pub fn insert_recent(&self, id: &[u8]) -> Result<(), PlanError> {
         self.recent.insert(self.key(id).into(), ());
-        // Release: a reader that sees it also sees the entry.
+        // Release: a reader that sees the flag also sees the entry.
         self.has_recent.store(true, Ordering::Release);
         self.change(ChangeKind::InsertRecent, id, || self.apply_insert(id))
     }
@@ -278,7 +280,7 @@ impl IdSet {
         self.change(ChangeKind::Delete, id, || {
             self.delete_current(id);
             if let Some(building) = &*self.building.load() {
-                // Its full read may find the id later.
+                // The full read of the building generation may find the id later.
                 building.delete(id);
             }
             self.delete_current(id);
@@ -287,8 +289,8 @@ impl IdSet {
 
     fn delete_current(&self, id: &[u8]) {
         let current = self.current.load();
-        // A source may report all ids that were ever deleted. Those that the filter does not have
-        // need no memory.
+        // A source may report all ids that were ever deleted. If the filter does not contain an id, a tombstone would
+        // waste memory.
         if current.contains(id) {
             current.delete(id);
         }
@@ -304,7 +306,7 @@ impl IdSet {
         self.denied.store(Arc::new(ids));
     }
 
-    /// Decides about an id as a request writes it.
+    /// Decides about an id. `text` is the id as written in the request.
     #[must_use]
     pub fn decide(&self, text: &[u8]) -> Verdict {
         match self.options.id.canonical(text) {
@@ -313,8 +315,8 @@ impl IdSet {
         }
     }
 
-    /// Decides about an id in its canonical text. The negative cache does not count, because it is
-    /// about requests.
+    /// Decides about an id in its canonical text. The function ignores the negative cache, because the cache stores
+    /// requests and not ids.
     #[must_use]
     pub fn decide_id(&self, id: &[u8]) -> Verdict {
         let has = |list: &ArcSwap<HashSet<Box<[u8]>>>| {
@@ -327,7 +329,8 @@ impl IdSet {
         if has(&self.denied) {
             return Verdict::Refuse(RefuseReason::Denied);
         }
-        // Before the generation: a state that was set after a publication belongs to it.
+        // The state is read before the generation. If a state was set after a publication, the decision then also uses
+        // the published generation.
         let state = self.state.read();
         let generation = self.current.load();
         if generation.contains(id) {
@@ -344,22 +347,22 @@ impl IdSet {
         self.decide_unknown(self.seen(self.state.at_now(state)))
     }
 
-    /// Records that the service answered a request for an id of the set with a status from 200 to 299. Such ids prove a set
-    /// that is read from a filter.
+    /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
+    /// from a filter, these ids prove the set.
     pub fn found(&self, id: &[u8]) {
         if self.evidence.is_open() {
             self.evidence.found(id, &self.generation());
         }
     }
 
-    /// Records that the service answered a request for an unknown id with a status from 200 to 299. Many such ids show that
-    /// the source is read wrongly.
+    /// Records that the upstream service responded with a status from 200 to 299 for an unknown id. Many of these ids
+    /// show that the guard decodes the source wrongly.
     pub fn missed(&self, id: &[u8]) {
         self.evidence.missed(id);
     }
 
-    /// Tests whether an id in its canonical text passes because it is known. The lists, the state
-    /// and the policies do not count.
+    /// Tests whether the set contains an id in its canonical text. The function ignores the lists, the state and the
+    /// policies.
     pub(crate) fn knows(&self, id: &[u8]) -> bool {
         let (generation, key) = (self.generation(), self.key(id));
         match generation.contains(id) {
@@ -385,7 +388,7 @@ impl IdSet {
         if passes { Verdict::Pass(passed) } else { Verdict::Refuse(refused) }
     }
 
-    /// Tests whether an id is just above the highest known one, and may pass.
+    /// Tests whether an id is slightly above the highest id in the set, and whether the rate limit lets the id pass.
     fn is_next(&self, id: &[u8], generation: &Generation) -> bool {
         if self.options.next_ids == 0 {
             return false;
@@ -397,21 +400,23 @@ impl IdSet {
             && self.next.allows(Instant::now())
     }
 
-    /// Returns a token for [`not_found`](Self::not_found). Call this before the request is forwarded: if
-    /// the id is inserted meanwhile, `not_found` ignores the 404.
+    /// Returns a token for [`not_found`](Self::not_found). The caller must call this method before it forwards the
+    /// request. If the id is inserted meanwhile, `not_found` ignores the 404.
     #[must_use]
     pub fn passed(&self, id: &[u8]) -> Passed {
         self.negative.passed(&self.key(id))
     }
 
-    /// Records that the service answered a request with 404, although its id passed. The same
-    /// request is refused for a while, unless the id was created meanwhile, or less than
-    /// [`IdSetOptions::recent_for`] ago: the service may read from a replica that lags.
+    /// Records that the upstream service responded with 404 for an id that passed. The guard then refuses the same
+    /// request for [`IdSetOptions::negative_for`].
+    ///
+    /// The set ignores the 404 if the id was created meanwhile, or within [`IdSetOptions::recent_for`] before the
+    /// response. The upstream service may read such an id from a replica that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
         self.negative.insert(&self.key(id), passed, request);
     }
 
-    /// Tests whether the service answered the same request with 404 a short time ago.
+    /// Tests whether the upstream service recently responded with 404 to the same request.
     #[must_use]
     pub fn is_not_found(&self, id: &[u8], request: RequestKey) -> bool {
         self.negative.contains(&self.key(id), request)

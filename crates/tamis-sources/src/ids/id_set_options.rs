@@ -8,28 +8,28 @@ use crate::ids::state::Policies;
 /// The settings of an [`IdSet`](crate::IdSet).
 #[derive(Clone, Debug)]
 pub struct IdSetOptions {
-    /// What the ids look like.
+    /// The type of the ids.
     pub id: IdType,
-    /// How many ids the first generation is planned for. It grows beyond them.
+    /// The planned number of ids of the first generation. The generation grows if the source has more ids.
     pub items: u64,
-    /// The false positive rate, a probability.
+    /// The false positive rate, a probability between 0 and 1.
     pub rate: f64,
-    /// What happens to unknown ids in each state.
+    /// The policy for unknown ids in each state.
     pub policies: Policies,
-    /// How many ids of the negative cache are kept. 0 turns it off. A request that the service
-    /// answered with 404 is refused when the same request comes again.
+    /// The maximum number of ids in the negative cache. 0 turns the cache off. The guard refuses a request if the
+    /// upstream service recently responded with 404 to the same request.
     pub negative_ids: u64,
     /// How long an id stays in the negative cache.
     pub negative_for: Duration,
-    /// How long a new id passes although a deletion of it may still be on its way, and how long the
-    /// negative cache does not keep the answer 404 for it.
+    /// The time during which a new id counts as recent. A recent id passes, even if the source still reports an older
+    /// deletion. The negative cache does not store a 404 for a recent id.
     pub recent_for: Duration,
-    /// Integer ids at most this far above the highest known one may pass.
+    /// An integer id may pass if it is at most this distance above the highest id in the set.
     pub next_ids: u64,
-    /// How many such ids pass each second.
+    /// The maximum number of ids per second that pass because of `next_ids`.
     pub next_per_second: u32,
-    /// True if the guard refuses ids without a proof that it reads the filter of a source as the
-    /// program writes it, and if no answer of the program makes the set stale.
+    /// True if the guard trusts its decoding of the source filter without a proof. Responses of the upstream service
+    /// then never make the set stale.
     pub is_trusted: bool,
 }
 

@@ -1,10 +1,11 @@
-//! A limit of events a second.
+//! A rate limit: a maximum number of events per second.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Allows a number of events a second, and as many at once after a quiet second.
+/// A token bucket that allows a number of events per second. After an idle second, the full number is allowed in one
+/// burst.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     per_second: f64,
@@ -13,7 +14,7 @@ pub(crate) struct Limiter {
 
 #[derive(Debug)]
 struct State {
-    /// Events that are allowed now.
+    /// The number of events that are allowed now.
     left: f64,
     at: Option<Instant>,
 }
@@ -24,7 +25,7 @@ impl Limiter {
         Self { per_second, state: Mutex::new(State { left: per_second, at: None }) }
     }
 
-    /// Tests whether an event is allowed at a time, and counts it if it is.
+    /// Tests whether an event is allowed at the time `now`. If the event is allowed, the limiter counts the event.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let passed = state.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
@@ -49,7 +50,7 @@ mod tests {
         let allowed = |millis: u64| limiter.allows(start + Duration::from_millis(millis));
         assert_eq!((0..20).filter(|_| allowed(0)).count(), 10);
         assert_eq!((0..20).filter(|_| allowed(500)).count(), 5);
-        // A long pause allows one second's events.
+        // After a long pause, the limiter allows the events of one second.
         assert_eq!((0..20).filter(|_| allowed(60_000)).count(), 10);
         assert!(!Limiter::new(0).allows(start));
     }

@@ -1,13 +1,13 @@
-//! Requests that the service answered with 404, although the filter has their id.
+//! Requests to which the upstream service responded with 404, although the filter contains their id.
 //!
-//! Such an answer may depend on more than the id: on the path as it is written, the query, the host,
-//! a cookie or a token. So an answer counts only for the same request again: its
-//! [`RequestKey`] must be equal. Otherwise one client could make an id unreachable for all others,
-//! with a request such as `/products/7/` that the service does not know.
+//! A 404 may depend on more than the id: on the spelling of the path, the query, the host, a cookie or a token.
+//! Therefore a 404 counts only for a request with an equal [`RequestKey`]. Otherwise one client could block an id for
+//! all clients, with a request such as `/products/7/` that the upstream service does not support.
 //!
-//! The guard may know an id before the service does: the service may read from a replica or from a
-//! cache that lags. So the 404 of an id that was inserted a short time ago is not kept. Each insert
-//! notes its time in a counter that the id shares with others, so that the memory is bounded. A new
+//! The guard may contain an id before the upstream service finds the id: the service may read from a replica or a cache
+//! that lags. Therefore the cache does not store a 404 for an id that was inserted recently. Each insert writes its
+//! time to a counter. Ids share counters, so that the memory is bounded. A new generation may contain any new id, so
+//! its publication counts as an insert of all ids.
 //! generation may have any new id, and counts as an insert of all ids.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -21,13 +21,13 @@ use http::request::Parts;
 use moka::sync::Cache;
 use smallvec::SmallVec;
 
-/// How many counters there are. Ids that share a counter delay each other's entries.
+/// The number of counters. If two ids share a counter, an insert of one id also blocks new entries for the other id.
 const COUNTERS: usize = 1 << 16;
 
-/// The most requests that are kept for one id.
+/// The maximum number of requests that the cache stores for one id.
 const MAX_KEYS: usize = 16;
 
-/// Headers whose values differ from request to request, and on which no answer 404 depends.
+/// Headers whose values differ between requests, but do not change whether the response is 404.
 const IGNORED: [&str; 13] = [
     "age",
     "b3",
@@ -44,17 +44,16 @@ const IGNORED: [&str; 13] = [
     "x-request-id",
 ];
 
-/// What makes two requests the same: the method, the target, and the headers on which an answer may
-/// depend.
+/// The hash of all parts of a request on which the response may depend: the method, the target and the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestKey(u64);
 
 impl RequestKey {
-    /// Returns the key of a request. Returns `None` for methods other than GET and HEAD, whose
-    /// answers are not kept.
+    /// Returns the key of a request. Returns `None` if the method is neither GET nor HEAD, because the cache does not
+    /// store other responses.
     #[must_use]
     pub fn of(parts: &Parts) -> Option<Self> {
-        // A secret key: an attacker cannot choose two requests with the same hash.
+        // The hash key is secret, so that an attacker cannot choose two requests with the same hash.
         static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return None;
@@ -62,7 +61,7 @@ impl RequestKey {
         let mut hasher = HASHER.build_hasher();
         let mut write = |bytes: &[u8]| {
             hasher.write(bytes);
-            // No byte of a head has this value, so that the parts cannot move.
+            // The byte 0xff never occurs in a request head, so it separates the parts unambiguously.
             hasher.write_u8(0xff);
         };
         write(parts.method.as_str().as_bytes());
@@ -82,37 +81,37 @@ fn is_ignored(name: &HeaderName) -> bool {
     IGNORED.contains(&name.as_str())
 }
 
-/// An id that passed, before its request reached the service.
+/// A token for an id that passed. The guard creates the token before it forwards the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    /// The last insert of an id with the same counter.
+    /// The time of the last insert of an id with the same counter.
     inserted: u64,
-    /// The last generation.
+    /// The time of the last publication of a generation.
     cleared: u64,
 }
 
-/// The requests for one id, with the times of their answers. Most ids have one.
+/// The requests for one id, with the times of their responses. Most ids have one request.
 type Keys = SmallVec<[(RequestKey, Instant); 1]>;
 
-/// The requests that were answered with 404 a short time ago, by their ids.
+/// The requests to which the upstream service recently responded with 404, grouped by id.
 #[derive(Debug)]
 pub(crate) struct NegativeCache {
-    /// `None` if it is turned off.
+    /// The cache. `None` if the cache is turned off.
     cache: Option<Cache<Box<[u8]>, Keys>>,
     ttl: Duration,
-    /// How long after its insert a 404 of an id is not kept.
+    /// The time after the insert of an id during which the cache does not store a 404 for the id.
     recent: Duration,
     created: Instant,
-    /// The time of the last insert of an id with each counter, in nanoseconds after `created`. 0 for
-    /// none. Each insert makes it larger.
+    /// The time of the last insert for each counter, in nanoseconds after `created`. The value 0 means no insert. Each
+    /// insert increases the value.
     inserted: Box<[AtomicU64]>,
-    /// The time of the last generation, in the same form.
+    /// The time of the last publication of a generation, in nanoseconds after `created`.
     cleared: AtomicU64,
 }
 
 impl NegativeCache {
-    /// Creates a cache for at most `ids` ids, each of which stays for `ttl`. 0 turns it off. A 404
-    /// within `recent` after the insert of its id is not kept.
+    /// Creates a cache for at most `ids` ids. Each entry stays for `ttl`. If `ids` is 0, the cache is off. The cache
+    /// does not store a 404 within `recent` after the insert of its id.
     pub(crate) fn new(ids: u64, ttl: Duration, recent: Duration) -> Self {
         let cache = || Cache::builder().max_capacity(ids).time_to_live(ttl).build();
         Self {
@@ -125,20 +124,21 @@ impl NegativeCache {
         }
     }
 
-    /// Tests whether a request was answered with 404.
+    /// Tests whether the upstream service responded with 404 to a request.
     pub(crate) fn contains(&self, id: &[u8], key: RequestKey) -> bool {
         let keys = self.cache.as_ref().and_then(|cache| cache.get(id));
-        // The cache counts from the last answer for the id.
+        // The time to live of the cache starts at the last response for the id. So the code below tests the time of
+        // each request.
         let is_kept = |(other, at): &(RequestKey, Instant)| *other == key && self.is_kept(*at);
         keys.is_some_and(|keys| keys.iter().any(is_kept))
     }
 
-    /// Tests whether any request for an id was answered with 404.
+    /// Tests whether the upstream service responded with 404 to any request for an id.
     pub(crate) fn contains_any(&self, id: &[u8]) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.contains_key(id))
     }
 
-    /// Returns what must be known when a request for an id passes, to learn from its answer.
+    /// Returns the token that [`insert`](Self::insert) needs later.
     pub(crate) fn passed(&self, id: &[u8]) -> Passed {
         Passed {
             inserted: self.counter(id).load(Ordering::Acquire),
@@ -146,8 +146,7 @@ impl NegativeCache {
         }
     }
 
-    /// Records that a request was answered with 404, unless the id was created meanwhile or a short
-    /// time before.
+    /// Records a 404 for a request. The cache ignores the 404 if the id was created meanwhile or recently.
     pub(crate) fn insert(&self, id: &[u8], passed: Passed, key: RequestKey) {
         let Some(cache) = &self.cache else { return };
         let is_unchanged = || {
@@ -168,24 +167,24 @@ impl NegativeCache {
         }
         keys.push((key, Instant::now()));
         cache.insert(id.into(), keys);
-        // A change between the test and the line above has not found the entry.
+        // A change between the test and the insert above has not removed the entry.
         if !is_unchanged() {
             cache.invalidate(id);
         }
     }
 
-    /// Forgets an id, because it exists now.
+    /// Removes an id, because the id exists now.
     pub(crate) fn remove(&self, id: &[u8]) {
-        // The counter changes before the cache, so that a late 404 of the id is not kept.
+        // The counter changes before the cache, so that the cache ignores a late 404 of the id.
         self.note_time(self.counter(id));
         if let Some(cache) = &self.cache {
             cache.invalidate(id);
         }
     }
 
-    /// Forgets all ids, because any of them may exist now.
+    /// Removes all ids, because any of these ids may exist now.
     pub(crate) fn clear(&self) {
-        // As in `remove`.
+        // The counter changes before the cache, as in `remove`.
         self.note_time(&self.cleared);
         if let Some(cache) = &self.cache {
             cache.invalidate_all();
@@ -203,7 +202,7 @@ impl NegativeCache {
     }
 
     fn counter(&self, id: &[u8]) -> &AtomicU64 {
-        // FNV-1a. An attacker who aims at one counter only keeps ids out of the cache.
+        // The hash is FNV-1a. If an attacker fills one counter, ids of this counter only stay out of the cache.
         let hash = id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

@@ -8,28 +8,29 @@ use tamis::{
     AnyFilter, Bitmap, Bits as _, BitsMut as _, Hasher, Kind, Plan, PlanError, SharedBloom,
 };
 
-/// A filter that threads fill at once, and the number of its ids.
+/// A filter that several threads fill concurrently, and the number of its ids.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) filter: SharedBloom,
-    /// The number of ids that changed a bit.
+    /// The number of inserted ids that changed at least one bit.
     pub(crate) items: AtomicU64,
-    /// The last estimate of the rate, and the number of ids at that time.
+    /// The last estimate of the rate, with the number of ids at the time of the estimate.
     estimate: Mutex<Option<(u64, f64)>>,
 }
 
 impl Part {
-    /// Creates an empty part for `items` ids.
+    /// Creates an empty part with a capacity of `items` ids.
     pub(crate) fn new(items: u64, rate: f64, hasher: Hasher) -> Result<Arc<Self>, PlanError> {
         let plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
         Ok(Self::of(SharedBloom::shared(&plan, hasher)?, 0))
     }
 
-    /// Creates a part from the filter of [`copy`](Self::copy). Returns `None` if a part cannot have
-    /// this filter or this number of ids.
+    /// Creates a part from a filter that [`copy`](Self::copy) returned. Returns `None` if the kind of the filter or the
+    /// number of ids is invalid for a part.
     pub(crate) fn restore(filter: AnyFilter, items: u64) -> Option<Arc<Self>> {
         let AnyFilter::SplitBlock(filter) = filter else { return None };
-        // Each id of the number changed a bit, and a plan has at least a bit for each id.
+        // Each counted id changed a bit, so `items` is at most the number of bits. A plan has at least one bit for each
+        // planned id.
         let plan = filter.plan();
         if items.max(plan.items()) > plan.bits() {
             return None;
@@ -41,20 +42,20 @@ impl Part {
         Arc::new(Self { filter, items: AtomicU64::new(items), estimate: Mutex::new(None) })
     }
 
-    /// Returns a copy of the filter. It has all ids that were inserted before the call, and any of
-    /// those that other threads insert meanwhile.
+    /// Returns a copy of the filter. The copy contains all ids that were inserted before the call. The copy may contain
+    /// some ids that other threads insert during the call.
     pub(crate) fn copy(&self) -> Result<AnyFilter, PlanError> {
         let plan = self.filter.plan();
         let mut bits = Bitmap::zeroed(plan.bits())?;
         for (copy, word) in bits.words_mut().iter_mut().zip(self.filter.bits().words()) {
-            // Relaxed: the caller has synchronized with the inserts that the copy must have.
+            // Relaxed: the caller has synchronized with the inserts that the copy must contain.
             *copy = word.load(Ordering::Relaxed);
         }
         AnyFilter::restore(plan, self.filter.hasher(), bits)
     }
 
-    /// Estimates the false positive rate. Reads the bits, but only if the number of ids has changed by
-    /// more than a hundredth since the last call did.
+    /// Estimates the false positive rate. The function reads the bits only if the number of ids has changed by more
+    /// than 1 % since the last estimate.
     pub(crate) fn estimate_rate(&self) -> f64 {
         let items = self.items.load(Ordering::Relaxed);
         let mut estimate = self.estimate.lock();
@@ -69,7 +70,7 @@ impl Part {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        // Relaxed: the number decides only when a part is added.
+        // Relaxed: the number only decides when the generation adds a part.
         self.items.load(Ordering::Relaxed) >= self.filter.plan().items()
     }
 }

@@ -1,24 +1,27 @@
-//! A generation in a file, with the position in the source's change stream.
+//! A snapshot file: a generation, with a position in the change stream of the source.
 //!
-//! A guard that starts with a snapshot needs not read its source again: it loads the ids and
-//! continues at the position.
+//! A guard that starts with a snapshot does not read its source again. The guard loads the ids from the snapshot, and
+//! continues the change stream at the position.
 //!
 //! # Consistency
 //!
-//! The writer takes the position before it reads the bits, and changes go on meanwhile. So the file
-//! has all changes up to the position, and any of those after it. The reader applies all changes
-//! after the position, in order. An id with such a change has the state of its last change: an
-//! insert sets bits that may be set already and removes the tombstone, a deletion adds the
-//! tombstone. An id without such a change has its state at the position: its bits were set before
-//! the file was begun, and bits stay set.
+//! The writer takes the position before it reads the bits. Other threads continue to apply changes during the write. So
+//! the file contains all changes up to the position, and possibly some later changes. The reader applies all changes
+//! after the position in order. Two cases are possible for each id:
 //!
-//! An id may have a wrong state until all changes that the writer had applied are applied again:
-//! the file may have the tombstone of an id that a later change, also applied by the writer, has
-//! inserted again. So the writer takes a second position after it has copied the tombstones, the
-//! end. No change in the file is after the end. The reader is not synced before it has applied all
-//! changes up to the end. If the stream does not have the end, it is not the stream that the writer
-//! read, for example because the source lost its last changes in a crash. The reader then reads all
-//! ids.
+//! * The stream has a change of the id after the position. The last change decides the state of the id. An insert sets
+//!   bits, which may be set already, and removes the tombstone. A deletion adds the tombstone.
+//! * The stream has no change of the id after the position. The id has its state at the position: its bits were set
+//!   before the write started, and bits are never cleared.
+//!
+//! During the replay, an id may have a wrong state. Example: the file contains the tombstone of an id, and the writer
+//! had already applied a later insert of the same id. The state is correct after the reader has replayed all changes
+//! that the writer had applied. So the writer takes a second position, the end, after it has copied the tombstones. The
+//! file contains no change after the end. The reader becomes synced only after it has applied all changes up to the
+//! end.
+//!
+//! If the stream does not contain the end, the stream is not the one that the writer read. For example, the source may
+//! have lost its last changes in a crash. In this case, the reader reads all ids from the source.
 //!
 //! # Layout
 //!
@@ -68,26 +71,26 @@ use crate::ids::generation::Generation;
 use crate::ids::part::Part;
 use crate::ids::tombstones::Tombstones;
 
-/// The first byte is not ASCII, and a line feed ends it, so that a transfer as text is detected.
+/// The first byte is not ASCII, and the last byte is a line feed, so that the reader detects a text-mode transfer.
 const MAGIC: [u8; 8] = *b"\x89TGUARD\n";
 
 const VERSION: u32 = 1;
 
-/// The most parts of a generation. Each one doubles it.
+/// The maximum number of parts of a generation. Each part doubles the capacity.
 const MAX_PARTS: u32 = 64;
 
 impl Generation {
-    /// Writes the generation, while other threads may change it. The caller must have taken the
-    /// position before this call. `end` returns the position of the last change that was applied;
-    /// it is called after the copy. Copies one part at a time.
+    /// Writes the generation, while other threads may change it. The caller must have taken the position before this
+    /// call. The function copies one part at a time. After the last copy, the function calls `end`, which returns the
+    /// position of the last applied change.
     ///
     /// The bytes contain the secret hash key of the generation.
     ///
     /// # Errors
     ///
-    /// The errors of `out`; [`io::ErrorKind::OutOfMemory`] if there is no memory for a copy;
-    /// [`io::ErrorKind::InvalidInput`] for a text of `head` or an end over 64 KiB;
-    /// [`io::ErrorKind::Unsupported`] for a generation over the filter of another system.
+    /// The errors of `out`; [`io::ErrorKind::OutOfMemory`] if the system has no memory for a copy;
+    /// [`io::ErrorKind::InvalidInput`] if a text of `head` or the end exceeds 64 KiB; [`io::ErrorKind::Unsupported`] if
+    /// the base filter comes from another system.
     pub fn write_snapshot(
         &self,
         head: &SnapshotHead,
@@ -119,14 +122,14 @@ impl Generation {
             write_filter(&mut out, base.clone(), 0)?;
         }
         for part in &*parts {
-            // Before the copy, so that each counted id has its bits in the copy.
+            // The count is read before the copy, so that the copy contains the bits of each counted id.
             let items = part.items.load(Ordering::Relaxed);
             let copy = part.copy().map_err(|_| io::ErrorKind::OutOfMemory)?;
             write_filter(&mut out, copy, items)?;
         }
         let deleted = self.tombstones().copy();
         out.u64(deleted.len() as u64)?;
-        // After the last copy.
+        // The end is taken after the last copy.
         let end = end();
         for id in deleted {
             out.text(&id)?;
@@ -135,12 +138,12 @@ impl Generation {
         out.finish()
     }
 
-    /// Reads what [`write_snapshot`](Self::write_snapshot) has written. Reads at most `max_bytes`,
-    /// and takes memory in proportion to the bytes that arrive.
+    /// Reads a snapshot that [`write_snapshot`](Self::write_snapshot) has written. The function reads at most
+    /// `max_bytes`, and allocates memory in proportion to the received bytes.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError`] unless the bytes are exactly one undamaged snapshot.
+    /// [`SnapshotError`] unless the bytes are exactly one valid snapshot.
     pub fn read_snapshot(stream: impl Read, max_bytes: u64) -> Result<Snapshot, SnapshotError> {
         let mut fields = FieldReader::new(stream, max_bytes);
         let head = read_head(&mut fields)?;
@@ -162,7 +165,7 @@ fn write_filter(
     file.write_to(out)
 }
 
-/// Reads the fields before the rate.
+/// Reads the fields that precede the rate.
 fn read_head(fields: &mut FieldReader<impl Read>) -> Result<SnapshotHead, SnapshotError> {
     if fields.array()? != MAGIC {
         return Err(SnapshotError::NotASnapshot);
@@ -218,7 +221,7 @@ fn read_generation(fields: &mut FieldReader<impl Read>) -> Result<Generation, Sn
         parts.push(part);
     }
     let count = fields.u64()?;
-    // One at a time, so that a wrong number takes no memory.
+    // The ids are read one at a time, so that a wrong count allocates no memory.
     let deleted = (0..count).map(|_| fields.text().map(Box::from));
     let deleted: Tombstones = deleted.collect::<Result<_, _>>()?;
     Ok(Generation::restore(rate, base, parts, deleted, highest, fold))
@@ -227,7 +230,7 @@ fn read_generation(fields: &mut FieldReader<impl Read>) -> Result<Generation, Sn
 fn read_filter(fields: &mut FieldReader<impl Read>) -> Result<(AnyFilter, u64), SnapshotError> {
     let items = fields.u64()?;
     let len_bytes = fields.u64()?;
-    // The words are shorter than the file, so its length limits the memory.
+    // The filter is at most as long as the file, so the length of the file limits the memory.
     let file = TamisFile::read_from(fields.take(len_bytes)?, len_bytes)?;
     Ok((file.filter, items))
 }

@@ -1,19 +1,19 @@
-//! How well the guard knows the source, and what it does in each case.
+//! The sync states of a set, and the policy for unknown ids in each state.
 
 use std::fmt;
 
-/// How well a guard knows which ids exist.
+/// How complete and current the ids of the guard are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncState {
-    /// The first read of the source is not complete.
+    /// The first full read of the source is not complete.
     #[default]
     Warming,
-    /// The guard has all ids of the source, except those of the last moments.
+    /// The guard contains all ids of the source, except ids that were committed within the last `stale_after`.
     Synced,
-    /// The guard had all ids, and has lost the changes since. New ids may be unknown.
+    /// The guard contained all ids, but later changes may be missing. New ids may be unknown.
     Stale,
-    /// The guard has read a whole filter, and no answers of the program have shown yet that it reads
-    /// the filter as the program writes it.
+    /// The guard has read a whole filter. The responses of the upstream service have not yet proven that the guard
+    /// decodes the filter correctly.
     Unproven,
 }
 
@@ -21,7 +21,7 @@ impl SyncState {
     /// All states, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Warming, Self::Synced, Self::Stale, Self::Unproven];
 
-    /// Returns the name of the state, as the configuration and the metrics write it.
+    /// Returns the name of the state in the configuration and the metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl SyncState {
         }
     }
 
-    /// Tests whether the guard has read all that the source has.
+    /// Tests whether the guard has read all ids of the source.
     #[must_use]
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Synced | Self::Unproven)
@@ -45,33 +45,33 @@ impl fmt::Display for SyncState {
     }
 }
 
-/// What happens to a request for an id that the filter does not have.
+/// The policy for a request whose id is not in the filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// It passes.
+    /// The request passes.
     #[default]
     Pass,
-    /// It is refused.
+    /// The guard refuses the request.
     Reject,
-    /// So many of them pass each second. Further ones are refused.
+    /// At most this number of requests pass per second. The guard refuses further requests.
     Limit(u32),
 }
 
 /// The policy for each state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
-    /// While the first read of the source runs.
+    /// The policy while the first full read of the source runs.
     pub warming: Policy,
-    /// While the guard has all ids.
+    /// The policy while the guard contains all ids.
     pub synced: Policy,
-    /// While changes are missing.
+    /// The policy while changes are missing.
     pub stale: Policy,
-    /// While the filter of a source is not proven.
+    /// The policy while the filter of the source is not proven.
     pub unproven: Policy,
 }
 
 impl Default for Policies {
-    /// Refuses unknown ids only while the guard has all ids.
+    /// Returns policies that refuse unknown ids only in the state synced.
     fn default() -> Self {
         Self {
             warming: Policy::Pass,

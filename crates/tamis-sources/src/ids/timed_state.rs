@@ -1,11 +1,11 @@
-//! The state of a set, with a deadline: after it, the state synced counts as stale.
+//! The state of a set with a deadline. After the deadline, the state synced counts as stale.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::ids::state::SyncState;
 
-/// The state of a set, with the deadline of the state synced.
+/// The state of a set, and the deadline of the state synced.
 ///
 /// A thread of the source sets the state to stale. That thread may run late, or the operating system
 /// may suspend the process. A decision about an unknown id therefore also compares the deadline with
@@ -18,7 +18,7 @@ pub(crate) struct TimedState {
     created: Instant,
 }
 
-/// A state that was read, before the clock is read.
+/// A state and its deadline, which were read before the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadState {
     state: SyncState,
@@ -26,7 +26,7 @@ pub(crate) struct ReadState {
 }
 
 impl TimedState {
-    /// Creates the state warming.
+    /// Creates the state with the value warming.
     pub(crate) fn new() -> Self {
         Self {
             state: AtomicU8::new(SyncState::Warming as u8),
@@ -43,7 +43,8 @@ impl TimedState {
 
     /// Sets a state without a deadline.
     pub(crate) fn set(&self, state: SyncState) {
-        // A decision that has read `Synced` may read the deadline after another state is set.
+        // If the new state is not synced, the deadline stays unchanged. A concurrent decision may have read `Synced`,
+        // and may read the deadline afterwards.
         if state == SyncState::Synced {
             self.deadline.store(u64::MAX, Ordering::Release);
         }
@@ -53,17 +54,17 @@ impl TimedState {
     /// Sets the state to synced until `end`.
     pub(crate) fn set_synced_until(&self, end: Instant) {
         let nanos = end.saturating_duration_since(self.created).as_nanos();
-        // Release: a reader that sees the deadline also sees the ids whose commits it proves.
+        // Release: a reader that sees the deadline also sees the ids that were committed before.
         self.deadline.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
         self.state.store(SyncState::Synced as u8, Ordering::Release);
     }
 
-    /// Reads the state, without the clock.
+    /// Reads the state and the deadline without reading the clock.
     pub(crate) fn read(&self) -> ReadState {
         ReadState { state: self.get(), deadline: self.deadline.load(Ordering::Acquire) }
     }
 
-    /// Returns the state for a decision now: stale if `read` was synced and its deadline has passed.
+    /// Returns the state for a decision now. The result is stale if `read` was synced and its deadline has passed.
     pub(crate) fn at_now(&self, read: ReadState) -> SyncState {
         let is_over = || self.created.elapsed().as_nanos() >= u128::from(read.deadline);
         if read.state == SyncState::Synced && is_over() { SyncState::Stale } else { read.state }
@@ -84,10 +85,10 @@ mod tests {
         assert_eq!(present(), SyncState::Warming);
         state.set_synced_until(now + minute);
         assert_eq!(present(), SyncState::Synced);
-        // As after a process stood still: no thread has set the state.
+        // This situation occurs after the process was suspended: no thread has set the state to stale.
         state.set_synced_until(now);
         assert_eq!((state.get(), present()), (SyncState::Synced, SyncState::Stale));
-        // A program that sets the state itself, after a source has ended.
+        // A program sets the state itself after its source has ended.
         state.set(SyncState::Stale);
         state.set(SyncState::Synced);
         assert_eq!(present(), SyncState::Synced);

@@ -1,14 +1,14 @@
-//! Exact deleted ids.
+//! The exact set of deleted ids.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
-/// The ids that were deleted after a filter was built. The filter still contains them.
+/// The ids that were deleted after a filter was built. The filter still contains these ids.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
-    /// How many there are. Most lookups read only this.
+    /// The number of deleted ids. Most lookups read only this number.
     count: AtomicUsize,
     ids: RwLock<HashSet<Box<[u8]>>>,
 }
@@ -38,7 +38,7 @@ impl Tombstones {
         self.count.store(ids.len(), Ordering::Release);
     }
 
-    /// Keeps those ids for which `has` returns true.
+    /// Keeps only the ids for which `has` returns true.
     pub(crate) fn retain(&self, has: impl Fn(&[u8]) -> bool) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
@@ -48,7 +48,7 @@ impl Tombstones {
         self.count.store(ids.len(), Ordering::Release);
     }
 
-    /// Returns a copy of the deleted ids, in no order.
+    /// Returns a copy of the deleted ids in arbitrary order.
     pub(crate) fn copy(&self) -> Vec<Box<[u8]>> {
         self.ids.read().iter().cloned().collect()
     }

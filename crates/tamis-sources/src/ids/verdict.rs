@@ -1,11 +1,11 @@
-//! What is decided about a request, and why.
+//! The verdict about a request, and the reason for the verdict.
 
-/// What is decided about the ids of a request.
+/// The verdict about the ids of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The request goes to the program behind the guard.
+    /// The guard forwards the request to the upstream service.
     Pass(PassReason),
-    /// The guard answers the request.
+    /// The guard refuses the request and sends the response itself.
     Refuse(RefuseReason),
 }
 
@@ -20,19 +20,19 @@ impl Verdict {
 /// Why a request passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassReason {
-    /// The filter has the id.
+    /// The filter contains the id.
     Known,
-    /// The allow list has the id.
+    /// The allow list contains the id.
     Allowed,
     /// The id was created a short time ago.
     Recent,
-    /// The id is just above the highest known one.
+    /// The id is slightly above the highest id in the set.
     Next,
-    /// The guard does not know all ids now, and its policy lets such requests pass.
+    /// The set is not complete at present, and its policy lets unknown ids pass.
     Unsure,
-    /// The filter of the source does not have the id, and is not proven.
+    /// The filter of the source does not contain the id, but the filter is not proven.
     Unproven,
-    /// No route names an id of the request.
+    /// The request contains no id of any route.
     NoId,
 }
 
@@ -41,13 +41,13 @@ pub enum PassReason {
 pub enum RefuseReason {
     /// The id does not exist.
     Absent,
-    /// The text is no id.
+    /// The text is not an id of the type.
     NotAnId,
-    /// The deny list has the id.
+    /// The deny list contains the id.
     Denied,
-    /// The program behind the guard answered 404 for the id a short time ago.
+    /// The upstream service recently responded with 404 for the id.
     Negative,
-    /// The guard does not know all ids now, and its policy refuses such requests.
+    /// The set is not complete at present, and its policy refuses unknown ids.
     Unsure,
 }
 
@@ -63,7 +63,7 @@ impl PassReason {
         Self::NoId,
     ];
 
-    /// Returns the name of the reason, as the metrics write it.
+    /// Returns the name of the reason in the metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl RefuseReason {
     pub const ALL: [Self; 5] =
         [Self::Absent, Self::NotAnId, Self::Denied, Self::Negative, Self::Unsure];
 
-    /// Returns the name of the reason, as the metrics write it.
+    /// Returns the name of the reason in the metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

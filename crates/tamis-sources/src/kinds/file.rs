@@ -1,13 +1,12 @@
 //! Ids in a file: a list, a column of a CSV or Parquet file, or a filter.
 //!
-//! The reader looks at the signature of the file at each interval. A signature that differs from the
-//! one of the generation in use must stay the same for [`FileOptions::quiet`] before the reader opens
-//! the file. So it does not publish a file that a program is still writing, and two changes within
-//! one tick of the file system's clock are not taken for one. The reader publishes what it has read
-//! only if the signature is still the same after the last byte.
+//! The reader compares the signature of the file at each interval. If the signature differs from the published
+//! generation, the new signature must stay unchanged for [`FileOptions::quiet`]. Only then the reader opens the file.
+//! This rule has two effects: the reader does not publish a file that a program is still writing, and it detects two
+//! changes within one tick of the file system's clock. The reader publishes the ids only if the signature is still
+//! unchanged after the last byte.
 //!
-//! With a snapshot, a reader that starts does not read the file if its signature is that of the
-//! snapshot.
+//! If a snapshot has the same signature as the file, a starting reader uses the snapshot and does not read the file.
 
 mod list;
 #[cfg(feature = "databases")]
@@ -39,57 +38,57 @@ pub(crate) use signature::Identity;
 pub(crate) use signature::Signature;
 use unpacked::unpacked;
 
-/// How a file stores ids.
+/// The format in which a file stores ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One id a line. Empty lines are skipped. The file may be compressed with gzip or Zstandard, as may
-    /// a CSV file.
+    /// One id per line. The reader skips empty lines. The file may be compressed with gzip or Zstandard. CSV files may
+    /// be compressed too.
     Lines,
-    /// A column of a CSV file. A quote without an end hides the rows after it.
+    /// A column of a CSV file. A missing closing quote hides all following rows.
     Csv {
-        /// The column.
+        /// The column that contains the ids.
         column: CsvColumn,
-        /// The byte between two fields.
+        /// The delimiter between two fields.
         delimiter: u8,
     },
-    /// A column of a Parquet file: whole numbers, texts, or UUIDs, which may be 16 bytes.
+    /// A column of a Parquet file. The column contains integers, texts or UUIDs. A UUID may be stored as 16 bytes.
     #[cfg(feature = "databases")]
     Parquet {
-        /// The column, such as `id`; a field of it as `shop.id`.
+        /// The column, such as `id`. A nested field is written as `shop.id`.
         column: String,
     },
-    /// A filter of `tamis build`. Its items are the ids in their canonical text. It keeps its rate
-    /// and its hash key, so a client that knows the key can choose ids that pass.
+    /// A filter that `tamis build` has written. Its items are ids in their canonical text. The filter keeps its rate
+    /// and its hash key, so a client that has the key can choose absent ids that pass.
     Filter,
 }
 
 /// The settings of a file source.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// How it stores ids.
+    /// The format in which the file stores ids.
     pub format: FileFormat,
-    /// How long a changed file must stay the same before it is read. It must exceed the pauses of
-    /// the program that writes the file, and the resolution of the file system's clock. The sync
-    /// delay of [`SourceOptions`](crate::SourceOptions) must exceed it. A file that changes
-    /// more often is not read, and its set becomes stale.
+    /// The time for which a changed file must stay unchanged before the reader opens it. This time must exceed the
+    /// pauses of the program that writes the file, and the resolution of the file system's clock. `stale_after` of
+    /// [`SourceOptions`](crate::SourceOptions) must exceed this time. If the file changes more often, the reader never
+    /// reads it and the set becomes stale.
     pub quiet: Duration,
-    /// The fewest ids of a list that is published. The default 1 keeps the last generation when the
-    /// file is truncated.
+    /// The minimum number of ids in a list. A list with fewer ids is not published. The default 1 keeps the last
+    /// generation when the file is truncated.
     pub min_items: u64,
-    /// The smallest share of the ids of the last generation that a new one must have. 0 turns the
-    /// test off. It does not apply to filter files.
+    /// The minimum number of ids in a new list, as a share of the ids in the last generation. 0 turns the test off. The
+    /// test does not apply to filter files.
     pub min_share: f64,
-    /// The largest share of rows that are no ids.
+    /// The maximum share of rows that are not ids.
     pub max_invalid: f64,
-    /// The largest filter in bytes.
+    /// The maximum size of the filter in bytes.
     pub max_bytes: u64,
 }
 
 impl FileOptions {
-    /// Returns the usual settings for a file.
+    /// Returns the default settings for a file.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, format: FileFormat) -> Self {
         Self {
@@ -103,7 +102,7 @@ impl FileOptions {
         }
     }
 
-    /// Returns which ids of which file the source reads, for its snapshot.
+    /// Returns the identity of the source for its snapshot: the format and the path.
     fn identity(&self) -> String {
         format!("{:?} of {}", self.format, self.path.display())
     }
@@ -120,26 +119,26 @@ impl SourceKind for FileOptions {
 }
 
 impl AuditSource for FileOptions {
-    /// Reads the whole file as it is now.
+    /// Reads the whole file in its present version.
     fn each_row(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
         let io = |error| SourceError::Io { path: self.path.clone(), error };
-        // A pipe is no file.
+        // This call rejects pipes and devices.
         Signature::of_path(&self.path)?;
         let file = File::open(&self.path).map_err(io)?;
         each_row(self, &file, &|| false, each)
     }
 }
 
-/// Reads a file again when it changes.
+/// Reads a file again when the file changes.
 #[derive(Debug)]
 struct FileReader {
     options: FileOptions,
-    /// The file of the generation in use, and the number of its ids.
+    /// The signature of the published file, and the number of its ids.
     published: Option<(Signature, u64)>,
-    /// The last signature that differs from it, and when the reader first saw it.
+    /// The last signature that differs from the published one, and the time at which the reader first saw it.
     changed: Option<(Signature, Instant)>,
     snapshots: Snapshots,
 }
@@ -148,7 +147,7 @@ impl Reader for FileReader {
     fn read(&mut self, run: &Run) -> Result<(), SourceError> {
         let start = Instant::now();
         let signature = Signature::of_path(&self.options.path)?;
-        // Not while the file changes.
+        // The snapshot is not loaded while the file changes.
         if self.published.is_none() && self.changed.is_none() {
             self.load_snapshot(run, signature);
         }
@@ -171,7 +170,7 @@ impl Reader for FileReader {
                 }
             }
             _ => {
-                // After the signature was read.
+                // The time is read after the signature.
                 self.changed = Some((signature, Instant::now()));
                 return Ok(());
             }
@@ -193,7 +192,7 @@ impl FileReader {
         Self { options, published: None, changed: None, snapshots }
     }
 
-    /// Publishes the ids of the snapshot, if the file had this signature when they were read.
+    /// Publishes the ids of the snapshot, if the snapshot has the same signature as the file.
     fn load_snapshot(&mut self, run: &Run, signature: Signature) {
         let Some(snapshot) = self.snapshots.load(run) else { return };
         if snapshot.head.position == signature.to_string().as_bytes() {
@@ -222,7 +221,7 @@ impl FileReader {
             return Ok(());
         }
         let generation = self.load(run, &file);
-        // An error in a file that has changed meanwhile is none: the next read decides.
+        // If the file has changed meanwhile, the reader ignores the error. The next read decides.
         if !is_same()? {
             run.ids.abandon_generation();
             self.changed = None;
@@ -255,7 +254,7 @@ impl FileReader {
             _ => list::count_lines(unpacked(file).map_err(io)?).map_err(io)?,
         };
         let generation = run.start_generation(expected)?;
-        // This thread has no other work.
+        // This thread does no other work, so a lower priority delays no request.
         priority::lower();
         let mut loader = run.loader(&generation);
         each_row(&self.options, file, &|| run.is_stopped(), &mut |text| {
@@ -271,7 +270,7 @@ impl FileReader {
         Ok(generation)
     }
 
-    /// Tests whether a list may be complete.
+    /// Tests whether a list is plausibly complete.
     fn check(&self, run: &Run, rows: Rows, items: u64) -> Result<(), SourceError> {
         let all = rows.ids + rows.invalid;
         if rows.invalid as f64 > all as f64 * self.options.max_invalid {
@@ -284,8 +283,8 @@ impl FileReader {
     }
 }
 
-/// Passes the id of each row of a list to `row`. A Parquet file may have many rows without an id, so
-/// its reader tests `is_stopped` also between them.
+/// Passes the id of each row of a list to `row`. A Parquet file may contain many rows without an id, so its reader also
+/// tests `is_stopped` between these rows.
 fn each_row(
     options: &FileOptions,
     file: &File,

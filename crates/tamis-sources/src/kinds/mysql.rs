@@ -1,34 +1,36 @@
-//! Ids in a table of MySQL or MariaDB, by the binary log.
+//! Reads ids from a table of MySQL or MariaDB, and follows its changes in the binary log.
 //!
 //! ```text
 //! note the position ─▶ follow the log from it ───────────────────────▶
 //!                      read all ids ─▶ note the end ─▶ wait for the log ─▶ publish
 //! ```
 //!
-//! * **No id is missing.** A row that is committed before the position and exists with this id until
-//!   the end is in the range of its id, and is read with it. A row that is committed later, or gets
-//!   another id, is in the log after the position, and the generation gets all changes of the log.
-//!   See `visible.rs` for the moment from which a query sees what the log has.
-//! * **Deleted ids stay deleted.** The read may find a row that is deleted a moment later. The log
-//!   has the deletion, and [`Generation::load`](crate::Generation::load) does not undo it.
-//! * **A transaction is one step.** Its new ids are inserted at once. Its deletions wait for the
-//!   commit, because a transaction may delete a row and insert it again (`REPLACE`).
-//! * **The sync delay is measured.** At each interval the source asks for the position of the
-//!   server. When the log has reached it, all ids are known that were committed before the question.
+//! * **No id is missing.** The full read finds each row that was committed before the noted position and that keeps its
+//!   id. If a row was committed later or gets another id, the log contains the change after the position. The
+//!   generation receives all changes of the log after the position. `visible.rs` describes when a query sees a
+//!   transaction of the log.
+//! * **Deleted ids stay deleted.** The full read may find a row that is deleted shortly afterwards. The log contains
+//!   this deletion, and [`Generation::load`](crate::Generation::load) does not undo a deletion.
+//! * **The source applies a transaction atomically.** The source inserts new ids immediately. The source delays
+//!   deletions until the commit, because a transaction may delete a row and insert the row again (`REPLACE`).
+//! * **The lag is measured.** At each interval the source queries the log position of the server. When the stream has
+//!   reached this position, the set contains all ids that were committed before the query.
 //!
-//! After a broken connection the source goes on at the end of the last transaction. If the server is
-//! another one or has deleted that part of the log, it reads all ids again. It also does so after a
-//! statement that it does not understand: one that changes the table's definition, replaces or empties
-//! the table, or changes rows in the statement format. The set is stale until then.
+//! After a broken connection, the source continues at the end of the last transaction. The source does a full read in
+//! these cases: the server is another server, or the server has deleted this part of the log. The source also does a
+//! full read after a statement that it cannot interpret. Examples are a statement that changes the definition of the
+//! table, a statement that replaces or empties the table, and changes in the statement format. The set is stale until
+//! the full read ends.
 //!
-//! A snapshot keeps the end of a transaction in the log. A source that starts goes on there. See
-//! `snapshot.rs` for the consistency. The log is the one that the writer read if it is that of the
-//! same server, if its file was created at the same time, and if it has the end of the snapshot. If
-//! not, or if the table has other columns or unique indexes, the source reads all ids.
+//! A snapshot contains the end of a transaction in the log. A starting source continues at this position. `snapshot.rs`
+//! proves the consistency. Three tests show that the log is still the same: the server is the same, the log file was
+//! created at the same time, and the log contains the end of the snapshot. If a test fails, the source does a full
+//! read. The source also does a full read if the columns or the unique indexes of the table have changed.
 //!
-//! InnoDB does not log what a foreign key changes. A row that it deletes (`ON DELETE CASCADE`) has an id that passes
-//! until all ids are read again: see [`SourceOptions::rebuild_after`](crate::SourceOptions). A column that it
-//! changes (`ON UPDATE CASCADE`) is refused, as is all else that `definition.rs` and `log_filter.rs` find.
+//! InnoDB does not log the changes that a foreign key causes. If a foreign key deletes a row (`ON DELETE CASCADE`), its
+//! id passes until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions). If a foreign key can
+//! change the id column (`ON UPDATE CASCADE`), the source rejects the table. The source also rejects the other cases in
+//! `definition.rs` and `log_filter.rs`.
 
 mod audit;
 mod cluster;
@@ -85,7 +87,7 @@ impl SourceKind for MysqlOptions {
     }
 }
 
-/// Follows the binary log. One call of [`read`](Reader::read) lasts as long as its connections.
+/// Follows the binary log. One call of [`read`](Reader::read) lasts until its connections break.
 #[derive(Debug)]
 struct MysqlReader {
     follower: Follower,

@@ -1,14 +1,14 @@
-//! Sources that poll a database: rows whose value in a change column is new, and all ids now and
-//! then.
+//! Sources that poll a database: frequent polls read rows with a new value in a change column, and occasional full
+//! reads read all ids.
 //!
-//! [`PollOptions`] decides what a poll reads:
+//! [`PollOptions`] selects what a poll reads:
 //!
-//! * Without a change column, it reads all ids into a new generation if the database has changed.
-//! * With one, it reads the rows whose value is new, and all ids only every
-//!   [`reread`](PollOptions::reread). See `poll/history.rs` for the bound of these reads.
+//! * Without a change column, each poll does a full read into a new generation, if the database has changed.
+//! * With a change column, each poll reads only the rows with a new value. The source does a full read every
+//!   [`reread`](PollOptions::reread). `poll/history.rs` derives the bound for these polls.
 //!
-//! While the source reads all ids, it goes on to poll. A row that exists during the whole read is
-//! in it. A row that is committed meanwhile is found by a poll.
+//! The source continues to poll during a full read. The full read finds each row that exists during the whole read. A
+//! poll finds each row that is committed during the full read.
 
 mod column_value;
 mod follower;

@@ -1,35 +1,36 @@
-//! Ids in a table of PostgreSQL, by logical replication. `polled.rs` polls a table instead.
+//! Reads ids from a table of PostgreSQL, and follows its changes by logical replication. `polled.rs` polls a table
+//! instead.
 //!
 //! ```text
 //! create a temporary slot at the point C, with a snapshot ─▶ follow the changes after C ─────▶
 //!                                          └─▶ read all ids of the snapshot ─▶ publish
 //! ```
 //!
-//! * **No id is missing.** The snapshot has exactly the transactions that were committed before C in
-//!   the order of the log. The stream has all later ones, and the generation gets them from the start.
-//!   The snapshot of an ordinary transaction would not do: a commit is in the log before other
-//!   transactions see it, and a standby that confirms commits can stretch this time.
-//! * **Deleted ids stay deleted.** The stream may have the deletion of a row that the read finds
-//!   later. [`Generation::load`](crate::Generation::load) does not undo it.
-//! * **A transaction is one step.** The server sends it after its commit. Its new ids are inserted as
-//!   they arrive. Its deletions wait for its end, because it may insert a deleted id again.
-//! * **The sync delay is measured.** At a moment T, the source asks for the end of the log. The record
-//!   of a commit enters the log before the server confirms the commit, so all commits before T are
-//!   before this end. The server decodes the log in order. Once the stream has passed the end, all
-//!   ids are known that were committed before T.
-//! * **The definition is watched.** The stream has no DDL: a table that is replaced by `RENAME` is
-//!   followed under its new name, and changes of the other table are not sent. The question for the
-//!   end of the log therefore also asks the catalog, after T, whether the name still means the table
-//!   that is followed, its column, its publication and its partitions. If something has changed, the
-//!   set is stale until all ids are read again. A change is noticed within
+//! * **No id is missing.** The snapshot of the slot contains exactly the transactions that were committed before C in
+//!   the order of the log. The stream contains all later transactions, and the generation receives them from the start.
+//!   The snapshot of an ordinary transaction is not sufficient: a commit enters the log before other transactions see
+//!   the commit, and a synchronous standby can extend this time.
+//! * **Deleted ids stay deleted.** The stream may deliver the deletion of a row before the full read finds the row.
+//!   [`Generation::load`](crate::Generation::load) does not undo a deletion.
+//! * **The source applies a transaction atomically.** The server sends a transaction after its commit. The source
+//!   inserts new ids on arrival. The source delays deletions until the end of the transaction, because the transaction
+//!   may insert a deleted id again.
+//! * **The lag is measured.** At a time T, the source queries the end of the log. The record of a commit enters the log
+//!   before the server confirms the commit, so all commits before T are before this end. The server decodes the log in
+//!   order. When the stream has passed the end, the set contains all ids that were committed before T.
+//! * **The definition is watched.** The stream contains no DDL. If `RENAME` replaces a table, the stream follows the
+//!   old table under its new name, and does not send changes of the new table. The query for the end of the log
+//!   therefore also reads the catalog after T. The query compares the followed table with the table that the name means
+//!   now, and compares its column, its publication and its partitions. If a definition has changed, the set is stale
+//!   until the next full read ends. The source detects a change within
 //!   [`SourceOptions::interval`](crate::SourceOptions).
-//! * **A stopped guard keeps no log.** The slot is temporary: it ends with its connection. So all ids
-//!   are read again after a broken connection. The ids in use stay meanwhile.
-//! * **A permanent slot is possible.** Then the source goes on in the log after a broken connection and
-//!   after a restart: see `resume.rs`. The server must limit the log that it keeps for slots.
+//! * **A stopped guard retains no log on the server.** The slot is temporary: it ends with its connection. After a
+//!   broken connection, the source does a full read. The set keeps the present ids during the full read.
+//! * **A permanent slot is possible.** With a permanent slot, the source continues the log after a broken connection
+//!   and after a restart, as `resume.rs` describes. The server must limit the log that it retains for slots.
 //!
-//! A deletion removes an id only if a unique index shows that no other row has it. Else the id passes
-//! until all ids are read again: see [`SourceOptions::rebuild_after`](crate::SourceOptions).
+//! A deletion removes an id only if a unique index shows that no other row has the same id. Otherwise the id passes
+//! until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions).
 
 mod address;
 mod audit;
@@ -89,13 +90,13 @@ impl SourceKind for PostgresOptions {
         Ok(Box::new(PostgresAudit::open(self, id)?))
     }
 
-    /// Returns the server and the permanent slot.
+    /// Returns the URL of the server and the name of the permanent slot.
     fn exclusive(&self) -> Option<(&str, &str)> {
         Some((&self.url, self.slot.as_deref()?))
     }
 }
 
-/// Follows the changes. One call of [`read`](Reader::read) lasts as long as its connections.
+/// Follows the stream of changes. One call of [`read`](Reader::read) lasts until its connections break.
 #[derive(Debug)]
 struct PostgresReader {
     options: PostgresOptions,

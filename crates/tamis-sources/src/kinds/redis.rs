@@ -1,6 +1,6 @@
 //! Ids in a filter on a Redis server, on `tamis serve`, or on another server with this protocol.
 //!
-//! The guard answers from a copy of the filter, without a question to the server for each request.
+//! The guard decides with a copy of the filter, so a request needs no round trip to the server.
 //!
 //! ```text
 //! connection 1:  WATCH key                            MULTI EXEC: unchanged?   WATCH key
@@ -8,19 +8,20 @@
 //!                            the copy is published
 //! ```
 //!
-//! * **The question is cheap and certain.** `EXEC` fails if any client has changed a watched key since
-//!   `WATCH`: added an item, deleted the key, replaced it, or let it expire. No count of items shows
-//!   this: another filter may have as many.
-//! * **No change falls between two questions.** The second connection watches the keys before the
-//!   first one asks. Then the two change places.
-//! * **A copy has all items of its time.** The keys are watched before they are read. One command reads
-//!   a value as a whole. The shards of `tamis-redis` are read one by one, which is sound because clients
-//!   only set bits.
-//! * **The server is a primary.** The source asks for its role before each question. A replica lags, and a
-//!   primary that was replaced gets no more items.
-//! * **A changed filter is read as a whole.** So a filter that always changes is read at each interval.
+//! * **The check is cheap and reliable.** `EXEC` fails if any client has changed a watched key since `WATCH`. A change
+//!   is an added item, a deletion, a replacement or an expiry. The number of items cannot show a change, because
+//!   another filter may have the same number.
+//! * **The check misses no change.** The second connection watches the keys before the first connection runs `EXEC`.
+//!   Then the two connections exchange their roles.
+//! * **A copy contains all items of its time.** The source watches the keys before it reads them. One command reads a
+//!   whole value. The source reads the shards of `tamis-redis` one by one. This is correct because clients only set
+//!   bits.
+//! * **The server is a primary.** The source checks the role of the server before each check of the keys. A replica
+//!   lags. A replaced primary receives no more items.
+//! * **The source reads a changed filter as a whole.** If the filter always changes, the source reads it at each
+//!   interval.
 //!
-//! After a broken connection the source reads the filter again, because it cannot know what has changed.
+//! After a broken connection, the source reads the filter again, because it may have missed a change.
 
 mod connection;
 mod copied;
@@ -49,7 +50,7 @@ impl SourceKind for RedisOptions {
         Box::new(RedisReader { options: self.clone(), watch: None, items: None })
     }
 
-    /// Fails: a filter has no list of its ids.
+    /// Returns an error, because a filter cannot list its ids.
     fn audit(&self, _: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
         Err(SourceError::NoList)
     }
@@ -59,13 +60,13 @@ impl SourceKind for RedisOptions {
     }
 }
 
-/// Reads a filter again when its key changes.
+/// Reads a filter again when its keys change.
 #[derive(Debug)]
 struct RedisReader {
     options: RedisOptions,
-    /// The keys of the copy in use; `None` before the first copy, and without connections.
+    /// The watch on the keys of the current copy. `None` before the first copy and after a connection error.
     watch: Option<Watch>,
-    /// The number of ids of the generation in use.
+    /// The number of ids in the current generation.
     items: Option<u64>,
 }
 

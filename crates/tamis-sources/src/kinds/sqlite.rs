@@ -1,16 +1,16 @@
 //! Ids in an SQLite database.
 //!
-//! The source polls the database: see `poll.rs`. `PRAGMA data_version` shows whether another
-//! connection has committed. It reads all ids in chunks, in the order of the ids. Each chunk is a
-//! short transaction, so the source does not block writers.
+//! The source polls the database, as `poll.rs` describes. `PRAGMA data_version` shows whether another connection has
+//! committed. A full read reads all ids in chunks, in the order of the ids. Each chunk is a short transaction, so the
+//! source does not block writers.
 //!
-//! A snapshot keeps the bound of the next poll. A source that starts polls from there, so it finds all
-//! rows that were committed after the last poll. It reads all ids if the file is another one, if the
-//! machine was started again since, or if the schema has changed.
+//! A snapshot contains the bound of the next poll. A starting source polls from this bound, so it finds all rows that
+//! were committed after the last poll. The source does a full read in three cases: the file is another file, the
+//! machine was restarted since the snapshot, or the schema has changed.
 //!
-//! Another file at the path or a changed schema may be another table. The set is then stale until
-//! all ids are read again. Each statement that changes the schema has this effect, also `VACUUM`
-//! and `CREATE INDEX`.
+//! If the file at the path was replaced or the schema has changed, the table may be another table. The set is then
+//! stale until the next full read ends. Each statement that changes the schema has this effect, including `VACUUM` and
+//! `CREATE INDEX`.
 
 mod audit;
 mod column_value;

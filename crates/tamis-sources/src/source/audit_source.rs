@@ -1,4 +1,4 @@
-//! A source as an audit reads it.
+//! The interface that an audit uses to read a source.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use crate::errors::source_error::SourceError;
 use crate::ids::id::{IdType, IntegerForm};
 
-/// The ids of a source, for [`audit`](crate::audit()).
+/// A source whose ids [`audit`](crate::audit()) can read.
 pub trait AuditSource {
-    /// Passes the id of each row, as the source writes it. A large source may pass a random sample.
+    /// Passes the id of each row to `each`, as the source stores the id. A large source may pass a random sample of its
+    /// rows.
     ///
     /// # Errors
     ///
@@ -18,8 +19,8 @@ pub trait AuditSource {
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError>;
 
-    /// Returns those of the ids that exist. All ids are in their canonical text. This reads all
-    /// rows; a source that passes a sample must look the ids up instead.
+    /// Returns the ids of `ids` that exist in the source. All ids in `ids` are in their canonical text. The default
+    /// implementation reads all rows. A source that passes only a sample of its rows must look up the ids instead.
     ///
     /// # Errors
     ///
@@ -38,14 +39,14 @@ pub trait AuditSource {
     }
 }
 
-/// Returns the canonical text of an id in a row; `None` if it is no id. Spaces around an integer or
-/// a UUID do not count, and zeros in front of an integer do not either: how requests write ids is
-/// another question.
+/// Returns the canonical text of an id from a row. Returns `None` if the text is not an id. The function accepts spaces
+/// around an integer or a UUID, and leading zeros of an integer. The spelling rules for ids in requests do not apply to
+/// rows.
 pub(crate) fn canonical_row<'t>(id: &IdType, text: &'t [u8]) -> Option<Cow<'t, [u8]>> {
     canonical_row_and_value(id, text).map(|(canonical, _)| canonical)
 }
 
-/// As [`canonical_row`], with the value of an integer that fits in 64 bits.
+/// Returns the result of [`canonical_row`], and the value of an integer that fits in 64 bits.
 pub(crate) fn canonical_row_and_value<'t>(
     id: &IdType,
     text: &'t [u8],
@@ -68,7 +69,7 @@ mod tests {
     fn an_integer_of_a_row_may_have_zeros_in_front_of_it() {
         let form = IntegerForm { is_padded: false, is_spaced: false };
         let integers = IdType::Integer { min: 0, max: 100, form };
-        // A column with ZEROFILL.
+        // A column with `ZEROFILL` returns leading zeros.
         assert_eq!(canonical_row(&integers, b"0000000007").as_deref(), Some(&b"7"[..]));
         assert_eq!(canonical_row(&integers, b" 7 ").as_deref(), Some(&b"7"[..]));
         for text in [&b"x"[..], b"101", b""] {

@@ -1,4 +1,4 @@
-//! What a source knows about the table that it follows: a pure state machine, without sockets and clocks.
+//! The state of a source that follows a table: a pure state machine, without sockets and clocks.
 //!
 //! ```text
 //!          a read begins            the read ends              the log has reached its end
@@ -9,113 +9,115 @@
 //!   each phase ── changes are lost ──▶ Lost
 //! ```
 //!
-//! In the phase `Current`, the source may read all ids again into a second generation (a [`Renewal`]),
-//! because many ids are deleted, or because a caller asks for it. The generation in use stays right
-//! meanwhile.
+//! In the phase `Current`, the source may do another full read into a second generation (a [`Renewal`]). The reason is
+//! that many ids are deleted, or that a caller requested a new generation. The current generation stays valid during
+//! this read.
 //!
-//! The driver of a source does all input and output. It reports each [`Event`], carries out each
-//! [`Effect`], and begins a read while [`Follow::is_read_due`] is true. A generation gets all changes that the
-//! log delivers after the begin of its read.
+//! The driver of a source does all input and output. The driver reports each [`Event`] and executes each [`Effect`].
+//! The driver begins a full read while [`Follow::is_read_due`] is true. A generation receives all changes that the log
+//! delivers after the begin of its full read.
 
-/// A place in the log of changes.
+/// A position in the change log.
 pub trait LogPosition: Clone {
-    /// Tests whether this place is at or after another one.
+    /// Tests whether this position is at or after `other`.
     fn has_reached(&self, other: &Self) -> bool;
 }
 
-/// A source that polls has no log: each poll has all changes.
+/// A polling source has no change log, because each poll returns all changes.
 impl LogPosition for () {
     fn has_reached(&self, (): &Self) -> bool {
         true
     }
 }
 
-/// How well the generation in use agrees with the table.
+/// How well the current generation agrees with the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Phase<P> {
-    /// The generation in use lacks changes, or there is none. All ids must be read.
+    /// The current generation lacks changes, or no generation was published. A full read is required.
     #[default]
     Lost,
-    /// All ids are being read.
+    /// A full read is running.
     Snapshot,
-    /// The generation that was read has changes up to this place, and not all changes before it.
+    /// The full read has ended. The new generation contains changes up to this position, but may lack some earlier
+    /// changes.
     CatchingUp(P),
-    /// The generation that was loaded from the disk, and is in use, has changes up to this place, and not
-    /// all changes before it.
+    /// The current generation was loaded from disk. It contains changes up to this position, but may lack some earlier
+    /// changes.
     Resuming(P),
-    /// The generation in use has all changes up to the position of the log.
+    /// The current generation contains all changes up to the position of the log.
     Current(Renewal<P>),
 }
 
-/// A read of all ids into a second generation, while the first one is in use.
+/// The state of a full read into a second generation, while the current generation stays in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Renewal<P> {
     None,
-    /// The driver must begin the read.
+    /// The driver must begin the full read.
     Due,
     Reading,
-    /// All ids are read. The generation is published when the log has reached this place.
+    /// The full read has ended. The driver publishes the generation when the log has reached this position.
     CatchingUp(P),
 }
 
-/// What happened.
+/// An event that the driver reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<P, M> {
-    /// A connection begins. Without continuation, the generation in use lacks what was committed since the last
-    /// connection; what was known before still holds.
+    /// A connection begins. If the log does not continue, the current generation lacks the changes since the last
+    /// connection. The last [`Effect::KnownUntil`] remains valid.
     Connected {
-        /// True if the log goes on where the last connection has ended.
+        /// True if the log continues at the position where the last connection ended.
         continues: bool,
     },
-    /// A generation was loaded from the disk and published. It has no change after this place.
+    /// The driver has loaded a generation from disk and published it. The generation contains no change after this
+    /// position.
     Loaded(P),
-    /// All changes before the position are applied.
+    /// The driver has applied all changes before the position of the log.
     Reached,
-    /// The generation in use lacks changes from now on.
+    /// The current generation lacks changes from now on.
     Lost,
-    /// The generation in use, or the one that is being read, has ids that no longer exist.
+    /// The current generation, or the generation of the running full read, contains ids that no longer exist.
     ReadRequired,
-    /// The generation in use lacks nothing. A read of all ids would make it smaller or newer.
+    /// The current generation lacks no change, but a full read would make it smaller or newer.
     RebuildDue,
-    /// The driver has started a generation, and reads all ids.
+    /// The driver has started a generation and a full read.
     ReadBegun,
-    /// All ids are read. Each row was read before the log reached this place.
+    /// The full read has ended. Each row was read before the log reached this position.
     ReadEnded(P),
-    /// The read has ended with an error.
+    /// The full read has ended with an error.
     ReadFailed,
-    /// The log ended at this place, at some time after this moment.
+    /// The log ended at the position `P`. The driver queried this end after the time `M`.
     LogEnd(M, P),
 }
 
-/// What the driver does.
+/// An action that the driver must execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect<M> {
-    /// Publishes the generation that was read.
+    /// Publish the generation of the full read.
     Publish,
-    /// Lets all ids pass until the next [`KnownUntil`](Self::KnownUntil).
+    /// Set the state to stale until the next [`KnownUntil`](Self::KnownUntil).
     MakeStale,
-    /// The set has all ids that were committed before this moment.
+    /// Record that the set contains all ids that were committed before this time.
     KnownUntil(M),
 }
 
-/// What a source knows.
+/// The state of a source that follows a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Follow<P, M> {
     phase: Phase<P>,
-    /// A moment, and the end of the log after it.
+    /// A time, and the end of the log after this time.
     asked: Option<(M, P)>,
-    /// Whether the generation in use has ids that no longer exist.
+    /// Whether the current generation contains ids that no longer exist.
     excess: Excess,
 }
 
-/// Whether the generation in use has ids that no longer exist.
+/// Whether the current generation contains ids that no longer exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Excess {
     #[default]
     None,
-    /// Until the next generation is published.
+    /// The current generation contains deleted ids. The next generation does not.
     Once,
-    /// The generation that is being read has such ids, too.
+    /// The current generation and the generation of the running full read contain deleted ids.
     Twice,
 }
 
@@ -126,44 +128,46 @@ impl<P, M> Default for Follow<P, M> {
 }
 
 impl<P: LogPosition, M> Follow<P, M> {
-    /// Tests whether the driver must begin a read of all ids. The driver drops a read that still goes on: the
+    /// Tests whether the driver must begin a full read. The driver drops a full read that is still running, because the
     /// generation of that read lacks changes.
     pub fn is_read_due(&self) -> bool {
         matches!(self.phase, Phase::Lost | Phase::Current(Renewal::Due))
     }
 
-    /// Tests whether the generation in use has all changes up to the position of the log.
+    /// Tests whether the current generation contains all changes up to the position of the log.
     pub fn is_current(&self) -> bool {
         matches!(self.phase, Phase::Current(_))
     }
 
-    /// Tests whether the driver may write the generation in use to the disk.
+    /// Tests whether the driver may write the current generation to disk.
     pub fn is_saveable(&self) -> bool {
         self.is_current() && self.excess == Excess::None
     }
 
-    /// Tests whether the generation in use lacks changes, and no read of all ids goes on.
+    /// Tests whether the current generation lacks changes and no full read is running.
     pub fn is_lost(&self) -> bool {
         matches!(self.phase, Phase::Lost)
     }
 
-    /// Returns the place up to which a generation from the disk has changes, until the log has reached this place.
+    /// Returns the position up to which the generation from disk contains changes. Returns `None` after the log has
+    /// reached this position.
     pub fn resumes_to(&self) -> Option<&P> {
         if let Phase::Resuming(to) = &self.phase { Some(to) } else { None }
     }
 
-    /// Returns the last [`Event::LogEnd`] that the log has not reached yet.
+    /// Returns the pending [`Event::LogEnd`]: the log has not reached its position yet.
     pub fn asked(&self) -> Option<&(M, P)> {
         self.asked.as_ref()
     }
 
-    /// Applies an event. The log is at `position` now. Returns the new state, and what the driver does.
+    /// Applies an event. `position` is the current position of the log. Returns the new state, and the effects that the
+    /// driver must execute.
     pub fn step(mut self, event: Event<P, M>, position: &P) -> (Self, Vec<Effect<M>>) {
         let mut effects = Vec::new();
         self.phase = match (event, self.phase) {
             (Event::Connected { continues }, phase) => {
                 self.asked = None;
-                // The connections of a read are gone.
+                // The connections of the running full read are closed.
                 if continues { phase.without_read() } else { Phase::Lost }
             }
             (Event::Loaded(to), _) => Phase::Resuming(to),
@@ -173,7 +177,8 @@ impl<P: LogPosition, M> Follow<P, M> {
                 Phase::Lost
             }
             (Event::ReadRequired, phase) => {
-                // The read goes on: a log with many such changes would never let a read end.
+                // The running full read continues. A restart at each of these changes could prevent a full read from
+                // ever ending.
                 self.excess = if phase.has_read() { Excess::Twice } else { Excess::Once };
                 phase.with_due_read()
             }
@@ -202,8 +207,8 @@ impl<P: LogPosition, M> Follow<P, M> {
         (self, effects)
     }
 
-    /// Publishes the generation, and answers the question for the end of the log, if the log has reached the
-    /// places for which they wait.
+    /// If the log has reached the awaited position, publishes the generation of the full read. If the log has reached
+    /// the pending end of the log, reports the time of that end.
     fn advance(&mut self, position: &P, effects: &mut Vec<Effect<M>>) {
         match &self.phase {
             Phase::CatchingUp(to) | Phase::Current(Renewal::CatchingUp(to))
@@ -232,7 +237,7 @@ impl<P: LogPosition, M> Follow<P, M> {
 }
 
 impl<P> Phase<P> {
-    /// Tests whether a read goes on, or has ended and is not published yet.
+    /// Tests whether a full read is running, or has ended without a publication.
     fn has_read(&self) -> bool {
         match self {
             Self::Snapshot | Self::CatchingUp(_) => true,
@@ -243,7 +248,7 @@ impl<P> Phase<P> {
         }
     }
 
-    /// Returns the phase in which a read is due, unless one goes on.
+    /// Returns the phase in which a full read is due, unless a full read is running.
     fn with_due_read(self) -> Self {
         match self {
             Self::Current(Renewal::None) => Self::Current(Renewal::Due),
@@ -251,7 +256,7 @@ impl<P> Phase<P> {
         }
     }
 
-    /// Returns the phase after a read that has no result.
+    /// Returns the phase after a full read without a result.
     fn without_read(self) -> Self {
         match self {
             Self::Snapshot | Self::CatchingUp(_) => Self::Lost,
@@ -278,9 +283,9 @@ mod tests {
     enum Commit {
         Insert(u8),
         Delete(u8),
-        /// Inserts an id by a statement that the log does not explain.
+        /// Inserts an id with a statement from which the log cannot derive the ids.
         Unexplained(u8),
-        /// Deletes an id, and the log says only that ids are deleted.
+        /// Deletes an id. The log reports only that ids were deleted, but not which ids.
         Truncate(u8),
     }
 
@@ -289,9 +294,9 @@ mod tests {
     struct Ids {
         present: [bool; 2],
         deleted: [bool; 2],
-        /// No change after this place is in it.
+        /// The generation contains no change after this position.
         newest: u8,
-        /// The ids that it has, and should not have, make another read necessary.
+        /// True if the generation contains deleted ids, so that another full read is necessary.
         has_too_many: bool,
     }
 
@@ -313,13 +318,13 @@ mod tests {
         }
     }
 
-    /// A copy of the generation in use, which is written while changes go on.
+    /// A copy of the current generation, which is written while changes continue.
     #[derive(Clone, PartialEq, Eq, Hash)]
     enum Saved {
         Nothing,
-        /// It has all changes before this place.
+        /// The write has begun. The copy contains all changes before this position.
         Begun(u8),
-        /// It has all changes before this place.
+        /// The write is complete. The copy contains all changes before this position.
         Complete(u8, Ids),
     }
 
@@ -327,19 +332,19 @@ mod tests {
     #[derive(Clone, PartialEq, Eq, Hash)]
     struct World {
         commits: &'static [Commit],
-        /// How many of them are committed. It is the clock, too.
+        /// The number of commits so far. This number is also the clock of the simulation.
         committed: u8,
         position: u8,
         follow: Follow<u8, u8>,
         current: Ids,
         building: Option<Ids>,
-        /// The clock at the begin of the read that goes on.
+        /// The clock at the begin of the running full read.
         read_begun: Option<u8>,
-        /// The answer about the end of the log that is on its way.
+        /// The pending reply to the query for the end of the log.
         answer: Option<(u8, u8)>,
         known: Option<u8>,
         saved: Saved,
-        /// How many rare events may still happen.
+        /// The number of rare events that may still happen.
         rare: u8,
     }
 
@@ -360,7 +365,7 @@ mod tests {
             }
         }
 
-        /// Returns the rows after some commits.
+        /// Returns the rows after the first `at` commits.
         fn rows(&self, at: u8) -> [bool; 2] {
             let mut rows = [false; 2];
             for commit in &self.commits[..at.into()] {
@@ -380,7 +385,7 @@ mod tests {
                     Effect::Publish => {
                         assert!(self.read_begun.is_none(), "published before all is read");
                         self.current = self.building.take().expect("a generation");
-                        // A copy of another generation is not the one that was begun.
+                        // The copy that was begun belongs to the old generation, so the copy is dropped.
                         if let Saved::Begun(_) = self.saved {
                             self.saved = Saved::Nothing;
                         }
@@ -397,20 +402,21 @@ mod tests {
             self.report(Event::ReadBegun);
         }
 
-        /// Ends the read. Each row was read at the begin or at the end: `late` says which.
+        /// Ends the full read. Each row was read either at the begin or at the end. `late` contains this choice for
+        /// each id.
         fn end_read(&mut self, late: [bool; 2]) {
             let begun = self.read_begun.take().unwrap();
             let (before, after) = (self.rows(begun), self.rows(self.committed));
             let building = self.building.as_mut().unwrap();
             for (id, is_late) in late.into_iter().enumerate() {
-                // A row that was deleted meanwhile stays deleted.
+                // An id that was deleted during the read stays deleted.
                 building.present[id] |= if is_late { after[id] } else { before[id] };
             }
             building.newest = building.newest.max(self.committed);
             self.report(Event::ReadEnded(self.committed));
         }
 
-        /// Delivers the next transaction of the log.
+        /// Delivers the next transaction from the log.
         fn deliver(&mut self) {
             let commit = self.commits[usize::from(self.position)];
             for ids in std::iter::once(&mut self.current).chain(&mut self.building) {
@@ -425,7 +431,7 @@ mod tests {
             self.report(Event::Reached);
         }
 
-        /// Connects again. Without a continuation, the log begins at its end.
+        /// Connects again. If the log does not continue, the position jumps to the end of the log.
         fn reconnect(&mut self, continues: bool) {
             (self.answer, self.read_begun, self.building) = (None, None, None);
             if !continues {
@@ -451,7 +457,7 @@ mod tests {
                     }
                 }
             }
-            // It would be wrong on another log that goes on from the position.
+            // If another log continued from the position, these changes would be wrong.
             if self.follow.is_current() && self.current.newest > self.position {
                 return Err("the generation has changes after the position".to_owned());
             }
@@ -466,7 +472,7 @@ mod tests {
             Ok(())
         }
 
-        /// Returns what may happen next.
+        /// Returns the possible next events.
         fn next(&self) -> Vec<(&'static str, World)> {
             let mut all = Vec::new();
             let mut add = |name, change: &dyn Fn(&mut World)| {
@@ -529,7 +535,7 @@ mod tests {
         }
     }
 
-    /// Runs every order of commits, deliveries, reads, questions, failures and restarts.
+    /// Runs every order of commits, deliveries, full reads, queries, failures and restarts.
     #[test]
     fn no_order_of_events_refuses_an_id_that_is_known() {
         use Commit::{Delete, Insert, Truncate, Unexplained};
@@ -571,7 +577,8 @@ mod tests {
             follow = follow.step(event, &0).0;
         }
         assert!(follow.is_current() && !follow.is_read_due() && follow.is_saveable());
-        // A rebuild is due until a read has a result. The read after a failed one has no ids too many.
+        // A rebuild is due until a full read succeeds. After a failed full read, the next full read contains no deleted
+        // ids.
         follow = follow.step(Event::RebuildDue, &0).0;
         assert!(follow.is_read_due() && follow.is_saveable());
         for event in [Event::ReadBegun, Event::ReadRequired, Event::ReadFailed] {

@@ -1,4 +1,4 @@
-//! A kind of source, as its settings.
+//! The trait of a source kind. The settings type of each kind implements the trait.
 
 use std::fmt;
 
@@ -7,9 +7,10 @@ use crate::ids::id::IdType;
 use crate::source::audit_source::AuditSource;
 use crate::source::run::{Reader, SourceOptions};
 
-/// A kind of source: the settings that say where the ids are. [`Source::start`](crate::Source::start) reads them.
+/// A kind of source. The implementing type contains the settings, which locate the ids.
+/// [`Source::start`](crate::Source::start) takes these settings.
 ///
-/// Threads share it. The folder `kinds` has a file for each kind of this crate.
+/// Threads share a kind by reference. The folder `kinds` has a file for each kind of this crate.
 ///
 /// # Examples
 ///
@@ -68,25 +69,25 @@ use crate::source::run::{Reader, SourceOptions};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait SourceKind: fmt::Debug + Send + Sync + 'static {
-    /// Returns a reader that has read nothing. A source creates one when it starts, and another one after a panic of
-    /// the reader.
+    /// Creates a reader without any state. A source creates one reader at its start, and a new reader after each panic
+    /// of a reader.
     fn reader(&self, options: &SourceOptions) -> Box<dyn Reader>;
 
-    /// Opens the source for [`audit`](crate::audit()).
+    /// Opens the source for an audit by [`audit`](crate::audit()).
     ///
     /// # Errors
     ///
-    /// [`SourceError`] if the source cannot be opened, or has no list of its ids.
+    /// [`SourceError`] if the source cannot be opened, or cannot list its ids.
     fn audit(&self, id: &IdType) -> Result<Box<dyn AuditSource>, SourceError>;
 
-    /// Returns what only one source may use at a time, such as a replication slot and its server. `None` if many sources
-    /// may read the same ids.
+    /// Returns the resource that only one source may use at a time, for example a replication slot and its server.
+    /// Returns `None` if several sources may read the same ids.
     fn exclusive(&self) -> Option<(&str, &str)> {
         None
     }
 
-    /// Tests whether a snapshot of the ids can be written for other programs. False for a copy of a filter whose layout is
-    /// that of another system.
+    /// Tests whether a snapshot of the ids can be published to other programs. Returns false for a copy of a filter
+    /// with a foreign layout.
     fn is_publishable(&self) -> bool {
         true
     }

@@ -6,11 +6,11 @@ use crate::ids::id::IdType;
 use crate::source::audit_source::canonical_row_and_value;
 use crate::source::status::Rows;
 
-/// The ids that are inserted at once.
+/// The number of ids in one batch insert.
 const BATCH: usize = 1024;
 
-/// The rows of a read on their way into a generation. The last ones arrive with
-/// [`finish`](Self::finish), which must be called before the generation is published.
+/// Loads the rows of a full read into a generation. The loader buffers ids. [`finish`](Self::finish) inserts the last
+/// ids, so the caller must call it before the publication of the generation.
 pub struct Loader<'a> {
     id_type: &'a IdType,
     generation: &'a Generation,
@@ -25,12 +25,12 @@ impl<'a> Loader<'a> {
         Self { id_type, generation, hashes: Vec::with_capacity(BATCH), rows: Rows::default() }
     }
 
-    /// Loads a row. `text` is the id as the source writes it; `None` stands for NULL. A row whose text is no id of the type
-    /// is counted.
+    /// Loads a row. `text` is the id as the source stores it. `None` stands for NULL. If the text is not an id of the
+    /// type, the loader only counts the row as invalid.
     ///
     /// # Errors
     ///
-    /// [`SourceError::Plan`] if the filter must grow and there is no memory.
+    /// [`SourceError::Plan`] if the filter must grow and the system has no memory.
     pub fn row(&mut self, text: Option<&[u8]>) -> Result<(), SourceError> {
         let id = text.and_then(|text| canonical_row_and_value(self.id_type, text));
         self.rows.add(id.is_some());
@@ -39,17 +39,17 @@ impl<'a> Loader<'a> {
         if self.hashes.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Returns the number of rows until now.
+    /// Returns the number of rows so far.
     #[must_use]
     pub fn rows(&self) -> Rows {
         self.rows
     }
 
-    /// Inserts the last ids, and returns the number of all rows.
+    /// Inserts the buffered ids. Returns the number of all rows.
     ///
     /// # Errors
     ///
-    /// As [`row`](Self::row).
+    /// Returns the same errors as [`row`](Self::row).
     pub fn finish(mut self) -> Result<Rows, SourceError> {
         self.flush()?;
         Ok(self.rows)

@@ -1,4 +1,4 @@
-//! Ids that a program reports itself.
+//! A source that receives its ids from another program.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tamis::PlanError;
 
 use crate::ids::id_set::IdSet;
 
-/// Inserts and deletes ids on behalf of a caller that knows the token.
+/// Inserts and deletes ids for a caller that presents the token.
 ///
-/// It neither builds generations nor sets the state. A pushed id passes at once. If another source
-/// of the set publishes a generation without the id, the id is unknown again after
+/// A push source neither builds generations nor sets the state. A pushed id passes immediately. Another source of the
+/// set may publish a generation without the id. In this case, the id is unknown again after
 /// [`recent_for`](crate::IdSetOptions::recent_for).
 ///
 /// # Examples
@@ -34,24 +34,24 @@ pub struct PushSource {
     token: Box<[u8]>,
 }
 
-/// The number of ids in a call.
+/// The result of a push call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pushed {
     /// The number of ids that were inserted or deleted.
     pub ids: u64,
-    /// The number of texts that are no ids of the type.
+    /// The number of texts that are not ids of the type.
     pub invalid: u64,
 }
 
-/// Why a push failed.
+/// The reason why a push failed.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PushError {
     /// The token is wrong. No id was changed.
     Token,
-    /// The token of a source is empty.
+    /// The configured token is empty.
     NoToken,
-    /// The filter must grow and there is no memory. All ids are known nevertheless.
+    /// The filter must grow and the system has no memory. The set contains all pushed ids nevertheless.
     Plan(PlanError),
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for PushError {
 impl std::error::Error for PushError {}
 
 impl PushSource {
-    /// Creates a source that accepts a token.
+    /// Creates a push source that accepts `token`.
     ///
     /// # Errors
     ///
@@ -78,11 +78,11 @@ impl PushSource {
         if token.is_empty() { Err(PushError::NoToken) } else { Ok(Self { ids, token }) }
     }
 
-    /// Inserts ids that were committed. Texts that are no ids are counted.
+    /// Inserts ids that were committed. The method counts texts that are not ids as invalid.
     ///
     /// # Errors
     ///
-    /// [`PushError::Token`] for a wrong token; [`PushError::Plan`] if there is no memory.
+    /// [`PushError::Token`] if the token is wrong; [`PushError::Plan`] if the system has no memory.
     pub fn insert(
         &self,
         token: impl AsRef<[u8]>,
@@ -97,11 +97,11 @@ impl PushSource {
         result.map(|()| pushed)
     }
 
-    /// Deletes ids. Texts that are no ids are counted.
+    /// Deletes ids. The method counts texts that are not ids as invalid.
     ///
     /// # Errors
     ///
-    /// [`PushError::Token`] for a wrong token.
+    /// [`PushError::Token`] if the token is wrong.
     pub fn delete(
         &self,
         token: impl AsRef<[u8]>,
@@ -116,7 +116,7 @@ impl PushSource {
         ids: impl IntoIterator<Item = impl AsRef<[u8]>>,
         mut change: impl FnMut(&[u8]),
     ) -> Result<Pushed, PushError> {
-        // The time depends on the length of the caller's token only.
+        // The comparison takes constant time: it depends only on the length of the caller's token.
         if !bool::from(self.token.ct_eq(token)) {
             return Err(PushError::Token);
         }
@@ -136,7 +136,7 @@ impl PushSource {
 
 impl fmt::Debug for PushSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the token.
+        // The output omits the token.
         f.debug_struct("PushSource").field("ids", &self.ids).finish_non_exhaustive()
     }
 }

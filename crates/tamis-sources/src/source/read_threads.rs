@@ -1,4 +1,4 @@
-//! Threads that read the ids of a table at once, each over a connection of its own.
+//! Threads that read the ids of a table concurrently. Each thread has its own connection.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::source::priority;
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// The work of the read threads.
+/// The work of the reading threads.
 pub(crate) trait ReadJob: Send + Sync + 'static {
-    /// Reads ranges until none is left. A thread other than the first may return early: the first thread
-    /// then reads the rest.
+    /// Reads ranges until no range is left. Any thread except the first may return early. The first thread then reads
+    /// the remaining ranges.
     fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError>;
 }
 
-/// The ranges of a table, as SQL. Each thread takes the next one.
+/// The ranges of a table as SQL conditions. Each thread takes the next range.
 #[derive(Debug)]
 pub(crate) struct Ranges {
     all: Vec<String>,
@@ -42,19 +42,19 @@ impl Ranges {
     }
 }
 
-/// The threads. Dropping them stops them.
+/// The reading threads. Dropping this value stops the threads.
 #[derive(Debug)]
 pub(crate) struct ReadThreads {
     ends: UnboundedReceiver<Result<Rows, SourceError>>,
     /// The number of threads that have not ended.
     running: usize,
-    /// The rows of those that have ended.
+    /// The number of rows that the finished threads have read.
     rows: Rows,
     stop: StopFlag,
 }
 
 impl ReadThreads {
-    /// Starts a thread for each core, but not more than `most`.
+    /// Starts one thread per core, but at most `most` threads.
     pub(crate) fn start(job: &Arc<impl ReadJob>, most: usize) -> Result<Self, SourceError> {
         let stop = StopFlag::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -63,7 +63,7 @@ impl ReadThreads {
             let (job, end, stop) = (Arc::clone(job), end.clone(), stop.clone());
             let work = move || {
                 priority::lower();
-                // The read may have been dropped.
+                // The channel is closed if the read was dropped.
                 _ = end.send(job.read(is_first, &stop));
             };
             Builder::new().name("guard-read".to_owned()).spawn(work).map(drop)
@@ -77,8 +77,8 @@ impl ReadThreads {
         self.running
     }
 
-    /// Waits until all ids are read. Returns the number of rows. The returned future may be
-    /// dropped: the next call continues.
+    /// Waits until all ids are read. Returns the number of rows. The caller may drop the returned future: the next call
+    /// continues the wait.
     pub(crate) async fn finish(&mut self) -> Result<Rows, SourceError> {
         while self.running > 0 {
             let failed = || SourceError::Connect("a thread that reads the ids failed".to_owned());
@@ -97,8 +97,8 @@ impl Drop for ReadThreads {
     }
 }
 
-/// Starts up to `threads` threads, and returns how many. The first one reads all that no other
-/// thread takes, so it is enough.
+/// Starts up to `threads` threads. Returns the number of started threads. One thread is enough, because the first
+/// thread reads all remaining ranges.
 fn start_threads(
     threads: usize,
     mut start: impl FnMut(bool) -> io::Result<()>,

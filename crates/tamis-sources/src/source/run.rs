@@ -1,4 +1,4 @@
-//! A running source: its loop, and what its reader reports.
+//! A running source: its loop, and the methods with which a reader reports progress.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,30 +20,31 @@ use crate::source::loader::Loader;
 use crate::source::snapshot_record::SnapshotRecord;
 use crate::source::status::{Built, Progress, Rows};
 
-/// How often a source looks for changes, and how old its knowledge may be.
+/// The settings of a source: its read interval, its limits and its snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceOptions {
-    /// The time from one read to the next.
+    /// The time between two reads.
     pub interval: Duration,
-    /// The sync delay: after this time without a successful read the state is stale. It must exceed
+    /// The time without a successful read after which the state becomes stale. This time must exceed the sum of
     /// `interval` and the duration of a read.
     pub stale_after: Duration,
-    /// The longest pause after a failed read. The pauses start at `interval` and double.
+    /// The maximum pause after a failed read. The pauses start at `interval` and double.
     pub max_pause: Duration,
-    /// The share of deleted ids in the filter above which the source reads all ids again. Below it,
-    /// a deleted id takes memory and stays in the filter, although it is refused.
+    /// The share of deleted ids in the filter above which the source does a full read. Below this share, each deleted
+    /// id stays in the filter and takes additional memory, but the set refuses the id.
     pub max_deleted: f64,
-    /// After this time the source reads all ids again, although nothing requires it. `None` for
-    /// never. A new generation has a new hash key, and no id that a change stream missed.
+    /// The time after which the source does a full read, even if no event requires it. `None` turns this off. The new
+    /// generation has a new hash key. The new generation does not contain ids whose deletion the change stream missed.
     pub rebuild_after: Option<Duration>,
-    /// Where the source keeps its ids, so that a restart need not read all of them again. It has no effect for a source that
-    /// cannot show what has changed since: the page of the guard lists the kinds that can.
+    /// Where the source stores its ids, so that a restart does not need a full read. Some sources cannot report the
+    /// changes since a snapshot; for these sources the setting has no effect. The page of the guard lists the kinds
+    /// that support snapshots.
     pub snapshot: Option<SnapshotOptions>,
 }
 
 impl Default for SourceOptions {
-    /// Returns an interval of 1 second, and 10 seconds for both other times. All ids are read again
-    /// when a quarter of them is deleted.
+    /// Returns the default settings: an interval of 1 second, and 10 seconds for `stale_after` and `max_pause`. The
+    /// source does a full read when a quarter of the ids is deleted.
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(1),
@@ -56,28 +57,28 @@ impl Default for SourceOptions {
     }
 }
 
-/// With fewer deleted ids, their share does not matter.
+/// The minimum number of deleted ids at which their share is tested.
 #[cfg(feature = "databases")]
 const FEW_DELETED: u64 = 1000;
 
-/// Reads the ids of one kind of source, on a thread of its own.
+/// Reads the ids of one kind of source. A reader runs on its own thread.
 pub trait Reader: Send + 'static {
-    /// Reads what has changed since the last call, and reports it to `run`. The source calls it again after
-    /// [`SourceOptions::interval`], and after a longer pause if it fails.
+    /// Reads the changes since the last call, and reports them to `run`. The source calls this method again after
+    /// [`SourceOptions::interval`]. After an error, the pause is longer.
     ///
     /// # Errors
     ///
-    /// [`SourceError::Stopped`] ends the source. Any other error is shown in the status.
+    /// [`SourceError::Stopped`] ends the source. The status of the source shows any other error.
     fn read(&mut self, run: &Run) -> Result<(), SourceError>;
 
-    /// Ends the reader after its last read. It takes a bounded time.
+    /// Ends the reader after its last read. The implementation must return within a bounded time.
     fn stop(&mut self, _: &Run) {}
 }
 
-/// The shortest pause after a panic of a reader.
+/// The minimum pause after a panic of a reader.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// A running source, as its reader sees it.
+/// The state of a running source that its reader uses.
 #[derive(Debug)]
 pub struct Run {
     pub(crate) ids: Arc<IdSet>,
@@ -89,7 +90,7 @@ pub struct Run {
     pub(crate) wake: Condvar,
     /// How text ids of the source are folded to keys.
     pub(crate) fold: AtomicU8,
-    /// What the thread that writes snapshots reports.
+    /// The report of the thread that writes snapshots.
     pub(crate) snapshots: Arc<SnapshotRecord>,
 }
 
@@ -106,14 +107,15 @@ impl Run {
         &self.options
     }
 
-    /// Returns the flag that is true when the source is stopped.
+    /// Returns a flag that becomes true when the source is stopped.
     #[must_use]
     pub fn stop_signal(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_stopped)
     }
 
-    /// Reads until the source is stopped. After a panic, another reader goes on: the drivers of databases panic at
-    /// malformed answers. The state of the old one is lost, so the set is stale until the new one has read.
+    /// Runs a reader until the source is stopped. If a reader panics, a new reader replaces it, because database
+    /// drivers panic on malformed responses. After a panic, the set is stale until the
+    /// new reader succeeds.
     pub(crate) fn work(&self, reader: impl Fn() -> Box<dyn Reader>) {
         let least = self.options.interval.max(LEAST_PAUSE);
         let mut pause = least;
@@ -128,7 +130,7 @@ impl Run {
             self.ids.abandon_generation();
             self.lost();
             self.progress.lock().fail(&SourceError::Panicked);
-            // A reader that has read for long may read for as long again.
+            // After a long run without a panic, the pause starts again at its minimum.
             if begun.elapsed() > self.options.max_pause {
                 pause = least;
             }
@@ -157,7 +159,7 @@ impl Run {
         reader.stop(self);
     }
 
-    /// Makes the set stale when the last successful read is too old.
+    /// Sets the state to stale when the last successful read is too old.
     pub(crate) fn watch(&self) {
         let limit = self.options.stale_after;
         let mut progress = self.progress.lock();
@@ -176,19 +178,19 @@ impl Run {
         self.ids.end_sync();
     }
 
-    /// Tests whether the source is stopped. A reader then returns [`SourceError::Stopped`].
+    /// Tests whether the source is stopped. If true, a reader must return [`SourceError::Stopped`].
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    /// Waits for the work of a source, and drops it when the source is stopped.
+    /// Waits for the result of `work`. If the source is stopped, the method drops `work`.
     #[cfg(feature = "databases")]
     pub(crate) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, SourceError>>,
     ) -> Result<T, SourceError> {
-        /// How often the signal is tested.
+        /// The time between two tests of the stop flag.
         const TICK: Duration = Duration::from_millis(100);
 
         let stopped = async {
@@ -209,7 +211,7 @@ impl Run {
         while !self.is_stopped() && !self.wake.wait_until(&mut progress, end).timed_out() {}
     }
 
-    /// Reports an event to the state of a source, and carries out the effects. Returns the effects.
+    /// Applies an event to the state machine of a source, and executes the effects. Returns the effects.
     pub fn step<P: LogPosition>(
         &self,
         follow: &mut Follow<P, Instant>,
@@ -228,15 +230,15 @@ impl Run {
         effects
     }
 
-    /// Reports that the set has all ids that were committed before `moment`.
+    /// Records that the set contains all ids that were committed before `moment`.
     pub fn known_until(&self, moment: Instant) {
         let mut progress = self.progress.lock();
         progress.succeed(moment);
-        // Under the lock, so that the watcher does not decide by an older moment.
+        // The test runs under the lock, so that the watcher does not decide with an older time.
         if moment.elapsed() < self.options.stale_after && !self.is_stopped() {
             match moment.checked_add(self.options.stale_after) {
                 Some(end) => self.ids.set_synced_until(end),
-                // The delay is beyond the range of the clock.
+                // The deadline is beyond the range of the clock.
                 None => self.ids.set_state(SyncState::Synced),
             }
         }
@@ -245,7 +247,7 @@ impl Run {
         self.wake.notify_all();
     }
 
-    /// Reports that changes are lost. The set is stale until the next call of `known_until`.
+    /// Records that changes are lost. The set is stale until the next call of `known_until`.
     pub fn lost(&self) {
         let mut progress = self.progress.lock();
         progress.known_until = None;
@@ -253,8 +255,7 @@ impl Run {
         self.make_stale();
     }
 
-    /// Tests whether the source must read all ids again because a caller requested it, or because
-    /// the generation is old.
+    /// Tests whether a full read is required because a caller requested it, or because the generation is too old.
     #[must_use]
     pub fn is_rebuild_asked(&self) -> bool {
         let progress = self.progress.lock();
@@ -265,7 +266,7 @@ impl Run {
         is_old || progress.answered < self.asked.load(Ordering::Relaxed)
     }
 
-    /// As `is_rebuild_asked`, and also if too many ids of the generation are deleted.
+    /// Tests the condition of `is_rebuild_asked`. Also returns true if too many ids of the generation are deleted.
     #[cfg(feature = "databases")]
     pub(crate) fn is_rebuild_due(&self) -> bool {
         let generation = self.ids.generation();
@@ -274,12 +275,12 @@ impl Run {
         deleted > FEW_DELETED && share > self.options.max_deleted || self.is_rebuild_asked()
     }
 
-    /// Starts a generation for at least as many ids as the one in use has, and as are expected. A
-    /// filter that must grow takes twice the memory of one that is planned for its ids.
+    /// Starts a generation. Its capacity is at least the number of ids in the current generation, and at least
+    /// `expected`. A filter that must grow takes twice the memory of a filter with the right capacity.
     ///
     /// # Errors
     ///
-    /// [`SourceError::Plan`] if there is no memory.
+    /// [`SourceError::Plan`] if the system has no memory.
     pub fn start_generation(&self, expected: u64) -> Result<Arc<Generation>, SourceError> {
         let known = self.ids.generation().items().max(expected);
         let items = self.ids.options().items.max(known.saturating_add(known / 8));
@@ -287,10 +288,10 @@ impl Run {
         Ok(self.start_generation_from(generation))
     }
 
-    /// Sets the fold of text ids for the rows and the generations that follow.
+    /// Sets the fold of text ids for all following rows and generations.
     #[cfg(feature = "databases")]
     pub(crate) fn set_fold(&self, fold: Fold) {
-        // Relaxed: the thread that reads the source is the only one that uses it.
+        // Relaxed: only the thread that reads the source uses this value.
         self.fold.store(fold.number(), Ordering::Relaxed);
     }
 
@@ -298,14 +299,15 @@ impl Run {
         Fold::of_number(self.fold.load(Ordering::Relaxed)).expect("set_fold has stored it")
     }
 
-    /// Starts a generation that has ids already.
+    /// Starts a generation that may already contain ids.
     pub fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
-        // Before the read: a request that arrives during this read is answered by the next one.
+        // The number is read before the full read starts. A request that arrives during the full read requires another
+        // full read.
         self.progress.lock().answering = self.asked.load(Ordering::Relaxed);
         self.ids.start_generation_from(generation)
     }
 
-    /// Publishes the generation that was started last: requests use it from now on.
+    /// Publishes the generation that was started last. The set uses it for all later decisions.
     ///
     /// # Panics
     ///
@@ -314,7 +316,7 @@ impl Run {
         self.publish(Duration::ZERO);
     }
 
-    /// Publishes the ids of a snapshot. They keep their age and their hash key.
+    /// Publishes the ids of a snapshot. The generation keeps its age and its hash key.
     pub(crate) fn publish_snapshot(&self, snapshot: Snapshot) {
         let age = SystemTime::now().duration_since(snapshot.head.built).unwrap_or_default();
         self.start_generation_from(snapshot.generation);
@@ -322,8 +324,8 @@ impl Run {
     }
 
     fn publish(&self, age: Duration) {
-        // This function takes the lock before it publishes: a thread that sees the new ids then also reads
-        // the new status.
+        // The function takes the lock before the publication. A thread that sees the new ids then also reads the new
+        // status.
         let mut progress = self.progress.lock();
         self.ids.publish_generation();
         progress.generations += 1;
@@ -331,19 +333,21 @@ impl Run {
         progress.built = Some(Built::now(age));
     }
 
-    /// Returns how many ids the generation in use has; 0 before the first. Another reader may have published it.
+    /// Returns the number of ids in the current generation. Returns 0 before the first publication. A previous reader
+    /// of the source may have published the generation.
     pub(crate) fn published_items(&self) -> u64 {
         let is_published = self.progress.lock().generations > 0;
         if is_published { self.ids.generation().items() } else { 0 }
     }
 
-    /// Returns when the ids of the generation in use were read; `None` before the first.
+    /// Returns the time at which the ids of the current generation were read. Returns `None` before the first
+    /// publication.
     pub(crate) fn built(&self) -> Option<SystemTime> {
         let age = self.progress.lock().built?.age();
         SystemTime::now().checked_sub(age)
     }
 
-    /// Returns the key of an id in a row.
+    /// Returns the key of the id in a row.
     #[cfg(feature = "databases")]
     pub(crate) fn canonical<'t>(&self, text: &'t [u8]) -> Option<std::borrow::Cow<'t, [u8]>> {
         use std::borrow::Cow;
@@ -354,7 +358,8 @@ impl Run {
         })
     }
 
-    /// Inserts the id of a row that the log of a database has. Counts a row whose id is none of the type.
+    /// Inserts the id of a row from the change log of a database. If the text is not an id of the type, the method only
+    /// counts the row.
     #[cfg(feature = "databases")]
     pub(crate) fn insert_live(
         &self,
@@ -371,24 +376,24 @@ impl Run {
         Ok(())
     }
 
-    /// Returns what loads the rows of a read into a generation.
+    /// Creates a loader that loads the rows of a full read into a generation.
     #[must_use]
     pub fn loader<'a>(&'a self, generation: &'a Generation) -> Loader<'a> {
         Loader::new(&self.ids.options().id, generation)
     }
 
-    /// Reports an error that does not end the read.
+    /// Records an error that does not end the read.
     pub fn report(&self, error: &SourceError) {
         self.progress.lock().fail(error);
     }
 
-    /// Reports how many bytes of the log of changes are not yet applied. `None` if it is unknown.
+    /// Records the number of bytes in the change log that are not applied yet. `None` means that the number is unknown.
     #[cfg(feature = "databases")]
     pub(crate) fn lag_bytes(&self, bytes: Option<u64>) {
         self.progress.lock().lag_bytes = bytes;
     }
 
-    /// Adds rows to the numbers in the status.
+    /// Adds rows to the counters of the status.
     pub fn count(&self, rows: Rows) {
         self.progress.lock().count(rows);
     }

@@ -1,4 +1,4 @@
-//! What happened to the snapshots of a source.
+//! Records the result of reading and writing snapshots.
 
 use std::time::SystemTime;
 
@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 use crate::ids::snapshot::SnapshotError;
 use crate::source::status::SnapshotStatus;
 
-/// What happened to the snapshots of a source.
+/// The record of reading and writing the snapshots of a source.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotRecord(Mutex<Record>);
 
 #[derive(Debug, Default)]
 struct Record {
-    /// When the last snapshot was written.
+    /// The time at which the last snapshot was written.
     created: Option<SystemTime>,
     failures: u64,
     last_error: Option<String>,
@@ -21,22 +21,22 @@ struct Record {
 }
 
 impl SnapshotRecord {
-    /// Records why the source cannot continue the snapshot that it found.
+    /// Records why the source cannot continue from its snapshot.
     pub(crate) fn refuse(&self, error: &SnapshotError) {
         self.0.lock().unused = Some(error.to_string());
     }
 
-    /// Records when the snapshot was written that the source found.
+    /// Records the time at which the loaded snapshot was written. `None` means that no snapshot exists.
     pub(crate) fn loaded(&self, created: Option<SystemTime>) {
         self.0.lock().created = created;
     }
 
-    /// Tests whether the last snapshot was not written.
+    /// Tests whether the last write of a snapshot failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.0.lock().last_error.is_some()
     }
 
-    /// Records the end of a write.
+    /// Records the result of a write.
     pub(crate) fn saved(&self, created: SystemTime, result: Result<(), SnapshotError>) {
         let mut record = self.0.lock();
         match result {

@@ -1,4 +1,4 @@
-//! The snapshots of a source: loaded once, and written while the source goes on.
+//! Loads the snapshot of a source once, and writes snapshots while the source runs.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::ids::snapshot::{Snapshot, SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore};
 use crate::source::run::Run;
 
-/// The longest time that a source which ends waits for its last snapshot.
+/// The maximum time that a stopping source waits for its last snapshot.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The snapshots of a source. Without a store, it does nothing.
+/// The snapshots of a source. Without a store, the methods do nothing.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     store: Option<SnapshotStore>,
@@ -42,9 +42,9 @@ impl Snapshots {
         }
     }
 
-    /// Reads the snapshot at the first call.
+    /// Reads the snapshot at the first call. Returns `None` at later calls.
     pub(crate) fn load(&mut self, run: &Run) -> Option<Snapshot> {
-        // After a panic of its reader, a source has newer ids than its snapshot.
+        // After a panic of its reader, the set contains newer ids than the snapshot.
         if std::mem::replace(&mut self.is_loaded, true) || run.published_items() > 0 {
             return None;
         }
@@ -75,13 +75,14 @@ impl Snapshots {
         self.is_resuming = false;
     }
 
-    /// Tests whether it is time for a snapshot, and none is being written.
+    /// Tests whether a snapshot is due and no write is in progress.
     pub(crate) fn is_due(&mut self) -> bool {
         self.store.as_ref().is_some_and(SnapshotStore::is_due) && !self.is_writing()
     }
 
-    /// Starts to write a snapshot of the generation in use, unless its position is that of the last
-    /// one. The generation has all changes up to `position`; `None` if it has no position.
+    /// Starts a write of the current generation, unless the last snapshot has the same position. The generation
+    /// contains all changes up to `position`. `None` means that the source has no position, so the method writes
+    /// nothing.
     pub(crate) fn save(
         &mut self,
         run: &Run,
@@ -92,14 +93,14 @@ impl Snapshots {
         let Some((built, position)) = run.built().zip(position) else { return };
         let generations = run.progress.lock().generations;
         let now = Some((position.clone(), generations));
-        // A write that failed is tried again.
+        // If the last write failed, the source tries again.
         if self.saved == now && !run.snapshots.has_failed() {
             return;
         }
         let head = SnapshotHead::new(&self.source, run.ids.options(), position.clone(), built);
         let (generation, record) = (run.ids.generation(), Arc::clone(&run.snapshots));
         let (done, writing) = sync_channel(1);
-        // A thread of its own: a slow disk delays no change.
+        // The write has its own thread, so that a slow disk does not delay changes.
         let thread = Builder::new().name("guard-snapshot".to_owned()).spawn(move || {
             let result = store.save(&head, &generation, end);
             let is_saved = result.is_ok();
@@ -112,8 +113,8 @@ impl Snapshots {
         }
     }
 
-    /// Returns the positions at which a restart may go on: that of the file, and that of the snapshot
-    /// which is being written.
+    /// Returns the positions at which a restart may continue: the position of the file, and the position of the write
+    /// in progress.
     #[cfg(feature = "databases")]
     pub(crate) fn positions(&mut self) -> impl Iterator<Item = &[u8]> {
         self.is_writing();
@@ -121,7 +122,7 @@ impl Snapshots {
         self.on_disk.iter().chain(writing).map(Vec::as_slice)
     }
 
-    /// Removes the file: a later start must not go on from it.
+    /// Removes the file, so that a later start does not continue from it.
     #[cfg(feature = "databases")]
     pub(crate) fn discard(&mut self) {
         self.wait(Instant::now() + LIMIT);
@@ -147,7 +148,7 @@ impl Snapshots {
         }
     }
 
-    /// Writes a last snapshot and waits for it, but not for a disk that hangs.
+    /// Writes a last snapshot. The method waits for the write, but at most for [`LIMIT`] if the disk hangs.
     pub(crate) fn finish(
         &mut self,
         run: &Run,
@@ -161,7 +162,7 @@ impl Snapshots {
         }
     }
 
-    /// Returns true if no write is in progress.
+    /// Waits until no write is in progress. Returns false if `limit` has passed.
     fn wait(&mut self, limit: Instant) -> bool {
         let Some((_, writing)) = &self.writing else { return true };
         let left = limit.saturating_duration_since(Instant::now());

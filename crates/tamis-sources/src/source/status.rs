@@ -8,27 +8,27 @@ use crate::ids::state::SyncState;
 /// The status of a source.
 #[derive(Clone, Debug)]
 pub struct SourceStatus {
-    /// How well the guard knows the source.
+    /// The sync state of the set.
     pub state: SyncState,
-    /// The number of ids that were read, in all reads.
+    /// The total number of ids in all reads.
     pub items_read: u64,
-    /// The number of rows that are no ids of the type, in all reads.
+    /// The total number of rows that are not ids of the type, in all reads.
     pub invalid_rows: u64,
-    /// The number of generations that were built.
+    /// The number of generations that were published.
     pub generations: u64,
-    /// The age of the generation in use; `None` before the first.
+    /// The age of the current generation. `None` before the first publication.
     pub generation_age: Option<Duration>,
     /// The number of failed reads.
     pub failures: u64,
-    /// The age of the knowledge: all ids that were committed longer ago are known. `None` before the
-    /// first complete read, and after changes were lost.
+    /// The sync lag: the set contains all ids that were committed before now minus this value. `None` before the first
+    /// complete read, and after changes were lost.
     pub lag: Option<Duration>,
-    /// How many bytes of the log of changes are not yet applied. `None` if the source has no such
-    /// log, or does not know its end.
+    /// The number of bytes in the change log that are not applied yet. `None` if the source has no change log, or if
+    /// the end of the log is unknown.
     pub lag_bytes: Option<u64>,
-    /// When the last successful read ended.
+    /// The time at which the last successful read ended.
     pub last_success: Option<Instant>,
-    /// The last error, or why the answers of the program make the set stale. `None` after a
+    /// The last error, or the reason why responses of the upstream service make the set stale. `None` after a
     /// successful read.
     pub last_error: Option<String>,
     /// The snapshots of the source.
@@ -38,27 +38,27 @@ pub struct SourceStatus {
 /// The status of the snapshots of a source.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotStatus {
-    /// The age of the last snapshot; `None` without one.
+    /// The age of the last snapshot. `None` if no snapshot exists.
     pub age: Option<Duration>,
-    /// The number of snapshots that were not written.
+    /// The number of failed writes of snapshots.
     pub failures: u64,
-    /// Why the last snapshot was not written. `None` after a successful write.
+    /// The reason why the last write failed. `None` after a successful write.
     pub last_error: Option<String>,
-    /// Why the source has not continued the snapshot that it found, and has read all ids.
+    /// The reason why the source could not continue from its snapshot and did a full read instead.
     pub unused: Option<String>,
 }
 
-/// The record of a source, under its lock.
+/// The progress of a source. A mutex protects this record.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// All ids that were committed before are known.
+    /// The set contains all ids that were committed before this time.
     pub(crate) known_until: Option<Instant>,
     pub(crate) lag_bytes: Option<u64>,
     pub(crate) generations: u64,
-    /// When the ids of the generation in use were read.
+    /// The time at which the ids of the current generation were read.
     pub(crate) built: Option<Built>,
-    /// The number of requests for a new generation that the one in use answers, and the one that is
-    /// being read.
+    /// The number of requests for a new generation that the current generation has fulfilled (`answered`), and that the
+    /// running full read will fulfill (`answering`).
     pub(crate) answered: u64,
     pub(crate) answering: u64,
     rows: Rows,
@@ -101,17 +101,17 @@ impl Progress {
     }
 }
 
-/// When the ids of a generation were read.
+/// The time at which the ids of a generation were read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Built {
-    /// When this process published the generation.
+    /// The time at which this process published the generation.
     published: Instant,
-    /// How old it was then, if it is from a snapshot.
+    /// The age of the ids at the publication. The age is zero unless the generation comes from a snapshot.
     age: Duration,
 }
 
 impl Built {
-    /// Returns the time of a generation that is published now, with ids that were read before.
+    /// Creates the record of a generation that is published now. Its ids were read `age` ago.
     pub(crate) fn now(age: Duration) -> Self {
         Self { published: Instant::now(), age }
     }
@@ -121,12 +121,12 @@ impl Built {
     }
 }
 
-/// The number of rows that a read found.
+/// The number of rows in a read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rows {
     /// The number of rows that are ids of the type.
     pub ids: u64,
-    /// The number of rows that are no ids of the type.
+    /// The number of rows that are not ids of the type.
     pub invalid: u64,
 }
 

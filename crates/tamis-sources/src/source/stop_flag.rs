@@ -1,4 +1,4 @@
-//! Ends the threads of a read that is not needed any more.
+//! Stops the threads of a full read that is no longer needed.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::errors::source_error::SourceError;
 /// The time between two checks of the flag.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A flag that asks the threads of a read to end.
+/// A flag that requests the threads of a full read to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
-    /// Asks the threads to end.
+    /// Requests the threads to stop.
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Waits for the result of asynchronous work, or until the thread must end.
+    /// Waits for the result of `work`. Returns an error when a stop is requested.
     pub(crate) async fn until_requested<T>(
         &self,
         work: impl Future<Output = Result<T, SourceError>>,

@@ -1,4 +1,4 @@
-//! What a set of ids decides, after inserts, deletions and new generations.
+//! Tests the decisions of a set after inserts, deletions and new generations.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn each_state_has_its_policy() {
     let passed = (0..10).filter(|_| set.decide(b"5").passes()).count();
     assert_eq!(passed, 2);
     assert_eq!(set.decide(b"5"), Verdict::Refuse(RefuseReason::Unsure));
-    // A known id passes in each state.
+    // An id in the set passes in each state.
     set.insert(b"5").unwrap();
     assert_eq!(set.decide(b"5"), KNOWN);
 }
@@ -74,7 +74,7 @@ fn a_change_during_a_rebuild_reaches_both_generations() {
     set.insert(b"3").unwrap();
     set.delete(b"1");
     assert_eq!((set.decide(b"3"), set.decide(b"1")), (KNOWN, ABSENT));
-    // The full read began before both changes.
+    // The full read started before both changes.
     for id in [b"1", b"2"] {
         generation.load(id, None).unwrap();
     }
@@ -90,7 +90,7 @@ fn request() -> RequestKey {
     RequestKey::of(&http::Request::new(()).into_parts().0).unwrap()
 }
 
-/// No id is recent, so that each 404 is kept.
+/// Returns settings with `recent_for` zero, so that the negative cache keeps each 404.
 fn not_recent() -> IdSetOptions {
     IdSetOptions { recent_for: Duration::ZERO, ..IdSetOptions::new(integers()) }
 }
@@ -110,7 +110,7 @@ fn a_404_from_before_a_generation_is_forgotten() {
     set.not_found(b"1", set.passed(b"1"), request());
     let late = set.passed(b"2");
     let generation = set.start_generation(10).unwrap();
-    // Both ids were deleted and created again.
+    // Both ids were deleted, and then created again.
     for id in [b"1", b"2"] {
         generation.load(id, None).unwrap();
     }
@@ -134,7 +134,7 @@ fn deletions_during_a_rebuild_of_ids_that_the_filter_does_not_have_take_no_memor
         let set = synced(options, &["1"]);
         let empty = Generation::new(10, 1e-7).unwrap().with_fold(fold);
         let generation = set.start_generation_from(empty);
-        // A source may report all ids that were ever deleted, again and again.
+        // A source may report all deleted ids repeatedly.
         for id in (1..100).chain(1..100) {
             set.delete(id.to_string().as_bytes());
         }
@@ -169,13 +169,13 @@ fn the_next_ids_pass_within_their_budget() {
     assert_eq!(set.decide(b"101"), ABSENT);
 }
 
-/// Returns the ids from `from` on that a set with a high rate takes for existing ones.
+/// Returns the absent ids from `from` onward that pass as false positives.
 fn false_positives(set: &IdSet, from: u32) -> Vec<String> {
     let ids = (from..from + 10_000).map(|id| id.to_string());
     ids.filter(|id| set.decide(id.as_bytes()).passes()).collect()
 }
 
-/// Returns a set of the ids 1 to 1000, of which absent ids pass at a rate of 5 %.
+/// Returns a set of the ids 1 to 1000, in which absent ids pass at a rate of 5 %.
 fn with_false_positives() -> IdSet {
     let set =
         synced(IdSetOptions { rate: 0.05, items: 1000, ..IdSetOptions::new(integers()) }, &[]);
@@ -184,7 +184,7 @@ fn with_false_positives() -> IdSet {
 }
 
 fn load_thousand(set: &IdSet) {
-    // A part of the filter is planned for at least 10,000 ids.
+    // The minimum capacity of a part is 10,000 ids.
     let generation = set.start_generation(1).unwrap();
     for id in (1..=1000).chain(1_000_000..1_009_000) {
         generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
@@ -212,7 +212,8 @@ fn false_positives_do_not_survive_a_rebuild() {
     let before = false_positives(&set, 2_000_000);
     load_thousand(&set);
     let still = before.iter().filter(|id| set.decide(id.as_bytes()).passes()).count();
-    // Of some 250, one of twenty passes again. All would with the same hash key.
+    // About 250 absent ids passed before. One of twenty passes again. With the same hash key, all of them would pass
+    // again.
     assert!(before.len() > 20 && still < before.len() / 2, "{still} of {}", before.len());
 }
 
@@ -237,11 +238,11 @@ fn a_set_with_a_hundred_times_its_planned_ids_keeps_its_rate() {
     }
     let absent = (2_000_000..2_100_000_u32).map(|id| id.to_string());
     let passed = absent.filter(|id| set.decide(id.as_bytes()).passes()).count() as f64;
-    // Five standard deviations above 1 %.
+    // The bound is five standard deviations above 1 %.
     assert!(passed < 1000.0 + 5.0 * 1000_f64.sqrt(), "{passed}");
 }
 
-/// Never refuses an id that was inserted before, while generations are swapped.
+/// The set never refuses an inserted id while generations are swapped.
 #[test]
 fn no_swap_loses_an_id() {
     let set = synced(IdSetOptions::new(integers()), &[]);
@@ -250,7 +251,7 @@ fn no_swap_loses_an_id() {
         threads.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let generation = set.start_generation(100).unwrap();
-                // The full read finds at least what existed when the generation was started.
+                // The full read finds at least the ids that existed when the generation was started.
                 let last = set.generation().highest().unwrap_or(0);
                 for id in 1..=last {
                     generation.load(id.to_string().as_bytes(), Some(id)).unwrap();

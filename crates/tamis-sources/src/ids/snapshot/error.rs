@@ -1,4 +1,4 @@
-//! Why a snapshot cannot be used.
+//! The errors of a snapshot.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use tamis_formats::ReadError;
 use crate::errors::escaped::Escaped;
 use crate::errors::plain_io::PlainIo;
 
-/// Why a snapshot cannot be read, written or used. The guard then reads its source.
+/// The reason why a snapshot cannot be read, written or used. The guard then reads its source instead.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -17,18 +17,18 @@ pub enum SnapshotError {
     File {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The stream failed.
+    /// The stream returned an I/O error.
     Io(io::Error),
-    /// The bytes are something else.
+    /// The bytes do not start with the magic number of a snapshot.
     NotASnapshot,
-    /// Another release wrote the snapshot.
+    /// The snapshot has an unsupported version, because another release wrote it.
     Version {
         /// The version in the file.
         found: u32,
-        /// The version that this release reads.
+        /// The version that this release supports.
         known: u32,
     },
     /// The file ends too early.
@@ -40,22 +40,22 @@ pub enum SnapshotError {
         /// The largest size in bytes.
         max_bytes: u64,
     },
-    /// A field has a value that no snapshot has.
+    /// A field has an invalid value.
     Invalid(&'static str),
     /// A filter in the snapshot is damaged.
     Filter(ReadError),
     /// The checksum does not match.
     Checksum,
-    /// The snapshot is for other ids, another source or another rate.
+    /// The snapshot belongs to other ids, another source or another rate.
     Other {
-        /// What differs.
+        /// The name of the field that differs.
         field: &'static str,
         /// The value in the snapshot.
         found: String,
         /// The value that the guard expects.
         expected: String,
     },
-    /// The source does not have the position of the snapshot, or no longer.
+    /// The source does not contain the position of the snapshot, or no longer contains it.
     Outdated(String),
 }
 

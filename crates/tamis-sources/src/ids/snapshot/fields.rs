@@ -1,4 +1,4 @@
-//! The fields of a snapshot, as bytes with a checksum.
+//! Reads and writes the fields of a snapshot, with a checksum.
 
 use std::io::{self, BufWriter, Read, Take, Write};
 
@@ -6,10 +6,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::ids::snapshot::error::SnapshotError;
 
-/// The length of the longest text in bytes.
+/// The maximum length of a text in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Writes fields, and their checksum at the end.
+/// Writes fields. At the end, it writes the checksum of all bytes.
 pub(super) struct FieldWriter<W: Write> {
     out: BufWriter<W>,
     checksum: Xxh3,
@@ -49,7 +49,7 @@ impl<W: Write> FieldWriter<W> {
     }
 }
 
-/// For the filters.
+/// The filters are written through this implementation.
 impl<W: Write> Write for FieldWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes(bytes).map(|()| bytes.len())
@@ -60,17 +60,17 @@ impl<W: Write> Write for FieldWriter<W> {
     }
 }
 
-/// Reads fields, and compares their checksum at the end.
+/// Reads fields. At the end, it compares the checksum of all bytes.
 pub(super) struct FieldReader<R> {
     stream: R,
     checksum: Xxh3,
-    /// How many bytes may still be read.
+    /// The number of bytes that may still be read.
     left: u64,
     max_bytes: u64,
 }
 
 impl<R: Read> FieldReader<R> {
-    /// Creates a reader of at most `max_bytes`.
+    /// Creates a reader that reads at most `max_bytes`.
     pub(super) fn new(stream: R, max_bytes: u64) -> Self {
         Self { stream, checksum: Xxh3::new(), left: max_bytes, max_bytes }
     }
@@ -114,7 +114,7 @@ impl<R: Read> FieldReader<R> {
         Ok(Read::take(self, len_bytes))
     }
 
-    /// Tests whether the checksum comes next, and then the end.
+    /// Reads the checksum, compares it with the computed checksum, and tests that the stream ends.
     pub(super) fn finish(mut self) -> Result<(), SnapshotError> {
         let computed = self.checksum.digest();
         if self.u64()? != computed {
@@ -127,7 +127,7 @@ impl<R: Read> FieldReader<R> {
     }
 }
 
-/// For the filters.
+/// The filters are read through this implementation.
 impl<R: Read> Read for FieldReader<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(bytes)?;

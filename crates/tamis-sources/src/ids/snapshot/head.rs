@@ -1,38 +1,38 @@
-//! What a snapshot contains.
+//! The content of a snapshot.
 
 use std::time::SystemTime;
 
 use crate::ids::generation::Generation;
 use crate::ids::id_set_options::IdSetOptions;
 
-/// What a snapshot contains.
+/// The content of a snapshot.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Whose ids they are.
+    /// The head, which describes the origin of the ids.
     pub head: SnapshotHead,
     /// The ids.
     pub generation: Generation,
-    /// A position in the source's change stream. The generation has no change after it.
+    /// A position in the change stream of the source. The generation contains no change after this position.
     pub end: Vec<u8>,
 }
 
-/// What a snapshot says about its ids.
+/// The metadata of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotHead {
     /// The type of the ids, as [`IdType`](crate::IdType) formats it.
     pub ids: String,
-    /// The identity of the source, such as a database and a table.
+    /// The identity of the source, for example a database and a table.
     pub source: String,
-    /// The position in the source's change stream. The generation has all changes up to it.
+    /// A position in the change stream of the source. The generation contains all changes up to this position.
     pub position: Vec<u8>,
-    /// When the snapshot was written, to the millisecond.
+    /// The time at which the snapshot was written, to the millisecond.
     pub created: SystemTime,
-    /// When all ids were read into the generation, to the millisecond.
+    /// The time at which all ids were read into the generation, to the millisecond.
     pub built: SystemTime,
 }
 
 impl SnapshotHead {
-    /// Returns the head of a snapshot that is written now.
+    /// Creates the head of a snapshot that is about to be written.
     #[must_use]
     pub fn new(source: &str, ids: &IdSetOptions, position: Vec<u8>, built: SystemTime) -> Self {
         Self {

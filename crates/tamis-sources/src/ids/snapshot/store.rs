@@ -1,4 +1,4 @@
-//! The snapshot of a source in a file.
+//! Stores the snapshot of a source in a file.
 
 use std::fs::File;
 use std::io;
@@ -14,42 +14,43 @@ use crate::ids::id_set_options::IdSetOptions;
 use crate::ids::snapshot::error::SnapshotError;
 use crate::ids::snapshot::head::{Snapshot, SnapshotHead};
 
-/// Where and how often snapshots of a set are written.
+/// The path, the interval and the size limit of the snapshots of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
-    /// The file. Its folder must exist. Only the owner can read it, because it has the hash key.
+    /// The path of the file. The folder of the file must exist. Only the owner can read the file, because it contains
+    /// the hash key.
     pub path: PathBuf,
-    /// The time from one snapshot to the next.
+    /// The time between two snapshots.
     pub every: Duration,
-    /// The largest file that is read, in bytes.
+    /// The maximum size of a file that is read, in bytes.
     pub max_bytes: u64,
 }
 
 impl SnapshotOptions {
-    /// Returns the usual settings for a file: a snapshot each minute, at most 4 GiB.
+    /// Returns the default settings for a file: one snapshot each minute, and at most 4 GiB.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), every: Duration::from_secs(60), max_bytes: 4 << 30 }
     }
 }
 
-/// The snapshot of a source in a file. Clones share it.
+/// The snapshot of a source in a file. Clones share the time of the last snapshot.
 ///
-/// A source calls [`load`](Self::load) once when it starts. If it gets a generation, it publishes
-/// it and applies all changes after the position, and calls [`save`](Self::save) when
-/// [`is_due`](Self::is_due) is true.
+/// A source calls [`load`](Self::load) once at its start. If `load` returns a generation, the source publishes the
+/// generation and applies all changes after the position. The source calls [`save`](Self::save) when
+/// [`is_due`](Self::is_due) returns true.
 #[derive(Clone, Debug)]
 pub struct SnapshotStore {
     options: SnapshotOptions,
-    /// When the last snapshot was written or read.
+    /// The time at which the last snapshot was written or read.
     saved: Arc<Mutex<Option<Instant>>>,
 }
 
 impl SnapshotStore {
-    /// How the names of files begin that are being written. A program that was killed may leave such files.
+    /// The name prefix of files that are still being written. A killed program may leave these files behind.
     pub const UNFINISHED: &str = ".tamis-snapshot-";
 
-    /// Creates a store that has neither read nor written its file.
+    /// Creates a store. The store has not read or written its file yet.
     #[must_use]
     pub fn new(options: SnapshotOptions) -> Self {
         Self { options, saved: Arc::default() }
@@ -61,13 +62,13 @@ impl SnapshotStore {
         self.saved.lock().is_none_or(|saved| saved.elapsed() >= self.options.every)
     }
 
-    /// Reads the snapshot. Returns `None` if there is no file. `source` is the identity of the
-    /// source, and `ids` are the settings of the set.
+    /// Reads the snapshot. Returns `None` if the file does not exist. `source` is the identity of the source, and `ids`
+    /// are the settings of the set.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError`] if the file cannot be read, is damaged, or is that of another source, of
-    /// other ids or of another rate. The source then reads all ids.
+    /// [`SnapshotError`] if the file cannot be read or is damaged, or if it belongs to another source, other ids or
+    /// another rate. In this case, the source reads all ids.
     pub fn load(
         &self,
         source: &str,
@@ -79,7 +80,7 @@ impl SnapshotStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(fail(error)),
         };
-        // To read a directory fails with a text that does not say so.
+        // Reading a directory fails with a message that does not name the cause.
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Err(fail(io::Error::other("not a regular file")));
@@ -101,30 +102,30 @@ impl SnapshotStore {
         Ok(Some(snapshot))
     }
 
-    /// Removes the file, if there is one. The next snapshot is due at once.
+    /// Removes the file, if it exists. The next snapshot is due immediately.
     #[cfg(feature = "databases")]
     pub(crate) fn remove(&self) {
         *self.saved.lock() = None;
-        // A source does not use a file that cannot be removed either: it tests its position.
+        // If the file cannot be removed, the source still rejects it later, because the source tests the position.
         if std::fs::remove_file(&self.options.path).is_ok() {
             _ = sync_folder(&self.options.path);
         }
     }
 
-    /// Writes a snapshot, and replaces the file when all bytes are on the disk. The caller took the
-    /// position of `head` before this call, and the generation has all changes up to it. `end`
-    /// returns the position of the last change that was applied; it is called after the copy.
+    /// Writes a snapshot. The new file replaces the old file when all bytes are on disk. The caller must take the
+    /// position of `head` before this call, and the generation must contain all changes up to this position. After the
+    /// copy, the method calls `end`, which returns the position of the last applied change.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::File`]. The old file is unchanged.
+    /// [`SnapshotError::File`] if the file cannot be written. The old file stays unchanged.
     pub fn save(
         &self,
         head: &SnapshotHead,
         generation: &Generation,
         end: impl FnOnce() -> Vec<u8>,
     ) -> Result<(), SnapshotError> {
-        // A failed snapshot is not tried again at once.
+        // The time is set first, so that the store waits a full interval after a failed snapshot.
         *self.saved.lock() = Some(Instant::now());
         let path = &self.options.path;
         let written = replace(path, |file| generation.write_snapshot(head, end, file));
@@ -132,9 +133,9 @@ impl SnapshotStore {
     }
 }
 
-/// Writes a new file beside `path`, and renames it to `path` when its bytes are on the disk.
+/// Writes a new file beside `path`. When its bytes are on disk, the function renames the new file to `path`.
 fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    // The file is removed if a step fails.
+    // If a step fails, the temporary file is removed.
     let new = NamedTempFile::with_prefix_in(SnapshotStore::UNFINISHED, folder(path))?;
     write(new.as_file())?;
     new.as_file().sync_all()?;
@@ -142,12 +143,12 @@ fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Resu
     sync_folder(path)
 }
 
-/// Returns the folder of a file.
+/// Returns the folder that contains a file.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Lets a new or a removed name survive a crash.
+/// Syncs the folder of `path`, so that a new or removed file name survives a crash.
 fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The ids of a text file.
+//! Reads the ids of a text file or a CSV file.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
@@ -7,13 +7,13 @@ use crate::errors::source_error::SourceError;
 /// A column of a CSV file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CsvColumn {
-    /// The column with this name in the first row.
+    /// The column with this name in the header row.
     Name(String),
-    /// The column with this number, from 0. The first row is an id too.
+    /// The column with this number, starting at 0. The file has no header row, so the first row contains an id.
     Number(usize),
 }
 
-/// The longest line that is read. A longer one is no id.
+/// The maximum length of a line in bytes. A longer line is not an id.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
 const BUFFER_BYTES: usize = 64 << 10;
@@ -31,8 +31,7 @@ pub(super) fn count_lines(mut file: impl Read) -> io::Result<u64> {
     Ok(count)
 }
 
-/// Passes each line that is not empty to `row`, without its end. A line that is too long is passed
-/// as an empty text.
+/// Passes each non-empty line to `row`, without its line end. For a line that is too long, passes an empty text.
 pub(super) fn each_line(
     file: impl Read,
     io: impl Fn(io::Error) -> SourceError,
@@ -55,7 +54,7 @@ pub(super) fn each_line(
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        // A byte order mark.
+        // The first line may start with a byte order mark.
         let text = if is_first { text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) } else { text };
         is_first = false;
         if !text.is_empty() {
@@ -64,8 +63,7 @@ pub(super) fn each_line(
     }
 }
 
-/// Passes the field of each record of a CSV file to `row`. A record without the column is passed as
-/// an empty text.
+/// Passes the field of each record of a CSV file to `row`. For a record without the column, passes an empty text.
 pub(super) fn each_field(
     file: impl Read,
     column: &CsvColumn,

@@ -1,7 +1,7 @@
-//! The ids of a column of a Parquet file. The other columns are not read.
+//! Reads the ids from one column of a Parquet file. The reader skips the other columns.
 //!
-//! A Parquet file has its table of contents at the end, so its parts are read by their position in the
-//! opened file. One page is in memory at a time. A page may state any size up to 2 GiB.
+//! A Parquet file has its footer at the end, so the reader reads each part by its position in the opened file. One page
+//! is in memory at a time. The file may declare a page size of up to 2 GiB.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -22,10 +22,10 @@ use crate::errors::source_error::SourceError;
 /// The number of rows that are decoded at a time.
 const ROWS: usize = 1024;
 
-/// Returns the number of rows, as far as a file of this size is likely to have them. A filter grows if
-/// there are more.
+/// Returns the number of rows, limited to a plausible number for the size of the file. If the file contains more rows,
+/// the filter grows.
 pub(super) fn count_rows(file: &File) -> Result<u64, SourceError> {
-    /// Limits the memory that a damaged length can take.
+    /// Limits the memory that a damaged row count can allocate.
     const ROWS_PER_BYTE: u64 = 64;
 
     guarded(|| {
@@ -36,7 +36,7 @@ pub(super) fn count_rows(file: &File) -> Result<u64, SourceError> {
     })
 }
 
-/// Passes each value of a column to `row` as text. Nulls are skipped.
+/// Passes each value of a column to `row` as text. The function skips nulls.
 pub(super) fn each_value(
     file: &File,
     column: &str,
@@ -86,7 +86,7 @@ pub(super) fn each_value(
     })
 }
 
-/// How the values of a column become texts.
+/// The conversion of the values of a column to texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Signed,
@@ -97,9 +97,9 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns `None` for a type whose values are no ids.
+    /// Returns the conversion for a column. Returns `None` if values of the column type cannot be ids.
     fn of(column: &ColumnDescriptor) -> Option<Self> {
-        // Old writers state only the converted type, new ones both.
+        // Old writers set only the converted type. New writers set both types.
         let (logical, converted) = (column.logical_type_ref(), column.converted_type());
         let is_plain = logical.is_none() && converted == ConvertedType::NONE;
         let is_integer = |types: [ConvertedType; 4], is_signed: bool| match logical {
@@ -171,7 +171,7 @@ impl Kind {
     }
 }
 
-/// A short text without memory of its own.
+/// A short text on the stack.
 #[derive(Default)]
 struct Text {
     bytes: [u8; 32],
@@ -193,7 +193,7 @@ impl std::fmt::Write for Text {
     }
 }
 
-/// Passes each value of a part of a column to `value`.
+/// Passes each value of a column chunk to `value`.
 fn each<T: DataType>(
     mut column: ColumnReaderImpl<T>,
     is_stopped: &dyn Fn() -> bool,
@@ -222,7 +222,7 @@ fn each<T: DataType>(
     }
 }
 
-/// The opened file. No part of it is longer than the file, whatever its table of contents says.
+/// The opened file. Each part is limited to the length of the file, even if the footer declares a longer part.
 struct Parts {
     file: File,
     len_bytes: u64,
@@ -270,7 +270,7 @@ fn open(file: &File) -> Result<SerializedFileReader<Parts>, SourceError> {
     Ok(open()?)
 }
 
-/// Turns a panic of the decoder into an error: a damaged file must not end the source.
+/// Converts a panic of the decoder to an error, so that a damaged file does not end the source.
 fn guarded<T>(read: impl FnOnce() -> Result<T, SourceError>) -> Result<T, SourceError> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(wrong("the file is damaged".to_owned())))

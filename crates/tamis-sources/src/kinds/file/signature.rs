@@ -1,4 +1,4 @@
-//! The signature of a file, which shows whether the file has changed.
+//! The signature of a file: a change of the file changes its signature.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -7,18 +7,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::errors::source_error::SourceError;
 
-/// The attributes of a file that show a change. Two changes within one tick of the file system's
-/// clock may have the same signature.
+/// The attributes of a file that a change modifies. Two changes within one tick of the file system's clock may produce
+/// the same signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     len_bytes: u64,
     modified: Option<SystemTime>,
     identity: Identity,
-    /// Seconds and nanoseconds of the last change. A program can set `modified` back, but not this.
+    /// The seconds and nanoseconds of the last status change (`ctime`). A program can set `modified` to an earlier
+    /// time, but cannot set `ctime`.
     changed: (i64, i64),
 }
 
-/// Which file it is: device and inode. On systems other than Unix, all files are the same.
+/// The identity of a file: device and inode. On systems other than Unix, all files have the same identity.
 pub(crate) type Identity = (u64, u64);
 
 impl Signature {
@@ -26,7 +27,7 @@ impl Signature {
     pub(crate) fn of_path(path: &Path) -> Result<Self, SourceError> {
         let metadata =
             fs::metadata(path).map_err(|error| SourceError::Io { path: path.to_owned(), error })?;
-        // Before it is opened: to open a pipe may wait forever.
+        // The test precedes the open call, because opening a pipe may block forever.
         if metadata.is_file() {
             Ok(Self::new(&metadata))
         } else {
@@ -46,14 +47,14 @@ impl Signature {
         Self { len_bytes: metadata.len(), modified, identity, changed }
     }
 
-    /// Returns which file it is. It stays the same when the content changes.
+    /// Returns the identity of the file. The identity stays the same when the content changes.
     #[cfg(feature = "databases")]
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }
 }
 
-/// Writes all attributes. Equal texts are equal signatures.
+/// Formats all attributes. Two signatures are equal if and only if their texts are equal.
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { len_bytes, modified, identity: (device, inode), changed: (seconds, nanos) } =

@@ -1,10 +1,10 @@
-//! The bytes of a list, which may be compressed.
+//! Decompresses a list if necessary.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
 
-/// Reads a file from its start, and unpacks it if its first bytes are those of gzip or Zstandard. The
-/// name of the file does not matter.
+/// Reads a file from its start. If the first bytes are the magic number of gzip or Zstandard, the reader decompresses
+/// the file. The file name is ignored.
 pub(super) fn unpacked(mut file: &File) -> io::Result<Box<dyn Read + '_>> {
     file.rewind()?;
     #[cfg(feature = "databases")]
@@ -14,7 +14,7 @@ pub(super) fn unpacked(mut file: &File) -> io::Result<Box<dyn Read + '_>> {
         file.rewind()?;
         match head[..] {
             [0x1f, 0x8b, ..] => return Ok(Box::new(flate2::read::MultiGzDecoder::new(file))),
-            // A window of at most 128 MiB.
+            // The decoder limits the window to 128 MiB.
             [0x28, 0xb5, 0x2f, 0xfd] => return Ok(Box::new(zstd::Decoder::new(file)?)),
             _ => {}
         }
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(text_of(b"").unwrap(), "");
         for packed in [&gzip, &zstd] {
             assert_eq!(text_of(packed).unwrap(), "1\n2\n");
-            // Two members, as of a log that was appended to.
+            // A log that was appended to has several gzip members or Zstandard frames.
             assert_eq!(text_of(&[&packed[..], packed].concat()).unwrap(), "1\n2\n1\n2\n");
             for end in 4..packed.len() {
                 text_of(&packed[..end]).unwrap_err();

@@ -1,4 +1,4 @@
-//! The ids of a table for an audit.
+//! Reads the ids of a table for an audit.
 
 use crate::errors::source_error::SourceError;
 use crate::ids::id::IdType;
@@ -19,7 +19,7 @@ pub(super) struct MysqlAudit {
 }
 
 impl MysqlAudit {
-    /// Connects to the server and finds the column.
+    /// Connects to the server and finds the id column.
     pub(super) fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let open = async {
             match options.poll {
@@ -33,7 +33,7 @@ impl MysqlAudit {
 }
 
 impl AuditSource for MysqlAudit {
-    /// Reads all ids from one snapshot.
+    /// Reads all ids from one snapshot of the database.
     fn each_row(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,

@@ -1,4 +1,4 @@
-//! Clusters in which other servers commit rows that this server shows later.
+//! Handles clusters: another server may commit a row before this server shows the row.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::kinds::mysql::options::MysqlOptions;
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_cluster_address', \
     'group_replication_group_name', 'group_replication_single_primary_mode', 'innodb_read_only')";
 
-/// The state of this server in its group, how many members the group has and does not reach, and how many transactions
-/// wait on this server.
+/// The query for the state of this server in its group, the number of members, the number of unreachable members, and
+/// the number of queued transactions.
 const MEMBER: &str = "SELECT MEMBER_STATE, MEMBER_ROLE, \
     (SELECT COUNT(*) FROM performance_schema.replication_group_members), \
     (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'UNREACHABLE'), \
@@ -22,24 +22,25 @@ const MEMBER: &str = "SELECT MEMBER_STATE, MEMBER_ROLE, \
     FROM performance_schema.replication_group_member_stats WHERE MEMBER_ID = @@server_uuid) \
     FROM performance_schema.replication_group_members WHERE MEMBER_ID = @@server_uuid";
 
-/// How often a member is asked whether transactions wait. A busy primary has own ones in its queue for a moment.
+/// The maximum number of queries for queued transactions. A busy primary has its own transactions in the queue for a
+/// short time.
 const QUESTIONS: usize = 50;
 
-/// The time between two questions.
+/// The time between two queries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How a server shares its rows with others.
+/// The way in which a server shares its rows with other servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cluster {
     Alone,
-    /// Each node commits, and the others apply the commit later.
+    /// Each node commits transactions, and the other nodes apply each commit later.
     Galera,
-    /// A group of MySQL in which one server commits.
+    /// A MySQL group in which one server commits transactions.
     Group,
 }
 
-/// Returns after the server shows all rows that any server of its cluster had committed before the call. Refuses a
-/// server of which this cannot be known.
+/// Waits until the server shows all rows that any server of its cluster had committed before the call. Rejects a server
+/// that cannot guarantee this.
 pub(super) async fn catch_up(
     connection: &mut Conn,
     options: &MysqlOptions,
@@ -48,8 +49,8 @@ pub(super) async fn catch_up(
     let settings: Vec<(String, String)> = connection.query(SETTINGS).await.map_err(broken)?;
     match cluster(&settings).map_err(SourceError::Preflight)? {
         Cluster::Alone => Ok(()),
-        // A node waits before a query until it has applied what the cluster had committed. A node that has lost the
-        // cluster refuses the query.
+        // With `wsrep_sync_wait`, a node delays a query until it has applied all commits of the cluster. A node without
+        // a connection to the cluster rejects the query.
         Cluster::Galera => {
             connection.query_drop("SET SESSION wsrep_sync_wait = 1").await.map_err(broken)?;
             let wait = "SELECT COUNT(*) FROM information_schema.ENGINES";
@@ -69,7 +70,7 @@ pub(super) async fn catch_up(
     }
 }
 
-/// Returns how many transactions wait on the primary of a group. Refuses another member.
+/// Returns the number of transactions in the queue of the primary of a group. Rejects every member except the primary.
 async fn waiting(
     connection: &mut Conn,
     options: &MysqlOptions,
@@ -81,7 +82,8 @@ async fn waiting(
             Ok(waiting)
         }
         Ok(None) => Err(SourceError::Preflight(behind("has left its group"))),
-        // Access denied to a table. 1227: a privilege is missing.
+        // The codes 1142 and 1143 mean that access to a table is denied. The code 1227 means that a privilege is
+        // missing.
         Err(Error::Server(error)) if matches!(error.code, 1142 | 1143 | 1227) => {
             let user = user(options);
             Err(SourceError::Preflight(format!(
@@ -94,8 +96,8 @@ async fn waiting(
     }
 }
 
-/// Fails while transactions wait. A secondary that has become the primary still applies the ones that the old primary had
-/// committed.
+/// Returns an error while transactions are queued. A new primary may still have to apply transactions that the old
+/// primary had committed.
 fn check_waiting(waiting: Option<u64>) -> Result<(), SourceError> {
     let message = match waiting {
         Some(0) => return Ok(()),
@@ -109,18 +111,18 @@ fn check_waiting(waiting: Option<u64>) -> Result<(), SourceError> {
     Err(SourceError::Connect(message))
 }
 
-/// Tests by the settings of a server whether it is a node of a Galera cluster.
+/// Tests whether the settings belong to a node of a Galera cluster.
 pub(super) fn is_galera(settings: &[(String, String)]) -> bool {
     let value = |name: &str| {
         let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
         setting.map(|it| it.1.to_ascii_lowercase())
     };
-    // Percona XtraDB Cluster has `wsrep_on` only as a variable of the session, so the global variables lack it.
+    // In Percona XtraDB Cluster, `wsrep_on` is only a session variable, so the global variables do not contain it.
     let is_off = value("wsrep_on").is_some_and(|value| ["off", "0"].contains(&&*value));
     !is_off && value("wsrep_cluster_address").is_some_and(|address| !address.is_empty())
 }
 
-/// Returns the cluster of a server by its settings, or why the server is refused.
+/// Returns the kind of cluster from the settings of a server. Returns a message if the server is rejected.
 fn cluster(settings: &[(String, String)]) -> Result<Cluster, String> {
     let value = |name: &str| {
         let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
@@ -147,7 +149,7 @@ fn cluster(settings: &[(String, String)]) -> Result<Cluster, String> {
     Ok(Cluster::Group)
 }
 
-/// Refuses a member of a group that may show old rows.
+/// Rejects a member of a group that may show stale rows.
 fn check_member(state: &str, role: &str, members: u64, lost: u64) -> Result<(), String> {
     if state != "ONLINE" {
         return Err(behind(&format!("is {state} in its group")));
@@ -155,7 +157,7 @@ fn check_member(state: &str, role: &str, members: u64, lost: u64) -> Result<(), 
     if role != "PRIMARY" {
         return Err(behind(&format!("is a {role} of its group")));
     }
-    // The other part of the group may have another primary.
+    // The other partition of the group may have another primary.
     if 2 * lost >= members {
         return Err(behind(&format!(
             "does not reach {lost} of the {members} members of its group"
@@ -190,7 +192,7 @@ mod tests {
         assert!(of(&[group, single("OFF")]).unwrap_err().contains("several servers write"));
         let address = ("wsrep_cluster_address", "gcomm://a,b");
         assert_eq!(of(&[("wsrep_on", "ON"), address]), Ok(Cluster::Galera));
-        // Percona XtraDB Cluster.
+        // Percona XtraDB Cluster has no global `wsrep_on`.
         assert_eq!(of(&[address]), Ok(Cluster::Galera));
         assert_eq!(of(&[("wsrep_cluster_address", "")]), Ok(Cluster::Alone));
         assert_eq!(of(&[("wsrep_on", "OFF"), address]), Ok(Cluster::Alone));

@@ -1,4 +1,4 @@
-//! The columns of the table, and the values of the column of ids.
+//! The columns of a table, and the decoding of id values.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use mysql_async::{Conn, Error, Value};
 
 use crate::ids::id::IdType;
 
-/// A column, as the information schema has it.
+/// A column in the information schema.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
@@ -15,9 +15,9 @@ pub(super) struct Column {
     pub(super) data_type: String,
     /// `COLUMN_TYPE`, such as `int(10) unsigned`.
     pub(super) column_type: String,
-    /// The character set; empty for numbers.
+    /// The character set. It is empty for numbers.
     pub(super) charset: String,
-    /// The collation, such as `utf8mb4_general_ci`; empty for numbers.
+    /// The collation, such as `utf8mb4_general_ci`. It is empty for numbers.
     pub(super) collation: String,
 }
 
@@ -42,20 +42,20 @@ pub(super) async fn columns(
     Ok(rows.into_iter().map(column).collect())
 }
 
-/// How a column stores ids.
+/// The way in which a column stores ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
     Signed,
-    /// The number of bits. The log writes unsigned integers as signed ones.
+    /// An unsigned integer with this number of bits. The log contains unsigned integers as signed integers.
     Unsigned(u32),
     Text,
-    /// 16 bytes.
+    /// A UUID in 16 bytes.
     Uuid,
 }
 
 impl ColumnKind {
-    /// Returns the kind of a column; `None` for a type that cannot hold ids. `data` and `full` are
-    /// `DATA_TYPE` and `COLUMN_TYPE` of the information schema.
+    /// Returns the kind of a column. Returns `None` if the type cannot hold ids. `data` is `DATA_TYPE`, and `full` is
+    /// `COLUMN_TYPE` of the information schema.
     pub(super) fn of(data: &str, full: &str, charset: &str) -> Option<Self> {
         let bits = match data {
             "tinyint" => 8,
@@ -64,7 +64,7 @@ impl ColumnKind {
             "int" => 32,
             "bigint" => 64,
             "char" | "varchar" | "text" | "tinytext" | "mediumtext" | "longtext" => {
-                // In these, the log and the queries have the same bytes.
+                // With these character sets, the log and the queries return the same bytes.
                 let is_utf8 = ["utf8", "utf8mb3", "utf8mb4", "ascii"].contains(&charset);
                 return is_utf8.then_some(Self::Text);
             }
@@ -74,7 +74,7 @@ impl ColumnKind {
         Some(if full.contains("unsigned") { Self::Unsigned(bits) } else { Self::Signed })
     }
 
-    /// Tests whether the column can have ids of a type.
+    /// Tests whether the column can hold ids of a type.
     pub(super) fn fits(self, id: &IdType) -> bool {
         match id {
             IdType::Integer { .. } => matches!(self, Self::Signed | Self::Unsigned(_)),
@@ -83,7 +83,7 @@ impl ColumnKind {
         }
     }
 
-    /// Returns the text of a value; `None` for NULL and for values that are no ids.
+    /// Returns the text of a value. Returns `None` for NULL and for values that are not ids.
     pub(super) fn text(self, value: &Value) -> Option<Cow<'_, [u8]>> {
         match (value, self) {
             (Value::Int(value), Self::Unsigned(bits)) => {

@@ -1,4 +1,4 @@
-//! Connections to a server.
+//! Opens connections to a server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::tls::trusted;
 
-/// The settings of each session, whatever the defaults of the server are.
+/// The settings of each session. They override the defaults of the server.
 const SETTINGS: [&str; 3] = [
-    // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a
-    // backslash escapes in texts. A table of MariaDB that keeps its old rows is read as it is now.
+    // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a backslash is an
+    // escape character. For a system-versioned table of MariaDB, a query reads only the current rows.
     "SET /*M!100301 SESSION system_versioning_asof = DEFAULT, */ autocommit = 1, \
      sql_quote_show_create = 1, sql_select_limit = 18446744073709551615, sql_mode = \
      REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
-    // Queries do not see uncommitted rows.
+    // With this isolation level, queries do not see uncommitted rows.
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    // Texts arrive in UTF-8.
+    // The server sends texts in UTF-8.
     "SET NAMES utf8mb4",
 ];
 
-/// The query for the values of an identity.
+/// The query for the variables that identify a server.
 const IDENTITY: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
     ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')";
 
-/// TCP keepalive: the system probes a connection that has been silent for this time.
+/// The TCP keepalive interval: the system probes a connection that was idle for this time.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Connects to the server.
@@ -36,9 +36,9 @@ pub(super) async fn connect(options: &MysqlOptions) -> Result<Conn, SourceError>
     connect_at(&options.url, options).await
 }
 
-/// Connects to the server of a URL.
+/// Connects to the server at a URL.
 pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn, SourceError> {
-    // Only over the address in the URL: it may be that of a tunnel.
+    // The connection uses only the address in the URL, because the address may belong to a tunnel.
     let opts = opts(url)?;
     let tls = match (opts.ssl_opts(), &options.ca) {
         (None, None) => None,
@@ -52,7 +52,8 @@ pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn
     Conn::new(opts).await.map_err(|error| explained(&error, options))
 }
 
-/// Trusts the certificates in a file, or without one those of the system.
+/// Returns `tls` with the trusted certificates of a PEM file. With `None`, the client trusts the certificates of the
+/// operating system.
 fn with_trusted(tls: SslOpts, ca: Option<&Path>) -> Result<SslOpts, SourceError> {
     let trusted = trusted(ca).map_err(|error| SourceError::Preflight(error.to_string()))?;
     let roots = trusted.into_iter().map(|certificate| certificate.to_vec().into()).collect();
@@ -64,17 +65,17 @@ pub(super) fn opts(url: &str) -> Result<Opts, SourceError> {
     parsed(url).map_err(|wrong| SourceError::Preflight(format!("the URL of the database {wrong}")))
 }
 
-/// Parses a URL. The error says what is wrong, without any part of the URL.
+/// Parses a URL. The error describes the problem without any part of the URL.
 fn parsed(url: &str) -> Result<Opts, &'static str> {
-    // The host ends at one of these. If an `@` follows, the host or the database may be a part of the
-    // password, and messages name both.
+    // The host ends at the first of these characters. If an `@` follows, a part of the password may be parsed as the
+    // host or the database. Messages contain the host and the database, so the URL is rejected.
     let (_, rest) = url.split_once("://").unwrap_or_default();
     if rest.find(['/', '?', '#']).is_some_and(|end| rest[end..].contains('@')) {
         return Err("has an `@` after a `/`, `?` or `#`; percent-encode the characters of the \
             password, such as `@` as %40 and `/` as %2F");
     }
     let opts = Opts::from_url(url).map_err(|error| explained_url(&error))?;
-    // The system does not look up an IPv6 address in brackets.
+    // The system resolver does not accept an IPv6 address in brackets.
     let host = opts.ip_or_hostname();
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = host.map(str::to_owned);
@@ -84,7 +85,7 @@ fn parsed(url: &str) -> Result<Opts, &'static str> {
     })
 }
 
-/// Returns what is wrong in a URL, without its text: a part of it may be the password.
+/// Returns a description of the problem in a URL, without the text of the URL. The text may contain the password.
 fn explained_url(error: &UrlError) -> &'static str {
     match error {
         UrlError::UnsupportedScheme { .. } => "does not begin with mysql://",
@@ -101,7 +102,7 @@ fn explained_url(error: &UrlError) -> &'static str {
     }
 }
 
-/// Connects, and fails if the address leads to a server with another identity.
+/// Connects to the server. Returns an error if the address leads to a server with another identity.
 pub(super) async fn connect_to(
     options: &MysqlOptions,
     identity: &str,
@@ -112,7 +113,7 @@ pub(super) async fn connect_to(
     Ok(connection)
 }
 
-/// Refuses another server: its log and rows differ from those already read.
+/// Rejects another server, because its log and its rows differ from the first server.
 pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
     if other == known {
         return Ok(());
@@ -123,8 +124,8 @@ pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError
     )))
 }
 
-/// Returns the identity of the server: its host name, port, server id and UUID. Two servers behind one
-/// address have different identities.
+/// Returns the identity of the server: its host name, port, server id and UUID. Two servers behind one address have
+/// different identities.
 pub(super) async fn identity(connection: &mut Conn) -> Result<String, Error> {
     let mut rows: Vec<(String, String)> = connection.query(IDENTITY).await?;
     rows.sort();

@@ -1,13 +1,14 @@
-//! Finds what a table's definition keeps out of the binary log.
+//! Detects changes that the definition of a table hides from the binary log.
 //!
-//! The definition comes from `SHOW CREATE TABLE`: with the privilege `SELECT` alone, the information schema shows no
-//! foreign keys.
+//! The definition comes from `SHOW CREATE TABLE`. With only the privilege `SELECT`, the information schema does not
+//! show foreign keys.
 
-/// Storage engines that keep the rows of a table in the server and log their changes.
+/// Storage engines that store the rows in this server and log their changes.
 const LOGGED_ENGINES: [&str; 9] =
     ["innodb", "xtradb", "myisam", "aria", "rocksdb", "tokudb", "memory", "archive", "csv"];
 
-/// Returns why the rows of an engine change without an event in the log. `None` if all changes are logged.
+/// Returns the reason why the rows of an engine can change without a log event. Returns `None` if the engine logs all
+/// changes.
 pub(super) fn unlogged_engine(table: &str, engine: &str) -> Option<String> {
     let is_logged = LOGGED_ENGINES.iter().any(|it| it.eq_ignore_ascii_case(engine));
     (!is_logged).then(|| {
@@ -18,19 +19,19 @@ pub(super) fn unlogged_engine(table: &str, engine: &str) -> Option<String> {
     })
 }
 
-/// A foreign key of a definition.
+/// A foreign key in a table definition.
 #[derive(Debug, PartialEq, Eq)]
 struct ForeignKey {
     columns: Vec<String>,
     parent: String,
     parent_columns: Vec<String>,
-    /// The text behind the columns of the parent: `ON DELETE CASCADE ON UPDATE CASCADE`.
+    /// The text after the parent columns: `ON DELETE CASCADE ON UPDATE CASCADE`.
     actions: String,
 }
 
-/// Returns why a column gets values that are not in the log: by a foreign key, whose actions InnoDB does not log.
-/// `is_generated` is true for a column that is computed from others. `None` if all values are logged. A definition that
-/// cannot be read is a reason, too.
+/// Returns the reason why a column gets values that are not in the log. The reason is a foreign key, because InnoDB
+/// does not log the actions of foreign keys. `is_generated` is true for a generated column. Returns `None` if all
+/// values are logged. An unreadable definition is also a reason.
 pub(super) fn unlogged_values(
     table: &str,
     column: &str,
@@ -46,7 +47,7 @@ pub(super) fn unlogged_values(
     let key = keys.into_iter().find_map(|key| {
         let at = key.columns.iter().position(|it| it.eq_ignore_ascii_case(column));
         let changes_ids = at.is_some() && key.actions.contains("ON UPDATE CASCADE");
-        // Which column it is computed from does not matter: such a key is rare.
+        // The code does not test from which columns the generated column is computed, because this combination is rare.
         let changes_base = is_generated && changes(&key.actions);
         (changes_ids || changes_base).then_some((key, at))
     });
@@ -63,13 +64,13 @@ pub(super) fn unlogged_values(
     ))
 }
 
-/// Tests whether the actions of a foreign key change values. A deleted row has no id any more.
+/// Tests whether the actions of a foreign key change values. The deletion of a row changes no value.
 fn changes(actions: &str) -> bool {
     ["ON UPDATE CASCADE", "SET NULL", "SET DEFAULT"].iter().any(|it| actions.contains(it))
 }
 
-/// Returns the foreign keys of a definition; `None` if it cannot be read. Each has a line of its own, and no line of a
-/// column begins as they do.
+/// Returns the foreign keys of a definition. Returns `None` if the definition cannot be parsed. Each foreign key is on
+/// its own line, and no column definition starts like a foreign key.
 fn foreign_keys(definition: &str) -> Option<Vec<ForeignKey>> {
     if !definition.starts_with("CREATE TABLE") {
         return None;
@@ -92,7 +93,7 @@ fn foreign_keys(definition: &str) -> Option<Vec<ForeignKey>> {
     keys.collect()
 }
 
-/// Reads what follows `FOREIGN KEY`.
+/// Parses the text after `FOREIGN KEY`.
 fn foreign_key(text: &str) -> Option<ForeignKey> {
     let (columns, rest) = names_in_brackets(text)?;
     let rest = rest.trim_start().strip_prefix("REFERENCES ")?;
@@ -102,7 +103,8 @@ fn foreign_key(text: &str) -> Option<ForeignKey> {
     Some(ForeignKey { columns, parent: parent.to_owned(), parent_columns, actions: rest })
 }
 
-/// Reads a quoted or unquoted name. Returns the name and the rest of the text. A quote in a name is doubled.
+/// Parses a quoted or unquoted name. Returns the name and the rest of the text. In a quoted name, each quote character
+/// is doubled.
 fn name(text: &str) -> Option<(String, &str)> {
     let Some(quote) = text.chars().next().filter(|it| ['`', '"'].contains(it)) else {
         let end = text.find([',', ')', ' '])?;
@@ -123,7 +125,7 @@ fn name(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Reads ``(`a`, `b`)``. Returns the names and the rest of the text.
+/// Parses ``(`a`, `b`)``. Returns the names and the rest of the text.
 fn names_in_brackets(text: &str) -> Option<(Vec<String>, &str)> {
     let mut rest = text.trim_start().strip_prefix('(')?;
     let mut names = Vec::new();
@@ -163,7 +165,7 @@ mod tests {
         assert!(unlogged("id", false, CHILDREN).unwrap().contains("the column b of"));
         assert_eq!(unlogged("other", false, CHILDREN), None);
         assert!(unlogged("computed", true, CHILDREN).is_some());
-        // Of a server with other quotes.
+        // A server with `ANSI_QUOTES` writes double quotes.
         let quoted = CHILDREN.replace('`', "\"");
         assert!(unlogged("id", false, &quoted).is_some());
         let bare = "CREATE TABLE a (\n  CONSTRAINT c FOREIGN KEY (id) REFERENCES parents (id) ON UPDATE CASCADE";

@@ -1,4 +1,4 @@
-//! Errors of the server, with the SQL that fixes them.
+//! Converts errors of the server, and adds the SQL that fixes them.
 
 use mysql_async::{Error, Opts};
 
@@ -15,8 +15,8 @@ pub(super) fn explained(error: &Error, options: &MysqlOptions) -> SourceError {
     }
 }
 
-/// Converts an error of the stream of the log. Its login has succeeded, so that 1045 means a missing
-/// privilege, too.
+/// Converts an error of the binary log stream. The login has succeeded before, so the code 1045 also means a missing
+/// privilege.
 pub(super) fn explained_stream(error: &Error, options: &MysqlOptions) -> SourceError {
     match error {
         Error::Server(server) if matches!(server.code, 1045 | 1227) => {
@@ -30,11 +30,12 @@ pub(super) fn explained_stream(error: &Error, options: &MysqlOptions) -> SourceE
     }
 }
 
-/// Converts an error by its code. `text` is the whole error.
+/// Converts an error by its code. `text` is the complete error.
 fn explained_code(code: u16, message: &str, text: String, options: &MysqlOptions) -> SourceError {
     let (user, table) = (user(options), options.named_table());
     let sql = match code {
-        // Access denied to a database or a table. 1227: a privilege is missing.
+        // The codes 1044, 1142 and 1143 mean that access to a database or a table is denied. The code 1227 means that a
+        // privilege is missing.
         1044 | 1142 | 1143 => format!("GRANT SELECT ON {table} TO '{user}'@'%'"),
         1227 => format!("GRANT REPLICATION CLIENT ON *.* TO '{user}'@'%'"),
         _ => return SourceError::Connect(text),
@@ -42,7 +43,7 @@ fn explained_code(code: u16, message: &str, text: String, options: &MysqlOptions
     SourceError::Preflight(format!("{message}; run: {sql}"))
 }
 
-/// Returns the user of the URL.
+/// Returns the user name in the URL.
 pub(super) fn user(options: &MysqlOptions) -> String {
     let opts = Opts::from_url(&options.url).ok();
     opts.as_ref().and_then(Opts::user).unwrap_or("USER").to_owned()

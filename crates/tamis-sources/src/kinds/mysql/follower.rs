@@ -1,4 +1,4 @@
-//! Follows the binary log.
+//! Follows the binary log and applies its changes to the set.
 
 mod resume;
 mod two_phase;
@@ -31,76 +31,79 @@ use crate::source::run::Run;
 use crate::source::runtime::with_timeout;
 use crate::source::snapshots::Snapshots;
 
-/// The deletions of a transaction that wait for its commit. With more, all ids are read again.
+/// The maximum number of pending deletions in a transaction. If a transaction exceeds the maximum, a full read is
+/// required.
 const MAX_DELETED: usize = 1 << 20;
 
-/// The type of the last event of a file before the server is stopped.
+/// The type of the last event in a file when the server shuts down.
 const STOP: u8 = 3;
 
-/// The type of table maps.
+/// The type of table map events.
 const TABLE_MAP: u8 = 19;
 
-/// The types of events that change no rows: the end of a file, values for statements that follow, heartbeats, the
-/// texts of statements, GTIDs and lists of GTIDs, and what group replication writes; of MariaDB (from 160 on)
-/// annotations, checkpoints, GTIDs, lists of GTIDs, and the start of encryption.
+/// The types of events that change no rows.
+///
+/// Both servers: rotation, variables for statements, heartbeats, texts of statements, GTIDs and GTID lists. MySQL:
+/// events of group replication. MariaDB (from 160 on): annotations, checkpoints, GTIDs, GTID lists and the start of
+/// encryption.
 const HARMLESS: [u8; 19] =
     [3, 5, 13, 14, 27, 28, 29, 33, 34, 35, 36, 37, 41, 42, 160, 161, 162, 163, 164];
 
 /// The flag of events that a reader may ignore.
 const IGNORABLE: u16 = 0x80;
 
-/// How the position moves after an event.
+/// The move of the position after an event.
 enum Step {
-    /// The position stays: the event has set it, or later events move it.
+    /// The position stays: this event has set the position, or later events move it.
     KeepPosition,
-    /// To the end of the event.
+    /// The position moves to the end of the event.
     ToEnd,
-    /// To the end of the event, which ends a transaction.
+    /// The position moves to the end of the event, and the event ends a transaction.
     EndTransaction,
 }
 
-/// What is known about the log.
+/// The state of following the log.
 #[derive(Debug)]
 pub(super) struct Follower {
     options: MysqlOptions,
     server_id: u32,
-    /// The end of the last transaction that was applied.
+    /// The end of the last applied transaction.
     known: Arc<Mutex<Option<LogPlace>>>,
-    /// Where the stream is.
+    /// The position of the stream.
     position: Position,
-    /// When the server created this file.
+    /// The time at which the server created this log file.
     created: Option<u32>,
     /// [`Table::shape`] at the last connection.
     shape: String,
     snapshots: Snapshots,
-    /// The end of the snapshot that is being continued.
+    /// The end of the snapshot from which the source continues.
     snapshot_end: Option<LogPlace>,
-    /// The table maps of the present transaction.
+    /// The table maps of the current transaction.
     maps: TableMaps,
-    /// The deletions of the present transaction.
+    /// The deletions of the current transaction.
     deleted: HashSet<Vec<u8>>,
-    /// The transactions in two phases whose rows the newest generation has.
+    /// The two-phase transactions whose rows the newest generation contains.
     prepared: HashSet<String>,
-    /// When the log may have got the last `XA COMMIT`.
+    /// The latest time at which an `XA COMMIT` may have entered the log.
     last_xa_commit: Option<Instant>,
     /// True if the last event was the end of a file.
     is_file_closed: bool,
-    /// True if the server syncs each transaction in its log before it commits it.
+    /// True if the server syncs each transaction to the log before it commits the transaction.
     is_log_synced: bool,
-    /// True if the definition of the table may be another one.
+    /// True if the definition of the table may have changed.
     must_open: bool,
-    /// The end of a compressed transaction whose events are being applied.
+    /// The end of the compressed transaction whose events are being applied.
     payload_end: Option<u64>,
-    /// What the source knows at the position.
+    /// The state of the set at the position.
     follow: Follow<Position, Instant>,
 }
 
 impl Follower {
     pub(super) fn new(options: MysqlOptions, snapshot: Option<SnapshotOptions>) -> Self {
         let mut random = [0; 4];
-        // Without random bytes, two sources might have the same number.
+        // Without random bytes, two sources could get the same server id.
         _ = getrandom::fill(&mut random);
-        // The upper half: replicas of people have small numbers.
+        // The random id is in the upper half of the range, because administrators assign small ids.
         let server_id = options.server_id.unwrap_or(u32::from_le_bytes(random) | 1 << 31);
         Self {
             snapshots: Snapshots::new(snapshot, options.identity()),
@@ -123,7 +126,7 @@ impl Follower {
         }
     }
 
-    /// Connects, and follows the log until an error.
+    /// Connects, and follows the log until an error occurs.
     pub(super) async fn follow(&mut self, run: &Run) -> Result<(), SourceError> {
         let limit = run.options.stale_after.max(Duration::from_secs(1));
         let mut server =
@@ -149,7 +152,7 @@ impl Follower {
                 event = stream.next() => {
                     let event = event.unwrap_or_else(|| Err(closed()));
                     let event = event.map_err(|error| self.broken(run, &error))?;
-                    // A large transaction arrives for longer than the limit.
+                    // A large transaction may take longer than the limit, so each event resets the time.
                     answered = Instant::now();
                     self.apply(run, &event, &server.table)?;
                 }
@@ -165,7 +168,8 @@ impl Follower {
                     }
                     self.save_when_due(run);
                     if self.follow.asked().is_none() {
-                        // Before the position: what a replica has applied is in its log.
+                        // The query for the time precedes the query for the position, so that the log contains
+                        // everything that a replica has applied.
                         let known = with_timeout(limit, server.known_before()).await?;
                         let at = with_timeout(limit, server.position()).await?;
                         if !at.has_reached(&newest) {
@@ -185,13 +189,14 @@ impl Follower {
             self.find_end(run);
             self.step(run, follow::Event::Reached);
             if self.follow.is_current() && !was_current {
-                // The set is synced with the next answer about the end of the log.
+                // The set becomes synced with the next response about the end of the log, so the timer fires
+                // immediately.
                 ticks.reset_immediately();
             }
         }
     }
 
-    /// Reports an event to the state.
+    /// Applies an event to the state machine.
     fn step(&mut self, run: &Run, event: follow::Event<Position, Instant>) {
         let effects = run.step(&mut self.follow, event, &self.position);
         if effects.iter().any(|effect| matches!(effect, Effect::KnownUntil(_))) {
@@ -199,8 +204,8 @@ impl Follower {
         }
     }
 
-    /// Begins to read all ids into a new generation. The server has `limit` for each answer: a large generation
-    /// takes time, too.
+    /// Begins a full read into a new generation. The server has `limit` for each response. Allocating a large
+    /// generation also takes time.
     async fn begin_read(
         &mut self,
         run: &Run,
@@ -225,7 +230,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Sets the position at which the stream begins.
+    /// Sets the position at which the stream starts.
     async fn find_start(&mut self, run: &Run, server: &mut Server) -> Result<(), SourceError> {
         self.deleted.clear();
         self.maps.clear();
@@ -234,7 +239,7 @@ impl Follower {
         self.is_file_closed = false;
         self.is_log_synced = server.is_log_synced;
         if !self.shape.is_empty() && self.shape != server.table.shape {
-            // Rows of the log that are older than the change have other columns.
+            // Log events before the change contain rows with the old columns.
             *self.known.lock() = None;
         }
         self.shape.clone_from(&server.table.shape);
@@ -246,7 +251,7 @@ impl Follower {
             None => {
                 self.lose(run);
                 self.position = server.position().await?;
-                // An `XA COMMIT` may be in the log before the position, and queries may not see its rows yet.
+                // The log before the position may contain an `XA COMMIT` whose rows queries do not see yet.
                 if server.has_xa_commits().await? {
                     self.last_xa_commit = Some(Instant::now());
                 }
@@ -257,7 +262,7 @@ impl Follower {
                 });
             }
         }
-        // The server has just been opened.
+        // `server` was opened just before this call.
         self.must_open = false;
         self.find_end(run);
         self.step(run, follow::Event::Connected { continues: true });
@@ -266,8 +271,8 @@ impl Follower {
 
     async fn open_stream(&self, server: &Server) -> Result<BinlogStream, SourceError> {
         let mut connection = connect_to(&self.options, &server.identity).await?;
-        // MariaDB replaces GTIDs for clients that do not declare that they read them, and fails at
-        // those of transactions in two phases. 4 is the level of GTIDs. MySQL ignores the variable.
+        // MariaDB replaces GTID events for clients that do not declare GTID support, and fails at GTIDs of two-phase
+        // transactions. The value 4 declares GTID support. MySQL ignores the variable.
         let declared = connection.query_drop("SET @mariadb_slave_capability = 4").await;
         declared.map_err(|error| explained_stream(&error, &self.options))?;
         let request = BinlogStreamRequest::new(self.server_id)
@@ -277,7 +282,7 @@ impl Follower {
         stream.map_err(|error| explained_stream(&error, &self.options))
     }
 
-    /// Records that the log has a change that the source does not know.
+    /// Records that the log contains a change that the source cannot interpret.
     fn lose(&mut self, run: &Run) {
         self.step(run, follow::Event::Lost);
         self.must_open = true;
@@ -308,7 +313,7 @@ impl Follower {
         explained_stream(error, &self.options)
     }
 
-    /// Applies an event, and moves the position to its end.
+    /// Applies an event, and moves the position to the end of the event.
     fn apply(&mut self, run: &Run, event: &Event, table: &Table) -> Result<(), SourceError> {
         let mut end = u64::from(event.header().log_pos());
         let mut ends_transaction = false;
@@ -318,7 +323,7 @@ impl Follower {
             Step::EndTransaction => ends_transaction = true,
         }
         if let Some(payload_end) = self.payload_end {
-            // The events in a compressed transaction have no positions of their own.
+            // The events inside a compressed transaction have no positions.
             end = if ends_transaction { payload_end } else { 0 };
         }
         self.advance(end);
@@ -329,8 +334,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Applies an event, and returns how the position moves. An event of a type that is not known costs a read of all ids,
-    /// unless the server has marked it as one to ignore.
+    /// Applies an event. Returns how the position moves. An event of an unknown type requires a full read, unless the
+    /// server has marked the event as ignorable.
     fn apply_data(&mut self, run: &Run, event: &Event, table: &Table) -> Result<Step, SourceError> {
         let header = event.header();
         let end = u64::from(header.log_pos());
@@ -354,11 +359,11 @@ impl Follower {
         match data {
             Some(EventData::RotateEvent(rotate)) => {
                 let file = rotate.name_raw().to_vec();
-                // The first event of a stream repeats the name, and its checksum follows: the
-                // stream does not know yet that events have one.
+                // The first event of a stream repeats the file name, followed by a checksum. The decoder does not
+                // remove the checksum, because the stream has not announced checksums yet.
                 if end > 0 || !file.starts_with(&self.position.file) {
-                    // The last file has no end: the server has crashed. If it does not sync the log, it may have lost
-                    // transactions that its storage engine has kept.
+                    // The last file has no end event, so the server has crashed. If the server does not sync its log,
+                    // the log may lack transactions that the storage engine has committed.
                     if end == 0 && !was_closed && !self.is_log_synced {
                         self.lose(run);
                     }
@@ -376,7 +381,7 @@ impl Follower {
                 return Ok(Step::EndTransaction);
             }
             Some(EventData::TransactionPayloadEvent(_)) => {
-                // The events in it follow. The position is reached after them.
+                // The events inside this event follow. The stream reaches the position after these events.
                 self.payload_end = Some(end);
                 return Ok(Step::KeepPosition);
             }
@@ -386,11 +391,11 @@ impl Follower {
         Ok(Step::ToEnd)
     }
 
-    /// Applies a statement.
+    /// Applies a statement event.
     fn apply_query(&mut self, run: &Run, query: &QueryEvent<'_>, table: &Table) -> Step {
         match meaning(&query.query(), &query.schema(), &table.database, &table.name) {
             Statement::Begin => return Step::ToEnd,
-            // The rows may exist again, or still. Their ids pass until all are read.
+            // The deleted rows may still exist or may exist again. Their ids pass until the next full read.
             Statement::RollbackTo => {
                 self.deleted.clear();
                 return Step::ToEnd;
@@ -403,8 +408,8 @@ impl Follower {
         Step::EndTransaction
     }
 
-    /// Moves the position to the end of an event; 0 stands for no end. The log writes the lower half
-    /// of a position.
+    /// Moves the position to the end of an event. 0 means that the event has no end position. The log contains only the
+    /// lower 32 bits of a position.
     fn advance(&mut self, end: u64) {
         if end == 0 {
             return;
@@ -415,9 +420,9 @@ impl Follower {
         self.position.offset = if is_wrapped { offset + (1 << 32) } else { offset };
     }
 
-    /// Deletes the ids that the transaction has deleted, and records its end.
+    /// Applies the pending deletions of the transaction, and records the end of the transaction.
     fn end_transaction(&mut self, run: &Run) {
-        // Under the lock, so that the end of a snapshot is not before a deletion in it.
+        // The deletions are applied under the lock, so that a snapshot never contains a deletion after its end.
         let mut known = self.known.lock();
         self.maps.clear();
         for id in self.deleted.drain() {
@@ -441,7 +446,8 @@ impl Follower {
             return Ok(());
         };
         for (before, after) in ids {
-            // Another row may have the id. A row that keeps its id may have become visible for the service.
+            // Another row may have the same id. A row with an unchanged id may have become visible to the upstream
+            // service.
             let is_moved = table.is_unique && before != after;
             let before = before.filter(|_| is_moved);
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
@@ -452,7 +458,7 @@ impl Follower {
             }
         }
         if self.deleted.len() > MAX_DELETED {
-            // The ids pass until all are read again.
+            // The ids pass until the next full read.
             self.deleted.clear();
             self.step(run, follow::Event::ReadRequired);
         }
@@ -460,8 +466,8 @@ impl Follower {
     }
 }
 
-/// Tests whether the server has ended the stream because of another one with the same number. MariaDB has a code for
-/// it. MySQL has only the text, and calls the reader a slave or a replica.
+/// Tests whether the server has closed the stream because another reader uses the same server id. MariaDB returns a
+/// code. MySQL returns only a text, which calls the reader a slave or a replica.
 fn is_same_id(error: &mysql_async::ServerError) -> bool {
     error.code == 1945 || error.message.contains("same server_uuid/server_id")
 }

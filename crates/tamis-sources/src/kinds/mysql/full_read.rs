@@ -1,4 +1,4 @@
-//! Reads all ids of the table over several connections at once.
+//! Reads all ids of the table over several connections concurrently.
 //!
 //! The bounds split the ids into ranges, and each thread takes the next range:
 //!
@@ -6,9 +6,9 @@
 //! id < b₁ │ b₁ ≤ id < b₂ │ … │ bₙ ≤ id
 //! ```
 //!
-//! Each id is in a range, whatever the bounds are and in whatever order the database compares them:
-//! let bᵢ be the last bound with bᵢ ≤ id. Then id < bᵢ₊₁, or there is no further bound. So bounds that
-//! do not fit the ids cost only time. A range that is read twice is harmless.
+//! Each id is in at least one range, for any bounds and any order of the database. Proof: let bᵢ be the last bound with
+//! bᵢ ≤ id. Then id < bᵢ₊₁, or no further bound exists. Unsuitable bounds therefore only cost time. Reading a range
+//! twice is harmless.
 
 use std::sync::Arc;
 
@@ -32,32 +32,32 @@ use crate::source::runtime::runtime;
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// A table with fewer rows is read over one connection.
+/// If a table has fewer rows, the source reads it over one connection.
 const FEW_ROWS: u64 = 50_000;
 
-/// The number of ranges. With more than threads, no thread waits long for the last one.
+/// The number of ranges. It exceeds the number of threads, so that no thread waits long for the last range.
 const RANGES: u64 = 32;
 
-/// A read of all ids in threads of its own. Dropping it stops them.
+/// A full read on separate threads. Dropping this value stops the threads.
 #[derive(Debug)]
 pub(super) struct FullRead(ReadThreads);
 
-/// What the threads of a read have in common.
+/// The data that the threads of a full read share.
 struct Job {
     options: MysqlOptions,
     table: Table,
     /// The identity of the server.
     identity: String,
-    /// What each thread waits for before it reads. `None` without a log.
+    /// The transactions for which each thread waits before it reads. `None` for a polled table.
     visible: Option<Visible>,
-    /// The conditions of the ranges.
+    /// The SQL conditions of the ranges.
     ranges: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
 }
 
 impl FullRead {
-    /// Starts to read all ids of the table of a server into a new generation.
+    /// Starts a full read of the table into a new generation.
     pub(super) async fn start(
         run: &Run,
         server: &mut Server,
@@ -78,14 +78,14 @@ impl FullRead {
         Ok(Self(ReadThreads::start(&job, job.ranges.len())?))
     }
 
-    /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
-    /// next call continues.
+    /// Waits until all ids are read. Returns the number of rows. The caller may drop the returned future: the next call
+    /// continues the wait.
     pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
         self.0.finish().await
     }
 }
 
-/// Returns the condition of each range between bounds.
+/// Returns the SQL condition of each range between the bounds.
 fn ranges(column: &str, bounds: &[String]) -> Vec<String> {
     let Some((first, last)) = bounds.first().zip(bounds.last()) else {
         return vec!["TRUE".to_owned()];
@@ -99,8 +99,8 @@ fn ranges(column: &str, bounds: &[String]) -> Vec<String> {
 }
 
 impl Server {
-    /// Returns bounds that split the ids into about `ranges` ranges, as SQL. Returns none without
-    /// an index on the column: each range would then read the whole table.
+    /// Returns bounds as SQL that split the ids into about `ranges` ranges. Returns no bounds if the column has no
+    /// index, because each range would then scan the whole table.
     async fn bounds(&mut self, ranges: u64) -> Result<Vec<String>, SourceError> {
         if !self.table.has_index {
             return Ok(Vec::new());
@@ -109,7 +109,7 @@ impl Server {
             ColumnKind::Signed | ColumnKind::Unsigned(_) => {
                 let column = quoted(&self.table.column);
                 let table = self.table.quoted();
-                // As texts, so that all integers have one type.
+                // The query casts the bounds to texts, so that all integer types use one decoder.
                 let sql = format!(
                     "SELECT CAST(MIN({column}) AS CHAR), CAST(MAX({column}) AS CHAR) FROM {table}"
                 );
@@ -128,7 +128,7 @@ impl Server {
             ColumnKind::Uuid => {
                 (1..ranges).map(|i| format!("x'{:02x}'", 256 * i / ranges)).collect()
             }
-            // Texts are often UUIDs, or begin with a digit.
+            // Many texts are UUIDs or begin with a digit.
             ColumnKind::Text => "123456789abcdefghijklmnopqrstuvwxyz"
                 .chars()
                 .map(|first| format!("'{first}'"))
@@ -150,7 +150,7 @@ impl Job {
         let reader = RowReader::open(&self.options, &self.identity, self.visible.as_ref()).await;
         let mut reader = match reader {
             Ok(reader) => reader,
-            // The server may allow fewer connections. The first thread then reads all ranges.
+            // The server may limit the number of connections. The first thread then reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };

@@ -1,24 +1,24 @@
-//! The end of the binary log of a server.
+//! Reads the end of the binary log of a server.
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error, Row};
 
 use crate::kinds::mysql::log_place::Position;
 
-/// The end of the log, and the databases that the log leaves out.
+/// The end of the log, and the filters that exclude databases from the log.
 #[derive(Debug)]
 pub(super) struct LogEnd {
     pub(super) position: Position,
-    /// `binlog_do_db` and `binlog_ignore_db`: names with commas between them.
+    /// The variables `binlog_do_db` and `binlog_ignore_db`: names that are separated by commas.
     pub(super) only: String,
     pub(super) ignored: String,
 }
 
-/// Returns the end of the log; `None` if the server writes none. All transactions that were committed before the call
-/// are in the log before this end.
+/// Returns the end of the log. Returns `None` if the server writes no log. The log before this end contains all
+/// transactions that were committed before the call.
 pub(super) async fn log_end(connection: &mut Conn) -> Result<Option<LogEnd>, Error> {
     let mut row: Result<Option<Row>, Error> = connection.query_first("SHOW MASTER STATUS").await;
-    // MySQL 8.4 has another name for it.
+    // MySQL 8.4 has renamed the statement.
     if let Err(Error::Server(error)) = &row
         && error.code == 1064
     {
@@ -33,8 +33,8 @@ pub(super) async fn log_end(connection: &mut Conn) -> Result<Option<LogEnd>, Err
     }))
 }
 
-/// Returns why the log leaves out a database. `only` and `ignored` are the columns of
-/// `SHOW MASTER STATUS`: names with commas between them.
+/// Returns the reason why the log does not contain a database. `only` and `ignored` are columns of `SHOW MASTER
+/// STATUS`: names that are separated by commas.
 pub(super) fn filtered(database: &str, only: &str, ignored: &str) -> Option<String> {
     let has = |names: &str| names.split(',').any(|name| name.trim() == database);
     if !only.is_empty() && !has(only) {
@@ -64,7 +64,7 @@ mod tests {
             ("", "a", true),
             ("", "a,shop", false),
             ("shops", "", false),
-            // The server tests the second list only without the first.
+            // The server tests the second list only if the first list is empty.
             ("shop", "shop", true),
         ] {
             assert_eq!(filtered("shop", only, ignored).is_none(), is_logged, "{only} {ignored}");

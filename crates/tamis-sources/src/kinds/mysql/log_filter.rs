@@ -1,4 +1,4 @@
-//! Tests whether the binary log of a server has the changes of a database.
+//! Tests whether the binary log of a server contains the changes of a database.
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
@@ -6,8 +6,8 @@ use mysql_async::{Conn, Error};
 use crate::kinds::mysql::cluster::is_galera;
 use crate::kinds::mysql::replica::Replica;
 
-/// If the server is a replica that does not log the changes of its primary, returns a message with the
-/// setting that enables it.
+/// Tests whether the server is a replica that does not log the changes of its primary. If true, returns a message with
+/// the setting that enables this log.
 pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<String>, Error> {
     // MySQL 8.0.26 has renamed the variable.
     let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
@@ -25,13 +25,13 @@ pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<Str
     }))
 }
 
-/// The settings that [`unlogged_writers`] tests.
+/// The query for the settings that [`unlogged_writers`] tests.
 pub(super) const WRITERS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', \
     'wsrep_cluster_address', 'log_slave_updates', 'log_replica_updates', 'daemon_memcached_enable_binlog', \
     'innodb_api_enable_binlog')";
 
-/// Returns why a server writes rows that are not in its log, by its settings: writes of other nodes of a Galera cluster,
-/// and those of the memcached plugin of MySQL.
+/// Returns the reason why a server has rows that are not in its log. The reason is a Galera cluster, whose other nodes
+/// write rows, or the memcached plugin of MySQL.
 pub(super) fn unlogged_writers(settings: &[(String, String)]) -> Option<String> {
     let value = |name: &str| {
         let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
@@ -45,7 +45,7 @@ pub(super) fn unlogged_writers(settings: &[(String, String)]) -> Option<String> 
                 .to_owned(),
         );
     }
-    // The first variable exists while the plugin is loaded.
+    // The first variable exists only while the plugin is loaded.
     let is_memcached = value("daemon_memcached_enable_binlog").is_some();
     (is_memcached && is_off("innodb_api_enable_binlog")).then(|| {
         "the plugin daemon_memcached writes rows that are not in the binary log; add to the configuration of the \

@@ -1,9 +1,9 @@
-//! Places in the binary log, also as snapshots keep them.
+//! Positions in the binary log, and their encoding in snapshots.
 
 use crate::source::follow::LogPosition;
 use serde_json::{Value, json};
 
-/// A place in the binary log.
+/// A position in the binary log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) file: Vec<u8>,
@@ -11,8 +11,8 @@ pub(super) struct Position {
 }
 
 impl LogPosition for Position {
-    /// Tests whether this place is at or after another one of the same server. The files have
-    /// increasing numbers.
+    /// Tests whether this position is at or after another position of the same server. The numbers in the file names
+    /// increase.
     fn has_reached(&self, other: &Self) -> bool {
         let number = |file: &[u8]| -> u64 {
             let digits = file.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
@@ -23,7 +23,7 @@ impl LogPosition for Position {
 }
 
 impl Position {
-    /// Returns how many bytes of the log are between this place and a later one; `None` if they are
+    /// Returns the number of log bytes between this position and a later position. Returns `None` if the positions are
     /// in different files.
     pub(super) fn bytes_to(&self, end: &Self) -> Option<u64> {
         match self.has_reached(end) {
@@ -38,14 +38,14 @@ impl Position {
 pub(super) struct LogPlace {
     /// The identity of the server.
     pub(super) server: String,
-    /// When the server created the file, in seconds since 1970. `None` before the log says it. A
-    /// server that begins its log again, such as after `RESET MASTER`, uses the same names.
+    /// The time at which the server created the file, in seconds since 1970. `None` until the stream reports the time.
+    /// After `RESET MASTER`, a server uses the same file names again.
     pub(super) created: Option<u32>,
     pub(super) position: Position,
 }
 
 impl LogPlace {
-    /// Returns the place as a snapshot keeps it. `None` for a place that cannot be found again.
+    /// Encodes the position for a snapshot. Returns `None` for a position that the reader could not identify later.
     pub(super) fn encode(&self, shape: &str) -> Option<Vec<u8>> {
         let place = json!({
             "server": self.server,
@@ -57,7 +57,7 @@ impl LogPlace {
         Some(place.to_string().into_bytes())
     }
 
-    /// Reads what `encode` has written: a place and the columns of the table.
+    /// Decodes a position that `encode` has written, and the columns of the table.
     pub(super) fn decode(bytes: &[u8]) -> Option<(Self, String)> {
         let place: Value = serde_json::from_slice(bytes).ok()?;
         let text = |name: &str| place.get(name)?.as_str().map(str::to_owned);

@@ -11,32 +11,31 @@ use crate::kinds::poll::PollOptions;
 /// The settings of a source in MySQL or MariaDB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MysqlOptions {
-    /// The server, the user and the database: `mysql://user:password@host:3306/shop`. With
-    /// `?require_ssl=true` the connection uses TLS.
+    /// The URL of the server, the user and the database: `mysql://user:password@host:3306/shop`. `?require_ssl=true`
+    /// enables TLS.
     pub url: String,
-    /// The certificates of the CA that has signed the certificate of the server, as PEM. The connections then use TLS. With
-    /// `None`, the CAs of the system are trusted.
+    /// The PEM file of the CA that has signed the certificate of the server. With this file, all connections use TLS.
+    /// With `None`, the client trusts the CAs of the operating system.
     pub ca: Option<PathBuf>,
-    /// The URL of the primary, if the server of `url` is a replica. The source asks the primary for the end of its log.
+    /// The URL of the primary, if the server of `url` is a replica. The source queries the primary for the end of its
+    /// log.
     pub primary: Option<String>,
-    /// The table, in the database of the URL.
+    /// The name of the table in the database of the URL.
     pub table: String,
-    /// The column with the ids. It is an integer, a text, or `BINARY(16)` for UUIDs.
+    /// The column that contains the ids. The type is an integer, a text, or `BINARY(16)` for UUIDs.
     pub column: String,
-    /// True if requests write each text id exactly as the table has it. Otherwise all texts pass that are equal to an id
-    /// under the collation of the column.
+    /// True if requests write each text id exactly as the table stores it. If false, every text passes that is equal to
+    /// an id under the collation of the column.
     pub exact: bool,
-    /// The number by which the server knows the source, unique among its replicas. `None` for a
-    /// random one.
+    /// The server id of the source, which must be unique among the replicas of the server. `None` selects a random id.
     pub server_id: Option<u32>,
-    /// How the table is polled, for a server without a usable binary log. `None` follows the log.
-    /// The change column has an integer type, `TIMESTAMP` or `DATETIME`. A polled table has no
-    /// snapshots.
+    /// The settings for polling, for a server without a usable binary log. `None` follows the log. The change column
+    /// must have an integer type, `TIMESTAMP` or `DATETIME`. A polled table has no snapshots.
     pub poll: Option<PollOptions>,
 }
 
 impl MysqlOptions {
-    /// Returns the usual settings for a column of ids.
+    /// Returns the default settings for a column of ids.
     #[must_use]
     pub fn new(url: &str, table: &str, column: &str) -> Self {
         Self {
@@ -51,7 +50,7 @@ impl MysqlOptions {
         }
     }
 
-    /// Returns the table with its database, as messages name it.
+    /// Returns the table name with its database for messages.
     pub(super) fn named_table(&self) -> String {
         let opts = Opts::from_url(&self.url).ok();
         match opts.as_ref().and_then(Opts::db_name) {
@@ -60,7 +59,7 @@ impl MysqlOptions {
         }
     }
 
-    /// Returns which ids the source reads, for its snapshot.
+    /// Returns the identity of the ids for a snapshot.
     pub(super) fn identity(&self) -> String {
         let opts = Opts::from_url(&self.url).ok();
         let database = opts.as_ref().and_then(Opts::db_name).unwrap_or_default();
@@ -69,7 +68,7 @@ impl MysqlOptions {
     }
 }
 
-/// Returns a name as SQL writes it, without quotes if it needs none.
+/// Returns a name as SQL. The function omits the quotes if the name needs no quotes.
 fn written(name: &str) -> String {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_plain { name.to_owned() } else { quoted(name) }
@@ -77,7 +76,7 @@ fn written(name: &str) -> String {
 
 impl fmt::Debug for MysqlOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the URL, which may have a password.
+        // The output omits the URL, which may contain a password.
         f.debug_struct("MysqlOptions")
             .field("table", &self.table)
             .field("column", &self.column)

@@ -1,4 +1,4 @@
-//! A table that is polled, for a server without a usable binary log.
+//! Polls a table on a server without a usable binary log.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::kinds::poll::{
 use crate::source::audit_source::canonical_row;
 use crate::source::run::Run;
 
-/// A connection to the server of a table.
+/// A connection to a polled table.
 #[derive(Debug)]
 pub(crate) struct MysqlTable {
     runtime: PollRuntime,
@@ -75,7 +75,7 @@ impl PolledTable for MysqlTable {
 }
 
 impl MysqlTable {
-    /// Passes the first value of each row.
+    /// Passes the first column of each row.
     async fn each(
         &self,
         sql: &str,
@@ -91,17 +91,18 @@ impl MysqlTable {
         Ok(())
     }
 
-    /// Returns the key of an id; `None` if the id is none of the type. Texts that are one id have one key.
+    /// Returns the key of an id. Returns `None` if the text is not an id of the type. Texts that are equal in the
+    /// column have the same key.
     fn key(&self, text: &[u8]) -> Option<Vec<u8>> {
         let id = canonical_row(&self.id, text)?;
         Some(self.table.fold.key(&id).into_owned())
     }
 
-    /// Returns the keys of the `ids` that rows have. A row may spell an id in another way than `ids`.
+    /// Returns the keys of the `ids` that exist in the table. A row may spell an id differently than `ids`.
     async fn live(&self, ids: &[Value]) -> Result<HashSet<Vec<u8>>, SourceError> {
         let mut live = HashSet::new();
         let Some(last) = ids.last() else { return Ok(live) };
-        // The last one again, so that all queries have the same number.
+        // The last id is repeated, so that all queries have the same number of parameters.
         let params: Vec<Value> =
             ids.iter().chain(std::iter::repeat(last)).take(BATCH).cloned().collect();
         self.each(&self.live_ids, Params::Positional(params), |value| {
@@ -122,12 +123,12 @@ fn column_value(value: &Value) -> ColumnValue {
     match *value {
         Value::NULL | Value::Time(..) => ColumnValue::Null,
         Value::Int(value) => ColumnValue::Integer(value),
-        // A smaller bound finds more rows.
+        // The conversion may return a smaller bound. A smaller bound only finds more rows.
         Value::UInt(value) => ColumnValue::Integer(i64::try_from(value).unwrap_or(i64::MAX)),
         Value::Float(value) => ColumnValue::Real(value.into()),
         Value::Double(value) => ColumnValue::Real(value),
         Value::Bytes(ref bytes) => ColumnValue::Text(bytes.clone()),
-        // Texts of this form have the order of the moments.
+        // The order of texts in this form is the chronological order.
         Value::Date(year, month, day, hour, minute, second, micros) => {
             let text = format!(
                 "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
@@ -146,14 +147,14 @@ fn parameter(value: &ColumnValue) -> Value {
     }
 }
 
-/// Returns a deleted id as a value of the column. `None` if the column cannot have it.
+/// Converts a deleted id to a value of the column. Returns `None` if the column cannot contain the id.
 fn as_column(kind: ColumnKind, value: &Value) -> Option<Value> {
     let Value::Bytes(bytes) = value else {
         let is_possible = !matches!((kind, value), (ColumnKind::Unsigned(_), Value::Int(..0)));
         return is_possible.then(|| value.clone());
     };
     match kind {
-        // A text would be compared with the column as an inexact number.
+        // The database would compare a text with an integer column as an inexact number.
         ColumnKind::Signed | ColumnKind::Unsigned(_) => {
             let text = std::str::from_utf8(bytes).ok()?.trim();
             let signed = text.parse().map(Value::Int);
@@ -197,7 +198,7 @@ impl PolledDatabase for MysqlTable {
                 let params = Params::Positional(vec![parameter(bound)]);
                 self.runtime.wait(self.each(sql, params, row))
             }
-            // The table was empty.
+            // The table was empty at the last poll.
             _ => self.runtime.wait(self.each(&self.all_ids, Params::Empty, row)),
         }
     }
@@ -231,7 +232,7 @@ impl PolledDatabase for MysqlTable {
             FullRead::start(run, &mut server, generation, None).await
         };
         let mut read = self.runtime.wait(start)?;
-        // The read has connections of its own, and the polls go on over this one.
+        // The full read has its own connections, and the polls continue on this connection.
         self.runtime.alternate(run, async || read.finish().await, pause)
     }
 
@@ -241,7 +242,7 @@ impl PolledDatabase for MysqlTable {
 }
 
 impl Server {
-    /// Connects for polls. Refuses a change column whose values have no usable order.
+    /// Opens a connection for polls. Rejects a change column whose values have no usable order.
     async fn open_for_polls(
         options: &MysqlOptions,
         id: &IdType,
@@ -267,12 +268,12 @@ impl Server {
                 return Err(SourceError::Preflight(message));
             }
         }
-        // Local time goes back when summer time ends.
+        // Local time goes back when summer time ends, so the session uses UTC.
         server.connection.query_drop("SET time_zone = '+00:00'").await.map_err(|it| broken(&it))?;
         Ok(server)
     }
 
-    /// Returns a text that differs after most changes of the table's definition.
+    /// Returns a text that differs after most changes of the table definition.
     async fn schema(&mut self) -> Result<String, SourceError> {
         let columns = self.columns().await?;
         let sql = "SELECT CAST(CREATE_TIME AS CHAR) FROM information_schema.TABLES \

@@ -1,4 +1,4 @@
-//! Refuses a server whose binary log is incomplete.
+//! Rejects a server whose binary log is incomplete.
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
@@ -8,11 +8,11 @@ use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::log_filter::{WRITERS, unlogged_updates, unlogged_writers};
 use crate::kinds::mysql::options::MysqlOptions;
 
-/// Why a server without a binary log is refused.
+/// The message for a server without a binary log.
 pub(super) const NO_LOG: &str = "the server writes no binary log; add to its configuration and restart it: \
     log_bin = binlog, server_id = 1, binlog_format = ROW; or poll the table with follow = \"poll\"";
 
-/// Refuses a server whose log is incomplete. Returns true if the server syncs each transaction in its log.
+/// Rejects a server whose log is incomplete. Returns true if the server syncs each transaction to its log.
 pub(super) async fn check_settings(
     connection: &mut Conn,
     options: &MysqlOptions,

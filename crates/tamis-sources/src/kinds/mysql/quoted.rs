@@ -1,6 +1,6 @@
-//! Names in SQL.
+//! Quotes names in SQL.
 
-/// Returns a name as SQL writes it.
+/// Returns a name as a quoted SQL identifier.
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }

@@ -1,9 +1,10 @@
-//! How fresh the rows of a server are.
+//! Determines how current the rows of a replica are.
 //!
-//! A replica shows a row only after it has received and applied it. It does not know what it has not received: its own
-//! count of seconds stays at zero while its receiver is slow or waits for a broken connection. So the guard asks the
-//! primary for the end of its log. When the replica has applied the log up to this end, it shows all rows that were
-//! committed before the question. A replica whose replication has stopped is an error, and the set becomes stale.
+//! A replica shows a row only after it has received and applied the row. A replica cannot detect missing log events:
+//! its own count of seconds stays at zero while its receiver is slow or waits for a broken connection. So the guard
+//! queries the primary for the end of its log. When the replica has applied the log up to this end, the replica shows
+//! all rows that were committed before the query. If the replication has stopped, the source returns an error and the
+//! set becomes stale.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -23,14 +24,14 @@ use crate::kinds::mysql::options::MysqlOptions;
 use crate::kinds::mysql::replica_filter::{FILTERS, check_filters};
 use crate::kinds::mysql::table::Table;
 
-/// The statement of MariaDB, that of MySQL since 8.0.22, and that of MySQL before.
+/// The status statement of MariaDB, of MySQL since 8.0.22, and of older MySQL.
 const STATEMENTS: [&str; 3] =
     ["SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
 
-/// Reads the state of the replication of a server.
+/// Reads the replication state of a server.
 #[derive(Debug, Default)]
 pub(super) struct Replica {
-    /// The statement that the server understands.
+    /// The index of the statement that the server supports.
     statement: usize,
     primary: Option<Primary>,
 }
@@ -40,43 +41,43 @@ pub(super) struct Replica {
 struct Primary {
     connection: Conn,
     server_id: u64,
-    /// The number of the replica.
+    /// The server id of the replica.
     replica_id: u64,
-    /// Reads the replication of the primary. Its own `primary` stays empty.
+    /// The replication state of the primary. Its field `primary` stays `None`.
     replication: Box<Replica>,
-    /// A moment, and the end of the log after it.
+    /// A time, and the end of the log after this time.
     asked: Option<(Instant, Position)>,
-    /// The replica shows all rows that were committed before.
+    /// The replica shows all rows that were committed before this time.
     known: Option<Instant>,
 }
 
-/// What the status says about one primary.
+/// The replication status for one primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Status {
-    /// The number of the primary.
+    /// The server id of the primary.
     server_id: u64,
     receiver: String,
     applier: String,
-    /// The places in the log of the primary up to which the replica has received and applied it.
+    /// The positions in the log of the primary up to which the replica has received and applied events.
     received: Position,
     applied: Position,
     /// True if MariaDB may apply transactions of several GTID domains out of order.
     is_unordered: bool,
-    /// The names and the values of the filters of the replication.
+    /// The names and the values of the replication filters.
     filters: Vec<(&'static str, String)>,
     error: String,
 }
 
-/// What a server says about its primaries.
+/// The response of a server to the query for its primaries.
 enum Answer {
     Statuses(Vec<Status>),
-    /// The user may not ask.
+    /// The user lacks the privilege for the query.
     Denied,
 }
 
 impl Replica {
-    /// Returns a moment: the server shows all rows that were committed before it, also on the primary of a replica and
-    /// on other nodes of a cluster. `None` if no such moment is known yet.
+    /// Returns a time: the server shows all rows that were committed before this time. The guarantee includes commits
+    /// on the primary of a replica and on other nodes of a cluster. Returns `None` if no time is known yet.
     pub(super) async fn known_before(
         &mut self,
         connection: &mut Conn,
@@ -101,7 +102,7 @@ impl Replica {
                 Some(status) if status.server_id == primary.server_id => {
                     primary.note(&status, connection, options).await?;
                 }
-                // The replica has another primary than before.
+                // The replica has switched to another primary.
                 _ => return Ok(None),
             }
         }
@@ -110,7 +111,7 @@ impl Replica {
         Ok(known)
     }
 
-    /// Returns the status of a replica that runs; `None` for a server without a primary.
+    /// Returns the status of a running replica. Returns `None` for a server without a primary.
     async fn status(
         &mut self,
         connection: &mut Conn,
@@ -119,7 +120,7 @@ impl Replica {
         only(self.statuses(connection, options).await?)
     }
 
-    /// Returns what a server says about each of its primaries.
+    /// Returns the replication status of a server for each of its primaries.
     async fn statuses(
         &mut self,
         connection: &mut Conn,
@@ -143,7 +144,7 @@ impl Replica {
         }
     }
 
-    /// Tests whether a server has a primary, or may have one.
+    /// Tests whether a server has a primary or may have a primary.
     pub(super) async fn is_replica(&mut self, connection: &mut Conn) -> Result<bool, Error> {
         match self.ask(connection).await? {
             Answer::Statuses(statuses) => Ok(!statuses.is_empty()),
@@ -168,7 +169,7 @@ impl Replica {
 }
 
 impl Primary {
-    /// Connects to the primary of a replica by the settings.
+    /// Connects to the primary of a replica with the configured URL.
     async fn connect(
         replica: &mut Conn,
         options: &MysqlOptions,
@@ -202,7 +203,7 @@ impl Primary {
         })
     }
 
-    /// Asks for the end of the log. Refuses a primary that has become the replica of another server.
+    /// Queries the primary for the end of its log. Rejects a primary that is the replica of a third server.
     async fn ask(&mut self, table: &Table, options: &MysqlOptions) -> Result<(), SourceError> {
         let now = Instant::now();
         let statuses = self.replication.statuses(&mut self.connection, options).await;
@@ -225,8 +226,8 @@ impl Primary {
         Ok(())
     }
 
-    /// Refuses a replica whose place in the log may pass a transaction of another GTID domain that is not applied. The
-    /// log of the primary has all domains up to its end.
+    /// Rejects a replica that may skip an unapplied transaction of another GTID domain. The log of the primary contains
+    /// the transactions of all domains up to its end.
     async fn check_domains(
         &mut self,
         replica: &mut Conn,
@@ -249,7 +250,7 @@ impl Primary {
         )))
     }
 
-    /// Takes what the replica has applied.
+    /// Records the position that the replica has applied.
     async fn note(
         &mut self,
         status: &Status,
@@ -267,9 +268,10 @@ impl Primary {
 }
 
 impl Status {
-    /// Tests whether the replica has applied the log of the primary up to a place.
+    /// Tests whether the replica has applied the log of the primary up to the position `end`.
     fn has_applied(&self, end: &Position) -> bool {
-        // After a change of the primary, the replica may still apply the log of the old one, whose places are others.
+        // After a change of the primary, the replica may still apply the log of the old primary. The positions of the
+        // old log are not comparable.
         self.received.has_reached(&self.applied) && self.applied.has_reached(end)
     }
 }
@@ -298,21 +300,21 @@ async fn server_id(connection: &mut Conn) -> Result<u64, Error> {
     Ok(id.unwrap_or_default())
 }
 
-/// Tests whether a server shows any sign of a primary, without the privilege to ask for it.
+/// Tests whether a server shows any sign of a primary. The test needs no privilege for the replication status.
 async fn may_be_replica(connection: &mut Conn) -> Result<bool, Error> {
-    // `Slaves_connected` is another number: the readers of the log of this server, such as guards.
+    // `Slaves_connected` has another meaning: it counts the readers of the log of this server, such as guards.
     let sql = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slave_running', 'Slaves_running')";
     let running: Vec<(String, String)> = connection.query(sql).await?;
-    // MariaDB keeps the place in the log of a primary also after the replication has stopped. A replica is
-    // usually read-only.
+    // MariaDB keeps the position in the log of the primary after the replication has stopped. A replica is usually
+    // read-only.
     let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('gtid_slave_pos', 'read_only')";
     let signs: Vec<(String, String)> = connection.query(sql).await?;
     let is_set = |value: &str| !["", "0"].contains(&value) && !value.eq_ignore_ascii_case("OFF");
     Ok(running.iter().chain(&signs).any(|it| is_set(&it.1)))
 }
 
-/// Reads a row of the status. MySQL 8.0.22 has renamed the columns. `None` for a channel of a group of MySQL, which
-/// `cluster.rs` checks.
+/// Parses a row of the replication status. MySQL 8.0.22 has renamed the columns. Returns `None` for a channel of a
+/// MySQL group, which `cluster.rs` checks.
 fn status(row: &Row) -> Option<Status> {
     let text = |names: &[&str]| {
         let value = |name: &&str| row.get_opt::<Option<String>, _>(*name)?.ok()?;
@@ -325,7 +327,7 @@ fn status(row: &Row) -> Option<Status> {
     if text(&["Channel_Name"]).starts_with("group_replication_") {
         return None;
     }
-    // Without GTIDs, and in the mode `minimal`, MariaDB takes all domains for one.
+    // Without GTIDs and in the mode `minimal`, MariaDB treats all domains as one domain.
     let has_gtids = !["", "No"].contains(&&*text(&["Using_Gtid"]));
     let is_parallel = !["", "none", "minimal"].contains(&&*text(&["Parallel_Mode"]));
     let errors = [text(&["Last_SQL_Error"]), text(&["Last_IO_Error"])];
@@ -347,7 +349,8 @@ fn status(row: &Row) -> Option<Status> {
     })
 }
 
-/// Returns the status about the only primary; `None` without one. Refuses a replica that has stopped.
+/// Returns the status of the only primary. Returns `None` if the server has no primary. Rejects a replica whose
+/// replication has stopped.
 fn only(mut statuses: Vec<Status>) -> Result<Option<Status>, SourceError> {
     if statuses.len() > 1 {
         let message = "the server is a replica of several primaries, and the guard can ask only one of them; connect to \

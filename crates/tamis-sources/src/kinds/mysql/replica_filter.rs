@@ -1,8 +1,8 @@
-//! The filters of a replica, which leave out changes of its primary.
+//! Checks the filters of a replica, which can exclude changes of its primary.
 
 use crate::errors::source_error::SourceError;
 
-/// The columns of the status with a filter. Each has a list of names or patterns with commas between them.
+/// The filter columns of the replication status. Each column contains names or patterns that are separated by commas.
 pub(super) const FILTERS: [&str; 10] = [
     "Replicate_Do_DB",
     "Replicate_Ignore_DB",
@@ -16,10 +16,10 @@ pub(super) const FILTERS: [&str; 10] = [
     "Replicate_Ignore_Server_Ids",
 ];
 
-/// Refuses a replica whose filters may leave out changes of a table.
+/// Rejects a replica whose filters may exclude changes of a table.
 ///
-/// A list of what is applied must have the table, and a list of what is ignored must not have it. This is stricter
-/// than the rules of the servers for both lists together.
+/// Each `Do` list must contain the table, and no `Ignore` list may contain the table. This rule is stricter than the
+/// rules of the servers for a combination of both lists.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub(super) fn check_filters(
                 let whole = whole.to_lowercase();
                 !entries.any(|it| is_like(&whole, &it.to_lowercase()))
             }
-            // The table may have another name on the primary, or transactions of any table may be left out.
+            // The table may have another name on the primary, or the filter may exclude transactions of any table.
             _ => false,
         }
     };
@@ -54,11 +54,11 @@ pub(super) fn check_filters(
     )))
 }
 
-/// Tests whether a text matches a pattern of SQL: `%` stands for any text, `_` for any character, and `\` before a
-/// character for this character.
+/// Tests whether a text matches an SQL `LIKE` pattern: `%` matches any text, `_` matches any character, and `\` escapes
+/// the next character.
 fn is_like(text: &str, pattern: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
-    // The places in the text at which the pattern may have ended so far: `ends[i]` stands for i characters.
+    // `ends[i]` is true if the pattern so far matches the first `i` characters of the text.
     let mut ends = vec![false; text.len() + 1];
     ends[0] = true;
     let mut pattern = pattern.chars();

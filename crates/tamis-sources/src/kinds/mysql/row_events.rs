@@ -1,7 +1,7 @@
-//! Finds the ids in the row events of the binary log.
+//! Extracts the ids from the row events of the binary log.
 //!
-//! An event with rows refers to a table map: the types of the columns. A value of a row has no length of its own, so
-//! the decoder skips each column by its type until it has the id. The other columns are not decoded.
+//! A row event refers to a table map, which contains the types of the columns. A value in a row has no length prefix,
+//! so the decoder skips each column by its type until it reaches the id. The decoder does not decode the other columns.
 //!
 //! ```text
 //! TABLE_MAP   table id 6 │ flags 2 │ len, database, 0 │ len, table, 0 │ columns │ types │ len, metadata │ …
@@ -9,7 +9,7 @@
 //! row         NULL bits of the present columns │ their values
 //! ```
 //!
-//! The log of MariaDB has version 1 of the row events, and that of MySQL version 2, which has the extra bytes.
+//! MariaDB writes version 1 of the row events. MySQL writes version 2, which contains the extra bytes.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,11 @@ use mysql_async::Value;
 
 use crate::kinds::mysql::table::Table;
 
-/// The tables of a transaction whose maps are kept. With more, the rows of a table are not found.
+/// The maximum number of tables per transaction whose maps are kept. The decoder does not find the rows of further
+/// tables.
 const MAX_TABLES: usize = 1 << 16;
 
-/// The types of events with rows.
+/// The types of row events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowChange {
     Insert,
@@ -28,7 +29,7 @@ enum RowChange {
     Delete,
 }
 
-/// The event cannot be read: it ends too early, has a type of column that is not known, or does not have the id.
+/// The event cannot be decoded: it ends too early, has an unknown column type, or does not contain the id.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
@@ -45,17 +46,17 @@ struct Column {
 /// The table maps of a transaction.
 #[derive(Debug, Default)]
 pub(super) struct TableMaps {
-    /// The maps by the id of the table. `None` for another table than the one that is followed.
+    /// The table maps by table id. The value is `None` for every table except the followed table.
     maps: HashMap<u64, Option<Result<Vec<Column>, Unreadable>>>,
 }
 
 impl TableMaps {
-    /// Forgets the maps. Each transaction has its own.
+    /// Removes all maps. Each transaction has its own maps.
     pub(super) fn clear(&mut self) {
         self.maps.clear();
     }
 
-    /// Reads a table map event.
+    /// Decodes a table map event.
     pub(super) fn add(&mut self, event: &[u8], table: &Table) -> Result<(), Unreadable> {
         let mut event = Cursor(event);
         let number = event.number(6)?;
@@ -70,13 +71,13 @@ impl TableMaps {
         if self.maps.len() >= MAX_TABLES {
             self.maps.clear();
         }
-        // The types of the columns of other tables do not matter.
+        // The column types of other tables are not needed.
         self.maps.insert(number, is_table.then(|| columns(&mut event)));
         Ok(())
     }
 
-    /// Returns the ids of the rows of an event; none if the event has rows of another table. `kind` is the number of the
-    /// type of the event.
+    /// Returns the ids of the rows in an event. Returns no ids if the event belongs to another table. `kind` is the
+    /// event type.
     pub(super) fn ids(
         &self,
         kind: u8,
@@ -127,25 +128,25 @@ impl TableMaps {
     }
 }
 
-/// `PARTIAL_UPDATE_ROWS_EVENT` of MySQL: changes of JSON values instead of whole values.
+/// The event `PARTIAL_UPDATE_ROWS_EVENT` of MySQL. It contains changes of JSON values instead of whole values.
 const PARTIAL_UPDATE: u8 = 39;
 
-/// `JSON` of MySQL.
+/// The column type `JSON` of MySQL.
 const JSON: u8 = 245;
 
-/// Tests whether events of a type have rows.
+/// Tests whether events of a type contain rows.
 pub(super) fn has_rows(kind: u8) -> bool {
     matches!(kind, 23..=25 | 30..=32 | PARTIAL_UPDATE)
 }
 
-/// What the rows of an event have in common.
+/// The data that the rows of an event share.
 struct Row<'m> {
     columns: &'m [Column],
     table: &'m Table,
 }
 
 impl Row<'_> {
-    /// Skips a row, and returns its id.
+    /// Skips a row. Returns the id of the row.
     fn id(&self, event: &mut Cursor<'_>, present: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
         let bit = |bits: &[u8], at: usize| bits[at / 8] >> (at % 8) & 1 == 1;
         let count = (0..self.columns.len()).filter(|&at| bit(present, at)).count();
@@ -167,7 +168,7 @@ impl Row<'_> {
         Ok(id)
     }
 
-    /// Skips the bits that say which JSON values of the row after an update are only changes.
+    /// Skips the bits that mark partial JSON values in the row after an update.
     fn skip_json_bits(&self, event: &mut Cursor<'_>) -> Result<(), Unreadable> {
         if event.length()? & 1 == 1 {
             let count = self.columns.iter().filter(|column| column.kind == JSON).count();
@@ -177,7 +178,7 @@ impl Row<'_> {
     }
 }
 
-/// Reads the types of the columns in a table map.
+/// Decodes the column types in a table map.
 fn columns(event: &mut Cursor<'_>) -> Result<Vec<Column>, Unreadable> {
     let count = usize::try_from(event.length()?).map_err(|_| Unreadable)?;
     let kinds = event.take(count)?;
@@ -185,11 +186,11 @@ fn columns(event: &mut Cursor<'_>) -> Result<Vec<Column>, Unreadable> {
     let mut metadata = Cursor(event.take(length)?);
     let column = |&kind: &u8| {
         let metadata = match kind {
-            // FLOAT, DOUBLE, times with fractions, BLOB, COMPRESSED BLOB, VECTOR, JSON, GEOMETRY.
+            // One byte of metadata: FLOAT, DOUBLE, times with fractions, BLOB, COMPRESSED BLOB, VECTOR, JSON, GEOMETRY.
             4 | 5 | 17..=19 | 140 | 242 | JSON | 249..=252 | 255 => metadata.number(1)?,
-            // VARCHAR, BIT, COMPRESSED VARCHAR, VAR_STRING.
+            // Two bytes of metadata: VARCHAR, BIT, COMPRESSED VARCHAR, VAR_STRING.
             15 | 16 | 141 | 253 => metadata.number(2)?,
-            // DECIMAL, ENUM, SET, CHAR: two values of one byte.
+            // Two separate values of one byte: DECIMAL, ENUM, SET, CHAR.
             246..=248 | 254 => metadata.number(2)?,
             0..=3 | 6..=14 => 0,
             _ => return Err(Unreadable),
@@ -199,7 +200,7 @@ fn columns(event: &mut Cursor<'_>) -> Result<Vec<Column>, Unreadable> {
     kinds.iter().map(column).collect()
 }
 
-/// Returns the bytes of a value as queries return them: an integer or bytes.
+/// Converts the bytes of a value to the form that queries return: an integer or bytes.
 fn as_sql(bytes: &[u8], kind: u8) -> Result<Value, Unreadable> {
     match kind {
         1..=3 | 8 | 9 => {
@@ -213,7 +214,7 @@ fn as_sql(bytes: &[u8], kind: u8) -> Result<Value, Unreadable> {
     }
 }
 
-/// Reads an event. Each step fails at the end of the event.
+/// A cursor over an event. Each method returns an error at the end of the event.
 struct Cursor<'e>(&'e [u8]);
 
 impl<'e> Cursor<'e> {
@@ -227,14 +228,14 @@ impl<'e> Cursor<'e> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// Reads an integer of up to 8 bytes, the lowest byte first.
+    /// Reads a little-endian integer of up to 8 bytes.
     fn number(&mut self, bytes: usize) -> Result<u64, Unreadable> {
         let mut wide = [0; 8];
         wide[..bytes].copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(wide))
     }
 
-    /// Reads an integer whose first byte says how long it is.
+    /// Reads an integer whose first byte encodes its length.
     fn length(&mut self) -> Result<u64, Unreadable> {
         match self.byte()? {
             short @ 0..=250 => Ok(short.into()),
@@ -254,30 +255,30 @@ impl<'e> Cursor<'e> {
             2 => 2,
             9 | 10 | 11 | 14 => 3,
             3 | 7 => 4,
-            // FLOAT and DOUBLE have their size as metadata.
+            // The metadata of FLOAT and DOUBLE is their size.
             4 | 5 => low,
             8 | 12 => 8,
             6 => 0,
-            // BIT: bytes in the upper half, and further bits in the lower half.
+            // BIT: the upper byte is the number of full bytes, and the lower byte is the number of additional bits.
             16 => high + usize::from(low > 0),
             // TIMESTAMP, DATETIME and TIME with fractions of seconds.
             17 => 4 + fraction,
             18 => 5 + fraction,
             19 => 3 + fraction,
-            // VARCHAR, COMPRESSED VARCHAR, VAR_STRING.
+            // VARCHAR, COMPRESSED VARCHAR and VAR_STRING have a length prefix of one or two bytes.
             15 | 141 | 253 => self.number(if metadata < 256 { 1 } else { 2 })? as usize,
-            // BLOB, COMPRESSED BLOB, VECTOR, JSON, GEOMETRY: the number of bytes of the length.
+            // The metadata of BLOB, COMPRESSED BLOB, VECTOR, JSON and GEOMETRY is the size of the length prefix.
             140 | 242 | JSON | 249..=252 | 255 if (1..=4).contains(&low) => {
                 self.number(low)? as usize
             }
-            // DECIMAL: the number of digits, and of those after the point.
+            // The metadata of DECIMAL is the number of digits and the number of digits after the point.
             246 => decimal_bytes(low.checked_sub(high).ok_or(Unreadable)?) + decimal_bytes(high),
-            // ENUM and SET: the number of bytes.
+            // The metadata of ENUM and SET is the number of bytes.
             247 | 248 => high,
             254 => match low {
                 247 | 248 => high,
                 _ => {
-                    // The two upper bits of the length are in the first byte, inverted.
+                    // The first byte contains the two upper bits of the length, inverted.
                     let most = high | ((low & 0x30) ^ 0x30) << 4;
                     self.number(if most < 256 { 1 } else { 2 })? as usize
                 }
@@ -288,7 +289,8 @@ impl<'e> Cursor<'e> {
     }
 }
 
-/// Returns the bytes of some digits of a DECIMAL: 4 for each 9 digits, and fewer for the rest.
+/// Returns the number of bytes for some digits of a DECIMAL: 4 bytes for each 9 digits, and fewer bytes for the
+/// remaining digits.
 fn decimal_bytes(digits: usize) -> usize {
     const REST: [usize; 9] = [0, 1, 1, 2, 2, 3, 3, 4, 4];
 
@@ -301,7 +303,7 @@ mod tests {
     use crate::ids::fold::Fold;
     use crate::kinds::mysql::column::ColumnKind;
 
-    /// A table with the columns `n INT, squeezed VARCHAR(300) COMPRESSED, id BIGINT UNSIGNED`.
+    /// Returns a table with the columns `n INT, squeezed VARCHAR(300) COMPRESSED, id BIGINT UNSIGNED`.
     fn table() -> Table {
         Table {
             database: "shop".to_owned(),
@@ -325,12 +327,12 @@ mod tests {
             .concat()
     }
 
-    /// A row with NULL, a text and an id.
+    /// Returns a row with NULL, a text and an id.
     fn row(id: u64) -> Vec<u8> {
         [&[0b001, 3, 0, b't', b'e', b'a'], &id.to_le_bytes()[..]].concat()
     }
 
-    /// An event of version 1 with all columns. An update has them twice.
+    /// Returns an event of version 1 with all columns. An update event contains the column bits twice.
     fn rows(is_update: bool, rows: &[Vec<u8>]) -> Vec<u8> {
         let present = if is_update { &[3, 0b111, 0b111][..] } else { &[3, 0b111] };
         [&[7, 0, 0, 0, 0, 0, 0, 0], present, &rows.concat()].concat()
@@ -354,7 +356,7 @@ mod tests {
             ids(24, &rows(true, &[row(one), row(large)])),
             Ok(vec![(text(one), text(large))])
         );
-        // Version 2 has a length and further bytes.
+        // Version 2 has an additional length and extra bytes.
         let extra = [&two[..8], &[3, 0, 9], &two[8..]].concat();
         assert_eq!(ids(30, &extra), ids(23, &two));
     }
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(maps.ids(23, &event, &table()), Err(Unreadable));
         maps.add(&table_map(b"others"), &table()).unwrap();
         assert_eq!(maps.ids(23, &event, &table()), Ok(Vec::new()));
-        // A type that is not known matters only in the table with the ids.
+        // An unknown column type matters only in the followed table.
         let mut unknown = table_map(b"products");
         let at = unknown.len() - 6;
         unknown[at] = 200;
@@ -384,7 +386,7 @@ mod tests {
         for _ in 0..20_000 {
             let (mut map, mut event) = (table_map(b"products"), event.clone());
             for _ in 0..3 {
-                // Knuth's generator (The Art of Computer Programming, volume 2, section 3.3.4).
+                // The constants are from Knuth, The Art of Computer Programming, volume 2, section 3.3.4.
                 random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let bytes = if random >> 60 & 1 == 0 { &mut map } else { &mut event };
                 let at = (random >> 33) as usize % bytes.len();

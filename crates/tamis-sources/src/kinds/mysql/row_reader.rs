@@ -17,7 +17,7 @@ use crate::kinds::mysql::table::Table;
 use crate::kinds::mysql::visible::Visible;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error, with_timeout};
 
-/// How long a connection may take.
+/// The time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection that reads the ids of a table.
@@ -27,8 +27,8 @@ pub(super) struct RowReader {
 }
 
 impl RowReader {
-    /// Connects, and fails if the address leads to a server with another identity. Then waits until the
-    /// server shows the transactions of `visible`.
+    /// Opens a connection, and waits until the server shows the transactions of `visible`. Returns an error if the
+    /// address leads to a server with another identity.
     pub(super) async fn open(
         options: &MysqlOptions,
         identity: &str,
@@ -41,8 +41,8 @@ impl RowReader {
         Ok(Self { connection, options: options.clone() })
     }
 
-    /// Passes the id of each row that satisfies a condition to `each`, from one snapshot. `None` stands
-    /// for NULL. After an error, do not use the reader again.
+    /// Passes the id of each row that satisfies a condition to `each`. All rows come from one snapshot. `None` stands
+    /// for NULL. After an error, the reader must not be used again.
     pub(super) async fn each_row(
         &mut self,
         table: &Table,
@@ -62,7 +62,7 @@ impl RowReader {
         let mut count = 0_u32;
         loop {
             let mut next = pin!(rows.next());
-            // Most rows have arrived already, and need no timer.
+            // Most rows have already arrived, so they need no timer.
             let row = match (&mut next).now_or_never() {
                 Some(row) => row,
                 None => timeout(ROW_TIMEOUT, next).await.map_err(late)?,
@@ -71,7 +71,7 @@ impl RowReader {
             each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
             count = count.wrapping_add(1);
             if count.is_multiple_of(4096) {
-                // So that a dropped read ends soon.
+                // The yield lets a dropped read end soon.
                 tokio::task::yield_now().await;
             }
         }

@@ -1,5 +1,5 @@
-//! The connection for queries about the table and the end of the log. `table.rs` finds the table, and
-//! `preflight.rs` checks the settings.
+//! The connection for queries about the table and the end of the log. `table.rs` finds the table, and `preflight.rs`
+//! checks the settings.
 
 use std::time::Instant;
 
@@ -29,18 +29,18 @@ pub(super) struct Server {
     pub(super) identity: String,
     pub(super) table: Table,
     pub(super) options: MysqlOptions,
-    /// True if the server syncs each transaction in its log before it commits it.
+    /// True if the server syncs each transaction to its log before it commits the transaction.
     pub(super) is_log_synced: bool,
     replica: Replica,
 }
 
 impl Server {
-    /// Connects, and refuses a server whose log has not all changes of the table.
+    /// Opens a connection. Rejects a server whose log does not contain all changes of the table.
     pub(super) async fn open(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let mut server = Self::connect(options, id).await?;
         server.is_log_synced = check_settings(&mut server.connection, options).await?;
         let Table { database, name, table_type, .. } = &server.table;
-        // `SYSTEM VERSIONED` is a table of MariaDB that keeps its old rows.
+        // `SYSTEM VERSIONED` is the type of a MariaDB table that keeps its old rows.
         if !["", "BASE TABLE", "SYSTEM VERSIONED"].contains(&&**table_type) {
             return Err(SourceError::Preflight(format!(
                 "{database}.{name} is a {table_type}, and the binary log has only rows of tables; \
@@ -48,14 +48,14 @@ impl Server {
             )));
         }
         server.check_definition().await?;
-        // Refuses a server that may be behind without knowing it.
+        // This call rejects a server that may lag without any sign.
         server.known_before().await?;
-        // Tests the privileges, too.
+        // This call also tests the privileges.
         server.position().await?;
         Ok(server)
     }
 
-    /// Connects, and finds the column.
+    /// Opens a connection, and finds the id column.
     pub(super) async fn connect(options: &MysqlOptions, id: &IdType) -> Result<Self, SourceError> {
         let mut connection = connect(options).await?;
         let database = connection.opts().db_name().map(str::to_owned).ok_or_else(|| {
@@ -72,7 +72,7 @@ impl Server {
         Ok(Self { connection, identity, table, options, is_log_synced: false, replica })
     }
 
-    /// Refuses a table or a column whose changes are not all in the log.
+    /// Rejects a table or a column whose changes are not completely logged.
     async fn check_definition(&mut self) -> Result<(), SourceError> {
         let broken = |error: Error| explained(&error, &self.options);
         let refuse = |message: String| Err(SourceError::Preflight(message));
@@ -90,7 +90,7 @@ impl Server {
         let found: Option<(String, String)> =
             self.connection.exec_first(sql, (database, name, column)).await.map_err(broken)?;
         let (extra, column_type) = found.unwrap_or_default();
-        // MariaDB has said `PERSISTENT` for `STORED`.
+        // Some versions of MariaDB write `PERSISTENT` instead of `STORED`.
         let is_generated = ["GENERATED", "PERSISTENT"].iter().any(|it| extra.contains(it))
             && !extra.contains("DEFAULT_GENERATED");
         if extra.contains("VIRTUAL") {
@@ -105,7 +105,7 @@ impl Server {
                  another column, or poll the table with follow = \"poll\""
             ));
         }
-        // MySQL 9.6 and newer can log what a foreign key changes.
+        // MySQL 9.6 and newer can log the changes that a foreign key causes.
         let sql = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'";
         let native: Option<(String, String)> =
             self.connection.query_first(sql).await.map_err(broken)?;
@@ -121,8 +121,8 @@ impl Server {
         }
     }
 
-    /// Returns a moment: the server shows all rows that were committed before it. `None` if a replica has not shown
-    /// any such moment yet.
+    /// Returns a time: the server shows all rows that were committed before this time. Returns `None` if a replica has
+    /// not returned any time yet.
     pub(super) async fn known_before(&mut self) -> Result<Option<Instant>, SourceError> {
         self.replica.known_before(&mut self.connection, &self.table, &self.options).await
     }
@@ -133,7 +133,7 @@ impl Server {
         found.map_err(|error| explained(&error, &self.options))
     }
 
-    /// Returns the estimated number of rows; 0 if the server has no estimate.
+    /// Returns the estimated number of rows. Returns 0 if the server has no estimate.
     pub(super) async fn rows(&mut self) -> u64 {
         let sql = "SELECT TABLE_ROWS FROM information_schema.TABLES \
             WHERE BINARY TABLE_SCHEMA = ? AND BINARY TABLE_NAME = ?";
@@ -142,7 +142,7 @@ impl Server {
         rows.ok().flatten().flatten().unwrap_or(0)
     }
 
-    /// Returns the end of the log. All transactions that were committed before the call are in it.
+    /// Returns the end of the log. The log contains all transactions that were committed before the call.
     pub(super) async fn position(&mut self) -> Result<Position, SourceError> {
         let end = log_end(&mut self.connection).await;
         let end = end.map_err(|error| explained(&error, &self.options))?;
@@ -154,13 +154,13 @@ impl Server {
         }
     }
 
-    /// Tests whether the server has executed an `XA COMMIT` since it was started.
+    /// Tests whether the server has executed an `XA COMMIT` since its start.
     pub(super) async fn has_xa_commits(&mut self) -> Result<bool, SourceError> {
         let count =
             self.connection.query_first("SHOW GLOBAL STATUS LIKE 'Com\\_xa\\_commit'").await;
         let count: Option<(String, u64)> =
             count.map_err(|error| explained(&error, &self.options))?;
-        // An unknown count may be any.
+        // If the count is unknown, the method assumes a commit.
         Ok(count.is_none_or(|(_, count)| count > 0))
     }
 }

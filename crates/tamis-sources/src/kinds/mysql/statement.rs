@@ -1,29 +1,29 @@
-//! Statements in the binary log.
+//! Classifies the statements in the binary log.
 
-/// What a statement means for the ids.
+/// The effect of a statement on the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statement {
-    /// It begins a transaction, or a part of one.
+    /// The statement begins a transaction or a part of a transaction.
     Begin,
-    /// It ends a transaction.
+    /// The statement ends a transaction.
     Commit,
-    /// It ends a transaction and undoes its changes.
+    /// The statement ends a transaction and undoes its changes.
     Rollback,
-    /// It undoes a part of a transaction.
+    /// The statement undoes a part of a transaction.
     RollbackTo,
-    /// It is one of a two-phase transaction (`XA`). The log has the rows before the client decides
-    /// whether to commit them.
+    /// The statement belongs to a two-phase transaction (`XA`). The log contains the rows before the client decides
+    /// whether to commit.
     TwoPhase,
-    /// It does not concern the table.
+    /// The statement does not affect the table.
     Other,
-    /// It may change the table in a way that the log does not show.
+    /// The statement may change the table in a way that the log does not show.
     Unexplained,
 }
 
-/// Classifies a statement by its effect on a table. If the effect is not certain, it is unexplained,
-/// which costs a read of all ids.
+/// Classifies a statement by its effect on a table. If the effect is uncertain, the result is `Unexplained`, which
+/// requires a full read.
 ///
-/// `current` is the default database of the statement, and `database` that of the table.
+/// `current` is the default database of the statement. `database` is the database of the table.
 pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) -> Statement {
     let plain = Plain::of(text);
     let text = plain.text.to_lowercase();
@@ -39,23 +39,24 @@ pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) ->
             return if is_partial { Statement::RollbackTo } else { Statement::Rollback };
         }
         "savepoint" | "release" => return Statement::Begin,
-        // The statement was a comment.
+        // The statement contains only a comment.
         "" => return Statement::Other,
         _ if !plain.is_ambiguous && is_of_system_table(&text, first) => return Statement::Other,
         _ => {}
     }
     if plain.is_ambiguous || !is_definition(first, words.clone()) {
-        // Rows in the statement format, or something unknown. A function, a trigger or a foreign key may
-        // reach the table.
+        // The statement contains rows in the statement format, or is unknown. A function, a trigger or a foreign key
+        // may change the table.
         return Statement::Unexplained;
     }
     let (database, table) = (database.to_lowercase(), table.to_lowercase());
-    // The log has the bytes of the client, in whatever charset the client has.
+    // The log contains the bytes of the client in an unknown character set.
     let is_readable = text.is_ascii() || database.is_ascii() && table.is_ascii();
     if !is_readable {
         return Statement::Unexplained;
     }
-    // Unlike rows, for which there are triggers, a definition concerns what it names.
+    // A definition statement affects only the objects that it names. Row changes differ, because triggers can change
+    // other tables.
     if current.to_lowercase() != database && !has_name(&text, &database) {
         return Statement::Other;
     }
@@ -67,8 +68,7 @@ pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) ->
     Statement::Other
 }
 
-/// Tests whether a statement defines or maintains what it names, and changes no other rows. `words` follow
-/// `first`.
+/// Tests whether a statement only defines or maintains the objects that it names. `words` are the words after `first`.
 fn is_definition<'t>(first: &str, mut words: impl Iterator<Item = &'t str>) -> bool {
     match first {
         "alter" | "drop" | "flush" | "grant" | "install" | "optimize" | "rename" | "repair"
@@ -82,7 +82,7 @@ fn is_definition<'t>(first: &str, mut words: impl Iterator<Item = &'t str>) -> b
             let object = words.find(|word| {
                 matches!(*word, "table" | "view" | "procedure" | "function" | "trigger" | "event")
             });
-            // The bodies of the others are not executed. `CREATE TABLE` may take rows from a query, whose
+            // The body of another object is not executed now. `CREATE TABLE` may take rows from a query, whose
             // functions may change any table.
             object != Some("table") || !has_query(words)
         }
@@ -90,7 +90,7 @@ fn is_definition<'t>(first: &str, mut words: impl Iterator<Item = &'t str>) -> b
     }
 }
 
-/// Tests whether the rest of `CREATE TABLE` may have a query. The bounds of partitions are no query.
+/// Tests whether the rest of `CREATE TABLE` may contain a query. The bounds of partitions are not a query.
 fn has_query<'t>(words: impl Iterator<Item = &'t str>) -> bool {
     let mut words = words.peekable();
     while let Some(word) = words.next() {
@@ -106,8 +106,8 @@ fn has_query<'t>(words: impl Iterator<Item = &'t str>) -> bool {
     false
 }
 
-/// Tests whether a statement changes only a table of the database `mysql`, which has no triggers. Servers of
-/// clouds write such statements as heartbeats.
+/// Tests whether a statement changes only a table of the database `mysql`, which has no triggers. Cloud servers write
+/// these statements as heartbeats.
 fn is_of_system_table(text: &str, first: &str) -> bool {
     let text = text.replace('`', "");
     let words = text.split_whitespace().skip(1);
@@ -125,7 +125,7 @@ fn is_of_system_table(text: &str, first: &str) -> bool {
         "delete" => matches!(words.next(), None | Some("where")),
         _ => false,
     };
-    // A call of another function may change any table.
+    // A call of any other function may change any table.
     let before =
         |at: usize| text[..at].trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default();
     let mut calls = text.match_indices('(').map(|(at, _)| before(at));
@@ -139,8 +139,7 @@ fn is_of_system_table(text: &str, first: &str) -> bool {
     names_one_table && !text.contains("select") && calls.all(is_harmless)
 }
 
-/// Tests whether a text has a name that is not a part of a longer one. A name in quotes has each quote in it
-/// twice.
+/// Tests whether a text contains a name as a whole word. In a quoted name, each quote character is doubled.
 fn has_name(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     let occurs = |name: &str| {
@@ -154,13 +153,13 @@ fn has_name(text: &str, name: &str) -> bool {
 /// A statement without its comments.
 struct Plain {
     text: String,
-    /// True if a text in quotes has a backslash: whether it escapes a quote depends on the session. A comment may
-    /// then be a part of the text, and the reverse.
+    /// True if a quoted text contains a backslash. The session settings decide whether the backslash escapes a quote.
+    /// Therefore it is uncertain which parts of the statement are comments.
     is_ambiguous: bool,
 }
 
 impl Plain {
-    /// Replaces each comment by a space. What is in `/*! */` stays, because servers execute it.
+    /// Replaces each comment by a space. The content of `/*! */` stays, because servers execute it.
     fn of(statement: &str) -> Self {
         let mut plain = Self { text: String::with_capacity(statement.len()), is_ambiguous: false };
         let (mut rest, mut quote) = (statement, None);
@@ -168,7 +167,7 @@ impl Plain {
             let after = &rest[c.len_utf8()..];
             if let Some(open) = quote {
                 plain.is_ambiguous |= c == '\\' && open != '`';
-                // A quote that stands twice ends a text and begins the next one.
+                // Two adjacent quotes end one text and begin the next text.
                 if c == open {
                     quote = None;
                 }
@@ -186,18 +185,19 @@ impl Plain {
     }
 }
 
-/// Returns what follows the comment, or the mark of a conditional comment, with which a text begins.
+/// Removes a comment at the start of a text, and returns the rest. For a conditional comment, the function removes only
+/// its opening mark.
 fn comment(text: &str) -> Option<&str> {
     let line = |text: &'_ str| text.find('\n').map_or(text.len(), |end| end + 1);
     if let Some(rest) = text.strip_prefix("/*!").or_else(|| text.strip_prefix("/*M!")) {
-        // The number of the oldest version that executes it.
+        // The number is the minimum server version that executes the comment.
         return Some(rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
     if let Some(rest) = text.strip_prefix("/*") {
         return Some(rest.split_once("*/").map_or("", |(_, rest)| rest));
     }
     if text.starts_with('#') {
-        // MariaDB replaces events for old replicas by `# Dummy event ...`.
+        // For old replicas, MariaDB replaces events by `# Dummy event ...`.
         return Some(&text[line(text)..]);
     }
     let rest = text.strip_prefix("--")?;
@@ -332,13 +332,13 @@ mod tests {
             ("RENAME TABLE `a``b` TO alt, neu TO `a``b`", "a`b"),
             ("RENAME TABLE \"a\"\"b\" TO alt", "a\"b"),
             ("RENAME TABLE 产品 TO alt, neu TO 产品", "产品"),
-            // The client has another charset than UTF-8.
+            // The client has a character set other than UTF-8.
             ("RENAME TABLE \u{fffd}\u{fffd} TO alt", "产品"),
             ("TRUNCATE ÄPFEL", "äpfel"),
         ] {
             assert_eq!(meaning(text, table), Statement::Unexplained, "{text}");
         }
-        // A name in ASCII has the same bytes in every charset of a client.
+        // An ASCII name has the same bytes in every client character set.
         assert_eq!(meaning("TRUNCATE \u{fffd}\u{fffd}", "products"), Statement::Other);
         let elsewhere = |text| super::meaning(text, "other", "商店", "products");
         assert_eq!(elsewhere("TRUNCATE \u{fffd}\u{fffd}.products"), Statement::Unexplained);

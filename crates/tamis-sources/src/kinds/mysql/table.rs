@@ -1,4 +1,4 @@
-//! The table with the ids, and its rows in the binary log.
+//! The table that contains the ids, and its rows in the binary log.
 
 use std::borrow::Cow;
 
@@ -13,43 +13,43 @@ use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::kinds::mysql::quoted::quoted;
 
-/// The table and its column of ids, as the information schema has them.
+/// The table and its id column, as read from the information schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) database: String,
     pub(super) name: String,
     /// `TABLE_TYPE` of the information schema.
     pub(super) table_type: String,
-    /// The name of the column of ids.
+    /// The name of the id column.
     pub(super) column: String,
     /// True if an index begins with this column.
     pub(super) has_index: bool,
-    /// True if no two rows have the same id.
+    /// True if a unique index guarantees that no two rows have the same id.
     pub(super) is_unique: bool,
     /// The number of columns.
     pub(super) columns: usize,
-    /// The place of the id among them, from 0.
+    /// The index of the id column in the table, starting at 0.
     pub(super) id: usize,
     pub(super) kind: ColumnKind,
     /// How text ids are folded to keys.
     pub(super) fold: Fold,
-    /// True for `BINARY(16)`: the log leaves out the zeros at the end of a value.
+    /// True for `BINARY(16)`, because the log omits trailing zeros of a value.
     pub(super) is_trimmed: bool,
-    /// What the meaning of a row in the log depends on: the names and types of all columns, and
-    /// whether no two rows have the same id.
+    /// A text that decides how a row in the log is decoded: the names and types of all columns, and whether the id is
+    /// unique.
     pub(super) shape: String,
 }
 
-/// The length of a UUID.
+/// The length of a UUID in bytes.
 const UUID_BYTES: usize = 16;
 
 impl Table {
-    /// Returns the name of the table as SQL writes it.
+    /// Returns the quoted name of the table for SQL.
     pub(super) fn quoted(&self) -> String {
         format!("{}.{}", quoted(&self.database), quoted(&self.name))
     }
 
-    /// Returns the text of an id that the log has; `None` for NULL.
+    /// Returns the text of an id from the log. Returns `None` for NULL.
     pub(super) fn id_of(&self, mut value: Value) -> Option<Vec<u8>> {
         if self.is_trimmed
             && let Value::Bytes(bytes) = &mut value
@@ -60,8 +60,7 @@ impl Table {
     }
 }
 
-/// Finds the table and its column of ids. Refuses a column whose type cannot hold ids of the
-/// configured type.
+/// Finds the table and its id column. Rejects a column whose type cannot hold ids of the configured type.
 pub(super) async fn find_table(
     connection: &mut Conn,
     database: &str,
@@ -102,7 +101,7 @@ pub(super) async fn find_table(
              column another collation, such as {charset}_bin, {charset}_general_ci or {charset}_unicode_520_ci"
         ));
     };
-    // The log also has deletions of old rows, whose ids may still exist.
+    // The log also contains deletions of old row versions, whose ids may still exist.
     let is_unique = table_type != "SYSTEM VERSIONED"
         && is_unique(connection, database, name, column_name).await.map_err(explained)?;
     let has_index = has_index(connection, database, name, column_name).await;
@@ -122,7 +121,7 @@ pub(super) async fn find_table(
     })
 }
 
-/// Tests whether an index begins with a column.
+/// Tests whether an index begins with the column.
 async fn has_index(
     connection: &mut Conn,
     database: &str,
@@ -136,8 +135,8 @@ async fn has_index(
     Ok(count.is_some_and(|count| count > 0))
 }
 
-/// Tests whether a unique index has a column and no other one. NULL, which it may have several
-/// times, is no id.
+/// Tests whether a unique index covers only this column. A unique index may contain NULL several times, but NULL is not
+/// an id.
 async fn is_unique(
     connection: &mut Conn,
     database: &str,

@@ -1,20 +1,20 @@
-//! Waits until queries see all transactions up to a place in the binary log.
+//! Waits until queries see all transactions up to a position in the binary log.
 //!
-//! A server writes a transaction to its log first, and then its storage engine commits it. Between
-//! them are the sync of the log to the disk and, with semi-synchronous replication, the wait for a
-//! replica. A query in this gap does not see a transaction that the log has already:
+//! A server writes a transaction to its log first. Then the storage engine commits the transaction. Between these
+//! steps, the server syncs the log to disk. With semi-synchronous replication, the server also waits for a replica. A
+//! query in this gap does not see a transaction that the log already contains:
 //!
 //! ```text
-//! log      T ── place of the stream ─────────────────────▶
+//! log      T ── position of the stream ──────────────────▶
 //! engine                      query ─── T is committed ──▶
 //! ```
 //!
-//! A generation gets the transactions of the log after its start, and the rows of its read. So the
-//! read begins after the storage engine has committed all transactions up to the place at which the
-//! stream was when the generation was started. Let T be a transaction. If all of T is after the
-//! place, the stream applies T to the generation. If not, the engine has committed T before the
-//! read, which therefore sees it. The place may be inside T: the status of the server has only ends
-//! of transactions, so the engine has then committed T, too.
+//! A generation receives the transactions of the log after its start, and the rows of its full read. So the full read
+//! begins only after the storage engine has committed all transactions up to the start position of the stream.
+//!
+//! Proof: let T be a transaction. If all of T is after the position, the stream applies T to the generation. Otherwise
+//! the engine has committed T before the full read, so the full read sees T. The position may also be inside T. The
+//! status of the server contains only ends of transactions, so the engine has committed T in this case too.
 
 use std::time::{Duration, Instant};
 
@@ -26,32 +26,32 @@ use crate::errors::source_error::SourceError;
 use crate::kinds::mysql::log_place::Position;
 use crate::source::follow::LogPosition as _;
 
-/// The time between two questions.
+/// The time between two queries.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The longest wait for a transaction.
+/// The maximum wait for a transaction.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// MySQL does not report what its storage engine has committed. This is the longest time in which it
-/// syncs its log.
+/// The assumed maximum time in which a MySQL server syncs its log. MySQL does not report which transactions its storage
+/// engine has committed.
 const LONGEST_SYNC: Duration = Duration::from_secs(5);
 
-/// The longest time in which the storage engine commits the second phase of a transaction (`XA`). The
-/// status of the server does not have it.
+/// The assumed maximum time in which the storage engine commits the second phase of a transaction (`XA`). The status of
+/// the server does not contain this phase.
 const LONGEST_SECOND_PHASE: Duration = Duration::from_secs(1);
 
-/// The transactions that a read must see.
+/// The transactions that a full read must see.
 #[derive(Clone, Debug)]
 pub(super) struct Visible {
-    /// The place of the stream at the start of the generation.
+    /// The position of the stream at the start of the generation.
     pub(super) place: Position,
-    /// When the log may have got the last commit of a transaction in two phases (`XA`). The storage engine may
-    /// commit it up to [`LONGEST_SECOND_PHASE`] after it is in the log.
+    /// The latest time at which the commit of a two-phase transaction (`XA`) may have entered the log. The storage
+    /// engine may commit this transaction up to [`LONGEST_SECOND_PHASE`] later.
     pub(super) last_xa_commit: Option<Instant>,
 }
 
 impl Visible {
-    /// Waits until queries of a server see the transactions.
+    /// Waits until queries on a server see the transactions.
     pub(super) async fn wait(&self, connection: &mut Conn) -> Result<(), SourceError> {
         if let Some(moment) = self.last_xa_commit {
             sleep(LONGEST_SECOND_PHASE.saturating_sub(moment.elapsed())).await;
@@ -59,8 +59,7 @@ impl Visible {
         let broken = |error: Error| SourceError::Connect(error.to_string());
         let Some(first) = committed(connection).await.map_err(broken)? else {
             sleep(LONGEST_SYNC).await;
-            // After the limit, the read begins all the same: a busy server may always have a
-            // session that waits.
+            // After the limit, the full read begins anyway, because a busy server may always have a waiting session.
             let idle = timeout(LIMIT, wait_for_replicas(connection)).await;
             return idle.unwrap_or(Ok(())).map_err(broken);
         };
@@ -80,8 +79,8 @@ impl Visible {
     }
 }
 
-/// Returns the place in the log up to which the storage engine has committed all transactions.
-/// `None` if the server does not report it: MariaDB and Percona Server do.
+/// Returns the log position up to which the storage engine has committed all transactions. Returns `None` if the server
+/// does not report the position. MariaDB and Percona Server report the position.
 async fn committed(connection: &mut Conn) -> Result<Option<Position>, Error> {
     connection.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
     let status = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await;

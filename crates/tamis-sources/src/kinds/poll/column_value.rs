@@ -1,10 +1,10 @@
-//! A value of a row.
+//! A column value of a polled database.
 
 use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-/// A value as the database stores it. A text may be any bytes.
+/// A value as the database stores it. A text may contain any bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ColumnValue {
     Null,
@@ -15,19 +15,19 @@ pub(crate) enum ColumnValue {
 }
 
 impl ColumnValue {
-    /// Returns the value as a snapshot keeps it.
+    /// Encodes the value for a snapshot.
     pub(crate) fn encode(&self) -> Value {
         match self {
             Self::Null => Value::Null,
             Self::Integer(value) => json!({ "integer": value }),
-            // Exactly, also infinite ones.
+            // The bits represent each value exactly, including infinity.
             Self::Real(value) => json!({ "real": value.to_bits() }),
             Self::Text(text) => json!({ "text": text }),
             Self::Blob(bytes) => json!({ "blob": bytes }),
         }
     }
 
-    /// Reads what `encode` has returned.
+    /// Decodes a value that `encode` has returned.
     pub(crate) fn decode(value: &Value) -> Option<Self> {
         let Value::Object(fields) = value else { return value.is_null().then_some(Self::Null) };
         let (kind, value) = fields.iter().next()?;
@@ -44,7 +44,7 @@ impl ColumnValue {
         }
     }
 
-    /// Compares two values in the order of the database, for columns with the collation `BINARY`.
+    /// Compares two values in the order of the database. The order is valid for columns with the collation `BINARY`.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let rank = |value: &Self| match value {
             Self::Null => 0,

@@ -1,4 +1,4 @@
-//! Follows the changes of a database.
+//! Polls a database and applies its changes to the set.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,48 +14,48 @@ use crate::source::run::Run;
 use crate::source::snapshots::Snapshots;
 use crate::source::status::Rows;
 
-/// Follows the changes of a database.
+/// Polls a database and applies its changes to the set.
 #[derive(Debug)]
 pub(crate) struct Follower {
     has_changes: bool,
     reread: Duration,
     schema: Option<String>,
-    /// The version of the last poll.
+    /// The data version of the database at the last poll.
     version: Option<i64>,
     history: History,
-    /// When the last poll began.
+    /// The time at which the last poll began.
     polled: Instant,
-    /// The last poll saw all rows that were committed before. `None` before the first poll, and until a replica has
-    /// shown such a moment.
+    /// The last poll saw all rows that were committed before this time. `None` before the first poll, and until a
+    /// replica has returned a time.
     known: Option<Instant>,
-    /// What is known. The polls have no positions.
+    /// The state of the source. Polls have no log position.
     follow: Follow<(), Instant>,
-    /// The last complete read of all ids.
+    /// The last complete full read.
     read: Option<FullRead>,
-    /// When the next one may begin.
+    /// The earliest time of the next full read.
     read_after: Instant,
     snapshots: Snapshots,
 }
 
-/// A complete read of all ids.
+/// A complete full read.
 #[derive(Clone, Copy, Debug)]
 struct FullRead {
-    /// When the ids must be read again, if there were commits.
+    /// The time at which the next full read is due, if the database had commits.
     ends: Instant,
-    /// The same, by the clock of the system.
+    /// The value of `ends` on the system clock.
     ends_at: SystemTime,
     version: Option<i64>,
 }
 
 impl FullRead {
-    /// Creates a read that must be repeated after a time.
+    /// Creates the record of a full read that must be repeated after the time `after`.
     fn new(after: Duration, version: Option<i64>) -> Self {
         Self { ends: Instant::now() + after, ends_at: SystemTime::now() + after, version }
     }
 }
 
 impl Follower {
-    /// Creates a follower that has read nothing. `identity` says which ids it reads.
+    /// Creates a follower that has read nothing. `identity` identifies the ids that the follower reads.
     pub(crate) fn new(
         options: &PollOptions,
         snapshot: Option<SnapshotOptions>,
@@ -74,12 +74,12 @@ impl Follower {
             follow: Follow::default(),
             read: None,
             read_after: Instant::now(),
-            // Without a change column, nothing shows what has changed since the snapshot.
+            // Without a change column, the source cannot find the changes since a snapshot.
             snapshots: Snapshots::new(snapshot.filter(|_| has_changes), identity),
         }
     }
 
-    /// Reads what has changed since the last call.
+    /// Reads the changes since the last call.
     pub(crate) fn read(
         &mut self,
         run: &Run,
@@ -95,12 +95,12 @@ impl Follower {
         if self.read.is_some_and(is_old) || run.is_rebuild_due() {
             self.step(run, Event::RebuildDue);
         }
-        // Without a bound, rows would be lost.
+        // Without a bound, the polls during the full read would miss rows.
         let is_due = self.follow.is_read_due() && self.bound().is_some();
         if is_due && Instant::now() >= self.read_after {
             match self.read_all(run, database, self.version) {
                 Ok(()) => self.report_known(run),
-                // The ids in use are right without the new generation.
+                // The current generation stays valid without the new generation.
                 Err(error)
                     if self.follow.is_current() && !matches!(error, SourceError::Stopped) =>
                 {
@@ -118,7 +118,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Publishes the ids of the snapshot. The next poll finds what was committed after it.
+    /// Publishes the ids of the snapshot. The next poll finds the rows that were committed after the snapshot.
     fn load_snapshot(
         &mut self,
         run: &Run,
@@ -130,7 +130,7 @@ impl Follower {
             refuse("it has no place in a database");
             return Ok(());
         };
-        // A file that was replaced since it was opened is not the one of the snapshot.
+        // If the file was replaced after it was opened, its identity no longer matches the snapshot.
         let is_same = Some(&place.database) == database.lasting_identity().as_ref();
         if !is_same || !database.is_same()? {
             refuse("the database is another one, or the machine was started again");
@@ -155,7 +155,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns the place for a snapshot of the generation in use.
+    /// Returns the position for a snapshot of the current generation.
     fn position(&self, database: &impl PolledDatabase) -> Option<Vec<u8>> {
         let place = Place {
             database: database.lasting_identity()?,
@@ -172,7 +172,7 @@ impl Follower {
         self.snapshots.finish(run, position, Vec::new);
     }
 
-    /// Reads all ids if the database may have changed.
+    /// Does a full read if the database may have changed.
     fn read_if_changed(
         &mut self,
         run: &Run,
@@ -183,7 +183,7 @@ impl Follower {
         let is_unchanged = |read: FullRead| version.is_some() && read.version == version;
         if !self.read.is_some_and(is_unchanged) || run.is_rebuild_due() {
             self.note_schema(run, database)?;
-            // Nothing tells what has changed since the last read.
+            // Without a change column, the source cannot find the changes since the last read.
             self.step(run, Event::Connected { continues: false });
             self.read_all(run, database, version)?;
         }
@@ -192,8 +192,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Notes the definition of the table. If it has changed, all ids are read again, and the table may
-    /// be refused now.
+    /// Records the definition of the table. If the definition has changed, a full read is required, and the database
+    /// may reject the table.
     fn note_schema(
         &mut self,
         run: &Run,
@@ -208,12 +208,12 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns the smallest value of rows that the last poll has not seen.
+    /// Returns the lower bound of the change column for rows that the last poll has not seen.
     fn bound(&self) -> Option<&ColumnValue> {
         self.history.bound(self.known)
     }
 
-    /// Reports up to when all ids are known.
+    /// Reports the time up to which the set contains all committed ids.
     fn report_known(&mut self, run: &Run) {
         if let Some(known) = self.known {
             self.step(run, Event::LogEnd(known, ()));
@@ -227,9 +227,9 @@ impl Follower {
     /// Reads the rows that were committed since the last poll.
     fn poll(&mut self, run: &Run, database: &impl PolledDatabase) -> Result<(), SourceError> {
         let start = Instant::now();
-        // A later poll sees what an earlier one saw.
+        // A later poll sees all rows that an earlier poll saw.
         let Some(known) = database.known_before()?.max(self.known) else { return Ok(()) };
-        // Before the rows: a commit between both is found by the next poll.
+        // The version is read before the rows, so that the next poll finds a commit between both queries.
         let version = database.version()?;
         if version.is_some() && self.version == version {
             self.history.repeat(Instant::now(), known);
@@ -252,7 +252,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Reads all ids into a new generation, and publishes it unless the database was replaced meanwhile.
+    /// Does a full read into a new generation. The method publishes the generation unless the database was replaced
+    /// meanwhile.
     fn read_all(
         &mut self,
         run: &Run,
@@ -299,7 +300,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Forgets what is known about the database. All ids must be read again.
+    /// Drops all state about the database. A full read is then required.
     pub(crate) fn forget(&mut self, run: &Run) {
         self.step(run, Event::Lost);
         self.schema = None;
@@ -310,7 +311,7 @@ impl Follower {
     }
 }
 
-/// Reads the rows whose value in the change column is at least a bound, and the deletions.
+/// Reads the deletions, and the rows whose change column is at least `bound`.
 fn read_changed(
     run: &Run,
     database: &impl PolledDatabase,
@@ -331,7 +332,7 @@ fn read_changed(
         if !is_live {
             run.ids.delete(&id);
         } else if !run.ids.generation().contains(&id) {
-            // It was deleted and created again.
+            // The id was deleted and then created again.
             run.ids.insert(&id)?;
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! The smallest value of the change column that a poll must read.
+//! Derives the smallest value of the change column that a poll must read.
 //!
-//! An application takes a value of the change column, such as the present time, and commits it at
-//! most `overlap` later. Another transaction may take a larger value and commit it earlier. So the
-//! largest value of a poll is no bound for the next one.
+//! An application takes a value for the change column, for example the current time. The application commits the value
+//! at most `overlap` later. Another transaction may take a larger value and commit it earlier. Therefore the largest
+//! value of a poll is not a valid bound for the next poll.
 //!
 //! ```text
 //!            sample s                 last poll p              commit c
@@ -10,10 +10,12 @@
 //!               │◀────── overlap ───────▶│            a ≥ c − overlap > s
 //! ```
 //!
-//! A row that the poll at `p` has not found was committed at `c > p`. The application took its value
-//! at `a ≥ c − overlap`. If `s ≤ p − overlap`, then `a > s`: the value is at least the largest one
-//! that the sample at `s` has seen. The proof uses only the clock of the
-//! guard; `overlap` must include the differences between the clocks of the applications.
+//! Assume that the poll at time `p` did not find a row. Then the row was committed at a time `c > p`. The application
+//! took the value of the row at a time `a ≥ c − overlap`. If `s ≤ p − overlap`, then `a > s`. Therefore the value is at
+//! least the largest value in the sample at time `s`.
+//!
+//! The proof uses only the clock of the guard. `overlap` must include the differences between the clocks of the
+//! applications.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -21,16 +23,16 @@ use std::time::{Duration, Instant};
 
 use crate::kinds::poll::column_value::ColumnValue;
 
-/// The samples are at least this share of the overlap apart.
+/// The minimum distance between two samples is the overlap divided by this number.
 const SAMPLES: u32 = 32;
 
 /// The largest values of the change column at earlier times.
 #[derive(Debug)]
 pub(super) struct History {
     overlap: Duration,
-    /// Each time is after the sample.
+    /// The samples. The time of each entry is after the sample was taken.
     samples: VecDeque<(Instant, ColumnValue)>,
-    /// The bound of an earlier process, which is older than all samples.
+    /// The bound of an earlier process. This bound is older than all samples.
     resumed: Option<ColumnValue>,
     highest: ColumnValue,
 }
@@ -45,14 +47,14 @@ impl History {
         self.resumed = None;
     }
 
-    /// Continues with the bound that an earlier process had after its last poll. Rows that were
-    /// committed after that poll have at least this value, so also those after each later poll.
+    /// Continues with the bound that an earlier process had after its last poll. The value of each row that was
+    /// committed after that poll is at least `bound`. Therefore the bound is also valid for each later poll.
     pub(super) fn resume(&mut self, bound: ColumnValue) {
         self.resumed = Some(bound);
     }
 
-    /// Returns the smallest value of rows that were committed after `poll`, or after the last poll of an earlier
-    /// process. `None` if the first sample is too young.
+    /// Returns the smallest value of the rows that were committed after `poll`, or after the last poll of an earlier
+    /// process. Returns `None` if the first sample is too young.
     pub(super) fn bound(&self, poll: Option<Instant>) -> Option<&ColumnValue> {
         let is_old = |&&(at, _): &&(Instant, ColumnValue)| {
             poll.is_some_and(|poll| at + self.overlap <= poll)
@@ -61,9 +63,9 @@ impl History {
         sample.or(self.resumed.as_ref())
     }
 
-    /// Adds a sample that was taken before `at`, and drops those that no bound after `poll` needs.
+    /// Adds a sample that was taken before `at`. Removes the samples that no bound after `poll` needs.
     pub(super) fn sample(&mut self, at: Instant, highest: ColumnValue, poll: Instant) {
-        // The application removed the largest value and may take it again.
+        // The application has removed the largest value, and may take the same value again.
         for value in self.samples.iter_mut().map(|(_, value)| value).chain(&mut self.resumed) {
             if value.order(&highest) == Ordering::Greater {
                 *value = highest.clone();
@@ -73,9 +75,9 @@ impl History {
         self.repeat(at, poll);
     }
 
-    /// Adds a sample of a database that has not changed since the last one.
+    /// Adds a sample of a database that has not changed since the last sample.
     pub(super) fn repeat(&mut self, at: Instant, poll: Instant) {
-        // An older sample is a smaller bound, so a sample may be left out.
+        // An older sample gives a smaller bound, so the method may skip a sample.
         if self.samples.back().is_none_or(|(last, _)| *last + self.overlap / SAMPLES <= at) {
             self.samples.push_back((at, self.highest.clone()));
         }
@@ -106,10 +108,10 @@ mod tests {
             }
         }
         assert!(history.samples.len() <= 33, "{}", history.samples.len());
-        // Rows were deleted.
+        // The application has deleted rows.
         history.sample(at(1000), ColumnValue::Integer(5), at(1000));
         assert_eq!(history.bound(Some(at(1000))), Some(&ColumnValue::Integer(5)));
-        // A bound of an earlier process counts until there is a sample that is old enough.
+        // The bound of an earlier process is used until a sample is old enough.
         let mut history = History::new(Duration::from_millis(100));
         history.resume(ColumnValue::Integer(7));
         history.sample(at(10), ColumnValue::Integer(20), at(0));

@@ -1,44 +1,43 @@
-//! How a database is polled.
+//! The settings of polling a database.
 
 use std::time::Duration;
 
-/// How a database is polled.
+/// The settings of polling a database.
 ///
-/// `deletions` is sent to the database as it is. SQLite also inserts the name of the change column as
-/// it is; MySQL and PostgreSQL check and quote it. Take both from a trusted operator only.
+/// The source sends the query `deletions` to the database unchanged. SQLite also uses the name of the change column
+/// unchanged. MySQL and PostgreSQL check and quote the name. Accept both settings only from a trusted operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PollOptions {
-    /// How new rows are found. With `None`, SQLite reads all ids after each commit. MySQL and PostgreSQL
-    /// do not report commits: with `None` they read all ids at each
+    /// The column with which a poll finds new rows. With `None`, SQLite does a full read after each commit. MySQL and
+    /// PostgreSQL do not report commits. With `None`, they do a full read at each
     /// [`interval`](crate::SourceOptions::interval).
     pub changes: Option<ChangeColumn>,
-    /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. It
-    /// must write an id as the table does. An id that a row has is not deleted. Without it, a
-    /// deleted id passes until all ids are read again.
+    /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. The query must return
+    /// ids in the same form as the table. If a row with the id exists, the id does not count as deleted. With `None`, a
+    /// deleted id passes until the next full read.
     pub deletions: Option<String>,
-    /// The time from one read of all ids to the next, if there is a change column.
+    /// The time between two full reads, if a change column is set.
     pub reread: Duration,
 }
 
-/// A column whose values never decrease: a transaction takes a value that is at least as large as
-/// all values that were taken before, such as `updated_at` or an `AUTOINCREMENT` key.
+/// A column whose values never decrease, such as `updated_at` or an `AUTOINCREMENT` key. Each transaction takes a value
+/// that is at least as large as all earlier values.
 ///
-/// Without `AUTOINCREMENT`, SQLite gives the key of the last row again after its deletion. Local
-/// time decreases when summer time ends; a `TIMESTAMP` of MySQL does not.
-/// A row with a smaller value is found by the next read of all ids, so its sync delay is
-/// [`PollOptions::reread`].
+/// Without `AUTOINCREMENT`, SQLite reuses the key of the last row after its deletion. Local time decreases when summer
+/// time ends, but a `TIMESTAMP` of MySQL does not decrease. The source finds a row with a smaller value only in the
+/// next full read, so the lag of this row is up to [`PollOptions::reread`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeColumn {
-    /// The column. It needs an index. `NULL` counts as a new value.
+    /// The name of the column. The column needs an index. A row with `NULL` counts as new.
     pub column: String,
-    /// The longest time from the moment when a transaction takes its value to its commit. If several
-    /// machines take values from their own clocks, add the largest difference between these clocks.
-    /// The first read of all ids starts after this time.
+    /// The maximum time between taking a value and committing the transaction. If several machines take values from
+    /// their own clocks, add the maximum difference between these clocks. The first full read starts after this time.
     pub overlap: Duration,
 }
 
 impl Default for PollOptions {
-    /// Returns the settings without a change column. With one, all ids are read every 10 minutes.
+    /// Returns settings without a change column. If a change column is set later, the source does a full read every 10
+    /// minutes.
     fn default() -> Self {
         Self { changes: None, deletions: None, reread: Duration::from_secs(600) }
     }

@@ -1,4 +1,4 @@
-//! Where the snapshot of a polled database is continued.
+//! The position at which the snapshot of a polled database continues.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::kinds::poll::column_value::ColumnValue;
 
-/// Where a snapshot is continued.
+/// The position at which a snapshot continues.
 #[derive(Debug, PartialEq)]
 pub(super) struct Place {
-    /// Which database it is.
+    /// The identity of the database.
     pub(super) database: String,
     pub(super) schema: String,
-    /// The smallest value of rows that were committed after the snapshot.
+    /// The smallest value of the change column for rows that were committed after the snapshot.
     pub(super) bound: ColumnValue,
-    /// When all ids must be read again.
+    /// The time at which a full read is due.
     pub(super) ends: SystemTime,
 }
 

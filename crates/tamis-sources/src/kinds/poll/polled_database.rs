@@ -1,4 +1,4 @@
-//! What a poll asks a database.
+//! The queries of a poll.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,10 +9,10 @@ use crate::ids::generation::Generation;
 use crate::kinds::poll::column_value::ColumnValue;
 use crate::source::run::Run;
 
-/// Takes a deleted id, and whether a row has the id.
+/// A callback that receives a deleted id, and whether a row with the id exists.
 pub(crate) type EachDeleted<'e> = &'e mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>;
 
-/// Names the query for deletions, which people write, in its error.
+/// Adds the name of the setting `deletions` to the error of the query, because an operator writes this query.
 pub(crate) fn in_deletions(error: SourceError) -> SourceError {
     match error {
         SourceError::Connect(why) => {
@@ -22,16 +22,16 @@ pub(crate) fn in_deletions(error: SourceError) -> SourceError {
     }
 }
 
-/// A database that is polled. What it does by itself is right for each database server.
+/// A database that is polled. The default methods fit every database server.
 pub(crate) trait PolledDatabase {
-    /// Returns a number that differs after each commit of another connection. `None` if the
-    /// database has none: then it may have changed.
+    /// Returns a number that changes after each commit of another connection. Returns `None` if the database has no
+    /// such number, so it may have changed.
     fn version(&self) -> Result<Option<i64>, SourceError> {
         Ok(None)
     }
 
-    /// Returns a moment: queries that follow show all rows that were committed before it. A replica shows them later.
-    /// `None` if no such moment is known.
+    /// Returns a time. The following queries see all rows that were committed before this time. A replica returns an
+    /// earlier time than a primary. Returns `None` if no time is known.
     fn known_before(&self) -> Result<Option<Instant>, SourceError> {
         Ok(Some(Instant::now()))
     }
@@ -39,31 +39,31 @@ pub(crate) trait PolledDatabase {
     /// Returns the fold of text ids.
     fn fold(&self) -> Result<Fold, SourceError>;
 
-    /// Returns a text that differs after a change of the table's definition.
+    /// Returns a text that changes when the definition of the table changes.
     fn schema(&self) -> Result<String, SourceError>;
 
-    /// Called after `schema` has returned another text. Fails if the database must be opened again:
-    /// the columns of a server may have other types.
+    /// Handles a change of the text that `schema` returns. Returns an error if the database must be opened again,
+    /// because the columns may have other types.
     fn after_change(&self) -> Result<(), SourceError> {
         let message = "the definition of the table has changed, so the guard reads all ids again";
         Err(SourceError::Reread(message.to_owned()))
     }
 
-    /// Tests whether the database is still the one that was opened.
+    /// Tests whether the opened database is still the same database.
     fn is_same(&self) -> Result<bool, SourceError> {
-        // A connection has one server.
+        // A connection always talks to the same server.
         Ok(true)
     }
 
-    /// Returns an identity that no other database ever has. `None` if there is none, or if a crash may
+    /// Returns an identity that no other database ever has. Returns `None` if no identity exists, or if a crash may
     /// undo the last commits.
     fn lasting_identity(&self) -> Option<String> {
         // A server may lose its last commits in a crash or a failover.
         None
     }
 
-    /// Runs `queries` in one read transaction if that is cheap, as in SQLite. The queries are correct
-    /// without it, because of their order.
+    /// Runs `queries` in one read transaction if a transaction is cheap, as in SQLite. The order of the queries is
+    /// correct without a transaction too.
     fn in_snapshot<T>(
         &self,
         queries: impl FnOnce() -> Result<T, SourceError>,
@@ -74,19 +74,19 @@ pub(crate) trait PolledDatabase {
     /// Returns the largest value of the change column.
     fn highest(&self) -> Result<ColumnValue, SourceError>;
 
-    /// Passes the ids of all rows whose change column is at least `bound` or is `NULL`. If `bound` is
-    /// `NULL`, passes the ids of all rows.
+    /// Passes the ids of all rows whose change column is `NULL` or at least `bound`. If `bound` is `NULL`, passes the
+    /// ids of all rows.
     fn each_changed(
         &self,
         bound: &ColumnValue,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError>;
 
-    /// Passes the ids that the query for deletions returns, and whether a row has the id.
+    /// Passes each id that the query for deletions returns, and whether a row with the id exists.
     fn each_deleted(&self, each: EachDeleted<'_>) -> Result<(), SourceError>;
 
-    /// Reads the ids of all rows that exist during the whole call into a new generation. Calls
-    /// `pause` often, and ends when it returns false.
+    /// Reads the ids of all rows that exist during the whole call into a new generation. The method calls `pause`
+    /// often, and stops the read when `pause` returns false.
     fn read_all(
         &self,
         run: &Run,
@@ -94,6 +94,6 @@ pub(crate) trait PolledDatabase {
         pause: &mut dyn FnMut() -> Result<bool, SourceError>,
     ) -> Result<(), SourceError>;
 
-    /// Returns about how many rows the table has; 0 if it is not known.
+    /// Returns the approximate number of rows in the table. Returns 0 if the number is unknown.
     fn rows(&self) -> Result<u64, SourceError>;
 }

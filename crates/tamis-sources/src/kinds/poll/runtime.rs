@@ -13,19 +13,19 @@ use crate::source::run::Run;
 use crate::source::runtime::{no_answer, runtime};
 use crate::source::status::Rows;
 
-/// How often a wait tests whether the source is stopped, and how long a turn of `alternate` is.
+/// The time between two tests of the stop flag. This is also the length of one turn of `alternate`.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A tokio runtime for polls. It blocks the thread until the server answers, the source is stopped, or
-/// the server is silent for longer than a limit.
+/// A tokio runtime for polls. A call blocks the thread until the server responds, the source is stopped, or the server
+/// sends nothing for longer than `limit`.
 #[derive(Debug)]
 pub(crate) struct PollRuntime {
-    /// `None` only while it is dropped.
+    /// The runtime. `None` only during drop.
     runtime: Option<Runtime>,
     is_stopped: Arc<AtomicBool>,
-    /// The longest silence.
+    /// The maximum time without data from the server.
     pub(crate) limit: Duration,
-    /// When the last part of an answer arrived.
+    /// The time at which the last data arrived.
     heard: Cell<Instant>,
 }
 
@@ -43,7 +43,7 @@ impl PollRuntime {
         self.runtime.as_ref().expect("it is there until the drop")
     }
 
-    /// Waits for an answer.
+    /// Waits for a response of the server.
     pub(crate) fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
@@ -60,7 +60,7 @@ impl PollRuntime {
         })
     }
 
-    /// Waits for the end of work for some time. Its result does not matter.
+    /// Waits for the end of `work`, for at most `limit`. The method ignores the result.
     pub(crate) fn finish(
         &self,
         limit: Duration,
@@ -69,7 +69,7 @@ impl PollRuntime {
         _ = self.runtime().block_on(async { timeout(limit, work).await });
     }
 
-    /// Reports that a part of an answer has arrived.
+    /// Records that data has arrived.
     pub(crate) fn note_progress(&self) {
         self.heard.set(Instant::now());
     }
@@ -86,8 +86,8 @@ impl PollRuntime {
         }
     }
 
-    /// Runs `read` and `pause` in turns, until the read ends or `pause` returns false. Counts the rows
-    /// of a read that has ended. A call of `read` may be cut off, and the next one goes on.
+    /// Runs `read` and `pause` in turns, until the read ends or `pause` returns false. If the read ends, the method
+    /// counts its rows. The method may drop a call of `read`; the next call must continue the read.
     pub(crate) fn alternate(
         &self,
         run: &Run,
@@ -109,7 +109,7 @@ impl PollRuntime {
 
 impl Drop for PollRuntime {
     fn drop(&mut self) {
-        // The system may look up the name of a host for long.
+        // The name lookup of a host may block for a long time, so the runtime shuts down in the background.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

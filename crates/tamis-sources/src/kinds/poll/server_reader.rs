@@ -6,34 +6,34 @@ use crate::kinds::poll::options::PollOptions;
 use crate::kinds::poll::polled_database::PolledDatabase;
 use crate::source::run::{Reader, Run};
 
-/// How many deleted ids one query looks up.
+/// The number of deleted ids that one query looks up.
 pub(crate) const BATCH: usize = 500;
 
-/// A connection to a table that is polled.
+/// A connection to a polled table.
 pub(crate) trait PolledTable: PolledDatabase + Send + Sized + 'static {
     type Options: Send + 'static;
 
-    /// Connects. Refuses a table that cannot be polled.
+    /// Opens a connection. Returns an error if the table cannot be polled.
     fn open(run: &Run, options: &Self::Options, poll: &PollOptions) -> Result<Self, SourceError>;
 
-    /// Returns the identity of the server. It is another one after the server has lost commits.
+    /// Returns the identity of the server. The identity changes after the server has lost commits.
     fn server(&self) -> &str;
 }
 
-/// Polls a table. A broken connection is opened again, and the polls go on.
+/// Polls a table. If the connection breaks, the reader opens a new connection and continues to poll.
 #[derive(Debug)]
 pub(crate) struct ServerReader<T: PolledTable> {
     options: T::Options,
     poll: PollOptions,
     follower: Follower,
     table: Option<T>,
-    /// The server of the last connection.
+    /// The identity of the server at the last connection.
     server: Option<String>,
 }
 
 impl<T: PolledTable> ServerReader<T> {
     pub(crate) fn new(options: T::Options, poll: PollOptions) -> Self {
-        // Nothing shows what was committed since a snapshot.
+        // No query returns the commits since a snapshot.
         let follower = Follower::new(&poll, None, String::new());
         Self { options, poll, follower, table: None, server: None }
     }

@@ -1,4 +1,4 @@
-//! The address of the server, and connections to it.
+//! Parses the address of the server, and opens connections.
 
 use std::fmt;
 use std::io;
@@ -21,12 +21,12 @@ use crate::kinds::postgres::explain::explained;
 use crate::kinds::postgres::options::PostgresOptions;
 use crate::tls::client_config;
 
-/// A connection: over TCP or a Unix socket, plain or in TLS.
+/// A byte stream to the server: over TCP or a Unix socket, with or without TLS.
 pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// What the URL of the settings says. It has the password.
+/// The parsed URL of the settings. It contains the password.
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
@@ -69,7 +69,8 @@ impl Address {
         if ![0, 1, hosts].contains(&config.get_ports().len()) {
             return Err(refuse("the URL of the database needs one port for each host".to_owned()));
         }
-        // Like many drivers, `prefer` would accept every certificate. TLS is verified or absent.
+        // Many drivers accept every certificate in the mode `prefer`. This source either verifies the certificate or
+        // does not use TLS.
         let tls = match config.get_ssl_mode() {
             mode if mode == SslMode::Require || options.ca.is_some() => {
                 let trusted = client_config(options.ca.as_deref());
@@ -77,7 +78,7 @@ impl Address {
             }
             _ => None,
         };
-        // The transport does it.
+        // The transport handles TLS, so the driver must not.
         config.ssl_mode(SslMode::Disable);
         if config.get_application_name().is_none() {
             config.application_name("tamis-guard");
@@ -90,7 +91,7 @@ impl Address {
         self.config.get_hosts().len()
     }
 
-    /// Returns the name of a host, or the folder of its socket.
+    /// Returns the name of a host, or the folder of its Unix socket.
     pub(super) fn host_name(&self, host: usize) -> String {
         match &self.config.get_hosts()[host] {
             Host::Tcp(name) => name.clone(),
@@ -99,12 +100,12 @@ impl Address {
         }
     }
 
-    /// Returns the password, or an empty one.
+    /// Returns the password. Returns an empty password if the URL has none.
     pub(super) fn password(&self) -> &[u8] {
         self.config.get_password().unwrap_or_default()
     }
 
-    /// Connects to one of the hosts.
+    /// Connects to the host with the index `host`.
     pub(super) async fn connect(&self, host: usize) -> Result<Box<dyn Transport>, SourceError> {
         let ports = self.config.get_ports();
         let port = *ports.get(host).or(ports.first()).unwrap_or(&5432);
@@ -136,31 +137,31 @@ impl Address {
         Ok(Box::new(stream.map_err(broken)?))
     }
 
-    /// Opens a connection for queries to one of the hosts.
+    /// Opens a connection for queries to the host with the index `host`.
     pub(super) async fn client(&self, host: usize) -> Result<Client, SourceError> {
         let transport = self.connect(host).await?;
         let connected = self.config.connect_raw(transport, NoTls).await;
         let (client, connection) = connected.map_err(|error| explained(&error))?;
         tokio::spawn(async move {
-            // Queries report the error.
+            // A failed connection makes its queries fail, so this task ignores the error.
             _ = connection.await;
         });
-        // A read must not be cut short: neither by a limit of time nor by policies for rows.
+        // A full read must be complete, so the session disables time limits and row-level security.
         let settings = format!("SET row_security = off; {}; {ENDS_WHEN_LOST}", without_limits());
         client.batch_execute(&settings).await.map_err(|error| explained(&error))?;
         Ok(client)
     }
 }
 
-/// The SQL that lets the server end a session within about a minute after the machine or the network of the
-/// guard was lost. The initial snapshot holds a lock on the table: commands that change the table wait for the
-/// lock, and queries wait behind these commands. By default, a server notices a lost client after two hours.
+/// The SQL that lets the server end a session about a minute after it loses the guard. The initial snapshot holds a
+/// lock on the table. Commands that change the table wait for this lock, and queries wait behind these commands. By
+/// default, a server detects a lost client only after two hours.
 const ENDS_WHEN_LOST: &str = "SELECT set_config(name, CASE name
         WHEN 'tcp_keepalives_count' THEN '3' WHEN 'tcp_user_timeout' THEN '60000' ELSE '15' END, false)
     FROM pg_settings WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval',
         'tcp_keepalives_count', 'tcp_user_timeout')";
 
-/// Returns the SQL that removes the limits of time from a session. A server knows only some of them:
+/// Returns the SQL that removes the time limits of a session. An older server supports only some of these settings:
 /// `transaction_timeout` is new in PostgreSQL 17.
 pub(super) fn without_limits() -> String {
     let limits = [
@@ -176,8 +177,8 @@ pub(super) fn without_limits() -> String {
     )
 }
 
-/// Tests whether a URL has a second `@`. The first one ends the password, so the host or the database
-/// may then be a part of the password, and messages name both.
+/// Tests whether a URL has a second `@`. The first `@` ends the password. With a second `@`, a part of the password may
+/// be parsed as the host or the database, which messages contain.
 fn has_stray_at(url: &str) -> bool {
     let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
     is_url && url.matches('@').count() > 1

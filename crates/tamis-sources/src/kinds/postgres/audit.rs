@@ -1,4 +1,4 @@
-//! The ids of a table for an audit.
+//! Reads the ids of a table for an audit.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::kinds::postgres::table::IdColumn;
 use crate::source::audit_source::AuditSource;
 use crate::source::runtime::{runtime, with_timeout};
 
-/// How long the server may take to answer.
+/// The time limit for a response of the server.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Reads the ids of a table for an audit.
@@ -28,7 +28,7 @@ pub(super) struct PostgresAudit {
 }
 
 impl PostgresAudit {
-    /// Connects to the server and finds the column.
+    /// Connects to the server and finds the id column.
     pub(super) fn open(options: &PostgresOptions, id: &IdType) -> Result<Self, SourceError> {
         let runtime = runtime()?;
         let address = Address::new(options)?;
@@ -37,7 +37,7 @@ impl PostgresAudit {
         Ok(audit)
     }
 
-    /// Returns the number of the host, and the column.
+    /// Returns the index of the host and the id column.
     async fn find(&self) -> Result<(usize, IdColumn), SourceError> {
         let Self { address, options, id, .. } = self;
         with_timeout(LIMIT, async {
@@ -53,7 +53,7 @@ impl PostgresAudit {
 }
 
 impl AuditSource for PostgresAudit {
-    /// Reads all ids from one snapshot.
+    /// Reads all ids from one snapshot of the database.
     fn each_row(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,

@@ -1,4 +1,4 @@
-//! How the follower begins: its slot, the read of all ids, and the stream.
+//! Starts the follower: creates the slot, and starts the full read and the stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,27 +17,26 @@ use crate::kinds::postgres::session::Session;
 use crate::kinds::postgres::slot::{Slot, create_slot};
 use crate::kinds::postgres::slot_state::SlotState;
 
-/// Work beside the stream.
+/// A future that runs concurrently with the stream.
 pub(super) type Work<'r, T> = Pin<Box<dyn Future<Output = Result<T, SourceError>> + 'r>>;
 
-/// The stream that has begun, and what is known.
+/// A started stream and its state.
 pub(super) struct Begin<'r> {
     pub(super) stream: ChangeStream,
     /// The name of the slot.
     pub(super) slot: String,
-    /// The server of a permanent slot.
+    /// The identity of the server of a permanent slot. `None` for a temporary slot.
     pub(super) permanent: Option<String>,
-    /// The stream has all changes after this place.
+    /// The stream contains all changes after this position.
     pub(super) position: Lsn,
-    /// What the table was when it was read.
+    /// The definition of the table at the start of the stream.
     pub(super) definition: Definition,
-    /// The read of all ids that has begun. `None` if the generation in use has all ids up to the
-    /// position.
+    /// The running full read. `None` if the current generation contains all ids up to the position.
     pub(super) full_read: Option<Work<'r, Option<Lsn>>>,
 }
 
 impl<'r> Connection<'r> {
-    /// Creates a temporary slot, and begins to read all ids.
+    /// Creates a temporary slot, and starts a full read.
     pub(super) async fn begin_temporary(self) -> Result<Begin<'r>, SourceError> {
         let mut session = self.open_session().await?;
         let slot = create_slot(self, &mut session, None).await?;
@@ -52,8 +51,8 @@ impl<'r> Connection<'r> {
         })
     }
 
-    /// Continues the stream of a permanent slot at the known place. If that is not possible, drops the
-    /// slot, creates it again, and begins to read all ids.
+    /// Continues the stream of a permanent slot at the last position. If this is impossible, the method drops the slot,
+    /// creates a new slot and starts a full read.
     pub(super) async fn begin_permanent(
         self,
         name: &str,
@@ -66,7 +65,8 @@ impl<'r> Connection<'r> {
         let (position, confirmed, full_read) = match (place, state) {
             (Some(place), Some(state)) => (place.position, state.confirmed, None),
             (_, state) => {
-                // An old slot would send all changes since its last snapshot, and perhaps could not.
+                // An old slot would send all changes since its last snapshot, and the server may no longer have these
+                // changes.
                 if state.is_some() {
                     server.drop_slot(name).await?;
                 }
@@ -76,7 +76,7 @@ impl<'r> Connection<'r> {
             }
         };
         let stream = self.start_stream(session, name, position, confirmed).await?;
-        // From now on, no other client can use the slot.
+        // The stream now occupies the slot, so no other client can use the slot.
         let is_own = |state: SlotState| state.process == Some(process);
         if !server.slot(name).await?.is_some_and(|it| it.confirmed <= position && is_own(it)) {
             let message = "another client has used the replication slot, so the guard reads all ids \
@@ -106,7 +106,7 @@ impl<'r> Connection<'r> {
         self.server.in_time(stream).await
     }
 
-    /// Starts the first read of all ids.
+    /// Starts the first full read.
     async fn read_first(
         self,
         slot: &Slot,
@@ -118,8 +118,8 @@ impl<'r> Connection<'r> {
         Ok(Box::pin(self.finish_read(full_read, stream_slot, slot.point, definition)))
     }
 
-    /// Reads all ids into a second generation, while the first one is in use. The read has a slot of
-    /// its own for its snapshot. Returns as `finish_read`.
+    /// Does a full read into a second generation, while the current generation stays in use. The full read creates a
+    /// separate slot for its snapshot. Returns the result of `finish_read`.
     pub(super) async fn read_again(
         self,
         stream_slot: String,
@@ -133,7 +133,7 @@ impl<'r> Connection<'r> {
         self.finish_read(full_read, stream_slot, slot.point, definition).await
     }
 
-    /// Starts to read all ids of the snapshot of a slot.
+    /// Starts a full read from the snapshot of a slot.
     async fn start_read(
         self,
         slot: &Slot,
@@ -145,8 +145,8 @@ impl<'r> Connection<'r> {
         server.in_time(read).await
     }
 
-    /// Waits until all ids are read. Returns the point of the log up to which the generation has all
-    /// changes; `None` if the table has become another one.
+    /// Waits until the full read ends. Returns the log position up to which the generation contains all changes.
+    /// Returns `None` if the definition of the table has changed.
     async fn finish_read(
         self,
         mut full_read: FullRead,
@@ -155,8 +155,8 @@ impl<'r> Connection<'r> {
         definition: Definition,
     ) -> Result<Option<Lsn>, SourceError> {
         let rows = full_read.finish().await?;
-        // The read still keeps the table as it is. A table that was rewritten before the read began
-        // looks empty in an older snapshot.
+        // The full read still locks the definition of the table here. If the table was rewritten before the full read
+        // began, the table looks empty in the older snapshot.
         let state = self.server.state(&stream_slot).await?;
         drop(full_read);
         if state.definition != definition {

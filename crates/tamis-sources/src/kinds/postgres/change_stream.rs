@@ -11,44 +11,44 @@ use crate::kinds::postgres::lsn::Lsn;
 use crate::kinds::postgres::pgoutput::{Change, decode};
 use crate::kinds::postgres::session::Session;
 
-/// The time from one confirmation to the next.
+/// The time between two confirmations.
 const CONFIRM_AFTER: Duration = Duration::from_secs(1);
 
-/// The server counts microseconds since the year 2000.
+/// The offset of the PostgreSQL epoch: the server counts microseconds since the year 2000.
 const EPOCH: Duration = Duration::from_secs(946_684_800);
 
-/// What the stream has.
+/// An event of the stream.
 #[derive(Debug)]
 pub(super) enum Event {
     Change(Change),
-    /// The server has decoded the log up to a place, and has sent all changes before it.
+    /// The server has decoded the log up to this position, and has sent all changes before it.
     Decoded {
         end: Lsn,
         wants_reply: bool,
     },
 }
 
-/// The changes after the point of a slot. The follower knows no more of the connection than this.
+/// The stream of changes after the point of a slot. It hides the connection from the follower.
 pub(super) struct ChangeStream {
     session: Session,
     user: String,
-    /// What the server was told last.
+    /// The last status that the stream has sent to the server.
     told: Applied,
     told_at: Instant,
 }
 
-/// What the follower has done.
+/// The progress of the follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Applied {
-    /// All changes before this place are applied.
+    /// The follower has applied all changes before this position.
     pub(super) position: Lsn,
-    /// The server may delete the log before this place. It is not after `position`.
+    /// The server may delete the log before this position. This position is at most `position`.
     pub(super) deletable: Lsn,
 }
 
 impl ChangeStream {
-    /// Starts the stream of a publication after a point. The slot was confirmed up to `confirmed`. If
-    /// the session has created the slot, its snapshot ends.
+    /// Starts the stream of a publication after the position `point`. The slot is confirmed up to `confirmed`. If the
+    /// session has created the slot, the snapshot of the slot ends.
     pub(super) async fn start(
         mut session: Session,
         slot: &str,
@@ -68,7 +68,7 @@ impl ChangeStream {
         Ok(Self { session, user: user.to_owned(), told, told_at: Instant::now() })
     }
 
-    /// Returns the next event. If the future is dropped, no event is lost.
+    /// Returns the next event. The method is cancel-safe: if the future is dropped, no event is lost.
     pub(super) async fn next(&mut self) -> Result<Event, SourceError> {
         let chunk = self.session.chunk().await;
         let chunk = chunk.map_err(|error| error.explained(&self.user))?;
@@ -81,7 +81,7 @@ impl ChangeStream {
         self.session.has_chunk()
     }
 
-    /// Tells the server what the follower has done, unless it was told a moment ago.
+    /// Sends the progress to the server, unless the stream sent a status within the last [`CONFIRM_AFTER`].
     pub(super) async fn confirm_soon(&mut self, applied: Applied) -> Result<(), SourceError> {
         if applied != self.told && self.told_at.elapsed() >= CONFIRM_AFTER {
             self.confirm(applied).await?;
@@ -89,13 +89,13 @@ impl ChangeStream {
         Ok(())
     }
 
-    /// Tells the server what the follower has done.
+    /// Sends the progress to the server.
     ///
-    /// A server that shuts down waits until the last status has all of its log as flushed, or as
-    /// written if this status has nothing as flushed. So a status without a flushed place follows,
-    /// unless all may be deleted.
+    /// A server that shuts down waits until the last status reports the whole log as flushed. If the last status
+    /// reports no flushed position, the server waits for the written position instead. So the method sends a second
+    /// status without a flushed position, unless the server may delete the whole log.
     pub(super) async fn confirm(&mut self, applied: Applied) -> Result<(), SourceError> {
-        // Some servers would go back to an earlier place.
+        // Some servers would move the slot back to an earlier position.
         let deletable = applied.deletable.max(self.told.deletable);
         let Applied { position, .. } = applied;
         if deletable > self.told.deletable || deletable == position {
@@ -108,8 +108,8 @@ impl ChangeStream {
         Ok(())
     }
 
-    /// Asks the server for a message. A server without `wal_sender_timeout` sends none of its own while
-    /// it decodes changes of other tables.
+    /// Requests a message from the server. A server without `wal_sender_timeout` sends no message while it decodes
+    /// changes of other tables.
     pub(super) async fn ask(&mut self) -> Result<(), SourceError> {
         self.send(&status(self.told.position, Lsn::default(), true)).await
     }
@@ -120,12 +120,12 @@ impl ChangeStream {
     }
 }
 
-/// Decodes a chunk of the stream; `None` if it is malformed.
+/// Decodes a chunk of the stream. Returns `None` if the chunk is malformed.
 fn event(mut chunk: Bytes) -> Option<Event> {
     match chunk.try_get_u8().ok()? {
         b'w' => {
-            // The places of the record and of the end of the log, and the time. Changes of a
-            // transaction have no useful places: the commit has.
+            // The header contains the position of the record, the end of the log and a time. Only the commit of a
+            // transaction has useful positions.
             chunk.try_get_u64().ok()?;
             chunk.try_get_u64().ok()?;
             chunk.try_get_u64().ok()?;
@@ -140,7 +140,7 @@ fn event(mut chunk: Bytes) -> Option<Event> {
     }
 }
 
-/// Encodes a status: what is written, flushed and applied, the time, and whether the server must answer.
+/// Encodes a status: the written, flushed and applied positions, the time, and whether the server must reply.
 fn status(position: Lsn, flushed: Lsn, wants_reply: bool) -> Vec<u8> {
     let since = SystemTime::UNIX_EPOCH + EPOCH;
     let now = SystemTime::now().duration_since(since).unwrap_or_default();

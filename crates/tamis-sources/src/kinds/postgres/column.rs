@@ -1,27 +1,26 @@
-//! The column of ids, and the text of its values.
+//! The id column, and the text of its values.
 
 use std::borrow::Cow;
 
 use crate::ids::fold::Fold;
 use crate::ids::id::IdType;
 
-/// How a column stores ids.
+/// The way in which a column stores ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnKind {
-    /// `smallint`, `integer` and `bigint`.
+    /// The types `smallint`, `integer` and `bigint`.
     Integer,
     Uuid,
-    /// `text` and `varchar`.
+    /// The types `text` and `varchar`.
     Text,
-    /// `char(n)`. Spaces at the end of a value do not count.
+    /// The type `char(n)`. Trailing spaces of a value are ignored.
     Padded,
-    /// `citext`. Case does not count.
+    /// The type `citext`. Case is ignored.
     Case,
 }
 
 impl ColumnKind {
-    /// Returns the kind of a column by the name of its type in `pg_type`; `None` for a type that
-    /// cannot hold ids.
+    /// Returns the kind of a column from the name of its type in `pg_type`. Returns `None` if the type cannot hold ids.
     pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "int2" | "int4" | "int8" => Self::Integer,
@@ -51,13 +50,13 @@ impl ColumnKind {
         }
     }
 
-    /// Tests whether different values are always different ids. Two texts in upper and lower case may
-    /// be one UUID.
+    /// Tests whether different values are always different ids. For UUIDs in a text column, an uppercase text and a
+    /// lowercase text are the same id.
     pub(super) fn is_one_to_one(self, id: &IdType) -> bool {
         *id != IdType::Uuid || self == Self::Uuid
     }
 
-    /// Returns the text of an id, for the text of a value.
+    /// Returns the text of an id from the text of a value.
     pub(super) fn id_text(self, value: &[u8]) -> &[u8] {
         match self {
             Self::Padded => {
@@ -68,12 +67,12 @@ impl ColumnKind {
         }
     }
 
-    /// Returns the text of an id, for a line of `COPY` without its end; `None` for NULL.
+    /// Returns the text of an id from a line of `COPY` without its line end. Returns `None` for NULL.
     pub(super) fn line_text(self, line: &[u8]) -> Option<Cow<'_, [u8]>> {
         if line == br"\N" {
             return None;
         }
-        // Integers and UUIDs have no backslash.
+        // Integers and UUIDs contain no backslash.
         if matches!(self, Self::Integer | Self::Uuid) || !line.contains(&b'\\') {
             return Some(Cow::Borrowed(self.id_text(line)));
         }
@@ -83,7 +82,7 @@ impl ColumnKind {
     }
 }
 
-/// Replaces the escapes that `COPY` writes in the text format.
+/// Decodes the escapes of the text format of `COPY`.
 fn without_escapes(line: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(line.len());
     let mut bytes = line.iter().copied();

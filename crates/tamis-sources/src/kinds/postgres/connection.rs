@@ -1,4 +1,4 @@
-//! The connection for queries, and what further connections need.
+//! The connection for queries, and the data for opening further connections.
 
 use crate::kinds::postgres::address::Address;
 use crate::kinds::postgres::options::PostgresOptions;
@@ -6,7 +6,7 @@ use crate::kinds::postgres::server::Server;
 use crate::kinds::postgres::unfinished_slot::UnfinishedSlot;
 use crate::source::run::Run;
 
-/// The connection for queries, and what further connections need.
+/// The connection for queries, and the data for opening further connections.
 #[derive(Clone, Copy)]
 pub(super) struct Connection<'r> {
     pub(super) run: &'r Run,

@@ -1,9 +1,8 @@
-//! What the catalog says about the table, and what the log and the slot are at the same moment.
+//! SQL that reads the definition of the table from the catalog, and the state of the log and the slot at the same time.
 //!
-//! Parameters of the SQL: `$1` the schema, `$2` the table, `$3` the column, `$4` the publication, `$5`
-//! the slot.
+//! Parameters of the SQL: `$1` is the schema, `$2` the table, `$3` the column, `$4` the publication, and `$5` the slot.
 
-/// The relation that the name means, and all of its partitions.
+/// The relation with the given name, and all its partitions.
 pub(super) const TREE: &str = "WITH RECURSIVE named AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = $2
@@ -12,13 +11,13 @@ pub(super) const TREE: &str = "WITH RECURSIVE named AS (
     UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid
   )";
 
-/// With [`TREE`]: the same, and all tables of which the relation is a partition.
+/// The relations of [`TREE`], and all tables of which the relation is a partition.
 pub(super) const LINEAGE: &str = "lineage AS (
     SELECT oid FROM tree
     UNION SELECT a.relid FROM named, pg_partition_ancestors(named.oid) a (relid)
   )";
 
-/// Tests whether the log has the id of a row of the relation `c` that is deleted.
+/// Tests whether the log contains the id when a row of the relation `c` is deleted.
 pub(super) const HAS_IDENTITY: &str = "CASE c.relreplident
     WHEN 'f' THEN true WHEN 'n' THEN false
     ELSE EXISTS (SELECT FROM pg_index x JOIN pg_attribute k ON k.attrelid = x.indrelid
@@ -27,13 +26,14 @@ pub(super) const HAS_IDENTITY: &str = "CASE c.relreplident
       AND CASE c.relreplident WHEN 'd' THEN x.indisprimary ELSE x.indisreplident END)
     END";
 
-/// Indexes of the relation `c` that allow each id at most once, at every moment.
+/// Selects the indexes of the relation `c` that guarantee at any time that each id occurs at most once.
 pub(super) const UNIQUE_INDEXES: &str = "FROM pg_index x
     JOIN pg_attribute k ON k.attrelid = x.indrelid AND k.attnum = x.indkey[0]
     WHERE x.indrelid = c.oid AND k.attname = $3 AND x.indisunique AND x.indimmediate
     AND x.indisvalid AND x.indpred IS NULL AND x.indexprs IS NULL AND x.indnkeyatts = 1";
 
-/// Returns the SQL that reads a [`ServerState`](super::server::ServerState). Rows of the catalog that are replaced get another `xmin`.
+/// Returns the SQL that reads a [`ServerState`](super::server::ServerState). If a catalog row is replaced, its `xmin`
+/// changes.
 pub(super) fn server_state_sql() -> String {
     format!(
         "{TREE}, {LINEAGE}, relations AS (
@@ -63,13 +63,13 @@ pub(super) fn server_state_sql() -> String {
     )
 }
 
-/// What the table is, as a hash: the relation and its files, its column, unique indexes, publication, subscriptions,
-/// partitions, and the tables of which it is a partition. After a change, the stream may have missed
-/// ids: rows that `SET UNLOGGED` and `SET LOGGED` enclose are in new files and not in the log.
+/// A hash of the table definition: the relation and its files, its column, unique indexes, publication, subscriptions,
+/// partitions, and the tables of which it is a partition. If the hash changes, the stream may have missed ids. For
+/// example, rows that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new files but not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition(pub(super) i64);
 
-/// The versions of the relations in the catalog, as a hash. Each command that alters a relation, such
-/// as `SET SCHEMA`, makes a new one.
+/// A hash of the catalog versions of the relations. Each command that alters a relation, such as `SET SCHEMA`, changes
+/// the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Versions(pub(super) i64);

@@ -1,4 +1,4 @@
-//! Errors of the server, with the SQL that fixes them.
+//! Converts errors of the server, and adds the SQL that fixes them.
 
 use std::error::Error as _;
 
@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::errors::source_error::SourceError;
 
-/// Returns the error of a query or a login.
+/// Converts an error of a query or a login.
 pub(super) fn explained(error: &Error) -> SourceError {
     match error.as_db_error() {
         Some(db) if *db.code() == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
@@ -22,17 +22,17 @@ pub(super) fn explained(error: &Error) -> SourceError {
     }
 }
 
-/// Adds the setting that a server without plain connections needs.
+/// Adds the URL parameter for a server that requires TLS.
 fn without_tls(message: &str) -> String {
     format!("{message}; if the server wants TLS, add ?sslmode=require to the URL")
 }
 
-/// Why a command on a replication connection failed.
+/// The reason why a command on a replication connection failed.
 #[derive(Debug)]
 pub(super) enum SessionError {
-    /// The server refused. The code is the one of the standard.
+    /// The server returned an error. `code` is an SQLSTATE code.
     Server { code: String, message: String },
-    /// The connection broke, or the server sent something that is not understood.
+    /// The connection broke, or the server sent an invalid message.
     Broken(String),
 }
 
@@ -41,7 +41,7 @@ impl SessionError {
         Self::Broken(error.to_string())
     }
 
-    /// Returns the error with the SQL that fixes it.
+    /// Converts the error, and adds the SQL that fixes it.
     pub(super) fn explained(self, user: &str) -> SourceError {
         let (code, message) = match self {
             Self::Server { code, message } => (code, message),

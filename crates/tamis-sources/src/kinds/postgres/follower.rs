@@ -1,4 +1,4 @@
-//! Follows the stream of changes.
+//! Follows the stream of changes and applies it to the set.
 
 use std::time::{Duration, Instant};
 
@@ -21,48 +21,49 @@ use crate::source::follow::{self, Effect as FollowEffect};
 use crate::source::run::Run;
 use crate::source::runtime::with_timeout;
 
-/// How many changes are applied before the follower looks at other work.
+/// The maximum number of changes that the follower applies before it handles other work.
 const BATCH: usize = 256;
 
-/// Without any message for this time, the stream is given up. The server sends one when half of its
-/// `wal_sender_timeout` is over, also while it decodes a large transaction. The default is a minute.
+/// The follower closes the stream if the server sends no message for this time. The server sends a message when half of
+/// its `wal_sender_timeout` has passed, even while it decodes a large transaction. The default of `wal_sender_timeout`
+/// is one minute.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Without any message for this time, the server is asked for one.
+/// The follower requests a message if the server sends no message for this time.
 const ASK_AFTER: Duration = Duration::from_secs(10);
 
-/// For this time the follower waits until the server writes its log to disk by itself.
+/// The time that the follower waits until the server flushes its log without a request.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
 
-/// The connections that follow a table, and what is known.
+/// The connections and the state of following a table.
 pub(super) struct Follower<'r> {
     run: &'r Run,
     connection: Connection<'r>,
     resume: &'r mut Resume,
     /// The name of the slot.
     slot: String,
-    /// The server of a permanent slot: see [`LogPlace`].
+    /// The identity of the server of a permanent slot: see [`LogPlace`].
     permanent: Option<String>,
-    /// All transactions that end before this place are applied.
+    /// The follower has applied all transactions that end before this position.
     position: Lsn,
     transaction: Transaction<'r>,
-    /// What the table was when it was read.
+    /// The definition of the table at the start of the stream.
     definition: Definition,
-    /// The versions of its relations at the last question.
+    /// The catalog versions of the relations at the last query.
     versions: Versions,
-    /// The read of all ids that is going on. `None` if the table becomes another one during it.
+    /// The running full read. Its result is `None` if the definition of the table changes during the full read.
     full_read: Option<Work<'r, Option<Lsn>>>,
-    /// The question that is going on, with the moment before it.
+    /// The running query for the server state. Its result contains the time before the query.
     question: Option<Work<'r, (Instant, ServerState)>>,
-    /// When the next read may begin.
+    /// The earliest time of the next full read.
     read_after: Instant,
-    /// The part of the log that was on disk at the last question.
+    /// The end of the log on disk at the last query.
     flushed: Lsn,
 }
 
 impl<'r> Follower<'r> {
-    /// Connects, reads all ids, and follows the stream until an error. Returns without one if all
-    /// must begin again because the definition of the table has changed.
+    /// Connects, does a full read, and follows the stream until an error occurs. Returns `Ok` if the definition of the
+    /// table has changed, so that the caller starts again.
     pub(super) async fn follow(
         options: &PostgresOptions,
         run: &Run,
@@ -89,7 +90,7 @@ impl<'r> Follower<'r> {
         run.set_fold(server.table.ids.fold);
         resume.compare(run, server.definition);
         let connection = Connection { run, server: &server, address, unfinished, options };
-        // A slot without a snapshot cannot be continued.
+        // A slot can only be continued together with a snapshot.
         let slot = options.slot.as_deref().filter(|_| run.options.snapshot.is_some());
         let begin = match slot {
             Some(slot) => connection.begin_permanent(slot, resume).await?,
@@ -123,7 +124,7 @@ impl<'r> Follower<'r> {
         let mut ticks = interval(pause.min(Duration::from_millis(200)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut asked, mut heard) = (None::<Instant>, Instant::now());
-        // When the server was asked for a message.
+        // The time at which the follower last requested a message from the server.
         let mut nudged = heard;
         loop {
             if self.resume.follow.is_read_due() && Instant::now() >= self.read_after {
@@ -171,14 +172,15 @@ impl<'r> Follower<'r> {
             }
             self.step(follow::Event::Reached);
             if self.resume.follow.is_current() && !was_current {
-                // The set is synced with the next answer about the end of the log.
+                // The set becomes synced with the next response about the end of the log, so the timer fires
+                // immediately.
                 asked = None;
                 ticks.reset_immediately();
             }
         }
     }
 
-    /// Reports an event to the state.
+    /// Applies an event to the state machine.
     fn step(&mut self, event: follow::Event<Lsn, Instant>) {
         if self.resume.step(self.run, event, self.position).contains(&FollowEffect::Publish) {
             let place = self.place();
@@ -186,22 +188,22 @@ impl<'r> Follower<'r> {
         }
     }
 
-    /// Returns the place up to which all changes are applied, if the slot is permanent.
+    /// Returns the position up to which all changes are applied. Returns `None` if the slot is temporary.
     fn place(&self) -> Option<LogPlace> {
         let (server, definition) = (self.permanent.clone()?, self.definition);
         let (versions, position) = (self.versions, self.position);
         Some(LogPlace { server, definition, versions, position })
     }
 
-    /// Returns what the server may know. It must keep the log after the last snapshot on the disk.
+    /// Returns the progress for the server. The server must keep the log after the last snapshot on disk.
     fn applied(&mut self) -> Applied {
         let needed = self.permanent.as_ref().and_then(|server| self.resume.needed(server));
         let deletable = needed.map_or(self.position, |needed| needed.min(self.position));
         Applied { position: self.position, deletable }
     }
 
-    /// Applies an event, and those that have been received behind it. Returns false if the table is
-    /// another one.
+    /// Applies an event and the events that were already received. Returns false if the definition of the table has
+    /// changed.
     async fn apply(
         &mut self,
         mut event: Event,
@@ -218,7 +220,7 @@ impl<'r> Follower<'r> {
                     }
                 }
                 Event::Change(change) => {
-                    // Locked, so that no snapshot has a deletion after its end.
+                    // The lock ensures that no snapshot contains a deletion after its end.
                     let mut reached = self.resume.lock();
                     match self.transaction.apply(change)? {
                         Effect::None => {}
@@ -234,7 +236,8 @@ impl<'r> Follower<'r> {
                         }
                         Effect::Defined => {
                             drop(reached);
-                            // Before the next deletion. A later command is defined again.
+                            // The query runs before the next deletion is applied. If a later command alters the table,
+                            // the stream sends a new definition.
                             let moment = Instant::now();
                             let state = self.connection.server.state(&self.slot).await?;
                             if !self.compare(moment, &state) {
@@ -253,7 +256,7 @@ impl<'r> Follower<'r> {
         Ok(true)
     }
 
-    /// Asks for the end of the log and the definition of the table.
+    /// Starts a query for the end of the log and the definition of the table.
     fn ask(&mut self) {
         let (server, slot) = (self.connection.server, self.slot.clone());
         let must_flush = self
@@ -270,7 +273,7 @@ impl<'r> Follower<'r> {
         }));
     }
 
-    /// Compares the answer with what is known. Returns false if the table is another one.
+    /// Compares the server state with the known definition. Returns false if the definition of the table has changed.
     fn compare(&mut self, moment: Instant, state: &ServerState) -> bool {
         if state.definition != self.definition {
             return false;
@@ -283,24 +286,25 @@ impl<'r> Follower<'r> {
         true
     }
 
-    /// Starts a read of all ids into a second generation, while the first one is in use. It has a
-    /// slot of its own for its snapshot.
+    /// Starts a full read into a second generation, while the current generation stays in use. The full read creates a
+    /// separate slot for its snapshot.
     async fn start_read(&mut self) -> Result<(), SourceError> {
         self.step(follow::Event::ReadBegun);
-        // Before the slot: the generation gets all changes after the point of the slot.
+        // The generation is created before the slot, so that the generation receives all changes after the point of the
+        // slot.
         let generation = self.run.start_generation(self.connection.server.rows().await?)?;
         let (connection, slot) = (self.connection, self.slot.clone());
         self.full_read = Some(Box::pin(connection.read_again(slot, self.definition, generation)));
         Ok(())
     }
 
-    /// Returns false if the table is another one.
+    /// Handles the end of a full read. Returns false if the definition of the table has changed.
     fn end_read(&mut self, read: Result<Option<Lsn>, SourceError>) -> Result<bool, SourceError> {
         match read {
             Ok(Some(point)) => self.step(follow::Event::ReadEnded(point)),
             Ok(None) => return Ok(false),
             Err(error) if !self.resume.follow.is_current() => return Err(error),
-            // The ids in use are right without the new generation.
+            // The current generation stays valid without the new generation.
             Err(error) => {
                 self.run.report(&error);
                 self.run.ids.abandon_generation();

@@ -1,8 +1,8 @@
-//! Reads all ids of the table over several connections at once.
+//! Reads all ids of the table over several connections concurrently.
 //!
-//! All connections see the snapshot of the slot. The place of a row in the files (`ctid`) splits the
-//! rows into ranges of blocks, and each thread takes the next range. The last range has no end, so
-//! each row is in one range, however many blocks there are.
+//! All connections use the snapshot of the slot. The physical position of a row (`ctid`) splits the rows into ranges of
+//! blocks, and each thread takes the next range. The last range has no end, so each row is in exactly one range for any
+//! number of blocks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,34 +24,34 @@ use crate::source::runtime::{no_answer, runtime, with_timeout};
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// The number of ranges. With more than threads, no thread waits long for the last one.
+/// The number of ranges. It exceeds the number of threads, so that no thread waits long for the last range.
 const RANGES: u64 = 32;
 
-/// A table with fewer blocks of 8 KiB is read over one connection.
+/// If a table has fewer blocks of 8 KiB, the source reads it over one connection.
 const FEW_BLOCKS: u64 = 256;
 
-/// How long a thread that is not the first one may take to open its connection.
+/// The time limit for opening the connection of each thread except the first.
 const OPEN: Duration = Duration::from_secs(2);
 
-/// Which rows a read sees.
+/// The rows that a full read sees.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Snapshot<'a> {
-    /// Those of the snapshot of a slot, by its name.
+    /// The rows in the snapshot of a slot. The field is the name of the snapshot.
     Slot(&'a str),
-    /// The present ones of a server, by its identity.
+    /// The current rows of a server. The field is the identity of the server.
     Present(&'a str),
 }
 
-/// A read of all ids in threads of its own. Dropping it stops them.
+/// A full read on separate threads. Dropping this value stops the threads.
 pub(super) struct FullRead {
     threads: ReadThreads,
-    /// Keeps the table as it is.
+    /// The connection that locks the definition of the table.
     _holder: RowReader,
 }
 
 impl FullRead {
-    /// Starts to read all ids into a generation. The connection of a slot must stay unused until
-    /// this returns: its snapshot ends with its next command.
+    /// Starts a full read into a generation. For a slot, the caller must not use the connection of the slot until this
+    /// method returns, because the next command on this connection ends the snapshot.
     pub(super) async fn start(
         run: &Run,
         address: &Address,
@@ -85,20 +85,20 @@ impl FullRead {
         });
         let threads = ReadThreads::start(&job, job.copies.len())?;
         for _ in 0..threads.running() {
-            // The threads have the sender as long as they run.
+            // The threads keep the sender while they run.
             _ = all_opened.recv().await;
         }
         Ok(Self { threads, _holder: holder })
     }
 
-    /// Waits until all ids are read. Returns the number of rows. The returned future may be dropped: the
-    /// next call continues.
+    /// Waits until all ids are read. Returns the number of rows. The caller may drop the returned future: the next call
+    /// continues the wait.
     pub(super) async fn finish(&mut self) -> Result<Rows, SourceError> {
         self.threads.finish().await
     }
 }
 
-/// Returns the commands that read the ranges of a table.
+/// Returns the `COPY` commands that read the ranges of a table.
 fn copies(column: &IdColumn, blocks: u64) -> Vec<String> {
     if blocks < FEW_BLOCKS {
         return vec![column.copy()];
@@ -108,22 +108,22 @@ fn copies(column: &IdColumn, blocks: u64) -> Vec<String> {
     (0..RANGES).map(|range| column.copy_of_blocks(first(range), end(range))).collect()
 }
 
-/// What the threads of a read have in common.
+/// The data that the threads of a full read share.
 struct Job {
     address: Address,
     host: usize,
     snapshot: String,
-    /// The table as SQL writes it.
+    /// The quoted name of the table for SQL.
     table: String,
     kind: ColumnKind,
-    /// The commands of the ranges.
+    /// The `COPY` commands of the ranges.
     copies: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
-    /// Has a permit for each other thread after the first one has opened its connection: the last
-    /// connection that the server allows is for the first thread.
+    /// Contains one permit for each other thread after the first thread has opened its connection. If the server allows
+    /// only one more connection, the first thread gets it.
     first_opened: Semaphore,
-    /// Each thread sends that its connection sees the snapshot, or that it has failed.
+    /// Each thread sends a message when its connection sees the snapshot or has failed.
     opened: UnboundedSender<()>,
 }
 
@@ -136,13 +136,13 @@ impl ReadJob for Job {
 impl Job {
     async fn read_ranges(&self, is_first: bool) -> Result<Rows, SourceError> {
         let reader = self.open(is_first).await;
-        // The read may have been dropped.
+        // The channel is closed if the full read was dropped.
         _ = self.opened.send(());
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
         let reader = match reader {
             Ok(reader) => reader,
-            // The server may allow fewer connections, or another command waits for the table. The
-            // first thread then reads all ranges.
+            // The server may limit the number of connections, or another command may wait for the table. The first
+            // thread then reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };

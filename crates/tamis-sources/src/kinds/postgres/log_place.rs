@@ -1,24 +1,24 @@
-//! Places in the log of a server, as snapshots keep them.
+//! Positions in the log of a server, and their encoding in snapshots.
 
 use serde_json::{Value, json};
 
 use crate::kinds::postgres::definition::{Definition, Versions};
 use crate::kinds::postgres::lsn::Lsn;
 
-/// A place in the log of a server. All transactions that end before it are applied.
+/// A position in the log of a server. All transactions that end before the position are applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogPlace {
     /// The system identifier of the server and its timeline. A promoted standby has a new timeline.
     pub(super) server: String,
-    /// What the table was when it was read.
+    /// The definition of the table at the start of the stream.
     pub(super) definition: Definition,
-    /// The versions of the relations at the last question.
+    /// The catalog versions of the relations at the last query.
     pub(super) versions: Versions,
     pub(super) position: Lsn,
 }
 
 impl LogPlace {
-    /// Returns the place as a snapshot keeps it.
+    /// Encodes the position for a snapshot.
     pub(super) fn encode(&self) -> Vec<u8> {
         let place = json!({
             "server": self.server,
@@ -29,7 +29,7 @@ impl LogPlace {
         place.to_string().into_bytes()
     }
 
-    /// Reads what `encode` has written.
+    /// Decodes a position that `encode` has written.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let place: Value = serde_json::from_slice(bytes).ok()?;
         let text = |name: &str| place.get(name)?.as_str();

@@ -1,11 +1,11 @@
-//! Places in the write-ahead log.
+//! Positions in the write-ahead log.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::source::follow::LogPosition;
 
-/// A place in the write-ahead log, in bytes from its beginning.
+/// A position in the write-ahead log, in bytes from the start of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lsn(pub(super) u64);
 
@@ -16,11 +16,11 @@ impl LogPosition for Lsn {
 }
 
 impl Lsn {
-    /// Returns the end of the last record before the place at which the next one will begin.
+    /// Returns the end of the last record. `self` is the position at which the next record will begin.
     ///
-    /// A page and a segment of the log begin with headers of 24 and 40 bytes. If the last record ends
-    /// with a page, then the server names the place after the header as the end of the log, and a
-    /// stream that has decoded this record stands before the header.
+    /// A page of the log begins with a header of 24 bytes, and a segment begins with a header of 40 bytes. The last
+    /// record may end exactly at the end of a page. In this case, the server reports the position after the next header
+    /// as the end of the log. A stream that has decoded this record reports the position before the header.
     pub(super) fn end_of_record(self, page: u64, segment: u64) -> Self {
         let (in_page, in_segment) = (self.0 % page, self.0 % segment);
         let header = if in_segment < page { 40 } else { 24 };
@@ -34,7 +34,7 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A text that is no place.
+/// The error for a text that is not a position.
 #[derive(Debug)]
 pub(super) struct NotAnLsn;
 

@@ -8,33 +8,33 @@ use crate::kinds::poll::PollOptions;
 /// The settings of a source in PostgreSQL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// The server, the user and the database: `postgres://user:password@host:5432/shop`. With
-    /// `?sslmode=require` the connections use TLS, and the certificate of the server is verified.
-    /// With several hosts, the first one is used that is no standby.
+    /// The URL of the server, the user and the database: `postgres://user:password@host:5432/shop`. With
+    /// `?sslmode=require`, all connections use TLS, and the source verifies the certificate of the server. If the URL
+    /// has several hosts, the source uses the first host that is not a standby.
     pub url: String,
-    /// The certificates of the CA that has signed that of the server, as PEM, instead of those of the system. The
-    /// connections then use TLS.
+    /// The PEM file of the CA that has signed the certificate of the server. With this file, all connections use TLS.
+    /// With `None`, the client trusts the CAs of the operating system.
     pub ca: Option<PathBuf>,
-    /// The table, as `table` or `schema.table`. Names with dots stand in double quotes.
+    /// The table, as `table` or `schema.table`. A name with dots must be in double quotes.
     pub table: String,
-    /// The column with the ids. It is an integer, a text, or a `uuid`.
+    /// The column that contains the ids. The type is an integer, a text, or `uuid`.
     pub column: String,
-    /// True if requests write each text id exactly as the table has it, although different texts may be equal in the
-    /// column: `citext`, or a collation that is not deterministic.
+    /// True if requests write each text id exactly as the table stores it. Set this for a column that compares
+    /// different texts as equal: `citext`, or a nondeterministic collation.
     pub exact: bool,
-    /// The publication that has the table. It does not matter if the table is polled.
+    /// The publication that contains the table. A polled table needs no publication.
     pub publication: String,
-    /// How the table or view is polled, for a server without logical replication. `None` follows the
-    /// changes. The change column has an integer type, or is a `timestamptz` or a `timestamp`.
+    /// The settings for polling a table or view, for a server without logical replication. `None` follows the changes.
+    /// The change column must have an integer type, `timestamptz` or `timestamp`.
     pub poll: Option<PollOptions>,
-    /// The name of a permanent replication slot, so that a restart need not read the table again. Each
-    /// source needs its own: the source creates the slot, and drops a slot of this name that it cannot
-    /// use. It is used only with a snapshot. `None` for a temporary slot: it ends with its connection.
+    /// The name of a permanent replication slot. With this slot, a restart does not need a full read. Each source needs
+    /// a unique slot: the source creates the slot, and drops an unusable slot with this name. The source uses the slot
+    /// only together with a snapshot. `None` selects a temporary slot, which ends with its connection.
     pub slot: Option<String>,
 }
 
 impl PostgresOptions {
-    /// Returns the usual settings for a column of ids. The publication is `tamis_guard`.
+    /// Returns the default settings for a column of ids. The publication is `tamis_guard`.
     #[must_use]
     pub fn new(url: &str, table: &str, column: &str) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl PostgresOptions {
 
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the URL, which may have a password.
+        // The output omits the URL, which may contain a password.
         f.debug_struct("PostgresOptions")
             .field("table", &self.table)
             .field("column", &self.column)

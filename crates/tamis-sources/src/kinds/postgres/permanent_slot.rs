@@ -1,4 +1,4 @@
-//! A replication slot that stays while the guard is stopped.
+//! Opens a permanent replication slot, which survives a stop of the guard.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use crate::kinds::postgres::server::Server;
 use crate::kinds::postgres::session::{Row, Session};
 use crate::kinds::postgres::slot_state::SlotState;
 
-/// How often, in steps of 100 ms, the source looks whether the slot is free. The server notices soon
-/// that the process of a guard has ended.
+/// The number of tests whether the slot is free, at intervals of 100 ms. The server soon detects that the process of a
+/// guard has ended.
 const LOOKS: u32 = 20;
 
-/// A permanent slot that no process used a moment ago, and a replication connection for its stream.
+/// A permanent slot that no process used at the last test, and a replication connection for its stream.
 pub(super) struct PermanentSlot {
     pub(super) session: Session,
-    /// The process of the server that serves the connection.
+    /// The server process that serves the connection.
     pub(super) process: i32,
     /// The system identifier of the server and its timeline.
     pub(super) server: String,
-    /// `None` if there is no slot with this name.
+    /// The state of the slot. `None` if no slot with this name exists.
     pub(super) state: Option<SlotState>,
 }
 
-/// Looks for a slot. `former` is the process of the last connection of this source: it may still have
-/// the slot.
+/// Finds a slot. `former` is the server process of the last connection of this source. This process may still use the
+/// slot.
 pub(super) async fn open_slot(
     connection: Connection<'_>,
     name: &str,
@@ -50,7 +50,7 @@ pub(super) async fn open_slot(
     Ok(PermanentSlot { session, process, server: identity, state })
 }
 
-/// Waits until no process uses the slot. Ends the former process of this source.
+/// Waits until no process uses the slot. Ends the former server process of this source.
 async fn free_slot(
     server: &Server,
     name: &str,
@@ -60,7 +60,7 @@ async fn free_slot(
         let state = server.slot(name).await?;
         match state.as_ref().and_then(|it| it.process) {
             None => return Ok(state),
-            // The server may notice a broken network only after its `wal_sender_timeout`.
+            // The server may detect a broken network only after its `wal_sender_timeout`.
             Some(process) if Some(process) == former => server.end_process(process).await?,
             Some(_) => {}
         }
@@ -76,7 +76,7 @@ fn first(rows: Vec<Row>) -> Result<Row, SessionError> {
     rows.into_iter().next().ok_or_else(unidentified)
 }
 
-/// Reads the system identifier and the timeline. The end of the log and the database follow.
+/// Reads the system identifier and the timeline from a row. The row also contains the end of the log and the database.
 fn identity(row: &Row) -> Result<String, SessionError> {
     match &**row {
         [Some(system), Some(timeline), ..] => Ok(format!("{system}/{timeline}")),

@@ -4,17 +4,17 @@ use bytes::{Buf as _, Bytes};
 
 use crate::kinds::postgres::lsn::Lsn;
 
-/// A message of the plugin.
+/// A message of the output plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// What the columns of a relation are. It comes before the first change of the relation, and
-    /// again after a change of its definition.
+    /// The columns of a relation. The message precedes the first change of the relation, and each change after a new
+    /// definition.
     Relation(Relation),
     Insert {
         relation: u32,
         new: Tuple,
     },
-    /// `old` is absent if the key is the same, unless the whole old row is logged.
+    /// An update of a row. `old` is absent if the key is unchanged, unless the log contains the whole old row.
     Update {
         relation: u32,
         old: Option<Old>,
@@ -27,11 +27,11 @@ pub(super) enum Change {
     Truncate {
         relations: Vec<u32>,
     },
-    /// The end of a transaction, and the place after its record.
+    /// The end of a transaction. `end` is the position after the commit record.
     Commit {
         end: Lsn,
     },
-    /// It changes no ids.
+    /// A message that changes no ids.
     Other,
 }
 
@@ -58,12 +58,12 @@ pub(super) type Tuple = Vec<Value>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Null,
-    /// A long value that an update has not changed. It is not sent.
+    /// A long value that an update has not changed. The server does not send the value.
     Unchanged,
     Text(Bytes),
 }
 
-/// A message that ends too early, or has something that version 1 does not have.
+/// The error for a message that ends too early or is invalid in protocol version 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -97,7 +97,7 @@ pub(super) fn decode(mut bytes: Bytes) -> Result<Change, Malformed> {
         }
         b'T' => {
             let (count, _) = (u32(bytes)?, u8(bytes)?);
-            // Each takes four bytes, so a wrong number ends the loop.
+            // Each relation takes four bytes, so a wrong count ends the loop early.
             let relations = (0..count).map(|_| u32(bytes)).collect::<Result<_, _>>()?;
             Change::Truncate { relations }
         }
@@ -147,7 +147,7 @@ fn take(bytes: &mut Bytes, length: usize) -> Result<Bytes, Malformed> {
     if length > bytes.len() { Err(Malformed) } else { Ok(bytes.split_to(length)) }
 }
 
-/// Reads a text that ends with a zero byte.
+/// Reads a text up to its terminating zero byte.
 fn text(bytes: &mut Bytes) -> Result<Bytes, Malformed> {
     let end = bytes.iter().position(|&byte| byte == 0).ok_or(Malformed)?;
     let text = bytes.split_to(end);
@@ -179,7 +179,7 @@ fn u64(bytes: &mut Bytes) -> Result<u64, Malformed> {
 mod tests {
     use super::*;
 
-    /// Messages of a server, with the places and times of the transaction set to simple numbers.
+    /// Returns messages that a server sent. The positions and times are replaced by simple numbers.
     fn messages() -> Vec<(Vec<u8>, Change)> {
         let text = |text: &'static str| Value::Text(Bytes::from_static(text.as_bytes()));
         let relation = b"R\0\0\x40\x01public\0products\0d\0\x02\
@@ -226,7 +226,7 @@ mod tests {
     fn hostile_messages_are_errors() {
         for (bytes, _) in messages() {
             for end in 0..bytes.len() {
-                // The end of a transaction has a time, which is not read.
+                // The end of a transaction contains a time, which the decoder ignores.
                 _ = decode(Bytes::copy_from_slice(&bytes[..end]));
             }
             for at in 0..bytes.len() {

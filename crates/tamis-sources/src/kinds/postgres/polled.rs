@@ -1,4 +1,4 @@
-//! A table or view that is polled, for a server without logical replication.
+//! Polls a table or view on a server without logical replication.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -31,13 +31,13 @@ use crate::kinds::postgres::server::{SERVER_IDENTITY, connect, rows};
 use crate::kinds::postgres::table::{ChangeColumn, IdColumn, check_change_column, check_column};
 use crate::source::run::Run;
 
-/// The oldest version whose catalog has what the queries need.
+/// The oldest supported version. Its catalog contains everything that the queries need.
 const OLDEST: i32 = 120_000;
 
-/// How long the connection that cancels a query may take.
+/// The time limit for cancelling a query on the server.
 const CANCEL: Duration = Duration::from_secs(1);
 
-/// A connection to the server of a table.
+/// A connection to a polled table.
 pub(crate) struct PostgresTable {
     client: Client,
     runtime: PollRuntime,
@@ -46,7 +46,7 @@ pub(crate) struct PostgresTable {
     identity: String,
     name: TableName,
     column: IdColumn,
-    /// The column of ids and the change column, as the catalog has them.
+    /// The names of the id column and the change column in the catalog.
     columns: [String; 2],
     schema: String,
     all_ids: String,
@@ -56,7 +56,7 @@ pub(crate) struct PostgresTable {
     live_ids: String,
 }
 
-/// A table of a server.
+/// A table that was found on a server.
 pub(super) struct Found {
     client: Client,
     pub(super) host: usize,
@@ -64,7 +64,7 @@ pub(super) struct Found {
     pub(super) column: IdColumn,
 }
 
-/// Connects, and finds the table of the settings and its column of ids.
+/// Opens a connection, and finds the configured table and its id column.
 pub(super) async fn find(
     address: &Address,
     options: &PostgresOptions,
@@ -95,7 +95,7 @@ impl PolledTable for PostgresTable {
                 Some(changed) => Some(check_change_column(&client, &name, options, changed).await?),
                 None => None,
             };
-            // One id may have several texts, and a row that is deleted has one of them.
+            // One id may have several texts, but a deleted row has only one of these texts.
             if poll.deletions.is_some() && !column.kind.is_one_to_one(id) {
                 let message = "deletions needs a column of the type uuid: a text column may have \
                     one UUID in upper and in lower case";
@@ -144,8 +144,8 @@ impl PolledTable for PostgresTable {
     }
 }
 
-/// Returns the query for the largest value of the change column. A moment in the future, such as
-/// `infinity`, would hide all new rows.
+/// Returns the query for the largest value of the change column. The query limits the result, because a future time
+/// such as `infinity` would hide all new rows.
 fn highest_sql(column: &ChangeColumn, from: &str) -> String {
     let name = &column.name;
     match column.cast {
@@ -158,9 +158,9 @@ fn highest_sql(column: &ChangeColumn, from: &str) -> String {
     }
 }
 
-/// Returns the query for what the table is: its relations and their files, and both columns. A view
-/// is what it selects. The identity of the server is in it, because a proxy may keep a connection
-/// while the server becomes another one.
+/// Returns the query for the definition of the table: its relations, their files, and both columns. For a view, the
+/// definition is its query. The result includes the identity of the server, because a proxy may keep a connection while
+/// it switches to another server.
 fn schema_sql() -> String {
     format!(
         "{TREE}, {LINEAGE} SELECT count(*), hashtextextended(concat_ws('/',
@@ -177,8 +177,8 @@ fn schema_sql() -> String {
 }
 
 impl PostgresTable {
-    /// Waits for an answer. Cancels a query whose answer does not come: it would stay on the server,
-    /// which does not notice that the connection is closed.
+    /// Waits for a response. If the wait fails, the method cancels the query. Otherwise the query would continue on the
+    /// server, which does not detect the closed connection.
     fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
@@ -194,7 +194,7 @@ impl PostgresTable {
         result
     }
 
-    /// Passes the first value of each row.
+    /// Passes the first column of each row.
     async fn each(
         &self,
         sql: &str,
@@ -212,10 +212,10 @@ impl PostgresTable {
         Ok(())
     }
 
-    /// Returns the ids that the query for deletions returns, as the column has them.
+    /// Returns the ids from the query for deletions, in the form of the column.
     async fn deleted(&self, sql: &str) -> Result<Vec<String>, SourceError> {
         let mut ids = Vec::new();
-        // In this protocol, values of all types are texts.
+        // The simple query protocol returns the values of all types as texts.
         let messages = self.client.simple_query_raw(sql).await;
         let mut messages = pin!(messages.map_err(|error| explained(&error))?);
         while let Some(message) = messages.next().await {
@@ -228,7 +228,7 @@ impl PostgresTable {
         Ok(ids)
     }
 
-    /// Returns those of some ids that rows have.
+    /// Returns the ids of `ids` that exist in the table.
     async fn live(&self, ids: &[String]) -> Result<HashSet<Vec<u8>>, SourceError> {
         let mut live = HashSet::new();
         self.each(&self.live_ids, Some(&ids), |text| {
@@ -240,7 +240,7 @@ impl PostgresTable {
     }
 }
 
-/// Returns a deleted id as the column has it. `None` if the column cannot have it.
+/// Converts a deleted id to the form of the column. Returns `None` if the column cannot contain the id.
 fn as_column(kind: ColumnKind, text: &str) -> Option<String> {
     match kind {
         ColumnKind::Integer => text.trim().parse::<i64>().ok().map(|id| id.to_string()),
@@ -291,7 +291,7 @@ impl PolledDatabase for PostgresTable {
                 let bound = Ordinal(*bound);
                 self.wait(self.each(sql, Some(&bound), each))
             }
-            // The table was empty.
+            // The table was empty at the last poll.
             _ => self.wait(self.each(&self.all_ids, None, each)),
         }
     }
@@ -318,7 +318,7 @@ impl PolledDatabase for PostgresTable {
         let (snapshot, generation) = (Snapshot::Present(&self.identity), Arc::clone(generation));
         let start = FullRead::start(run, address, *host, column, snapshot, generation);
         let mut read = self.runtime.wait(start)?;
-        // The read has connections of its own, and the polls go on over this one.
+        // The full read has its own connections, and the polls continue on this connection.
         self.runtime.alternate(run, async || read.finish().await, pause)
     }
 
@@ -328,7 +328,8 @@ impl PolledDatabase for PostgresTable {
     }
 }
 
-/// A value of a change column: an integer, or microseconds. Their order is that of the values.
+/// A value of a change column: an integer, or a number of microseconds. The order of the numbers is the order of the
+/// values.
 #[derive(Debug)]
 struct Ordinal(i64);
 

@@ -1,4 +1,4 @@
-//! What the server must have, and which table the settings name.
+//! Checks the server, and finds the configured table.
 
 use tokio_postgres::Client;
 
@@ -6,26 +6,26 @@ use crate::errors::source_error::SourceError;
 use crate::kinds::postgres::definition::{LINEAGE, TREE};
 use crate::kinds::postgres::explain::explained;
 
-/// The oldest version that is supported: the first one with lists of columns in publications.
+/// The oldest supported version. It is the first version with column lists in publications.
 const OLDEST: i32 = 150_000;
 
-/// Settings of the server.
+/// The log settings of the server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// The size of a page of the log.
+    /// The size of a log page in bytes.
     pub(super) page: u64,
-    /// The size of a segment of the log.
+    /// The size of a log segment in bytes.
     pub(super) segment: u64,
 }
 
-/// A table that exists.
+/// The name of an existing table.
 #[derive(Clone, Debug)]
 pub(super) struct TableName {
     pub(super) schema: String,
     pub(super) table: String,
-    /// The number of the relation.
+    /// The OID of the relation.
     pub(super) relation: u32,
-    /// The letter of its kind in `pg_class`.
+    /// The letter of the relation kind in `pg_class`.
     pub(super) kind: String,
 }
 
@@ -33,7 +33,7 @@ fn refuse<T>(message: String) -> Result<T, SourceError> {
     Err(SourceError::Preflight(message))
 }
 
-/// Refuses a server that is older than a version.
+/// Rejects a server that is older than the version `oldest`.
 pub(super) async fn check_version(client: &Client, oldest: i32) -> Result<(), SourceError> {
     let sql =
         "SELECT current_setting('server_version_num')::int, current_setting('server_version')";
@@ -46,8 +46,8 @@ pub(super) async fn check_version(client: &Client, oldest: i32) -> Result<(), So
     refuse(format!("the server is PostgreSQL {version}; {oldest} or newer is needed"))
 }
 
-/// Refuses a database that sends texts as they were stored: the same id may have other bytes in a
-/// request. Every other encoding is converted to UTF-8 by the server.
+/// Rejects a database with the encoding `SQL_ASCII`. This server sends texts unconverted, so the same id may have other
+/// bytes in a request. For every other encoding, the server converts texts to UTF-8.
 pub(super) async fn check_text_encoding(client: &Client) -> Result<(), SourceError> {
     let sql = "SELECT current_setting('server_encoding') = 'SQL_ASCII'";
     let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;
@@ -61,7 +61,7 @@ pub(super) async fn check_text_encoding(client: &Client) -> Result<(), SourceErr
     )
 }
 
-/// Refuses a server that cannot send changes, or that would keep its whole log for a permanent slot.
+/// Rejects a server that cannot send changes, or that would retain an unlimited log for a permanent slot.
 pub(super) async fn check_settings(
     client: &Client,
     is_permanent: bool,
@@ -105,8 +105,7 @@ pub(super) async fn check_settings(
     Ok(Settings { page: size(2), segment: size(3) })
 }
 
-/// Finds the table that the configuration names. Refuses a table that a subscription fills, also one that is
-/// a partition of such a table.
+/// Finds the configured table. Rejects a table that a subscription fills, and a partition of such a table.
 pub(super) async fn find_table(client: &Client, text: &str) -> Result<TableName, SourceError> {
     let name = find_name(client, text).await?;
     let TableName { schema, table, .. } = &name;
@@ -157,8 +156,7 @@ async fn find_name(client: &Client, text: &str) -> Result<TableName, SourceError
     Ok(TableName { schema: row.get(0), table: row.get(1), relation: row.get(2), kind: row.get(3) })
 }
 
-/// Splits the name of a table into the schema, if there is one, and the name itself. Double quotes
-/// enclose names with dots.
+/// Splits the name of a table into an optional schema and a name. Double quotes enclose names with dots.
 fn parse_name(text: &str) -> Option<(Option<String>, String)> {
     let mut names = vec![String::new()];
     let mut is_quoted = false;

@@ -1,25 +1,26 @@
-//! Goes on in the log that a snapshot or a broken connection has left.
+//! Continues the log after a snapshot or a broken connection.
 //!
-//! Only a permanent slot keeps the log. The guard tells the server to keep it from the position of the
-//! last snapshot on the disk. So a restart with this snapshot finds all later changes.
+//! Only a permanent slot retains the log. The guard requests that the server retains the log from the position of the
+//! last snapshot on disk. So a restart with this snapshot finds all later changes.
 //!
-//! A snapshot has a start and an end, both ends of transactions. Its ids have all changes up to the
-//! start, and none after the end: the follower applies the deletions of a transaction and records its
-//! end under one lock, and the writer asks for the end under this lock after it has copied the
-//! deletions. The source applies all changes from the start on again, so no id has a wrong state when
-//! it has passed the end (see `snapshot.rs`). It is synced when it has passed the end that the log of
-//! the server has at a later question.
+//! A snapshot has a start and an end. Both are ends of transactions. The ids of the snapshot contain all changes up to
+//! the start, and no deletion after the end. The reason is a lock: the follower applies the deletions of a transaction
+//! and records its end under one lock. The writer copies the deletions, and then reads the end under the same lock.
 //!
-//! The log is the one that was read before if
+//! After a restart, the source applies all changes after the start again. When the source has passed the end, no id has
+//! a wrong state (see `snapshot.rs`). Then the source queries the end of the server log. The set is synced when the
+//! source has passed this end.
 //!
-//! * the server has the same system identifier and the same timeline,
-//! * the log reaches the end of the snapshot,
-//! * the slot has kept all changes after the start, and
-//! * the table has the same definition, and no command has altered its relations. See `definition.rs`.
+//! The source continues if all of these conditions hold:
 //!
-//! Otherwise the source removes the snapshot file, drops the slot and creates it again, and reads all
-//! ids. The source never confirms a place before the one that the slot has: older releases of
-//! PostgreSQL would move the slot back, although they have deleted that part of the log.
+//! * The server has the same system identifier and the same timeline.
+//! * The log reaches the end of the snapshot.
+//! * The slot has retained all changes after the start.
+//! * The table has the same definition, and no command has altered its relations (see `definition.rs`).
+//!
+//! Otherwise the source removes the snapshot file, replaces the slot by a new slot, and does a full read. The source
+//! never confirms a position before the confirmed position of the slot. Older releases of PostgreSQL would move the
+//! slot back, although they have deleted this part of the log.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,29 +39,28 @@ use crate::source::follow::{Effect, Event, Follow};
 use crate::source::run::Run;
 use crate::source::snapshots::Snapshots;
 
-/// After this number of attempts without a commit, the source reads all ids. The log may contain
-/// something that the server cannot decode or the source cannot read.
+/// If this number of attempts receives no commit, the source does a full read. The log may contain a change that the
+/// server or the source cannot decode.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Why a source does not go on.
+/// The reason for not continuing a snapshot after the table has changed.
 pub(super) const TABLE_DIFFERS: &str = "the table or its publication is another one";
 
-/// What a source knows between two connections.
+/// The state that a source keeps between two connections.
 #[derive(Debug)]
 pub(super) struct Resume {
     snapshots: Snapshots,
-    /// The place up to which the generation in use has all changes. `None` without a permanent slot.
+    /// The position up to which the current generation contains all changes. `None` without a permanent slot.
     place: Arc<Mutex<Option<LogPlace>>>,
-    /// What is known at the position of the stream.
+    /// The state of the set at the position of the stream.
     pub(super) follow: Follow<Lsn, Instant>,
-    /// The snapshot that will be published when the stream has begun.
+    /// The loaded snapshot. The source publishes it when the stream has begun.
     snapshot: Option<Snapshot>,
-    /// The process of the server that had the slot last.
+    /// The server process that used the slot for the last connection.
     pub(super) process: Option<i32>,
-    /// The number of attempts to continue since the last commit that the stream sent, or since the set
-    /// was synced.
+    /// The number of attempts to continue since the stream last sent a commit, or since the set was last synced.
     attempts: u32,
-    /// What the table was at the last connection.
+    /// The definition of the table at the last connection.
     definition: Option<Definition>,
 }
 
@@ -78,15 +78,15 @@ impl Resume {
         }
     }
 
-    /// Compares the table with the one of the last connection. If it is another one, the set is stale
-    /// until all ids are read.
+    /// Compares the table definition with the last connection. If the definition has changed, the set is stale until
+    /// the next full read ends.
     pub(super) fn compare(&mut self, run: &Run, definition: Definition) {
         if self.definition.replace(definition).is_some_and(|known| known != definition) {
             self.step(run, Event::Lost, Lsn::default());
         }
     }
 
-    /// Reports an event at a position of the stream to the state.
+    /// Applies an event at a position of the stream to the state machine.
     pub(super) fn step(
         &mut self,
         run: &Run,
@@ -101,7 +101,7 @@ impl Resume {
         effects
     }
 
-    /// Returns the place at which the stream can go on; `None` if all ids must be read.
+    /// Returns the position at which the stream can continue. Returns `None` if a full read is required.
     pub(super) fn find(
         &mut self,
         run: &Run,
@@ -142,7 +142,7 @@ impl Resume {
         self.snapshot = Some(snapshot);
     }
 
-    /// Records that the stream has begun, and the process of the server that sends it.
+    /// Records that the stream has begun. `process` is the server process that sends the stream.
     pub(super) fn begin(&mut self, run: &Run, process: i32) {
         self.process = Some(process);
         if let Some(snapshot) = self.snapshot.take() {
@@ -150,8 +150,8 @@ impl Resume {
         }
     }
 
-    /// Records that the ids in use are not those of the table any more, and why. No later start goes on
-    /// from their snapshot.
+    /// Records that the current ids no longer match the table, with the reason. The method removes the snapshot, so
+    /// that no later start continues from it.
     pub(super) fn forget(&mut self, run: &Run, reason: &str) {
         self.snapshots.refuse(run, reason);
         *self.place.lock() = None;
@@ -160,7 +160,7 @@ impl Resume {
         self.step(run, Event::Lost, Lsn::default());
     }
 
-    /// Records the place up to which the generation in use has all changes.
+    /// Records the position up to which the current generation contains all changes.
     pub(super) fn published(&mut self, place: Option<LogPlace>) {
         *self.place.lock() = place;
     }
@@ -182,12 +182,12 @@ impl Resume {
         }
     }
 
-    /// Locks the place.
+    /// Locks the position.
     pub(super) fn lock(&self) -> Reached<'_> {
         Reached(self.place.lock())
     }
 
-    /// Writes a snapshot if it is time for one.
+    /// Writes a snapshot if a snapshot is due.
     pub(super) fn save_when_due(&mut self, run: &Run) {
         if self.snapshots.is_due() && self.is_saveable() {
             let (position, end) = self.places();
@@ -195,11 +195,10 @@ impl Resume {
         }
     }
 
-    /// Returns the position from which on a restart needs the log of a server; `None` without a
-    /// snapshot.
+    /// Returns the position from which a restart needs the log of a server. Returns `None` if no snapshot exists.
     pub(super) fn needed(&mut self, server: &str) -> Option<Lsn> {
         let places = self.snapshots.positions().filter_map(LogPlace::decode);
-        // The positions of another server mean nothing.
+        // The positions of another server are not comparable.
         places.filter(|place| place.server == server).map(|place| place.position).min()
     }
 
@@ -210,29 +209,30 @@ impl Resume {
         self.snapshots.finish(run, position, end);
     }
 
-    /// Tests whether the generation in use may be written. A snapshot is not in use before the stream has begun.
+    /// Tests whether the current generation may be written. Before the stream has begun, a loaded snapshot is not
+    /// published yet, so the result is false.
     fn is_saveable(&self) -> bool {
         self.follow.is_saveable() && self.snapshot.is_none()
     }
 
-    /// Returns the position for a snapshot that is begun now, and what returns its end.
+    /// Returns the position for a snapshot that starts now, and a function that returns the end of the snapshot.
     fn places(&self) -> (Option<Vec<u8>>, impl FnOnce() -> Vec<u8> + Send + use<>) {
         let place = Arc::clone(&self.place);
         let now = place.lock().as_ref().map(LogPlace::encode);
-        // A snapshot without an end is not used.
+        // An empty end makes the snapshot invalid.
         (now, move || place.lock().as_ref().map(LogPlace::encode).unwrap_or_default())
     }
 }
 
-/// Returns which ids the source reads.
+/// Returns the identity of the ids for a snapshot.
 fn identity(options: &PostgresOptions) -> String {
-    // Without a valid URL, the source reads nothing.
+    // If the URL is invalid, the source reads nothing.
     let database = Address::new(options).map(|address| address.database).unwrap_or_default();
     let exact = if options.exact { " exact" } else { "" };
     format!("postgres {database:?} {:?} {:?}{exact}", options.table, options.column)
 }
 
-/// The place, while no other thread reads it.
+/// A lock guard of the position. No other thread can read the position meanwhile.
 pub(super) struct Reached<'a>(MutexGuard<'a, Option<LogPlace>>);
 
 impl Reached<'_> {

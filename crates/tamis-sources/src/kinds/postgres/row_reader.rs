@@ -13,14 +13,15 @@ use crate::kinds::postgres::server::SERVER_IDENTITY;
 use crate::kinds::postgres::table::IdColumn;
 use crate::source::runtime::{ROW_TIMEOUT, row_timeout_error};
 
-/// A connection that sees one snapshot of the database.
+/// A connection whose queries use one snapshot of the database.
 pub(super) struct RowReader {
     client: Client,
 }
 
 impl RowReader {
-    /// Opens a connection. It sees a snapshot, by its name, or the present rows. In the latter case it
-    /// takes its snapshot after its locks: `TRUNCATE` would empty an older one.
+    /// Opens a connection. With `snapshot`, the connection uses the snapshot with this name. With `None`, the
+    /// connection reads the current rows, and takes its snapshot after its locks. A snapshot before the locks could be
+    /// emptied by `TRUNCATE`.
     pub(super) async fn open(
         address: &Address,
         host: usize,
@@ -28,7 +29,7 @@ impl RowReader {
     ) -> Result<Self, SourceError> {
         let client = address.client(host).await?;
         let sql = match snapshot {
-            // The server has chosen the name: hexadecimal digits and hyphens.
+            // The server has generated the name from hexadecimal digits and hyphens.
             Some(name) => format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'",
                 name.replace('\'', "''")
@@ -39,13 +40,13 @@ impl RowReader {
         Ok(Self { client })
     }
 
-    /// Keeps the definition and the files of the table as they are until the connection is dropped.
-    /// Returns about how many blocks the table has; 0 if its rows have no places in the blocks of
-    /// one relation, such as those of a partitioned table or a view.
+    /// Locks the definition and the files of the table until the connection is dropped. Returns the approximate number
+    /// of blocks of the table. Returns 0 if the rows cannot be split by blocks, for example for a partitioned table or
+    /// a view.
     pub(super) async fn hold(&self, column: &IdColumn) -> Result<u64, SourceError> {
         self.lock(&column.table, "1s").await?;
-        // Older servers, and some settings, would read the whole table for each range. The size of a
-        // table that is being dropped is NULL.
+        // With older servers and some settings, each range would scan the whole table. The size of a table is NULL
+        // while the table is being dropped.
         let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
             FROM pg_class c JOIN pg_am a ON a.oid = c.relam
             WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND a.amname = 'heap'
@@ -58,12 +59,12 @@ impl RowReader {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Locks the table until the connection is dropped, as its later reads do. Fails if this takes
-    /// long.
+    /// Locks the table until the connection is dropped, as later reads do. Returns an error if the lock takes longer
+    /// than `limit`.
     ///
-    /// A command that wants the table for itself, such as `ALTER TABLE`, waits for the connection that
-    /// holds the table. A connection that waits behind this command would wait for ever, and so would
-    /// all other queries of the table: the server cannot see that the holder waits for the reads.
+    /// The time limit prevents a deadlock. A command such as `ALTER TABLE` needs an exclusive lock, so it waits for the
+    /// connection that holds the table. A new connection waits behind this command. All other queries of the table wait
+    /// too. The server cannot detect this deadlock, because it does not see that the holder waits for the reads.
     pub(super) async fn lock(&self, table: &str, limit: &str) -> Result<(), SourceError> {
         let sql = format!(
             "SET LOCAL lock_timeout = '{limit}'; SELECT FROM {table} LIMIT 0;
@@ -72,8 +73,8 @@ impl RowReader {
         self.client.batch_execute(&sql).await.map_err(|error| explained(&error))
     }
 
-    /// Returns the name of the present snapshot, for other connections. Fails if this is another server
-    /// than the one with the identity `server`.
+    /// Exports the current snapshot, and returns its name for other connections. Returns an error if the server does
+    /// not have the identity `server`.
     pub(super) async fn export(&self, server: &str) -> Result<String, SourceError> {
         let sql = format!("SELECT pg_export_snapshot(), {SERVER_IDENTITY}");
         let row = self.client.query_one(&sql, &[]).await.map_err(|error| explained(&error))?;
@@ -85,7 +86,7 @@ impl RowReader {
         Ok(row.get(0))
     }
 
-    /// Passes the id of each row of a command of [`IdColumn`] to `each`. `None` stands for NULL.
+    /// Passes the id of each row to `each`. `copy` is a command of [`IdColumn`]. `None` stands for NULL.
     pub(super) async fn each_row(
         &self,
         kind: ColumnKind,
@@ -98,7 +99,7 @@ impl RowReader {
         let mut rest: Vec<u8> = Vec::new();
         let mut count = 0_u32;
         loop {
-            // A timer for each row took a sixth of the time of the read.
+            // A timer for each row took a sixth of the read time.
             let chunk = match lines.next().now_or_never() {
                 Some(chunk) => chunk,
                 None => {
@@ -108,7 +109,7 @@ impl RowReader {
             let Some(chunk) = chunk else { break };
             let chunk: Bytes = chunk.map_err(|error| explained(&error))?;
             let mut chunk: &[u8] = &chunk;
-            // PostgreSQL sends one line in each chunk. The protocol does not promise it.
+            // PostgreSQL sends one line in each chunk, but the protocol does not guarantee this.
             while let Some(end) = chunk.iter().position(|&byte| byte == b'\n') {
                 let line = &chunk[..end];
                 chunk = &chunk[end + 1..];
@@ -123,7 +124,7 @@ impl RowReader {
             rest.extend_from_slice(chunk);
             count = count.wrapping_add(1);
             if count.is_multiple_of(1024) {
-                // So that a dropped read ends soon.
+                // The yield lets a dropped read end soon.
                 tokio::task::yield_now().await;
             }
         }

@@ -1,4 +1,4 @@
-//! The connection for queries: the table, the end of the log, and what blocks a slot.
+//! The connection for queries: the table, the end of the log, and the processes that block a slot.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::kinds::postgres::slot_state::SlotState;
 use crate::kinds::postgres::table::{Table, check_table};
 use crate::source::runtime::with_timeout;
 
-/// SQL for the identity of the server. It changes when a standby is promoted (new timeline) and after
-/// a crash (the statistics are reset), because both may lose commits.
+/// The SQL for the identity of the server. The identity changes when a standby is promoted (new timeline) and after a
+/// crash (the statistics are reset), because both events may lose commits.
 pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
     (SELECT system_identifier FROM pg_control_system()),
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
@@ -29,7 +29,7 @@ pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
 pub(super) struct Server {
     client: Client,
     state_query: Statement,
-    /// The host of the URL that is no standby.
+    /// The index of the host in the URL that is not a standby.
     pub(super) host: usize,
     pub(super) table: Table,
     pub(super) definition: Definition,
@@ -38,28 +38,28 @@ pub(super) struct Server {
     pub(super) end: Lsn,
     publication: String,
     settings: Settings,
-    /// How long an answer may take.
+    /// The time limit for a response.
     limit: Duration,
 }
 
-/// The state of the server at a moment.
+/// The state of the server at one time.
 #[derive(Debug)]
 pub(super) struct ServerState {
-    /// The end of the log. Commits that the server has confirmed are before it.
+    /// The end of the log. All commits that the server has confirmed are before this position.
     pub(super) end: Lsn,
-    /// The part of the log that is on disk. The server sends no more than this.
+    /// The end of the log on disk. The server sends only changes before this position.
     pub(super) flushed: Lsn,
     pub(super) definition: Definition,
     pub(super) versions: Versions,
 }
 
-/// Connects to the first host that is no standby.
+/// Connects to the first host that is not a standby.
 pub(super) async fn connect(
     address: &Address,
     limit: Duration,
 ) -> Result<(Client, usize), SourceError> {
     let mut failures = Vec::new();
-    // A host that does not answer leaves time for the others.
+    // If a host does not respond, this limit leaves time for the other hosts.
     let limit = limit / (address.hosts() as u32 + 1);
     for host in 0..address.hosts() {
         let found = async {
@@ -89,7 +89,7 @@ pub(super) async fn connect(
 }
 
 impl Server {
-    /// Connects, and refuses a server whose stream would not have all changes of the table.
+    /// Opens a connection. Rejects a server whose stream would not contain all changes of the table.
     pub(super) async fn open(
         address: &Address,
         options: &PostgresOptions,
@@ -101,7 +101,7 @@ impl Server {
         let name = find_table(&client, &options.table).await?;
         let state_query =
             client.prepare(&server_state_sql()).await.map_err(|error| explained(&error))?;
-        // Before the checks: what changes during them is noticed later.
+        // The state is read before the checks, so that the source later detects a change during the checks.
         let parameters = [&*name.schema, &*name.table, &*options.column, &*options.publication, ""];
         let row = client.query_one(&state_query, &parameters.each_ref().map(|it| it as _)).await;
         let row = row.map_err(|error| explained(&error))?;
@@ -126,7 +126,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Waits for an answer, but not longer than the limit.
+    /// Waits for a response, for at most the time limit.
     pub(super) async fn in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
@@ -134,8 +134,8 @@ impl Server {
         with_timeout(self.limit, answer).await
     }
 
-    /// Returns the state of the server. It fails if the slot is not there: then the connection has
-    /// reached another server, or the server has ended the stream.
+    /// Returns the state of the server. Returns an error if the slot does not exist: the connection has reached another
+    /// server, or the server has ended the stream.
     pub(super) async fn state(&self, slot: &str) -> Result<ServerState, SourceError> {
         let table = &self.table;
         let parameters = [&*table.schema, &*table.name, &*table.column, &*self.publication, slot];
@@ -150,12 +150,12 @@ impl Server {
         Ok(ServerState { end, flushed: place(&row, 1)?, definition, versions })
     }
 
-    /// Returns the state of a slot; `None` if there is none with this name.
+    /// Returns the state of a slot. Returns `None` if no slot with this name exists.
     pub(super) async fn slot(&self, name: &str) -> Result<Option<SlotState>, SourceError> {
         self.in_time(self.read_slot(name)).await
     }
 
-    /// Refuses a slot that another program has made.
+    /// Rejects a slot that another program has created.
     async fn check_permanent(&self, slot: &str) -> Result<(), SourceError> {
         if self.read_slot(slot).await?.is_none_or(|state| state.is_usable) {
             return Ok(());
@@ -190,12 +190,12 @@ impl Server {
         self.call("SELECT pg_drop_replication_slot($1)", &name).await
     }
 
-    /// Ends another process of the server, of the same user.
+    /// Terminates another server process of the same user.
     pub(super) async fn end_process(&self, process: i32) -> Result<(), SourceError> {
         self.call("SELECT pg_terminate_backend($1)", &process).await
     }
 
-    /// Calls a function for its effect.
+    /// Calls an SQL function and ignores its result.
     async fn call(&self, sql: &str, argument: &(dyn ToSql + Sync)) -> Result<(), SourceError> {
         let call = async {
             let row = self.client.query_one(sql, &[argument]).await;
@@ -204,11 +204,11 @@ impl Server {
         self.in_time(call).await
     }
 
-    /// Lets the server write its log to disk soon. A transaction that is open may be at the end of
-    /// the log for long, and on a quiet server nothing else writes its records to disk.
+    /// Lets the server flush its log to disk soon. The log may end with an open transaction for a long time, and on a
+    /// quiet server no other event flushes its records.
     pub(super) async fn flush_log(&self) {
         let sql = "SELECT pg_logical_emit_message(false, 'tamis_guard', '')";
-        // If the user must not do it, the records are written later.
+        // If the user lacks the privilege, the server flushes the records later.
         _ = self
             .in_time(async {
                 self.client.query_one(sql, &[]).await.map_err(|error| explained(&error))
@@ -216,7 +216,7 @@ impl Server {
             .await;
     }
 
-    /// Returns the processes for whose transactions another process waits.
+    /// Returns the processes whose transactions block another process.
     pub(super) async fn blockers(&self, process: i32) -> Result<Vec<i32>, SourceError> {
         let row = async {
             let sql = "SELECT pg_blocking_pids($1)";
@@ -225,13 +225,13 @@ impl Server {
         Ok(self.in_time(row).await?.get(0))
     }
 
-    /// Returns about how many rows the table has.
+    /// Returns the approximate number of rows in the table.
     pub(super) async fn rows(&self) -> Result<u64, SourceError> {
         self.in_time(rows(&self.client, &self.table.schema, &self.table.name)).await
     }
 }
 
-/// Returns about how many rows a table has; 0 for a view.
+/// Returns the approximate number of rows in a table. Returns 0 for a view.
 pub(super) async fn rows(client: &Client, schema: &str, table: &str) -> Result<u64, SourceError> {
     let sql = format!(
         "{TREE} SELECT COALESCE(sum(GREATEST(c.reltuples, 0)), 0)::float8
@@ -243,7 +243,7 @@ pub(super) async fn rows(client: &Client, schema: &str, table: &str) -> Result<u
 }
 
 fn definition(row: &Row) -> Definition {
-    // NULL if there is no such table any more.
+    // The value is NULL if the table no longer exists.
     Definition(row.get::<_, Option<i64>>(3).unwrap_or_default())
 }
 
@@ -256,7 +256,7 @@ fn place(row: &Row, column: usize) -> Result<Lsn, SourceError> {
     text.parse().map_err(|_| SourceError::Connect(format!("{text} is no place in the log")))
 }
 
-/// Returns the error of a slot that is not there.
+/// Returns the error for a slot that does not exist.
 pub(super) fn lost_slot() -> SourceError {
     SourceError::Connect("the server has ended the replication slot, or is another server".into())
 }

@@ -1,9 +1,8 @@
 //! A replication connection.
 //!
-//! `tokio-postgres` has no replication connections. Of the crates that have them, `pgwire-replication`
-//! builds TLS with a second library for cryptography besides ring. So this is the part of the protocol
-//! that the source needs, over the messages of `postgres-protocol`: login, a command with rows, and
-//! the stream in both directions.
+//! `tokio-postgres` does not support replication connections. The crate `pgwire-replication` supports them, but adds a
+//! second cryptography library besides ring. So this module implements the required part of the protocol on top of the
+//! messages of `postgres-protocol`: the login, a command with rows, and the stream in both directions.
 
 use std::io;
 
@@ -21,13 +20,13 @@ use crate::kinds::postgres::address::{Address, Transport, without_limits};
 use crate::kinds::postgres::explain::SessionError;
 use crate::kinds::postgres::unfinished_slot::Process;
 
-/// The longest message that is read. A change has the values of a row.
+/// The maximum length of a message in bytes. A change message contains the values of a row.
 const MAX_MESSAGE: usize = 64 << 20;
 
-/// A row of an answer. `None` stands for NULL.
+/// A row of a response. `None` stands for NULL.
 pub(super) type Row = Vec<Option<String>>;
 
-/// A message of the server.
+/// A message from the server.
 enum Incoming {
     /// A chunk of a stream.
     Copy(Bytes),
@@ -41,12 +40,12 @@ pub(super) struct Session {
     transport: Box<dyn Transport>,
     input: BytesMut,
     output: BytesMut,
-    /// The process of the server.
+    /// The server process of this connection.
     pub(super) process: Process,
 }
 
 impl Session {
-    /// Connects to a host, as one that replicates the database of the URL.
+    /// Opens a replication connection to a host, for the database of the URL.
     pub(super) async fn open(address: &Address, host: usize) -> Result<Self, SourceError> {
         let mut session = Self {
             transport: address.connect(host).await?,
@@ -115,7 +114,7 @@ impl Session {
         }
     }
 
-    /// Runs a command and returns its rows.
+    /// Runs a command. Returns its rows.
     pub(super) async fn query(&mut self, command: &str) -> Result<Vec<Row>, SessionError> {
         self.send(|out| frontend::query(command, out)).await?;
         let (mut rows, mut failure) = (Vec::new(), None);
@@ -151,7 +150,7 @@ impl Session {
         }
     }
 
-    /// Returns the next chunk of the stream. If the future is dropped, no byte is lost.
+    /// Returns the next chunk of the stream. The method is cancel-safe: if the future is dropped, no byte is lost.
     pub(super) async fn chunk(&mut self) -> Result<Bytes, SessionError> {
         loop {
             match self.message().await? {
@@ -188,7 +187,7 @@ impl Session {
         self.transport.flush().await.map_err(SessionError::broken)
     }
 
-    /// Returns the next message outside a stream that matters.
+    /// Returns the next message outside of a stream. The method skips notices and parameter changes.
     async fn other(&mut self) -> Result<Message, SessionError> {
         loop {
             match self.message().await? {
@@ -226,7 +225,7 @@ impl Session {
     }
 }
 
-/// Returns the length of the first message with its head; `None` if the head is not complete.
+/// Returns the length of the first message including its header. Returns `None` if the header is incomplete.
 fn message_length(input: &[u8]) -> Result<Option<usize>, SessionError> {
     let Some(&[_, a, b, c, d]) = input.first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;

@@ -1,4 +1,4 @@
-//! The creation of replication slots.
+//! Creates replication slots.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::source::run::Run;
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) name: String,
-    /// The snapshot has the transactions before this point, and the stream has the later ones.
+    /// The snapshot contains the transactions before this position. The stream contains the later transactions.
     pub(super) point: Lsn,
-    /// The name of the snapshot. It exists until the next command on the connection.
+    /// The name of the snapshot. The snapshot exists until the next command on the connection.
     pub(super) snapshot: String,
 }
 
-/// Creates a slot on a replication connection: a permanent one with a name, or a temporary one. The
-/// server waits until all transactions end that are open now. If they take long, the status of the
-/// source names them.
+/// Creates a slot on a replication connection: a permanent slot with the name `permanent`, or a temporary slot. The
+/// server waits until all open transactions end. If this takes long, the status of the source lists the blocking
+/// processes.
 pub(super) async fn create_slot(
     connection: Connection<'_>,
     session: &mut Session,
@@ -62,8 +62,8 @@ async fn create(
     }
 }
 
-/// Runs a command that creates a slot. Returns its row. The server waits until all transactions end
-/// that are open now.
+/// Runs a command that creates a slot. Returns the row of the response. The server waits until all open transactions
+/// end.
 async fn run_command(
     run: &Run,
     server: &Server,
@@ -81,7 +81,7 @@ async fn run_command(
             rows = &mut created => break rows,
             _ = ticks.tick() => {
                 tick = tick.wrapping_add(1);
-                // A second after the beginning, and then every two seconds.
+                // The check runs after one second, and then every two seconds.
                 if tick % 10 == 5 {
                     let blockers = server.blockers(process).await?;
                     if !blockers.is_empty() && blockers != reported {
@@ -100,7 +100,7 @@ fn undescribed(user: &str) -> SourceError {
     SessionError::broken("the server describes no slot").explained(user)
 }
 
-/// Reads the answer: the name, the point, the snapshot, and the plugin.
+/// Decodes the response: the name, the position, the snapshot and the plugin.
 fn slot(row: &[Option<String>]) -> Option<Slot> {
     let [Some(name), Some(point), Some(snapshot), _] = row else { return None };
     let point = point.parse().ok()?;
@@ -109,7 +109,7 @@ fn slot(row: &[Option<String>]) -> Option<Slot> {
 
 fn random_name() -> String {
     let mut random = [0; 8];
-    // Without random bytes, two sources might choose the same name, and the server refuses one.
+    // Without random bytes, two sources could choose the same name, and the server would reject one of them.
     _ = getrandom::fill(&mut random);
     format!("tamis_guard_{:016x}", u64::from_le_bytes(random))
 }

@@ -1,16 +1,16 @@
-//! What the server says about a replication slot.
+//! The state of a replication slot on the server.
 
 use crate::kinds::postgres::lsn::Lsn;
 
-/// What the server says about a slot.
+/// The state of a replication slot on the server.
 #[derive(Debug)]
 pub(super) struct SlotState {
-    /// The server has all changes after this place.
+    /// The server retains all changes after this position.
     pub(super) confirmed: Lsn,
-    /// The process that uses the slot.
+    /// The server process that uses the slot.
     pub(super) process: Option<i32>,
     /// True if the server has deleted the log that the slot needs.
     pub(super) is_lost: bool,
-    /// True if it is a permanent slot of this database for `pgoutput`, without two-phase commits.
+    /// True if the slot is permanent, belongs to this database, uses `pgoutput`, and has no two-phase commits.
     pub(super) is_usable: bool,
 }

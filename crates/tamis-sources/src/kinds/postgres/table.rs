@@ -1,4 +1,4 @@
-//! The table, its column of ids and its publication, and the SQL that fixes what is missing.
+//! Checks the table, its id column and its publication. Error messages contain the SQL that fixes a problem.
 
 use tokio_postgres::{Client, Row};
 
@@ -11,7 +11,7 @@ use crate::kinds::postgres::explain::explained;
 use crate::kinds::postgres::options::PostgresOptions;
 use crate::kinds::postgres::preflight::TableName;
 
-/// The column of ids, with names as SQL writes them.
+/// The id column, with quoted names for SQL.
 #[derive(Clone, Debug)]
 pub(super) struct IdColumn {
     pub(super) table: String,
@@ -19,18 +19,18 @@ pub(super) struct IdColumn {
     pub(super) kind: ColumnKind,
     /// How text ids are folded to keys.
     pub(super) fold: Fold,
-    /// The number of the relation. The stream uses it.
+    /// The OID of the relation, which the stream uses.
     pub(super) relation: u32,
 }
 
 impl IdColumn {
-    /// Returns the command that reads all ids.
+    /// Returns the `COPY` command that reads all ids.
     pub(super) fn copy(&self) -> String {
         format!("COPY (SELECT {} FROM {}) TO STDOUT", self.column, self.table)
     }
 
-    /// Returns the command that reads the ids in a range of blocks. A range without an end has all
-    /// further blocks.
+    /// Returns the `COPY` command that reads the ids in a range of blocks. A range without an end contains all further
+    /// blocks.
     pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
         let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
         format!(
@@ -46,14 +46,14 @@ pub(super) struct Table {
     pub(super) schema: String,
     pub(super) name: String,
     pub(super) column: String,
-    /// The number of the type of the column.
+    /// The OID of the column type.
     pub(super) column_type: u32,
-    /// True if no two rows have the same id. Only then a deleted row is a deleted id.
+    /// True if no two rows have the same id. Only in this case, a deleted row is a deleted id.
     pub(super) is_unique: bool,
     pub(super) ids: IdColumn,
 }
 
-/// Refuses a table whose changes the stream would not have in full.
+/// Rejects a table whose changes are not completely in the stream.
 pub(super) async fn check_table(
     client: &Client,
     name: &TableName,
@@ -83,7 +83,7 @@ pub(super) async fn check_table(
     })
 }
 
-/// Refuses a table or view whose ids cannot be read.
+/// Rejects a table or view whose ids cannot be read.
 pub(super) async fn check_column(
     client: &Client,
     name: &TableName,
@@ -103,15 +103,15 @@ pub(super) async fn check_column(
     Ok(check.id_column(&column))
 }
 
-/// A change column, as SQL writes it.
+/// A change column, as quoted SQL.
 #[derive(Debug)]
 pub(super) struct ChangeColumn {
     pub(super) name: String,
-    /// The type to which its values are cast. Each has 8 bytes.
+    /// The type to which the values are cast. Each type has 8 bytes.
     pub(super) cast: &'static str,
 }
 
-/// Refuses a change column whose values have no usable order.
+/// Rejects a change column whose values have no usable order.
 pub(super) async fn check_change_column(
     client: &Client,
     name: &TableName,
@@ -138,7 +138,7 @@ pub(super) async fn check_change_column(
     Ok(ChangeColumn { name: check.quoted.column, cast })
 }
 
-/// Names as SQL writes them.
+/// Quoted names for SQL.
 struct Quoted {
     table: String,
     column: String,
@@ -183,21 +183,21 @@ struct Column {
 /// A column of the catalog.
 struct Described {
     type_number: u32,
-    /// The name of its type, below a domain.
+    /// The name of the column type. For a domain, this is the base type.
     base: String,
-    /// Its type as SQL writes it.
+    /// The column type as SQL.
     full: String,
-    /// True if different texts are never equal.
+    /// True if the column never compares different texts as equal.
     is_exact: bool,
     is_generated: bool,
 }
 
-/// What is known about the table and its partitions.
+/// The properties of the table and its partitions.
 struct Relations {
     /// True if an index of the table itself is unique.
     is_unique: bool,
-    /// True if the log has the id and no other column of each deleted row. Then the publication may
-    /// have only this column.
+    /// True if the log contains only the id column of each deleted row. In this case, the publication may list only
+    /// this column.
     may_list_column: bool,
 }
 
@@ -223,7 +223,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns true for a table with partitions.
+    /// Checks the kind of the relation. Returns true for a partitioned table.
     fn kind(&self) -> Result<bool, SourceError> {
         let what = match &*self.name.kind {
             "r" => return Ok(false),
@@ -260,7 +260,7 @@ impl Check<'_> {
         Ok(Column { type_number, kind, fold, is_generated })
     }
 
-    /// Finds the column of the settings.
+    /// Finds the configured column.
     async fn described(&self) -> Result<Described, SourceError> {
         let Quoted { table, column, .. } = &self.quoted;
         let sql = "SELECT a.attname, a.atttypid, b.typname::text,
@@ -357,7 +357,7 @@ impl Check<'_> {
                     "the log has no changes of {name}; run: ALTER TABLE {name} SET LOGGED"
                 ));
             }
-            // Only relations with rows have an identity.
+            // Only relations with rows have a replica identity.
             if kind == "p" {
                 continue;
             }
@@ -371,7 +371,7 @@ impl Check<'_> {
             }
             relations.may_list_column &= row.get::<_, bool>(5);
         }
-        // Without partitions it is unknown what the first one will log.
+        // Without partitions, the log columns of the first partition are unknown.
         relations.may_list_column &= rows.iter().any(|row| row.get::<_, &str>(2) == "r");
         Ok(relations)
     }
@@ -382,7 +382,7 @@ impl Check<'_> {
         relations: &Relations,
     ) -> Result<(), SourceError> {
         let Quoted { table, column, publication, .. } = &self.quoted;
-        // With a list of columns, the server sends the ids alone.
+        // With a column list, the server sends only the ids.
         let list = if relations.may_list_column { format!(" ({column})") } else { String::new() };
         let sql = "SELECT p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate,
               p.pubviaroot, t.tablename IS NOT NULL, $4 = ANY (t.attnames), t.rowfilter

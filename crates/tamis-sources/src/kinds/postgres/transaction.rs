@@ -1,4 +1,4 @@
-//! Applies the changes of one transaction after another.
+//! Applies the changes of the stream, one transaction at a time.
 
 use std::collections::HashSet;
 
@@ -8,38 +8,39 @@ use crate::kinds::postgres::pgoutput::{Change, Old, Relation, Tuple, Value};
 use crate::kinds::postgres::table::Table;
 use crate::source::run::Run;
 
-/// The deletions of a transaction that wait for its end. With more, all ids are read again.
+/// The maximum number of pending deletions in a transaction. If a transaction exceeds the maximum, a full read is
+/// required.
 const MAX_DELETED: usize = 1 << 20;
 
-/// What a change means for the follower.
+/// The effect of a change on the follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// The transaction has ended, and so has everything before this place.
+    /// The transaction and everything before this position have ended.
     Committed(Lsn),
-    /// Ids are known that may not exist any more. All must be read again.
+    /// The set contains ids that may not exist any more. A full read is required.
     NeedsRead,
-    /// The stream has defined the table. It does so before its first change, and again after each command that alters the
-    /// table: two rows may now have one id.
+    /// The stream has sent the definition of the table. The definition precedes the first change and follows each
+    /// command that alters the table. After the command, two rows may have the same id.
     Defined,
-    /// The stream no longer has the ids of the table.
+    /// The stream no longer contains the ids of the table.
     OtherTable,
 }
 
-/// The transaction that the stream has now.
+/// The current transaction of the stream.
 pub(super) struct Transaction<'r> {
     run: &'r Run,
     table: &'r Table,
-    /// The place of the id among the columns that the stream has.
+    /// The index of the id column in the columns of the stream.
     column: Option<usize>,
     deleted: HashSet<Vec<u8>>,
 }
 
-/// The stream has a value that the source cannot use.
+/// The reason why a value of the stream cannot be used.
 enum Unusable {
-    /// A change came before the definition of its relation, or has other columns.
+    /// A change arrived before the definition of its relation, or has other columns.
     Undefined,
-    /// The log has the key of a deleted row, and the id is no part of it.
+    /// The log contains only the key of a deleted row, and the id is not part of the key.
     NoIdentity,
 }
 
@@ -48,7 +49,7 @@ impl<'r> Transaction<'r> {
         Self { run, table, column: None, deleted: HashSet::new() }
     }
 
-    /// Applies a change. New ids pass at once: all changes that the stream has are committed.
+    /// Applies a change. New ids pass immediately, because the stream contains only committed changes.
     pub(super) fn apply(&mut self, change: Change) -> Result<Effect, SourceError> {
         let table = self.table.ids.relation;
         let applied = match change {
@@ -83,7 +84,7 @@ impl<'r> Transaction<'r> {
         }
     }
 
-    /// Finds the column of ids.
+    /// Finds the id column.
     fn define(&mut self, relation: &Relation) -> Effect {
         let column = (self.table.column.as_bytes(), self.table.column_type);
         let columns = relation.columns.iter();
@@ -91,7 +92,7 @@ impl<'r> Transaction<'r> {
         if self.column.is_some() { Effect::Defined } else { Effect::OtherTable }
     }
 
-    /// Returns the value of the column of ids.
+    /// Returns the value of the id column.
     fn value(&self, tuple: &Tuple) -> Result<Value, Unusable> {
         let column = self.column.ok_or(Unusable::Undefined)?;
         tuple.get(column).cloned().ok_or(Unusable::Undefined)
@@ -102,7 +103,7 @@ impl<'r> Transaction<'r> {
         if old.is_key && value == Value::Null { Err(Unusable::NoIdentity) } else { Ok(value) }
     }
 
-    /// Returns the value before and after an update. The one before is NULL if it is the same.
+    /// Returns the values before and after an update. The first value is NULL if the id is unchanged.
     fn update(&self, old: Option<Old>, new: &Tuple) -> Result<(Value, Value), Unusable> {
         let new = self.value(new)?;
         let old = old.map_or(Ok(Value::Null), |old| self.old_value(&old))?;
@@ -110,7 +111,7 @@ impl<'r> Transaction<'r> {
         Ok((if is_same { Value::Null } else { old }, new))
     }
 
-    /// Replaces an id by another one. NULL is no id.
+    /// Replaces an id by another id. NULL is not an id.
     fn replace(&mut self, old: Value, new: Value) -> Result<Effect, SourceError> {
         let kind = self.table.ids.kind;
         if let Value::Text(old) = old
@@ -124,7 +125,7 @@ impl<'r> Transaction<'r> {
             run.insert_live(kind.id_text(&new), |id| _ = deleted.remove(id))?;
         }
         if self.deleted.len() > MAX_DELETED {
-            // The ids pass until all are read again.
+            // The ids pass until the next full read.
             self.deleted.clear();
             return Ok(Effect::NeedsRead);
         }

@@ -1,8 +1,8 @@
-//! Cancels the creation of a slot that the source does not need any more.
+//! Cancels the creation of a slot that the source no longer needs.
 //!
-//! The server creates a slot when all open transactions have ended. Until then it does not test
-//! whether the client is still connected. Without a request to cancel, its process and the slot stay
-//! until these transactions end, and each further attempt of the source adds a slot.
+//! The server creates a slot after all open transactions have ended. Until then, the server does not test whether the
+//! client is still connected. Without a cancel request, the server process and the slot stay until these transactions
+//! end. Each further attempt of the source would add another slot.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -15,23 +15,22 @@ use tokio::time::timeout;
 use crate::errors::source_error::SourceError;
 use crate::kinds::postgres::address::Address;
 
-/// How long the request to cancel a command may take.
+/// The time limit for a cancel request.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// A process of the server, and the key that a request to cancel its command must have.
+/// A server process, and the key that a cancel request for its command needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
     pub(super) number: i32,
     pub(super) key: i32,
 }
 
-/// The process that is creating a slot, with the number of its host. A source creates one slot at a
-/// time.
+/// The process that is creating a slot, with the index of its host. A source creates one slot at a time.
 #[derive(Debug, Default)]
 pub(super) struct UnfinishedSlot(Cell<Option<(usize, Process)>>);
 
 impl UnfinishedSlot {
-    /// Records that a process begins to create a slot.
+    /// Records that a process starts to create a slot.
     pub(super) fn begin(&self, host: usize, process: Process) {
         self.0.set(Some((host, process)));
     }
@@ -41,8 +40,8 @@ impl UnfinishedSlot {
         self.0.set(None);
     }
 
-    /// Cancels the creation of the slot, if one is recorded. If the server cannot be reached, it ends
-    /// the slot with the transactions for which it waits.
+    /// Cancels the creation of the recorded slot. If the server is unreachable, the server removes the slot itself when
+    /// the awaited transactions end.
     pub(super) async fn cancel(&self, address: &Address) {
         if let Some((host, process)) = self.0.get() {
             _ = timeout(LIMIT, cancel(address, host, process)).await;
@@ -51,7 +50,7 @@ impl UnfinishedSlot {
     }
 }
 
-/// Cancels the command of a process. The server does not say whether the process had one.
+/// Cancels the command of a process. The server does not report whether the process was running a command.
 async fn cancel(address: &Address, host: usize, process: Process) -> Result<(), SourceError> {
     let mut transport = address.connect(host).await?;
     let mut request = BytesMut::new();

@@ -1,4 +1,4 @@
-//! A connection to a server. Its memory is bounded, whatever the server sends.
+//! A connection to a Redis server. Its memory is bounded for any input from the server.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,27 +15,27 @@ use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 use crate::errors::redis_error::RedisSourceError;
 use crate::tls::client_config;
 
-/// The longest reply other than a value.
+/// The maximum length of a reply in bytes. The limit does not apply to values.
 const MAX_REPLY_BYTES: usize = 64 << 10;
 
 const READ_BYTES: usize = 64 << 10;
 
-/// The longest time to connect, and to write.
+/// The time limit for connecting and for each write.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The longest time without a byte. A server needs about a second for a filter of 1 GiB.
+/// The maximum time without a received byte. A server needs about a second to send a filter of 1 GiB.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How often a read looks whether the source is stopped.
+/// The time between two tests of the stop flag.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Tests whether the source is stopped.
+/// A function that tests whether the source is stopped.
 pub(super) type IsStopped<'s> = &'s dyn Fn() -> bool;
 
 /// A connection to a server.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
-    /// Bytes that were received and not decoded.
+    /// Bytes that were received but not decoded yet.
     input: Vec<u8>,
 }
 
@@ -50,8 +50,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects to a server, as its user and to its database. `ca` is a PEM file of trusted certificates; `None` for those of
-    /// the system.
+    /// Connects to a server, authenticates as the user of the URL, and selects the database. `ca` is a PEM file of
+    /// trusted certificates. With `None`, the client trusts the certificates of the operating system.
     pub(super) fn open(
         address: &ServerAddress,
         ca: Option<&Path>,
@@ -92,7 +92,7 @@ impl Connection {
         self.reply(is_stopped)
     }
 
-    /// Runs a command whose reply is a value. Returns `None` if there is none.
+    /// Runs a command whose reply is a value. Returns `None` if the key does not exist.
     pub(super) fn value(
         &mut self,
         argv: &[&[u8]],
@@ -112,7 +112,7 @@ impl Connection {
         Ok(self.stream.flush().map_err(plain)?)
     }
 
-    /// Receives a short reply. An error of the server is an error.
+    /// Receives a short reply. Converts an error reply of the server to an `Err`.
     pub(super) fn reply(&mut self, is_stopped: IsStopped<'_>) -> Result<Reply, RedisSourceError> {
         loop {
             if let Some((reply, len)) = Reply::decode(&self.input)? {
@@ -129,7 +129,8 @@ impl Connection {
         }
     }
 
-    /// Receives the start of an array, and returns how many replies follow. `None` for no array.
+    /// Receives the header of an array. Returns the number of replies that follow. Returns `None` if the reply is not
+    /// an array.
     pub(super) fn array(
         &mut self,
         is_stopped: IsStopped<'_>,
@@ -163,10 +164,10 @@ impl Connection {
         if len as u64 > max_bytes {
             return Err(RedisSourceError::TooLarge { max_bytes });
         }
-        // A line end follows the value.
+        // CRLF follows the value.
         let end = len.saturating_add(2);
         while self.input.len() < end {
-            // Not more, so that the buffer becomes the value.
+            // The read stops at the end of the value, so that the buffer can become the value without a copy.
             self.fill((end - self.input.len()).min(READ_BYTES), is_stopped)?;
         }
         let rest = self.input.split_off(end);
@@ -178,9 +179,9 @@ impl Connection {
         Ok(Some(value))
     }
 
-    /// Receives a line with a length, after its type.
+    /// Receives the length in a header line, which follows the type byte.
     fn length(&mut self, is_stopped: IsStopped<'_>) -> Result<i64, RedisSourceError> {
-        /// Longer than every length.
+        /// The limit exceeds the longest valid length.
         const MAX_LINE: usize = 32;
         loop {
             let line = &self.input[..self.input.len().min(MAX_LINE)];
@@ -221,11 +222,11 @@ impl Connection {
 }
 
 fn is_timeout(error: &io::Error) -> bool {
-    // Unix reports the first, Windows the second.
+    // Unix returns `WouldBlock`, and Windows returns `TimedOut`.
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// Returns an error whose text a reader understands: a timeout of a write has another name.
+/// Converts an error to an error with a clear message: Unix reports a write timeout as `WouldBlock`.
 fn plain(error: io::Error) -> io::Error {
     if is_timeout(&error) { io::ErrorKind::TimedOut.into() } else { error }
 }

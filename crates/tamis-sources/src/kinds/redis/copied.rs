@@ -1,4 +1,4 @@
-//! Copies of filters whose layout is not that of Tamis.
+//! Copies of filters with a foreign layout.
 
 use tamis::Answers;
 use tamis_commands::ScalableBloom;
@@ -16,7 +16,8 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// Reads all bits. `funnel` converts the text of an id to the bytes that the filter hashes.
+    /// Creates a copy. The function reads all bits. `funnel` converts the text of an id to the bytes that the filter
+    /// hashes.
     pub(super) fn new(contents: Contents, funnel: Funnel) -> Self {
         Self { info: contents.info(), contents, funnel }
     }
@@ -25,7 +26,7 @@ impl Copied {
 impl ForeignFilter for Copied {
     fn contains(&self, id: &[u8]) -> bool {
         let mut scratch = Vec::new();
-        // An id that has no such bytes was never added.
+        // If the funnel cannot convert an id, no program has added the id.
         let Ok(key) = self.funnel.key(id, &mut scratch) else { return false };
         let mut answers = Answers::new();
         self.contents.contains_each(&[key], &mut answers);
@@ -33,7 +34,7 @@ impl ForeignFilter for Copied {
     }
 
     fn items(&self) -> u64 {
-        // Not a number becomes 0, and an infinite number the largest.
+        // The cast converts NaN to 0, and infinity to the maximum of `u64`.
         self.info.items.round() as u64
     }
 
@@ -72,11 +73,11 @@ impl ForeignFilter for RedisCopy {
     }
 }
 
-/// A filter of `BF.RESERVE` that has grown, which no file holds.
+/// A filter of `BF.RESERVE` that has grown beyond its capacity. No file format can hold this filter.
 #[derive(Debug)]
 pub(super) struct Grown {
     pub(super) filter: ScalableBloom,
-    /// The length of its image.
+    /// The length of the serialized image in bytes.
     pub(super) bytes: u64,
 }
 

@@ -8,38 +8,37 @@ use tamis_redis::{KeyUrl, KeyUrlError, without_password};
 
 use crate::errors::redis_error::FORMATS;
 
-/// The settings of a source on a Redis server.
+/// The settings of a Redis source.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// The server and the key: `redis://user:password@host:6379/database/key`. `rediss://` uses TLS.
+    /// The URL of the server and the key: `redis://user:password@host:6379/database/key`. `rediss://` uses TLS.
     pub url: String,
-    /// The certificates of the CA that has signed the certificate of the server, as PEM, for `rediss://`. With `None`,
-    /// the CAs of the system are trusted.
+    /// The PEM file of the CA that has signed the certificate of the server, for `rediss://`. With `None`, the client
+    /// trusts the CAs of the operating system.
     pub ca: Option<PathBuf>,
-    /// The largest value in bytes.
+    /// The maximum size of a value in bytes.
     pub max_bytes: u64,
-    /// The fewest ids of a filter that is used, as its bits or its counter show them. The default 1
-    /// keeps the old ids if the filter is emptied.
+    /// The minimum number of ids in a filter, as estimated from its bits or its counter. A filter with fewer ids is not
+    /// published. The default 1 keeps the current ids if the filter is emptied.
     pub min_items: u64,
-    /// The smallest share of the ids before that a new filter must have. 0 turns the test off.
+    /// The minimum number of ids in a new filter, as a share of the previous number. 0 turns the test off.
     pub min_share: f64,
-    /// The format of a string that does not say it itself: `redis-bitmap`, `redis-bits` or
-    /// `java-bitmap`.
+    /// The format of a string that does not identify its own format: `redis-bitmap`, `redis-bits` or `java-bitmap`.
     pub format: Option<&'static Format>,
-    /// The number of items that the filter of a string was planned for, if its format needs it.
+    /// The number of items that the filter was planned for. Only some formats need this number.
     pub items_planned: Option<u64>,
-    /// The rate that the filter of a string was planned for, if its format needs it.
+    /// The rate that the filter was planned for. Only some formats need this rate.
     pub rate_planned: Option<f64>,
-    /// How the program that adds ids converts them to bytes. `None` for the bytes of their canonical
-    /// text, or the only way of the format.
+    /// The function with which the program converts ids to bytes. `None` selects the only funnel of the format, or the
+    /// bytes of the canonical text.
     pub funnel: Option<Funnel>,
 }
 
 impl RedisOptions {
-    /// The formats of strings that the source reads.
+    /// The names of the string formats that the source reads.
     pub const FORMATS: [&str; 3] = FORMATS;
 
-    /// Returns the usual settings for a key.
+    /// Returns the default settings for a key.
     #[must_use]
     pub fn new(url: &str) -> Self {
         Self {
@@ -55,16 +54,16 @@ impl RedisOptions {
         }
     }
 
-    /// Tests whether the URL can be used.
+    /// Tests whether the URL is valid.
     ///
     /// # Errors
     ///
-    /// [`KeyUrlError`] if it cannot.
+    /// [`KeyUrlError`] if the URL is not valid.
     pub fn check(&self) -> Result<(), KeyUrlError> {
         KeyUrl::parse(&self.url, None)?.address().map(drop)
     }
 
-    /// Returns the URL without user and password.
+    /// Returns the URL without user name and password.
     pub(super) fn name(&self) -> String {
         without_password(&self.url)
     }
@@ -72,7 +71,7 @@ impl RedisOptions {
 
 impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the password.
+        // The output omits the password.
         f.debug_struct("RedisOptions").field("url", &self.name()).finish_non_exhaustive()
     }
 }

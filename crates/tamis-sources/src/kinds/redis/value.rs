@@ -1,4 +1,4 @@
-//! Reads the filter under a key, whatever stores it.
+//! Reads the filter under a key, for each kind of value that can store a filter.
 //!
 //! | the key holds | read by |
 //! | --- | --- |
@@ -25,13 +25,13 @@ use crate::kinds::redis::copied::{Copied, Grown};
 use crate::kinds::redis::options::RedisOptions;
 use crate::kinds::redis::watch::Watch;
 
-/// How the metadata of `tamis-redis` begins.
+/// The prefix of the metadata of `tamis-redis`.
 const NATIVE: &[u8] = b"tamis-redis ";
 
-/// The largest metadata of `tamis-redis`, and settings of Redisson.
+/// The maximum size of the metadata of `tamis-redis`, and of the settings of Redisson, in bytes.
 const MAX_SETTINGS: u64 = 32 << 10;
 
-/// The fields of Redisson's settings.
+/// The fields of the settings of Redisson.
 const SETTINGS: [&str; 4] = ["size", "hashIterations", "expectedInsertions", "falseProbability"];
 
 /// Watches the key of a filter and reads it.
@@ -93,28 +93,29 @@ impl Reading<'_> {
         self.watch.reader().value(argv, max_bytes, self.is_stopped)
     }
 
-    /// Reads a filter of a module, or of `tamis serve`.
+    /// Reads a filter of a Redis module or of `tamis serve`.
     fn dump(&mut self) -> Result<Base, RedisSourceError> {
         let max_bytes = self.options.max_bytes;
         match self.value(&[b"TM.DUMP", self.key], max_bytes) {
             Ok(Some(bytes)) => return tamis(TamisFile::decode(&bytes)?.filter),
             Ok(None) => return Err(RedisSourceError::NoKey),
-            // RedisBloom has no such command, and Tamis has filters with the layout of RedisBloom.
+            // The command fails in two cases: RedisBloom does not have the command, and Tamis cannot dump a filter with
+            // the layout of RedisBloom in this way.
             Err(RedisSourceError::Server(_)) => {}
             Err(error) => return Err(error),
         }
         let bytes = self.value(&[b"DUMP", self.key], max_bytes)?.ok_or(RedisSourceError::NoKey)?;
-        // Compressed bytes count with their full size.
+        // The limit applies to the size after decompression.
         match RedisValue::from_payload(&bytes, max_bytes)? {
             RedisValue::Bloom(filter) => Ok(self.copied(Contents::new(filter))),
             RedisValue::Cuckoo(filter) => Ok(self.copied(Contents::new(filter))),
-            // `TM.DUMP` is not allowed, or the filter has grown beyond its reservation.
+            // This case occurs if `TM.DUMP` is not allowed, or if the filter has grown beyond its reservation.
             RedisValue::Tamis(image) => of_image(&image, max_bytes),
             RedisValue::String(_) => Err(RedisSourceError::NoFormat),
         }
     }
 
-    /// Returns a copy of a filter whose items are any bytes.
+    /// Returns a copy of a filter whose items are arbitrary bytes.
     fn copied(&self, contents: Contents) -> Base {
         let funnel = self.options.funnel.unwrap_or(Funnel::Bytes);
         Base::foreign(Box::new(Copied::new(contents, funnel)))
@@ -125,7 +126,7 @@ impl Reading<'_> {
         let metadata = self.value(&[b"GET", self.key], MAX_SETTINGS)?;
         let metadata = metadata.ok_or(RedisSourceError::NoKey)?;
         let mut builder = RedisCopyBuilder::new(self.key, &metadata)?;
-        // A new layer changes the first one.
+        // Adding a layer changes the first layer of its shard, so this watch also detects new layers.
         let keys = (0..builder.shards()).map(|shard| builder.key(shard, 0)).collect();
         self.watch.watch(keys, self.is_stopped)?;
         let mut left = self.options.max_bytes;
@@ -135,7 +136,7 @@ impl Reading<'_> {
                 if layer > 0 {
                     self.watch.watch(vec![key.clone()], self.is_stopped)?;
                 }
-                // The size of a layer is known, so another string is not received.
+                // The size of a layer is known in advance, so the reader rejects a longer string.
                 let bytes = builder.layer_bytes(layer);
                 if bytes > left {
                     return Err(RedisSourceError::TooLarge { max_bytes: self.options.max_bytes });
@@ -150,7 +151,7 @@ impl Reading<'_> {
         Ok(Base::foreign(Box::new(builder.finish()?)))
     }
 
-    /// Reads a filter of Redisson: its settings and its bitmap, of one moment.
+    /// Reads a filter of Redisson: its settings and its bitmap, in one transaction.
     fn redisson(&mut self, config: &[u8]) -> Result<Base, RedisSourceError> {
         let (is_stopped, key) = (self.is_stopped, self.key);
         let reader = self.watch.reader();
@@ -202,7 +203,7 @@ impl Reading<'_> {
     }
 }
 
-/// A filter of Tamis, unless it forgets items.
+/// Converts a Tamis filter to a base, unless the filter forgets items.
 fn tamis(filter: AnyFilter) -> Result<Base, RedisSourceError> {
     match filter {
         AnyFilter::Window(_) => Err(RedisSourceError::Window),
@@ -210,7 +211,7 @@ fn tamis(filter: AnyFilter) -> Result<Base, RedisSourceError> {
     }
 }
 
-/// Reads what `DUMP` returns for a filter of Tamis.
+/// Decodes the result of `DUMP` for a filter of Tamis.
 fn of_image(image: &[u8], max_bytes: u64) -> Result<Base, RedisSourceError> {
     let value = Value::from_dump(image, max_bytes);
     let value = value.map_err(|_| RedisSourceError::Payload(PayloadError::Value))?;

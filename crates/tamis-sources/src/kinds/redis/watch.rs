@@ -1,4 +1,4 @@
-//! Two connections that show together whether keys have changed.
+//! Two connections that together detect changes of keys.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use tamis_resp::Reply;
 use crate::errors::redis_error::RedisSourceError;
 use crate::kinds::redis::connection::{Connection, IsStopped};
 
-/// The number of keys in one command.
+/// The maximum number of keys in one command.
 const KEYS: usize = 1000;
 
-/// Two connections to one server, of which one watches keys.
+/// Two connections to one server. One connection watches keys.
 #[derive(Debug)]
 pub(super) struct Watch {
     keys: Vec<Vec<u8>>,
@@ -30,7 +30,7 @@ impl Watch {
         Ok(Self { keys: Vec::new(), watching, other })
     }
 
-    /// Tests that the server is a primary. A replica and a primary that was replaced lack the latest items.
+    /// Tests that the server is a primary. A replica and a replaced primary lack the latest items.
     pub(super) fn check_role(&mut self, is_stopped: IsStopped<'_>) -> Result<(), RedisSourceError> {
         let info = self.other.call(&[b"INFO", b"replication"], is_stopped);
         let info = match info {
@@ -57,7 +57,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches further keys. The caller reads them afterwards, with [`reader`](Self::reader).
+    /// Watches additional keys. The caller reads the keys afterwards, with [`reader`](Self::reader).
     pub(super) fn watch(
         &mut self,
         keys: Vec<Vec<u8>>,
@@ -68,17 +68,17 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns the connection that reads.
+    /// Returns the connection that reads values.
     pub(super) fn reader(&mut self) -> &mut Connection {
         &mut self.other
     }
 
-    /// Tests whether no client has changed the keys since they were watched. They are watched on.
+    /// Tests whether the keys are unchanged since they were watched. The method continues the watch.
     pub(super) fn is_unchanged(
         &mut self,
         is_stopped: IsStopped<'_>,
     ) -> Result<bool, RedisSourceError> {
-        // Before the question, so that no change falls between this watch and the next.
+        // The second watch starts before the check, so that no change falls between the two watches.
         watch(&mut self.other, &self.keys, is_stopped)?;
         self.watching.send(&[b"MULTI"])?;
         self.watching.send(&[b"EXEC"])?;

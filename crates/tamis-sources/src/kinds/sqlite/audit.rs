@@ -1,4 +1,4 @@
-//! A database as an audit reads it.
+//! Reads an SQLite database for an audit.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct SqliteAudit {
 }
 
 impl SqliteAudit {
-    /// Opens a database for reading.
+    /// Opens a database read-only.
     pub(super) fn open(options: &SqliteOptions, id: &IdType) -> Result<Self, SourceError> {
         let database = Database::open(options, id, Arc::default())?;
         Ok(Self { database, chunk: options.chunk.max(1).into() })

@@ -1,4 +1,4 @@
-//! Values of rows of SQLite.
+//! Converts values of SQLite.
 
 use std::borrow::Cow;
 
@@ -31,12 +31,12 @@ impl ToSql for ColumnValue {
     }
 }
 
-/// Returns the text of an id. `is_uuid` reads 16 bytes as a UUID.
+/// Returns the text of an id. If `is_uuid` is true, a blob of 16 bytes is converted to a UUID.
 pub(super) fn id_text(value: ValueRef<'_>, is_uuid: bool) -> Cow<'_, [u8]> {
     match value {
         ValueRef::Null => Cow::Borrowed(b""),
         ValueRef::Integer(value) => Cow::Owned(value.to_string().into_bytes()),
-        // Displays 7.0 as `7`.
+        // `to_string` formats 7.0 as `7`.
         ValueRef::Real(value) => Cow::Owned(value.to_string().into_bytes()),
         ValueRef::Blob(bytes) if is_uuid && bytes.len() == 16 => {
             Cow::Owned(bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect())

@@ -1,4 +1,4 @@
-//! The queries of the source.
+//! The SQL queries of an SQLite source.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,27 +20,28 @@ use crate::kinds::sqlite::options::SqliteOptions;
 use crate::source::run::Run;
 use crate::source::status::Rows;
 
-/// How long a query waits for a lock. The source tries again after a pause.
+/// The maximum wait of a query for a lock. The source tries again after a pause.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How many steps of its virtual machine SQLite runs between two tests whether the source is stopped.
+/// The number of virtual machine steps that SQLite runs between two tests of the stop flag.
 const STEPS: i32 = 10_000;
 
-/// A connection that only reads.
+/// A read-only connection.
 #[derive(Debug)]
 pub(super) struct Database {
     connection: Connection,
     path: PathBuf,
     identity: Identity,
     is_uuid: bool,
-    /// Tests whether case, and whether spaces at the end, count in texts of the column. `None` for ids that are no texts.
+    /// A query that tests whether the column compares text with case and with trailing spaces. `None` if the ids are
+    /// not texts.
     collation: Option<String>,
     /// The number of ids that one transaction reads.
     chunk: u32,
-    /// The first ids, and those above an id, in their order.
+    /// The queries for the first ids, and for the ids above a given id, in ascending order.
     first_ids: String,
     next_ids: String,
-    /// The ids of all rows, and of those with a value of the change column from a bound on.
+    /// The queries for the ids of all rows, and for the ids of rows with a change column of at least a bound.
     all_ids: String,
     changed_ids: Option<String>,
     highest: Option<String>,
@@ -54,22 +55,22 @@ impl Database {
         id_type: &IdType,
         is_stopped: Arc<AtomicBool>,
     ) -> Result<Self, SourceError> {
-        // If another file is opened, `is_at_path` is false.
+        // If another file is opened between the two calls, `is_same` returns false later.
         let identity = Signature::of_path(&options.path)?.identity();
-        // Without the flag to create a missing file.
+        // The flags omit `SQLITE_OPEN_CREATE`, so that SQLite does not create a missing file.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&options.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // A quoted name of a missing column must be an error, not a text.
+        // Without double-quoted string literals, a quoted name of a missing column is an error and not a text.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-        // Acquire: pairs with the release of the stop.
+        // Acquire: pairs with the release in `Source::stop`.
         let handler = move || is_stopped.load(Ordering::Acquire);
         connection.progress_handler(STEPS, Some(handler))?;
         let SqliteOptions { from, id, .. } = options;
         let chunk = options.chunk.max(1);
         let condition = options.condition.as_deref().unwrap_or("1");
         let all_ids = format!("SELECT {id} FROM {from} WHERE ({condition}) AND {id} IS NOT NULL");
-        // Under another collation, two ids may be equal, and a chunk may end between them.
+        // Under another collation, two distinct ids may be equal, and a chunk may end between them.
         let order = format!("ORDER BY {id} COLLATE BINARY LIMIT {chunk}");
         let column = options.changes.as_ref().map(|changes| &changes.column);
         Ok(Self {
@@ -77,7 +78,7 @@ impl Database {
             path: options.path.clone(),
             identity,
             is_uuid: *id_type == IdType::Uuid,
-            // The column of the first part decides the collation of all parts.
+            // In a `UNION ALL`, the column of the first query decides the collation.
             collation: matches!(id_type, IdType::Text { .. }).then(|| {
                 format!(
                     "SELECT c = 'a', c = 'A ' FROM (SELECT {id} AS c FROM {from} WHERE 0 UNION ALL SELECT 'A')"
@@ -86,7 +87,7 @@ impl Database {
             chunk,
             first_ids: format!("{all_ids} {order}"),
             next_ids: format!("{all_ids} AND {id} COLLATE BINARY > ?1 {order}"),
-            // A row without a value may be new.
+            // A row with `NULL` in the change column may be new.
             changed_ids: column
                 .map(|column| format!("{all_ids} AND ({column} >= ?1 OR {column} IS NULL)")),
             highest: column.map(|column| format!("SELECT MAX({column}) FROM {from}")),
@@ -96,7 +97,7 @@ impl Database {
         })
     }
 
-    /// Passes the next ids in their order, after the id `after`. Returns their number.
+    /// Passes the next ids after the id `after`, in ascending order. Returns the number of ids.
     pub(super) fn chunk(
         &self,
         after: &ColumnValue,
@@ -108,13 +109,13 @@ impl Database {
         }
     }
 
-    /// Tests whether a row has an id.
+    /// Tests whether a row with this id exists.
     fn is_live(&self, id: &ColumnValue) -> Result<bool, SourceError> {
         let mut query = self.connection.prepare_cached(&self.is_live)?;
         Ok(query.query_row([id], |_| Ok(())).optional()?.is_some())
     }
 
-    /// Reads the next ids. Returns the last one; `None` after the last chunk.
+    /// Reads the next ids. Returns the last id, or `None` after the last chunk.
     fn read_chunk(
         &self,
         run: &Run,
@@ -126,7 +127,7 @@ impl Database {
             let id = run.canonical(text);
             rows.add(id.is_some());
             if let Some(id) = id {
-                // The chunk is younger than all deletions that a poll has found.
+                // The chunk is newer than all deletions that a poll has found.
                 generation.insert(&id, run.ids.options().id.value_of(&id))?;
             }
             last = value.into();
@@ -136,7 +137,7 @@ impl Database {
         Ok((count >= u64::from(self.chunk)).then_some(last))
     }
 
-    /// Passes the first value of each row, as the database stores it and as a text.
+    /// Passes the first column of each row, as the stored value and as a text.
     fn each(
         &self,
         sql: &str,
@@ -179,17 +180,17 @@ impl PolledDatabase for Database {
     }
 
     fn after_change(&self) -> Result<(), SourceError> {
-        // A value has the type that is stored with it.
+        // SQLite stores the type with each value, so a new schema does not require a new connection.
         Ok(())
     }
 
-    /// Tests whether the file at the path is still the open one.
+    /// Tests whether the file at the path is still the opened file.
     fn is_same(&self) -> Result<bool, SourceError> {
         Ok(Signature::of_path(&self.path)?.identity() == self.identity)
     }
 
-    /// The time of creation tells the file from one that gets its inode later. While the machine
-    /// runs, no file loses a commit.
+    /// Returns the device, the inode, the creation time and the boot id. The creation time distinguishes the file from
+    /// a later file with the same inode. While the machine runs, the file loses no commit.
     fn lasting_identity(&self) -> Option<String> {
         let created = std::fs::metadata(&self.path).ok()?.created().ok()?;
         let created = created.duration_since(UNIX_EPOCH).ok()?.as_nanos();
@@ -220,7 +221,7 @@ impl PolledDatabase for Database {
         let row = |_: ValueRef<'_>, text: &[u8]| each(text);
         match &self.changed_ids {
             Some(sql) if *bound != ColumnValue::Null => self.each(sql, [bound], row),
-            // The table was empty.
+            // The table was empty at the last poll.
             _ => self.each(&self.all_ids, [], row),
         }
         .map(drop)
@@ -254,7 +255,7 @@ impl PolledDatabase for Database {
     }
 }
 
-/// Reads again while another connection holds a lock, so that a long read goes on after it.
+/// Repeats a read while another connection holds a lock, so that a long read continues after the lock.
 fn retry<T>(run: &Run, mut read: impl FnMut() -> Result<T, SourceError>) -> Result<T, SourceError> {
     let start = Instant::now();
     loop {

@@ -5,32 +5,32 @@ use std::time::Duration;
 
 use crate::kinds::poll::{ChangeColumn, PollOptions};
 
-/// The settings of an SQLite source. The operator writes the parts of SQL; they are not checked.
+/// The settings of an SQLite source. The operator writes the SQL fragments, and the source does not check them.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// The database.
+    /// The path of the database file.
     pub path: PathBuf,
-    /// The table or view with the ids. A query in parentheses is possible.
+    /// The table or view that contains the ids. A query in parentheses is also possible.
     pub from: String,
-    /// The column with the ids. It needs an index.
+    /// The column that contains the ids. The column needs an index.
     pub id: String,
-    /// Which rows count, such as `deleted_at IS NULL`.
+    /// The condition for rows that count, such as `deleted_at IS NULL`.
     pub condition: Option<String>,
-    /// How new rows are found.
+    /// The column with which a poll finds new rows.
     pub changes: Option<ChangeColumn>,
-    /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. It
-    /// must write an id as the table does. An id that a row has is not deleted. Without it, a
-    /// deleted id passes until all ids are read again.
+    /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. The query must return
+    /// ids in the same form as the table. If a row with the id exists, the id does not count as deleted. With `None`, a
+    /// deleted id passes until the next full read.
     pub deletions: Option<String>,
-    /// The time from one read of all ids to the next, if there is a change column. A database
-    /// without commits is not read.
+    /// The time between two full reads, if a change column is set. If the database has no commits, the source skips the
+    /// full read.
     pub reread: Duration,
     /// The number of ids that one transaction reads.
     pub chunk: u32,
 }
 
 impl SqliteOptions {
-    /// Returns the usual settings for a column of ids. All ids are read after each change.
+    /// Returns the default settings for a column of ids. The source does a full read after each change.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, from: &str, id: &str) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl SqliteOptions {
         }
     }
 
-    /// Returns how the database is polled.
+    /// Returns the settings for the poll.
     pub(super) fn poll(&self) -> PollOptions {
         PollOptions {
             changes: self.changes.clone(),
@@ -54,7 +54,7 @@ impl SqliteOptions {
         }
     }
 
-    /// Returns which ids the source reads, for its snapshot.
+    /// Returns the identity of the ids for a snapshot.
     pub(super) fn identity(&self) -> String {
         let Self { path, from, id, condition, changes, deletions, .. } = self;
         let column = changes.as_ref().map(|changes| (&changes.column, changes.overlap));

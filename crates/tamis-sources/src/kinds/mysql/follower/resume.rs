@@ -1,29 +1,26 @@
-//! Goes on in the log that a snapshot or a broken connection has left.
+//! Continues the log after a snapshot or a broken connection.
 //!
 //! # Why no id is missing
 //!
-//! A snapshot has a start and an end, both ends of transactions. Its ids have all changes up to the
-//! start, and no deletion after the end: [`Follower`] applies the deletions of a transaction and
-//! records its end under one lock, and the writer asks for the end under this lock after it has
-//! copied the deletions.
+//! A snapshot has a start and an end. Both are ends of transactions. The ids of the snapshot contain all changes up to
+//! the start, and no deletion after the end. The reason is a lock: [`Follower`] applies the deletions of a transaction
+//! and records its end under one lock. The writer copies the deletions, and then reads the end under the same lock.
 //!
 //! ```text
 //! log   ──────┬───────────────┬──────────────────┬────────▶
-//!           start            end        what the server said
-//! ids    all changes   any of them        when it was asked
+//!           start            end        position that the
+//! ids    all changes   some changes     server reported
 //! ```
 //!
-//! The reader applies all changes from the start on. Three things make the set synced:
+//! The reader applies all changes after the start. The set becomes synced if three conditions hold:
 //!
-//! * The log is the one that the writer read: the same server, and a file of the same name that was
-//!   created in the same second.
-//! * The stream passes the end exactly. A server that has lost the last transactions of its log in a
-//!   crash goes on in another file, so the stream jumps over the end. Without this test, an id whose
-//!   deletion was lost would be refused.
-//! * The stream reaches the position that the server had when it was asked, after the start of the
-//!   reader.
+//! * The log is the log that the writer read: the server is the same, and a file with the same name was created in the
+//!   same second.
+//! * The stream passes the end exactly. If a server loses its last transactions in a crash, it continues in another
+//!   file, so the stream skips the end. Without this test, the set would refuse an id whose deletion was lost.
+//! * The stream reaches the position that the server reported after the start of the reader.
 //!
-//! All changes up to the end are then applied again, so no id has a wrong state (see `snapshot.rs`).
+//! The reader has then applied all changes up to the end again, so no id has a wrong state (see `snapshot.rs`).
 
 use std::sync::Arc;
 
@@ -35,7 +32,7 @@ use crate::source::follow::{Event, LogPosition as _};
 use crate::source::run::Run;
 
 impl Follower {
-    /// Publishes the ids of the snapshot, if the server has its log and the table its columns.
+    /// Publishes the ids of the snapshot, if the server and the columns of the table are unchanged.
     pub(super) fn load_snapshot(&mut self, run: &Run, server: &Server) {
         let Some(snapshot) = self.snapshots.load(run) else { return };
         let mut refuse = |reason: &str| self.snapshots.refuse(run, reason);
@@ -56,22 +53,22 @@ impl Follower {
         self.snapshot_end = Some(end);
     }
 
-    /// Tests whether the log has the end of the snapshot, when the stream reaches it.
+    /// Tests whether the log contains the end of the snapshot. The test runs when the stream reaches the end.
     pub(super) fn find_end(&mut self, run: &Run) {
         let is_reached = |end: &mut LogPlace| self.position.has_reached(&end.position);
         let Some(end) = self.snapshot_end.take_if(is_reached) else { return };
-        // `None` at the start, when the file was not opened yet.
+        // `created` is `None` at the start, before the stream opens the file.
         let is_file = self.created.is_none() || self.created == end.created;
-        // The end is the end of a transaction, not of an event in one.
+        // The end must be the end of a transaction, and not the end of an event inside a transaction.
         let is_end = self.known.lock().as_ref().is_some_and(|known| known.position == end.position);
         if !is_file || !is_end || end.position != self.position {
-            // A server that crashed may lose the end of its log.
+            // A server that crashed may have lost the end of its log.
             self.snapshots.refuse(run, "the binary log does not have all changes that it has");
             self.lose(run);
         }
     }
 
-    /// Writes a snapshot if it is time for one.
+    /// Writes a snapshot if a snapshot is due.
     pub(super) fn save_when_due(&mut self, run: &Run) {
         if self.follow.is_saveable() && self.snapshots.is_due() {
             let (position, end) = self.places();
@@ -79,12 +76,12 @@ impl Follower {
         }
     }
 
-    /// Returns the place for a snapshot that is begun now, and what returns its end.
+    /// Returns the position for a snapshot that starts now, and a function that returns the end of the snapshot.
     fn places(&self) -> (Option<Vec<u8>>, impl FnOnce() -> Vec<u8> + Send + use<>) {
         let (known, shape) = (Arc::clone(&self.known), self.shape.clone());
         let place = known.lock().as_ref().and_then(|place| place.encode(&shape));
         let end = move || known.lock().as_ref().and_then(|place| place.encode(&shape));
-        // A snapshot without an end is not used.
+        // An empty end makes the snapshot invalid.
         (place, move || end().unwrap_or_default())
     }
 
@@ -95,7 +92,7 @@ impl Follower {
         self.snapshots.finish(run, position, end);
     }
 
-    /// Refuses a file that has the name of the known one and was created at another time.
+    /// Rejects a log file that has the expected name but another creation time.
     pub(super) fn check_file(&mut self, run: &Run, created: u32) -> Result<(), SourceError> {
         self.created = Some(created);
         let mut known = self.known.lock();
@@ -113,7 +110,7 @@ impl Follower {
         }
     }
 
-    /// Records that the server has begun its log again, such as by `RESET MASTER`.
+    /// Records that the server has restarted its log, for example by `RESET MASTER`.
     pub(super) fn begun_again(&mut self, run: &Run) -> SourceError {
         *self.known.lock() = None;
         let message = "the server has started a new binary log, as RESET MASTER does, so the guard \

@@ -1,25 +1,25 @@
-//! Transactions in two phases (`XA`).
+//! Handles two-phase transactions (`XA`).
 //!
-//! The log has the rows before `XA PREPARE`, and nothing but the statement at `XA COMMIT`. No read
-//! sees rows that are only prepared. So a generation has the rows if it has seen the log from
-//! `XA START` on, or if its read began after the commit. If neither is so, all ids are read again.
+//! The log contains the rows before `XA PREPARE`. At `XA COMMIT`, the log contains only the statement. A query does not
+//! see prepared rows. So a generation contains the rows in two cases: it has applied the log from `XA START` on, or its
+//! full read began after the commit. In all other cases, a full read is required.
 
 use std::time::Instant;
 
 use crate::kinds::mysql::follower::Follower;
 use crate::source::run::Run;
 
-/// The most transactions that are prepared at once. With more, their commits cost a read.
+/// The maximum number of prepared transactions. If the maximum is exceeded, the commits of these transactions require a
+/// full read.
 const MAX_PREPARED: usize = 10_000;
 
-/// The longest name of a transaction in the log: two texts of 64 bytes in hexadecimal digits, and a
-/// number.
+/// The maximum length of a transaction name in the log: two texts of 64 bytes in hexadecimal digits, and a number.
 const MAX_NAME_BYTES: usize = 400;
 
 impl Follower {
-    /// Applies a statement of a transaction in two phases.
+    /// Applies a statement of a two-phase transaction.
     pub(super) fn apply_two_phase(&mut self, run: &Run, statement: &str) {
-        // The rows may never be committed. The ids of its deletions pass until all are read.
+        // The client may never commit the rows. The ids of the deleted rows pass until the next full read.
         self.deleted.clear();
         let (verb, name) = verb_and_name(statement);
         match &*verb {
@@ -41,7 +41,7 @@ impl Follower {
     }
 }
 
-/// Returns the second word of a statement, and the rest.
+/// Returns the second word of a statement, and the rest of the statement.
 fn verb_and_name(statement: &str) -> (String, &str) {
     let mut words = statement.trim().splitn(3, char::is_whitespace);
     let verb = words.nth(1).unwrap_or_default().to_ascii_lowercase();
