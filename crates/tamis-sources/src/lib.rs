@@ -4,7 +4,7 @@
 //! until the source is stopped or dropped. A source guarantees:
 //!
 //! > While the state is [`SyncState::Synced`], the set contains every id that was committed more than >
-//! [`SourceOptions::stale_after`] before the request.
+//! > [`SourceOptions::stale_after`] before the request.
 //!
 //! Each successful read proves that the set contains all ids that were committed before the start of the read. A second
 //! thread watches the start time of the last successful read. If this time is older than `stale_after`, the thread sets
