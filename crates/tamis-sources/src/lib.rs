@@ -3,7 +3,7 @@
 //! An [`IdSet`] contains the ids that exist. A [`Source`] reads the ids on its own thread, and follows their changes
 //! until the source is stopped or dropped. A source guarantees:
 //!
-//! > While the state is [`SyncState::Synced`], the set contains every id that was committed more than >
+//! > While the state is [`SyncState::Synced`], the set contains every id that was committed more than
 //! > [`SourceOptions::stale_after`] before the request.
 //!
 //! Each successful read proves that the set contains all ids that were committed before the start of the read. A second
