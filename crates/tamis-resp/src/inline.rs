@@ -52,8 +52,7 @@ fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
         }
         *rest = behind;
         match byte {
-            b'"' => double_quoted(rest, &mut word)?,
-            b'\'' => single_quoted(rest, &mut word)?,
+            b'"' | b'\'' => quoted(*byte, rest, &mut word)?,
             _ => {
                 word.push(*byte);
                 continue;
@@ -64,36 +63,22 @@ fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// Removes the bytes up to and including the closing double quote from a line.
-fn double_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
+/// Removes the bytes up to and including the closing quote from a line, and appends what they stand
+/// for to `word`. Returns `None` without a closing quote.
+fn quoted(quote: u8, rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
+    let is_double = quote == b'"';
     loop {
         let (byte, behind) = match *rest {
-            [b'"', behind @ ..] => {
+            [byte, behind @ ..] if *byte == quote => {
                 *rest = behind;
                 return Some(());
             }
             [b'\\', b'x', high, low, behind @ ..]
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+                if is_double && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
             {
                 (nibble(*high) << 4 | nibble(*low), behind)
             }
-            [b'\\', escaped, behind @ ..] => (unescape(*escaped), behind),
-            [byte, behind @ ..] => (*byte, behind),
-            [] => return None,
-        };
-        word.push(byte);
-        *rest = behind;
-    }
-}
-
-/// Removes the bytes up to and including the closing single quote from a line.
-fn single_quoted(rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
-    loop {
-        let (byte, behind) = match *rest {
-            [b'\'', behind @ ..] => {
-                *rest = behind;
-                return Some(());
-            }
+            [b'\\', escaped, behind @ ..] if is_double => (unescape(*escaped), behind),
             [b'\\', b'\'', behind @ ..] => (b'\'', behind),
             [byte, behind @ ..] => (*byte, behind),
             [] => return None,
@@ -117,10 +102,7 @@ fn unescape(escaped: u8) -> u8 {
 
 /// Returns the value of a hexadecimal digit.
 fn nibble(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
+    char::from(digit).to_digit(16).expect("a hexadecimal digit") as u8
 }
 
 /// Tests for white space before a word or after a closing quote.

@@ -15,6 +15,9 @@ use crate::error::ProtocolError;
 use crate::request::{Limits, Request, WordSpan};
 use crate::{inline, integer};
 
+/// Something that was read, or `None` if more bytes are needed.
+type Read<T> = Result<Option<T>, ProtocolError>;
+
 /// The progress in an incomplete request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
@@ -35,7 +38,7 @@ impl Progress {
         input: &[u8],
         limits: &Limits,
         words: &mut Vec<WordSpan>,
-    ) -> Result<Option<Request>, ProtocolError> {
+    ) -> Read<Request> {
         if self.at == 0 {
             let Some((count, line_bytes)) = self.count(input, limits)? else { return Ok(None) };
             if count == 0 {
@@ -68,11 +71,7 @@ impl Progress {
 
     /// Returns the number of words from the first line, and the length of the line in bytes.
     #[inline]
-    fn count(
-        &mut self,
-        input: &[u8],
-        limits: &Limits,
-    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+    fn count(&mut self, input: &[u8], limits: &Limits) -> Read<(usize, usize)> {
         let (count, line_bytes) = match short_number(input) {
             Some(short) => short,
             None => {
@@ -96,11 +95,7 @@ impl Progress {
     /// Returns the length of the next word, read from its length line, and the length of that line,
     /// both in bytes.
     #[inline]
-    fn word_length(
-        &mut self,
-        input: &[u8],
-        limits: &Limits,
-    ) -> Result<Option<(usize, usize)>, ProtocolError> {
+    fn word_length(&mut self, input: &[u8], limits: &Limits) -> Read<(usize, usize)> {
         let rest = input.get(self.at..).unwrap_or_default();
         let (bytes, line_bytes) = match short_number(rest) {
             Some(short) if rest[0] == b'$' => short,
@@ -127,11 +122,7 @@ impl Progress {
     /// Returns the first line of `rest` without its end, once the byte after its carriage return
     /// has arrived.
     #[cold]
-    fn line<'a>(
-        &mut self,
-        rest: &'a [u8],
-        long: ProtocolError,
-    ) -> Result<Option<&'a [u8]>, ProtocolError> {
+    fn line<'a>(&mut self, rest: &'a [u8], long: ProtocolError) -> Read<&'a [u8]> {
         match self.find(b'\r', rest, long)? {
             Some(end) if end + 1 < rest.len() => Ok(Some(&rest[..end])),
             // The next search starts at the carriage return again.
@@ -145,11 +136,7 @@ impl Progress {
 
     /// Decodes an inline command.
     #[cold]
-    pub(super) fn inline(
-        &mut self,
-        input: &[u8],
-        words: &mut Vec<WordSpan>,
-    ) -> Result<Option<Request>, ProtocolError> {
+    pub(super) fn inline(&mut self, input: &[u8], words: &mut Vec<WordSpan>) -> Read<Request> {
         let Some(end) = self.find(b'\n', input, ProtocolError::LongInline)? else {
             return Ok(None);
         };
@@ -169,12 +156,7 @@ impl Progress {
     }
 
     /// Returns the position of the end of a line. Searches no byte twice.
-    fn find(
-        &mut self,
-        end: u8,
-        rest: &[u8],
-        long: ProtocolError,
-    ) -> Result<Option<usize>, ProtocolError> {
+    fn find(&mut self, end: u8, rest: &[u8], long: ProtocolError) -> Read<usize> {
         // One byte more than the maximum line, so that the check for a too long line does not
         // depend on how the bytes arrive.
         let line = &rest[..rest.len().min(MAX_LINE + 1)];

@@ -76,10 +76,7 @@ fn allocated() -> u64 {
 }
 
 fn used(client: &mut Client) -> u64 {
-    let Reply::Bulk(info) = client.say(&["INFO", "memory"]) else { panic!() };
-    let info = String::from_utf8(info).unwrap();
-    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
-    line.parse().unwrap()
+    client.info_number("used_memory")
 }
 
 /// Sends commands in groups of some hundred. No reply may be an error.
@@ -145,7 +142,7 @@ fn an_empty_filter_takes_300_bytes_before_and_after_a_restart() {
         client.say(&line(&format!("BF.RESERVE {name}:bloom 0.01 100")));
     };
     let usage = |client: &mut Client| {
-        let Reply::Array(keys) = client.say(&["KEYS", "*"]) else { panic!() };
+        let keys = client.list(&["KEYS", "*"]);
         assert_eq!(keys.len(), 2 * (KINDS.len() + 2));
         for key in keys {
             let Reply::Bulk(key) = key else { panic!() };
@@ -275,11 +272,7 @@ fn keys_fill_maxmemory_and_deletes_make_room_again() {
         "COPY key:1 copy",
         "TM.RESERVE t KIND classic ITEMS 9",
     ] {
-        let reply = client.say(&line(refused));
-        assert!(
-            matches!(&reply, Reply::Error(error) if error.starts_with("OOM")),
-            "{refused}: {reply:?}"
-        );
+        assert!(client.refused(&line(refused)).starts_with("OOM"), "{refused}");
     }
     for i in 0..count {
         assert_eq!(client.say(&line(&format!("DEL key:{i}"))), Reply::Integer(1));
@@ -291,23 +284,24 @@ fn keys_fill_maxmemory_and_deletes_make_room_again() {
 #[test]
 fn a_command_that_would_exceed_maxmemory_is_rejected_without_effect() {
     let (_server, mut client) = start(1 << 20);
-    let refused = |client: &mut Client, command: Vec<Vec<u8>>, key: &str| {
-        assert_eq!(client.say(&command), Reply::error(OOM), "{key}");
-        assert_eq!(client.say(&["EXISTS", key]), Reply::Integer(0));
-    };
-    refused(&mut client, line("BF.RESERVE large 0.01 10000000"), "large");
-    refused(&mut client, line(&format!("SET large {}", "x".repeat(2 << 20))), "large");
-    refused(&mut client, line("CF.RESERVE large 10000000"), "large");
-    refused(&mut client, line("TM.RESERVE large KIND classic ITEMS 10000000"), "large");
-    refused(&mut client, line("BF.INSERT large CAPACITY 10000000 ITEMS a"), "large");
-    refused(&mut client, line("SETBIT large 4294967295 1"), "large");
     // A header that says that 2 GiB follow.
     let mut header = [0; 38];
     header[8..16].copy_from_slice(&(1_u64 << 30).to_le_bytes());
     header[24] = 1;
     header[32..].copy_from_slice(&[2, 0, 20, 0, 1, 0]);
-    let load = ["CF.LOADCHUNK", "large", "1"].map(|word| word.as_bytes().to_vec());
-    refused(&mut client, [&load[..], &[header.to_vec()]].concat(), "large");
+    let load = [line("CF.LOADCHUNK large 1"), vec![header.to_vec()]].concat();
+    for command in [
+        line("BF.RESERVE large 0.01 10000000"),
+        line(&format!("SET large {}", "x".repeat(2 << 20))),
+        line("CF.RESERVE large 10000000"),
+        line("TM.RESERVE large KIND classic ITEMS 10000000"),
+        line("BF.INSERT large CAPACITY 10000000 ITEMS a"),
+        line("SETBIT large 4294967295 1"),
+        load,
+    ] {
+        assert_eq!(client.refused(&command), OOM);
+        assert_eq!(client.say(&["EXISTS", "large"]), Reply::Integer(0));
+    }
     assert_eq!(client.say(&line("BF.RESERVE half 0.01 300000")), Reply::ok());
     assert_eq!(client.say(&line("COPY half copy")), Reply::Integer(1));
     assert_eq!(client.say(&line("COPY half copy2")), Reply::error(OOM));
@@ -353,24 +347,15 @@ fn a_layer_that_would_exceed_maxmemory_is_not_added() {
 fn a_dump_that_would_exceed_maxmemory_is_rejected() {
     let (_server, mut client) = start(3 << 20);
     assert_eq!(client.say(&line("BF.RESERVE large 0.01 1000000")), Reply::ok());
-    assert!(
-        matches!(client.say(&line("DUMP large")), Reply::Error(error) if error.starts_with("OOM"))
-    );
+    assert!(client.refused(&line("DUMP large")).starts_with("OOM"));
     assert_eq!(client.say(&line("CONFIG SET maxmemory 5mb")), Reply::ok());
     assert!(matches!(client.say(&line("DUMP large")), Reply::Bulk(_)));
 }
 
 /// Tests that a command is refused because its reply takes too much memory.
 fn refuses_reply(client: &mut Client, command: &str) {
-    let reply = client.say(&line(command));
-    assert!(
-        matches!(&reply, Reply::Error(error) if error.starts_with("OOM")),
-        "{command}: {}",
-        match reply {
-            Reply::Bulk(bytes) => format!("{} bytes", bytes.len()),
-            reply => format!("{reply:?}"),
-        }
-    );
+    let Reply::Error(error) = client.say(&line(command)) else { panic!("{command} is answered") };
+    assert!(error.starts_with("OOM"), "{command}: {error}");
 }
 
 #[test]
@@ -408,7 +393,7 @@ fn dumps_are_rejected_while_clients_do_not_read_theirs() {
             client.send(&line(dump));
         }
         // Each client finally gets its reply, although it reads nothing meanwhile.
-        let stats = |client: &mut Client| text_of(client.say(&["INFO", "commandstats"]));
+        let stats = |client: &mut Client| client.text(&["INFO", "commandstats"]);
         let name = dump.split(' ').next().unwrap().to_ascii_lowercase();
         let counted = format!("cmdstat_{name}:calls=20,");
         wait_until(format_args!("all {dump} have run"), || stats(&mut client).contains(&counted));
@@ -421,11 +406,6 @@ fn dumps_are_rejected_while_clients_do_not_read_theirs() {
     }
 }
 
-fn text_of(reply: Reply) -> String {
-    let Reply::Bulk(bytes) = reply else { panic!("no text: {reply:?}") };
-    String::from_utf8(bytes).unwrap()
-}
-
 #[test]
 fn replies_of_a_transaction_fit_in_memory_together() {
     let (_server, mut client) = start(0);
@@ -436,7 +416,7 @@ fn replies_of_a_transaction_fit_in_memory_together() {
     for command in ["GET s", "GETRANGE s 0 -1", "MGET s", "GET s", "DUMP s", "INCR n"] {
         assert_eq!(client.say(&line(command)), Reply::simple("QUEUED"));
     }
-    let Reply::Array(replies) = client.say(&line("EXEC")) else { panic!() };
+    let replies = client.list(&line("EXEC"));
     let is_refused: Vec<bool> =
         replies.iter().map(|reply| matches!(reply, Reply::Error(_))).collect();
     assert_eq!(is_refused, [false, false, false, true, true, false]);
@@ -460,7 +440,7 @@ fn a_transaction_whose_replies_exceed_the_limit_runs_and_ends_the_connection() {
     let mut other = Client::connect(server.addresses()[0]);
     assert_eq!(other.say(&line("GET n")), Reply::Bulk(b"1".to_vec()));
     // A read command after the limit does not run, because no client receives its reply.
-    assert!(!text_of(other.say(&["INFO", "commandstats"])).contains("cmdstat_strlen"));
+    assert!(!other.text(&["INFO", "commandstats"]).contains("cmdstat_strlen"));
     wait_used(&mut other, 0..1024);
 }
 
@@ -550,10 +530,8 @@ fn arriving_commands_take_no_more_than_maxmemory() {
     // A client that is disconnected holds its memory until its thread has ended the connection.
     assert!(peak < 2 * LIMIT, "{peak}");
     assert_eq!(client.say(&["GET", "kept"]), Reply::bulk("1"));
-    let Reply::Bulk(info) = client.say(&["INFO", "stats"]) else { panic!() };
-    let info = String::from_utf8(info).unwrap();
-    let line = info.lines().find_map(|line| line.strip_prefix("evicted_clients:")).unwrap();
-    assert!((6..=8).contains(&line.parse::<u32>().unwrap()), "{line}");
+    let evicted = client.info_number("evicted_clients");
+    assert!((6..=8).contains(&evicted), "{evicted}");
 }
 
 #[test]

@@ -64,8 +64,19 @@ enum Step {
     Position(bool, i64, Option<(i64, bool)>),
     GetRange(i64, i64),
     SetRange(usize, Vec<u8>),
-    Field { add: bool, is_signed: bool, bits: usize, at: usize, number: i64, rule: usize },
+    Field(Field),
     Combine(usize, Vec<u8>),
+}
+
+/// The arguments of `BITFIELD`.
+#[derive(Clone, Debug)]
+struct Field {
+    add: bool,
+    is_signed: bool,
+    bits: usize,
+    at: usize,
+    number: i64,
+    rule: usize,
 }
 
 /// The length of the string: two pages and a part of a third.
@@ -114,7 +125,7 @@ fn step() -> impl Strategy<Value = Step> {
         (any::<[bool; 2]>(), 1..=64usize, offset(), number(), 0..3usize).prop_map(
             |([add, is_signed], bits, at, number, rule)| {
                 let bits = if is_signed { bits } else { bits.min(63) };
-                Step::Field { add, is_signed, bits, at, number, rule }
+                Step::Field(Field { add, is_signed, bits, at, number, rule })
             }
         ),
         (0..4usize, string()).prop_map(|(kind, bytes)| Step::Combine(kind, bytes)),
@@ -128,12 +139,13 @@ fn number() -> impl Strategy<Value = i64> {
 const RULES: [&str; 3] = ["WRAP", "SAT", "FAIL"];
 const OPERATIONS: [&str; 4] = ["AND", "OR", "XOR", "NOT"];
 
-fn run(value: &mut Option<Value>, words: &[&str]) -> Reply {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    run_bytes(value, &words)
+/// Runs a command, its words separated by spaces.
+fn run(value: &mut Option<Value>, line: &str) -> Reply {
+    let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+    run_words(value, &words)
 }
 
-fn run_bytes(value: &mut Option<Value>, words: &[&[u8]]) -> Reply {
+fn run_words(value: &mut Option<Value>, words: &[&[u8]]) -> Reply {
     let settings = Settings::default();
     let env = Env::new(&settings, Protocol::Resp3, 0);
     match find(words[0]).unwrap().handler {
@@ -148,30 +160,25 @@ fn both(value: &mut Option<Value>, bits: &mut Option<Bits>, step: &Step) -> (Rep
     let unit = |in_bits: bool| if in_bits { "BIT" } else { "BYTE" };
     match step {
         Step::SetBit(at, bit) => {
-            let reply = run(value, &["SETBIT", "k", &at.to_string(), if *bit { "1" } else { "0" }]);
             let bits = bits.get_or_insert_default();
             bits.grow(at + 1);
             bits.0[*at] = *bit;
+            let reply = run(value, &format!("SETBIT k {at} {}", u8::from(*bit)));
             (reply, Reply::Integer(i64::from(known.get(*at))))
         }
         Step::GetBit(at) => {
-            let reply = run(value, &["GETBIT", "k", &at.to_string()]);
-            (reply, Reply::Integer(i64::from(known.get(*at))))
+            (run(value, &format!("GETBIT k {at}")), Reply::Integer(i64::from(known.get(*at))))
         }
         Step::Count(start, end, in_bits) => {
-            let words = ["BITCOUNT", "k", &start.to_string(), &end.to_string(), unit(*in_bits)];
             let is_backwards = *start < 0 && *end < 0 && start > end;
             let range = if is_backwards { vec![] } else { known.range(*start, *end, *in_bits) };
             let ones = range.into_iter().filter(|at| known.0[*at]).count();
-            (run(value, &words), Reply::Integer(ones as i64))
+            let line = format!("BITCOUNT k {start} {end} {}", unit(*in_bits));
+            (run(value, &line), Reply::Integer(ones as i64))
         }
         Step::Position(bit, start, end) => {
-            let (bit_word, start_word) = (u8::from(*bit).to_string(), start.to_string());
-            let mut words = vec!["BITPOS", "k", &bit_word, &start_word];
-            let end_word = end.map_or(String::new(), |(end, _)| end.to_string());
-            if let Some((_, in_bits)) = end {
-                words.extend([end_word.as_str(), unit(*in_bits)]);
-            }
+            let to =
+                end.map_or(String::new(), |(end, in_bits)| format!(" {end} {}", unit(in_bits)));
             let (last, in_bits) = end.unwrap_or((-1, false));
             let range = known.range(*start, last, in_bits);
             let found = match range.iter().find(|at| known.0[**at] == *bit) {
@@ -180,18 +187,19 @@ fn both(value: &mut Option<Value>, bits: &mut Option<Bits>, step: &Step) -> (Rep
                 None if !bit && end.is_none() && !range.is_empty() => known.0.len() as i64,
                 None => -1,
             };
-            (run(value, &words), Reply::Integer(found))
+            let line = format!("BITPOS k {} {start}{to}", u8::from(*bit));
+            (run(value, &line), Reply::Integer(found))
         }
         Step::GetRange(start, end) => {
-            let reply = run(value, &["GETRANGE", "k", &start.to_string(), &end.to_string()]);
             let is_backwards = *start < 0 && *end < 0 && start > end;
             let bytes = known.bytes();
             let places = Bits::places(*start, *end, bytes.len());
             let places = if is_backwards { vec![] } else { places };
-            (reply, Reply::Bulk(places.into_iter().map(|at| bytes[at]).collect()))
+            let part = places.into_iter().map(|at| bytes[at]).collect();
+            (run(value, &format!("GETRANGE k {start} {end}")), Reply::Bulk(part))
         }
         Step::SetRange(at, part) => {
-            let reply = run_bytes(value, &[b"SETRANGE", b"k", at.to_string().as_bytes(), part]);
+            let reply = run_words(value, &[b"SETRANGE", b"k", at.to_string().as_bytes(), part]);
             let mut bytes = known.bytes();
             if !part.is_empty() {
                 bytes.resize(bytes.len().max(at + part.len()), 0);
@@ -200,77 +208,74 @@ fn both(value: &mut Option<Value>, bits: &mut Option<Bits>, step: &Step) -> (Rep
             }
             (reply, Reply::Integer(bytes.len() as i64))
         }
-        Step::Field { add, is_signed, bits: width, at, number, rule } => {
-            let kind = format!("{}{width}", if *is_signed { "i" } else { "u" });
-            let (at_word, number_word) = (at.to_string(), number.to_string());
-            let verb = if *add { "INCRBY" } else { "SET" };
-            let reply = run(
-                value,
-                &[
-                    "BITFIELD",
-                    "k",
-                    "GET",
-                    &kind,
-                    &at_word,
-                    "OVERFLOW",
-                    RULES[*rule],
-                    verb,
-                    &kind,
-                    &at_word,
-                    &number_word,
-                ],
-            );
-            let read = run(value, &["BITFIELD_RO", "k", "GET", &kind, &at_word]);
-            let before = known.number(*at, *width, *is_signed);
-            let bits = bits.get_or_insert_default();
-            bits.grow(at + width);
-            let wanted = match (*add, *is_signed) {
-                (true, _) => before + i128::from(*number),
-                (false, true) => i128::from(*number),
-                (false, false) => i128::from(*number as u64),
-            };
-            let (least, most) = match is_signed {
-                true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
-                false => (0, (1i128 << width) - 1),
-            };
-            let written = match RULES[*rule] {
-                "SAT" => Some(wanted.clamp(least, most)),
-                "FAIL" => Some(wanted).filter(|it| (least..=most).contains(it)),
-                _ => Some(wanted),
-            };
-            if let Some(written) = written {
-                bits.set_number(*at, *width, written);
-            }
-            let after = bits.number(*at, *width, *is_signed);
-            assert_eq!(read, Reply::Array(vec![Reply::Integer(after as i64)]));
-            let answer = if *add { after } else { before } as i64;
-            let answer = written.map_or(Reply::Null, |_| Reply::Integer(answer));
-            (reply, Reply::Array(vec![Reply::Integer(before as i64), answer]))
-        }
+        Step::Field(field) => field.both(value, bits.get_or_insert_default()),
         Step::Combine(kind, other) => {
             let name = OPERATIONS[*kind];
-            let words = [b"BITOP", name.as_bytes(), b"to", b"k", b"other"];
-            let is_not = name == "NOT";
-            let mut operation = BitOp::new(&words[..if is_not { 4 } else { 5 }]).unwrap();
-            operation.take(value.as_ref()).unwrap();
-            if !is_not {
-                operation.take(Some(&Value::Bytes(other.clone().into()))).unwrap();
-            }
-            let other = Bits::of(if is_not { &[] } else { other });
-            let one = |at: usize| match name {
-                "AND" => known.get(at) && other.get(at),
-                "OR" => known.get(at) || other.get(at),
-                "XOR" => known.get(at) != other.get(at),
-                _ => !known.get(at),
-            };
-            let combined = Bits((0..known.0.len().max(other.0.len())).map(one).collect());
-            let (result, len) = operation.finish();
-            *value = result;
+            let (len, combined) = combine(value, &known, name, other);
             let expected = combined.0.len() / 8;
             *bits = (expected > 0).then_some(combined);
             (Reply::Integer(len as i64), Reply::Integer(expected as i64))
         }
     }
+}
+
+impl Field {
+    /// Reads and writes a number of `BITFIELD`, in the string and in the model.
+    fn both(&self, value: &mut Option<Value>, bits: &mut Bits) -> (Reply, Reply) {
+        let &Self { add, is_signed, bits: width, at, number, rule } = self;
+        let verb = if add { "INCRBY" } else { "SET" };
+        let field = format!("{}{width} {at}", if is_signed { "i" } else { "u" });
+        let rule = RULES[rule];
+        let line = format!("BITFIELD k GET {field} OVERFLOW {rule} {verb} {field} {number}");
+        let reply = run(value, &line);
+        let read = run(value, &format!("BITFIELD_RO k GET {field}"));
+        let before = bits.number(at, width, is_signed);
+        bits.grow(at + width);
+        let wanted = match (add, is_signed) {
+            (true, _) => before + i128::from(number),
+            (false, true) => i128::from(number),
+            (false, false) => i128::from(number as u64),
+        };
+        let (least, most) = match is_signed {
+            true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
+            false => (0, (1i128 << width) - 1),
+        };
+        let written = match rule {
+            "SAT" => Some(wanted.clamp(least, most)),
+            "FAIL" => Some(wanted).filter(|it| (least..=most).contains(it)),
+            _ => Some(wanted),
+        };
+        if let Some(written) = written {
+            bits.set_number(at, width, written);
+        }
+        let after = bits.number(at, width, is_signed);
+        assert_eq!(read, Reply::Array(vec![Reply::Integer(after as i64)]));
+        let answer = if add { after } else { before } as i64;
+        let answer = written.map_or(Reply::Null, |_| Reply::Integer(answer));
+        (reply, Reply::Array(vec![Reply::Integer(before as i64), answer]))
+    }
+}
+
+/// Combines the string with another one. Returns the new length of the string, and the model.
+fn combine(value: &mut Option<Value>, known: &Bits, name: &str, other: &[u8]) -> (usize, Bits) {
+    let words = [b"BITOP", name.as_bytes(), b"to", b"k", b"other"];
+    let is_not = name == "NOT";
+    let mut operation = BitOp::new(&words[..if is_not { 4 } else { 5 }]).unwrap();
+    operation.take(value.as_ref()).unwrap();
+    if !is_not {
+        operation.take(Some(&Value::Bytes(other.to_vec().into()))).unwrap();
+    }
+    let other = Bits::of(if is_not { &[] } else { other });
+    let one = |at: usize| match name {
+        "AND" => known.get(at) && other.get(at),
+        "OR" => known.get(at) || other.get(at),
+        "XOR" => known.get(at) != other.get(at),
+        _ => !known.get(at),
+    };
+    let combined = (0..known.0.len().max(other.0.len())).map(one).collect();
+    let (result, len) = operation.finish();
+    *value = result;
+    (len, Bits(combined))
 }
 
 proptest! {
@@ -286,9 +291,9 @@ proptest! {
             prop_assert_eq!(reply, expected, "{:?}", step);
             let bytes = bits.as_ref().map(Bits::bytes);
             let len = bytes.as_ref().map_or(0, Vec::len) as i64;
-            prop_assert_eq!(run(&mut value, &["STRLEN", "k"]), Reply::Integer(len));
+            prop_assert_eq!(run(&mut value, "STRLEN k"), Reply::Integer(len));
             let whole = bytes.map_or(Reply::Null, Reply::Bulk);
-            prop_assert!(run(&mut value, &["GET", "k"]) == whole, "{:?}", step);
+            prop_assert!(run(&mut value, "GET k") == whole, "{:?}", step);
         }
     }
 }
@@ -296,8 +301,8 @@ proptest! {
 #[test]
 fn one_bit_at_a_large_offset_takes_little_memory() {
     let mut value = None;
-    assert_eq!(run(&mut value, &["SETBIT", "k", "4294967295", "1"]), Reply::Integer(0));
-    assert_eq!(run(&mut value, &["STRLEN", "k"]), Reply::Integer(512 << 20));
+    assert_eq!(run(&mut value, "SETBIT k 4294967295 1"), Reply::Integer(0));
+    assert_eq!(run(&mut value, "STRLEN k"), Reply::Integer(512 << 20));
     let memory = value.as_ref().unwrap().memory_bytes();
     assert!(memory < 1 << 21, "{memory}");
 

@@ -6,6 +6,7 @@ mod bitmaps_like_bits;
 mod categories;
 mod docs;
 mod exchanges;
+mod host;
 mod names;
 mod redisbloom_golden;
 #[path = "../../../../tests/exchanges/exchanges.rs"]

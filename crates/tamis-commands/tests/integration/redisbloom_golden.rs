@@ -1,10 +1,10 @@
 //! Filters recorded from a live server: the same commands give the same replies and dumps.
 
-use std::collections::HashMap;
-
 use serde_json::Value as Json;
-use tamis_commands::{BloomLayout, Env, Handler, Settings, Value, find};
+use tamis_commands::{BloomLayout, Settings};
 use tamis_resp::{Protocol, Reply};
+
+use crate::host::{Host, received};
 
 fn golden() -> Json {
     let path =
@@ -36,7 +36,7 @@ fn word(json: &Json) -> Vec<u8> {
 
 /// Converts a reply to the form in which the recording stores it.
 fn recorded(reply: &Reply) -> Json {
-    match reply {
+    match &received(reply, Protocol::Resp2) {
         Reply::Simple(text) => format!("+{text}").into(),
         Reply::Error(text) => format!("-{text}").into(),
         Reply::Integer(number) => (*number).into(),
@@ -47,36 +47,6 @@ fn recorded(reply: &Reply) -> Json {
     }
 }
 
-struct Host {
-    settings: Settings,
-    values: HashMap<Vec<u8>, Value>,
-}
-
-impl Host {
-    fn run(&mut self, words: &[Vec<u8>]) -> Reply {
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let command = find(words[0]).unwrap();
-        assert!(command.arity.takes(words.len()));
-        let env = Env::new(&self.settings, Protocol::Resp2, 0);
-        let reply = match command.handler {
-            Handler::Key(handler) => {
-                let mut value = self.values.remove(words[1]);
-                let outcome = handler.run(&mut value, &words, &env);
-                self.values.extend(value.map(|value| (words[1].to_vec(), value)));
-                outcome.reply
-            }
-            _ => panic!("{} has no key", command.name),
-        };
-        let mut bytes = Vec::new();
-        reply.encode(Protocol::Resp2, &mut bytes);
-        Reply::decode(&bytes).unwrap().unwrap().0
-    }
-
-    fn say(&mut self, words: &[&str]) -> Reply {
-        self.run(&words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
-    }
-}
-
 #[test]
 fn recorded_filters_answer_and_dump_alike() {
     let golden = golden();
@@ -84,23 +54,23 @@ fn recorded_filters_answer_and_dump_alike() {
         let name = filter["name"].as_str().unwrap();
         let family = filter["family"].as_str().unwrap();
         let settings = Settings { bf_layout: BloomLayout::RedisBloom, ..Settings::default() };
-        let mut host = Host { settings, values: HashMap::new() };
+        let mut host = Host::new(settings, Protocol::Resp2);
         for step in filter["steps"].as_array().unwrap() {
             let words: Vec<Vec<u8>> = step["cmd"].as_array().unwrap().iter().map(word).collect();
-            assert_eq!(
-                recorded(&host.run(&words)),
-                step["reply"],
-                "{name}: {}",
-                words[0].escape_ascii()
-            );
+            let reply = recorded(&host.say(&words));
+            assert_eq!(reply, step["reply"], "{name}: {}", words[0].escape_ascii());
         }
         let say = |command: &str| format!("{family}.{command}");
+        let assert_answers = |host: &mut Host, key: &str| {
+            let debug = host.say(&[&say("DEBUG"), key]);
+            assert_eq!(recorded(&debug), filter["debug"], "{name}");
+            for answer in filter["exists"].as_array().unwrap() {
+                let words = [say("EXISTS").into_bytes(), key.into(), word(&answer[0])];
+                assert_eq!(recorded(&host.say(&words)), answer[1], "{name}");
+            }
+        };
         assert_eq!(recorded(&host.say(&[&say("INFO"), name])), filter["info_resp2"], "{name}");
-        assert_eq!(recorded(&host.say(&[&say("DEBUG"), name])), filter["debug"], "{name}");
-        for answer in filter["exists"].as_array().unwrap() {
-            let words = [say("EXISTS").into_bytes(), name.into(), word(&answer[0])];
-            assert_eq!(recorded(&host.run(&words)), answer[1], "{name}");
-        }
+        assert_answers(&mut host, name);
 
         // The dump equals the recorded one, and a loaded dump gives the same dump again.
         let mut at = "0".to_owned();
@@ -112,12 +82,8 @@ fn recorded_filters_answer_and_dump_alike() {
             assert_eq!(pair[1], Reply::Bulk(data.clone()), "{name}");
             at = chunk["iter"].to_string();
             let words = [say("LOADCHUNK").into_bytes(), b"copy".to_vec(), at.clone().into(), data];
-            assert_eq!(host.run(&words), Reply::ok(), "{name}");
+            assert_eq!(host.say(&words), Reply::ok(), "{name}");
         }
-        assert_eq!(recorded(&host.say(&[&say("DEBUG"), "copy"])), filter["debug"], "{name}");
-        for answer in filter["exists"].as_array().unwrap() {
-            let words = [say("EXISTS").into_bytes(), b"copy".to_vec(), word(&answer[0])];
-            assert_eq!(recorded(&host.run(&words)), answer[1], "{name}");
-        }
+        assert_answers(&mut host, "copy");
     }
 }

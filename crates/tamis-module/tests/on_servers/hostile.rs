@@ -7,7 +7,7 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::client::Client;
 use crate::server::{Host, TestServer};
-use crate::status::{ask, bulk, info_number, is_error, run, wait_for_replica};
+use crate::status::{assert_refused, bulk, is_error, run, wait_for_replica};
 
 /// Commands that create the filters whose payloads are changed. The key is `k`.
 const FILTERS: [&[&str]; 16] = [
@@ -35,6 +35,12 @@ const START: usize = 10;
 
 /// The bytes after the values: the version of the payload and its checksum.
 const END: usize = 10;
+
+/// What the filter of a payload that is accepted is used for.
+const USES: &str = "BF.EXISTS k a, CF.EXISTS k a, TM.MEXISTS k a b c, CF.COUNT k a, TM.INFO k, \
+    BF.INFO k, CF.INFO k, BF.CARD k, MEMORY USAGE k, DEBUG DIGEST-VALUE k, BF.SCANDUMP k 0, \
+    CF.SCANDUMP k 0, CF.DEL k a, TM.MADD k a new, CF.ADD k new, CF.COMPACT k, COPY k l, \
+    TM.MERGE l k, TM.DUMP k, DUMP k, TM.CLEAR k, DEL k l";
 
 /// Numbers that a length or a size may not have.
 const HUGE: [u64; 8] =
@@ -147,30 +153,7 @@ fn restore(client: &mut Client, context: &str, payload: &[u8]) -> bool {
         Reply::Error(_) => return false,
         reply => assert_eq!(reply, Reply::ok(), "{context}"),
     }
-    for command in [
-        "BF.EXISTS k a",
-        "CF.EXISTS k a",
-        "TM.MEXISTS k a b c",
-        "CF.COUNT k a",
-        "TM.INFO k",
-        "BF.INFO k",
-        "CF.INFO k",
-        "BF.CARD k",
-        "MEMORY USAGE k",
-        "DEBUG DIGEST-VALUE k",
-        "BF.SCANDUMP k 0",
-        "CF.SCANDUMP k 0",
-        "CF.DEL k a",
-        "TM.MADD k a new",
-        "CF.ADD k new",
-        "CF.COMPACT k",
-        "COPY k l",
-        "TM.MERGE l k",
-        "TM.DUMP k",
-        "DUMP k",
-        "TM.CLEAR k",
-        "DEL k l",
-    ] {
+    for command in USES.split(", ") {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
         say(&words);
     }
@@ -179,7 +162,7 @@ fn restore(client: &mut Client, context: &str, payload: &[u8]) -> bool {
 
 /// Asserts that the server has never used too much memory.
 fn assert_bounded(context: &str, client: &mut Client) {
-    let id = info_number(client, "process_id");
+    let id = client.info_number("process_id");
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
@@ -329,8 +312,7 @@ fn a_full_cuckoo_filter_cannot_grow_beyond_maxmemory() {
         for policy in ["noeviction", "allkeys-lru"] {
             run(&mut client, &format!("CONFIG SET maxmemory-policy {policy}"));
             for command in ["CF.ADD k new", "CF.ADDNX k new", "TM.ADD k new"] {
-                let refused = ask(&mut client, command);
-                assert!(is_error(&refused, "OOM"), "{host:?}, {policy}, {command}: {refused:?}");
+                assert_refused(&mut client, command, "OOM");
             }
             load(&mut client, "l", &doubling);
             assert_eq!(run(&mut client, "CF.ADD l new"), Reply::Integer(1), "{host:?}, {policy}");

@@ -2,8 +2,9 @@
 
 use tamis_resp::Reply;
 
+use crate::client::with_items;
 use crate::server::{Host, TestServer};
-use crate::status::{array, is_error, with_items};
+use crate::status::is_error;
 
 fn ones(reply: &Reply) -> usize {
     let Reply::Array(values) = reply else { panic!("{reply:?}") };
@@ -14,7 +15,7 @@ fn ones(reply: &Reply) -> usize {
 fn a_long_command_answers_each_item() {
     for (host, _server, mut client) in TestServer::each(&[]) {
         client.say(&["TM.RESERVE", "tm", "KIND", "counting", "ITEMS", "20000"]);
-        let mut count = |start: &str| ones(&client.say(&with_items(start, 0, 20_000)));
+        let mut count = |start: &str| ones(&client.say(&with_items(start, 0..20_000)));
         for (start, lookup, end) in [
             ("BF.MADD bf", "BF.MEXISTS bf", 0),
             ("BF.INSERT options CAPACITY 20000 ITEMS", "BF.MEXISTS options", 0),
@@ -35,12 +36,12 @@ fn a_long_command_answers_each_item() {
 fn a_full_filter_ends_the_reply_at_the_refused_item() {
     for (host, _server, mut client) in TestServer::each(&[]) {
         client.say(&["BF.RESERVE", "k", "0.0001", "10000", "NONSCALING"]);
-        let values = array(client.say(&with_items("BF.MADD k", 0, 20_000)));
+        let values = client.list(&with_items("BF.MADD k", 0..20_000));
         let refusal = Reply::error("ERR non scaling filter is full");
         assert_eq!(values.last(), Some(&refusal), "{host:?}");
         assert!((10_000..10_100).contains(&values.len()), "{host:?}: {}", values.len());
         client.say(&["SET", "text", "x"]);
-        let wrong = client.say(&with_items("BF.MADD text", 0, 20_000));
+        let wrong = client.say(&with_items("BF.MADD text", 0..20_000));
         assert!(is_error(&wrong, "WRONGTYPE"), "{host:?}");
     }
 }
@@ -49,8 +50,8 @@ fn a_full_filter_ends_the_reply_at_the_refused_item() {
 fn a_long_command_runs_at_once_where_its_client_cannot_wait() {
     for (host, _server, mut client) in TestServer::each(&[]) {
         client.say(&["MULTI"]);
-        client.say(&with_items("BF.MADD k", 0, 10_000));
-        let replies = array(client.say(&["EXEC"]));
+        client.say(&with_items("BF.MADD k", 0..10_000));
+        let replies = client.list(&["EXEC"]);
         assert!(ones(&replies[0]) > 9_000, "{host:?}");
         let script = "local n = {} for i = 1, 5000 do n[i] = i end \
             return redis.call('BF.MADD', KEYS[1], unpack(n))";
@@ -62,7 +63,7 @@ fn a_long_command_runs_at_once_where_its_client_cannot_wait() {
 fn a_client_may_leave_during_a_long_command() {
     for host in Host::ALL {
         let server = TestServer::start(host, &[]);
-        let add = with_items("BF.MADD k", 0, 200_000);
+        let add = with_items("BF.MADD k", 0..200_000);
         for _ in 0..3 {
             server.connect().send(&add);
         }

@@ -5,10 +5,10 @@ use tamis_resp::Reply;
 
 use crate::client::Client;
 use crate::server::{Host, TestServer, module, redisbloom};
-use crate::status::{array, ask, bulk, info, is_error, run};
+use crate::status::{array, assert_refused, bulk, info, run};
 
 #[test]
-fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
+fn every_row_of_a_module_is_a_command_with_its_arity_flags_and_syntax() {
     for (host, _server, mut client) in TestServer::each(&[]) {
         for command in COMMANDS.iter().filter(|command| command.has(Flag::Module)) {
             let infos = array(client.say(&["COMMAND", "INFO", command.name]));
@@ -22,9 +22,12 @@ fn every_row_of_a_module_is_a_command_with_its_arity_and_flags() {
                 assert!(has, "{host:?}, {}: {flag} is missing in {flags:?}", command.name);
             }
             assert_eq!(info[3], Reply::Integer(command.keys.first as i64), "{}", command.name);
-            let docs = format!("{:?}", array(client.say(&["COMMAND", "DOCS", command.name])));
-            let summary = format!("{:?}", Reply::bulk(command.summary));
-            assert!(docs.contains(&summary), "{host:?}, {}: {docs}", command.name);
+            let docs = client.list(&["COMMAND", "DOCS", command.name]);
+            let summary = field(&docs[1], "summary");
+            assert_eq!(summary, Some(&Reply::bulk(command.summary)), "{host:?}, {}", command.name);
+            let arguments = field(&docs[1], "arguments");
+            let shown = arguments.map(|it| syntax(it, " ")).unwrap_or_default();
+            assert_eq!(shown, command.syntax, "{host:?}, {}", command.name);
         }
     }
 }
@@ -67,18 +70,6 @@ fn syntax(arguments: &Reply, separator: &str) -> String {
 }
 
 #[test]
-fn the_documentation_of_a_command_has_the_syntax_of_its_row() {
-    for (host, _server, mut client) in TestServer::each(&[]) {
-        for command in COMMANDS.iter().filter(|command| command.has(Flag::Module)) {
-            let docs = array(client.say(&["COMMAND", "DOCS", command.name]));
-            let arguments = field(&docs[1], "arguments");
-            let shown = arguments.map(|it| syntax(it, " ")).unwrap_or_default();
-            assert_eq!(shown, command.syntax, "{host:?}, {}", command.name);
-        }
-    }
-}
-
-#[test]
 fn keys_are_found_for_access_rights_and_clusters() {
     for (host, _server, mut client) in TestServer::each(&[]) {
         for (line, keys) in [
@@ -105,8 +96,7 @@ fn users_may_get_a_category() {
     }
     assert_eq!(client.say(&["BF.EXISTS", "k", "a"]), Reply::Integer(0));
     for command in ["BF.ADD k a", "CF.EXISTS k a", "TM.EXISTS k a"] {
-        let refused = ask(&mut client, command);
-        assert!(is_error(&refused, "NOPERM"), "{command}: {refused:?}");
+        assert_refused(&mut client, command, "NOPERM");
     }
 }
 
@@ -128,9 +118,8 @@ fn parameters_are_set_by_arguments_files_and_commands() {
         assert_setting(&mut client, "cf-bucket-size", "2");
         assert_eq!(run(&mut client, "CONFIG SET tamis.bf-error-rate 0.5"), Reply::ok());
         assert_setting(&mut client, "bf-error-rate", "0.25");
-        let refused = ask(&mut client, "CONFIG SET tamis.bf-initial-size 0");
         let reason = "Value for `bf-initial-size` must be in the range [1, 1073741824]";
-        assert!(is_error(&refused, reason), "{refused:?}");
+        assert_refused(&mut client, "CONFIG SET tamis.bf-initial-size 0", reason);
         assert_eq!(client.say(&["BF.ADD", "k", "a"]), Reply::Integer(1));
         assert_eq!(client.say(&["TYPE", "k"]), Reply::simple("MBbloom--"));
         assert_eq!(info(&mut client, "tamis_redisbloom_bloom_filters"), "1");
@@ -174,7 +163,7 @@ fn a_new_filter_is_within_maxmemory() {
     for (host, _server, mut client) in TestServer::each(&["--maxmemory", "30mb"]) {
         run(&mut client, "TM.RESERVE source KIND split-block MEMORY 20000000");
         run(&mut client, "SET kept text");
-        for (policy, dump) in [("noeviction", "dump1"), ("allkeys-lru", "dump2")] {
+        for policy in ["noeviction", "allkeys-lru"] {
             run(&mut client, &format!("CONFIG SET maxmemory-policy {policy}"));
             run(&mut client, "CONFIG SET tamis.bf-initial-size 200000000");
             for layout in ["tamis", "redisbloom"] {
@@ -188,26 +177,20 @@ fn a_new_filter_is_within_maxmemory() {
                     "TM.RESERVE k KIND cuckoo ITEMS 200000000",
                     "TM.RESERVE k KIND window WINDOW 1000 ITEMS 200000000",
                 ] {
-                    let reply = ask(&mut client, command);
-                    let context = format!("{host:?}, {policy}, {layout}, {command}");
-                    assert!(is_error(&reply, "OOM"), "{context}: {reply:?}");
+                    assert_refused(&mut client, command, "OOM");
                 }
             }
-            let reply = client.say(&["BF.ADD", "k", "a"]);
-            assert!(matches!(reply, Reply::Error(_)), "{host:?}, {policy}: {reply:?}");
+            assert_refused(&mut client, "BF.ADD k a", "");
             // A header without bits.
             let mut header = [0; 38];
             for (at, number) in [(8, 1_u64 << 27), (24, 1)] {
                 header[at..at + 8].copy_from_slice(&number.to_le_bytes());
             }
             header[32..].copy_from_slice(&[1, 0, 20, 0, 1, 0]);
-            let reply = client.say(&[&b"CF.LOADCHUNK"[..], b"k", b"1", &header]);
-            assert!(matches!(reply, Reply::Error(_)), "{host:?}, {policy}: {reply:?}");
+            client.refused(&[&b"CF.LOADCHUNK"[..], b"k", b"1", &header]);
             if policy == "noeviction" {
-                let like = client.say(&["TM.RESERVE", dump, "LIKE", "source"]);
-                assert!(matches!(like, Reply::Error(_)), "{host:?}: {like:?}");
-                let merged = client.say(&["TM.MERGE", dump, "source"]);
-                assert!(matches!(merged, Reply::Error(_)), "{host:?}: {merged:?}");
+                assert_refused(&mut client, "TM.RESERVE like LIKE source", "");
+                assert_refused(&mut client, "TM.MERGE merged source", "");
             }
             let found = run(&mut client, "EXISTS source kept");
             assert_eq!(found, Reply::Integer(2), "{host:?}, {policy}: nothing was evicted");
@@ -230,13 +213,12 @@ fn wrong_arguments_and_redisbloom_keep_the_module_from_loading() {
         (&["bf-error-rate", "2"], "must be in the range (0.000000, 1.000000)"),
     ] {
         let words = ["MODULE", "LOAD", &module].into_iter().chain(arguments.iter().copied());
-        let reply = client.say(&words.collect::<Vec<_>>());
-        assert!(matches!(reply, Reply::Error(_)), "{arguments:?}: {reply:?}");
+        client.refused(&words.collect::<Vec<_>>());
         assert!(server.log().contains(reason), "{arguments:?}: {}", server.log());
     }
     let redisbloom = redisbloom().display().to_string();
     assert_eq!(client.say(&["MODULE", "LOAD", &redisbloom]), Reply::ok());
-    assert!(matches!(client.say(&["MODULE", "LOAD", &module]), Reply::Error(_)));
+    client.refused(&["MODULE", "LOAD", &module]);
     let steps = "start the server without redisbloom.so and with libtamis.so";
     assert!(server.log().contains(steps), "{}", server.log());
     assert_eq!(client.say(&["PING"]), Reply::simple("PONG"));

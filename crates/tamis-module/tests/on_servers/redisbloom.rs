@@ -2,9 +2,9 @@
 
 use tamis_resp::Reply;
 
-use crate::client::Client;
+use crate::client::{Client, with_items};
 use crate::server::{HASH_KEY, Host, TestServer, module, redisbloom};
-use crate::status::{array, bulk, info, run, wait_for, wait_for_replica, with_items};
+use crate::status::{bulk, info, run, wait_for, wait_for_replica};
 
 const ITEMS: usize = 300;
 
@@ -159,14 +159,14 @@ const BEYOND_LIMITS: [(&str, &str); 8] = [
 fn fill_beyond_limits(client: &mut Client) {
     for (key, create) in BEYOND_LIMITS {
         run(client, create);
-        array(client.say(&with_items(&format!("BF.MADD {key}"), 0, 2500)));
+        client.list(&with_items(&format!("BF.MADD {key}"), 0..2500));
     }
 }
 
 /// Asserts that both modules have the same layers, and give the same answers about items.
 fn assert_equal_beyond_limits(context: &str, client: &mut Client, other: &mut Client) {
     for (key, create) in BEYOND_LIMITS {
-        let exists = with_items(&format!("BF.MEXISTS {key}"), 0, 5000);
+        let exists = with_items(&format!("BF.MEXISTS {key}"), 0..5000);
         for words in [["BF.INFO", key].map(str::to_owned).to_vec(), exists] {
             assert_eq!(client.say(&words), other.say(&words), "{context} {create}");
         }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use tamis_resp::Reply;
 use tamis_testing::wait_until;
 
-use crate::client::Client;
+use crate::client::{Client, with_items};
 use crate::server::{Host, TestServer, module};
 use crate::status::{
-    array, assert_equal, bulk, info, info_number, is_error, run, wait_for, wait_for_replica,
-    with_items,
+    array, assert_equal, assert_refused, bulk, info, run, wait_for, wait_for_replica,
 };
 
 /// Full resynchronizations begin at once.
@@ -41,7 +40,7 @@ fn assert_replica_equal(context: &str, primary: &TestServer, replica: &TestServe
 
 /// Runs a command with items. The reply must not be an error; those of items may be.
 fn run_items(client: &mut Client, start: &str, first: u32, count: u32) -> Vec<Reply> {
-    array(client.say(&with_items(start, first, count)))
+    client.list(&with_items(start, first..first + count))
 }
 
 /// Starts a primary with a replica on each host in turn, and connects a client to the primary.
@@ -261,10 +260,10 @@ fn a_partial_resynchronization_brings_the_missed_commands() {
             change_each(&mut client, "k", round * 1000);
             create_each(&mut client, &format!("new:{round}"));
             assert_replica_equal(&format!("{host:?}, round {round}"), &primary, &replica);
-            assert_eq!(info_number(&mut client, "sync_partial_ok"), u64::from(round), "{host:?}");
+            assert_eq!(client.info_number("sync_partial_ok"), u64::from(round), "{host:?}");
         }
         // The link is cut in the middle of a long command.
-        client.send(&with_items("BF.MADD long", 0, 200_000));
+        client.send(&with_items("BF.MADD long", 0..200_000));
         let mut other = primary.connect();
         wait_for_cardinality(&mut other, "long", 1000);
         run(&mut other, "CLIENT KILL TYPE replica");
@@ -325,7 +324,7 @@ fn transactions_and_scripts_replicate_equal() {
         ] {
             assert_eq!(run(&mut client, command), Reply::simple("QUEUED"));
         }
-        client.say(&with_items("BF.MADD long", 0, 6000));
+        client.say(&with_items("BF.MADD long", 0..6000));
         let replies = array(run(&mut client, "EXEC"));
         let refused: Vec<bool> = replies.iter().map(|it| matches!(it, Reply::Error(_))).collect();
         let expected = [false, false, false, false, false, false, false, true, true, false];
@@ -409,7 +408,7 @@ fn a_failover_keeps_every_item_that_the_replica_has_acknowledged() {
                 let mut client = primary.connect();
                 scope.spawn(move || {
                     for first in (0..).step_by(count as usize) {
-                        _ = client.try_send(&with_items(add, first, count));
+                        _ = client.try_send(&with_items(add, first..first + count));
                         _ = client.try_send(&["WAIT", "1", "10000"]);
                         let (added, replicas) = (client.try_receive(), client.try_receive());
                         let Some(Reply::Integer(1)) = replicas else { return };
@@ -450,7 +449,7 @@ fn a_long_command_waits_while_writes_are_paused() {
     const ITEMS: u32 = 300_000;
     for (host, primary, replica, mut client) in pairs() {
         let mut other = primary.connect();
-        client.send(&with_items("BF.MADD long", 0, ITEMS));
+        client.send(&with_items("BF.MADD long", 0..ITEMS));
         wait_for_cardinality(&mut other, "long", 1);
         run(&mut other, "CLIENT PAUSE 600000 WRITE");
         let paused = run(&mut other, "BF.CARD long");
@@ -469,7 +468,7 @@ fn a_failover_in_a_long_command_keeps_its_parts() {
         let mut other = primary.connect();
         let is_online = |client: &mut Client| info(client, "slave0").contains("state=online");
         wait_until("the replica is online", || is_online(&mut other));
-        client.send(&with_items("BF.MADD long", 0, 300_000));
+        client.send(&with_items("BF.MADD long", 0..300_000));
         wait_for_cardinality(&mut other, "long", 1);
         run(&mut other, &format!("FAILOVER TO 127.0.0.1 {}", replica.port));
         // The server ends the command: with an error, or with the connection.
@@ -521,7 +520,6 @@ fn a_read_only_user_cannot_compact_a_filter() {
         run(&mut server.connect(), "CF.COMPACT c");
         run(&mut client, "ACL SETUSER reader on nopass %R~* +@all");
         run(&mut client, "AUTH reader x");
-        let refused = client.say(&["CF.COMPACT", "c"]);
-        assert!(is_error(&refused, "NOPERM"), "{refused:?}");
+        assert_refused(&mut client, "CF.COMPACT c", "NOPERM");
     }
 }

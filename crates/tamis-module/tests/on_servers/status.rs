@@ -6,14 +6,9 @@ use tamis_testing::wait_until;
 use crate::client::Client;
 use crate::server::TestServer;
 
-/// Runs a command, whose words have no spaces.
-pub fn ask(client: &mut Client, command: &str) -> Reply {
-    client.say(&command.split_whitespace().collect::<Vec<_>>())
-}
-
 /// Runs a command. The reply must not be an error; values in it may be.
 pub fn run(client: &mut Client, command: &str) -> Reply {
-    let reply = ask(client, command);
+    let reply = client.ask(command);
     assert!(!matches!(reply, Reply::Error(_)), "{command:.200}: {reply:?}");
     reply
 }
@@ -23,23 +18,19 @@ pub fn is_error(reply: &Reply, part: &str) -> bool {
     matches!(reply, Reply::Error(text) if text.contains(part))
 }
 
+/// Runs a command that is refused. The text of the error has this part.
+#[track_caller]
+pub fn assert_refused(client: &mut Client, command: &str, part: &str) {
+    let reply = client.ask(command);
+    assert!(is_error(&reply, part), "{command}: {reply:?}");
+}
+
 /// Returns a field of `INFO`; the empty text if the server has no such field.
 pub fn info(client: &mut Client, name: &str) -> String {
     let text = bulk(client.say(&["INFO", "everything"]));
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(field, _)| *field == name).map_or(String::new(), |(_, value)| value.to_owned())
-}
-
-/// Returns a field of `INFO` that is a number.
-pub fn info_number(client: &mut Client, name: &str) -> u64 {
-    info(client, name).parse().unwrap_or_else(|_| panic!("INFO has no number {name}"))
-}
-
-/// Returns the words of a command with items: `count` of them, from the number `first` on.
-pub fn with_items(start: &str, first: u32, count: u32) -> Vec<String> {
-    let items = (first..first + count).map(|item| format!("item:{item}"));
-    start.split_whitespace().map(str::to_owned).chain(items).collect()
 }
 
 /// Returns the values of a reply.

@@ -29,6 +29,23 @@ fn start(config: Config) -> (Server, SocketAddr) {
     (server, address)
 }
 
+fn start_with_client(config: Config) -> (Server, SocketAddr, Client) {
+    let (server, address) = start(config);
+    let client = Client::connect(server.addresses()[0]);
+    (server, address, client)
+}
+
+/// Returns the data of a path.
+fn data_of(address: SocketAddr, path: &str) -> Json {
+    json(&get(address, path))
+}
+
+/// Returns the keys of filters in a list.
+fn keys_of(data: &Json) -> Vec<String> {
+    let filters = data["filters"].as_array().unwrap();
+    filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()).collect()
+}
+
 fn json(answer: &Answer) -> Json {
     assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
@@ -39,7 +56,7 @@ fn until(address: SocketAddr, path: &str, is_so: impl Fn(&Json) -> bool) -> Json
     let last = RefCell::new(Json::Null);
     let what = fmt::from_fn(|f| write!(f, "{path} is as expected: {}", last.borrow()));
     wait_until(what, || {
-        last.replace(json(&get(address, path)));
+        last.replace(data_of(address, path));
         is_so(&last.borrow())
     });
     last.take()
@@ -166,7 +183,8 @@ fn a_foreign_host_name_is_rejected() {
 
 #[test]
 fn every_path_but_health_requires_the_password() {
-    let (server, address) = start(Config { password: "s:ecret".to_owned(), ..config() });
+    let (_server, address, mut client) =
+        start_with_client(Config { password: "s:ecret".to_owned(), ..config() });
     for path in
         ["/", "/console/main.js", "/metrics", "/api/overview.json", "/api/filters.json", "/x"]
     {
@@ -189,7 +207,6 @@ fn every_path_but_health_requires_the_password() {
         assert_eq!(get_with(address, "/api/overview.json", &line).status, status, "{credentials}");
     }
     // A password that is set while the server runs applies from then on.
-    let mut client = Client::connect(server.addresses()[0]);
     assert_eq!(client.say(&["AUTH", "s:ecret"]), Reply::ok());
     client.say(&["CONFIG", "SET", "requirepass", "other"]);
     let line = "Authorization: Basic ZGVmYXVsdDpzOmVjcmV0\r\n";
@@ -225,8 +242,7 @@ fn a_browser_gets_the_page_for_an_unknown_path() {
 
 #[test]
 fn users_see_only_data_that_they_have_permissions_for() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     for key in ["seen:a", "other"] {
         client.say(&["TM.RESERVE", key, "KIND", "classic", "ITEMS", "100", "RATE", "0.01"]);
     }
@@ -325,19 +341,18 @@ fn incomplete_requests_do_not_delay_others() {
 
 #[test]
 fn keys_of_any_bytes_are_shown_exactly() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     let key = b"<script>\xff\0\n\"&=%+ \xe4\xb8\xad";
     client.say(&[&b"BF.RESERVE"[..], key, b"0.01", b"1000"]);
     client.say(&[&b"BF.MADD"[..], key, b"a", b"b"]);
     client.say(&["SET", "text", "no filter"]);
     let encoded: String = key.iter().map(|byte| format!("%{byte:02x}")).collect();
-    let data = json(&get(address, &format!("/api/filter.json?key={encoded}")));
+    let data = data_of(address, &format!("/api/filter.json?key={encoded}"));
     assert_eq!((&data["kind"], &data["items"]), (&Json::from("bloom (growing)"), &Json::from(2)));
     assert_eq!(data["key"], String::from_utf8_lossy(key).as_ref());
     let again = data["key_encoded"].as_str().unwrap();
     assert!(again.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'%'), "{again}");
-    let back = json(&get(address, &format!("/api/filter.json?key={again}")));
+    let back = data_of(address, &format!("/api/filter.json?key={again}"));
     assert_eq!(back["key"], data["key"]);
     assert_eq!(data["layers"].as_array().unwrap().len(), 1);
     assert_eq!(data["rate_curve"].as_array().unwrap().len(), 61);
@@ -348,8 +363,7 @@ fn keys_of_any_bytes_are_shown_exactly() {
 
 #[test]
 fn filters_are_listed_worst_first_and_by_pattern() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     for (key, items) in [("a:empty", 0), ("a:half", 50), ("b:over", 300), ("b:nearly", 95)] {
         // A filter that grows while the sampler runs would get a forecast, which also affects the
         // order.
@@ -360,11 +374,7 @@ fn filters_are_listed_worst_first_and_by_pattern() {
         }
         client.say(&["EXEC"]);
     }
-    let keys = |data: &Json| -> Vec<String> {
-        let filters = data["filters"].as_array().unwrap();
-        filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()).collect()
-    };
-    let is_settled = |data: &Json| keys(data) == ["b:over", "b:nearly", "a:half", "a:empty"];
+    let is_settled = |data: &Json| keys_of(data) == ["b:over", "b:nearly", "a:half", "a:empty"];
     let data = until(address, "/api/filters.json", is_settled);
     assert_eq!(data["filters"][0]["over_rate"], true);
     assert_eq!(data["filters"][1]["over_rate"], false);
@@ -377,8 +387,8 @@ fn filters_are_listed_worst_first_and_by_pattern() {
         ("?limit=99999999999", &["b:over", "b:nearly", "a:half", "a:empty"]),
         ("?match=*%2a*%2a*%2a*%2a*x", &[]),
     ] {
-        let data = json(&get(address, &format!("/api/filters.json{query}")));
-        assert_eq!(keys(&data), expected, "{query}");
+        let data = data_of(address, &format!("/api/filters.json{query}"));
+        assert_eq!(keys_of(&data), expected, "{query}");
     }
     for query in ["?limit=-1", "?limit=", "?limit=x", "?limit=%ff"] {
         assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
@@ -391,8 +401,8 @@ fn filters_are_listed_worst_first_and_by_pattern() {
         ("?sort=key&offset=99999999999", &[]),
         ("?sort=fill&match=a*", &["a:empty", "a:half"]),
     ] {
-        let data = json(&get(address, &format!("/api/filters.json{query}")));
-        assert_eq!(keys(&data), expected, "{query}");
+        let data = data_of(address, &format!("/api/filters.json{query}"));
+        assert_eq!(keys_of(&data), expected, "{query}");
         assert_eq!(data["sortable"], 4);
         let (from, to) = (&data["measured_from_millis"], &data["measured_millis"]);
         assert!(from.as_u64() > Some(0) && from.as_u64() <= to.as_u64(), "{data}");
@@ -400,38 +410,35 @@ fn filters_are_listed_worst_first_and_by_pattern() {
     for query in ["?sort=", "?sort=none", "?order=up", "?offset=-1"] {
         assert_eq!(get(address, &format!("/api/filters.json{query}")).status, 400, "{query}");
     }
-    let overview = json(&get(address, "/api/overview.json"));
+    let overview = data_of(address, "/api/overview.json");
     assert_eq!((&overview["filters"], &overview["over_rate"]), (&4.into(), &1.into()));
     assert_eq!(overview["log"], Json::Null);
 }
 
 #[test]
 fn every_filter_is_in_the_order_and_on_one_page() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     for number in 0..1500 {
         client.say(&["BF.RESERVE", &format!("k{number:04}"), "0.01", "10"]);
     }
     until(address, "/api/filters.json?limit=0", |data| data["matching"] == 1500);
     let mut seen = Vec::new();
     for offset in (0..1500).step_by(100) {
-        let data = json(&get(address, &format!("/api/filters.json?sort=key&offset={offset}")));
-        let filters = data["filters"].as_array().unwrap();
-        seen.extend(filters.iter().map(|it| it["key"].as_str().unwrap().to_owned()));
+        let data = data_of(address, &format!("/api/filters.json?sort=key&offset={offset}"));
+        seen.extend(keys_of(&data));
     }
     assert!(seen.len() == 1500 && seen.is_sorted(), "{}", seen.len());
 }
 
 #[test]
 fn a_filter_that_is_not_among_the_worst_has_samples_while_its_page_is_open() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     for number in 0..1100 {
         client.say(&["BF.RESERVE", &format!("k{number}"), "0.01", "10"]);
     }
     until(address, "/api/filters.json?limit=0", |data| data["matching"] == 1100);
     let samples = |number: usize| {
-        let data = json(&get(address, &format!("/api/filter.json?key=k{number}")));
+        let data = data_of(address, &format!("/api/filter.json?key=k{number}"));
         data["samples"].as_array().unwrap().len()
     };
     let mut without: Vec<usize> = (0..1100).collect();
@@ -443,8 +450,7 @@ fn a_filter_that_is_not_among_the_worst_has_samples_while_its_page_is_open() {
 
 #[test]
 fn filters_that_refuse_adds_are_full_and_counted() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     client.say(&["BF.RESERVE", "bloom", "0.01", "10", "NONSCALING"]);
     client.say(&["BF.RESERVE", "grows", "0.01", "10"]);
     client.say(&["CF.RESERVE", "cuckoo", "8"]);
@@ -454,7 +460,7 @@ fn filters_that_refuse_adds_are_full_and_counted() {
         }
     }
     let is_full =
-        |key: &str| json(&get(address, &format!("/api/filter.json?key={key}")))["full"] == true;
+        |key: &str| data_of(address, &format!("/api/filter.json?key={key}"))["full"] == true;
     assert!(is_full("bloom") && !is_full("grows") && !is_full("cuckoo"));
     until(address, "/api/overview.json", |data| data["full"] == 1);
     // From now on the limit refuses every add.
@@ -467,17 +473,13 @@ fn filters_that_refuse_adds_are_full_and_counted() {
         [full(0), full(1), full(2)] == [Some(true), Some(true), Some(false)]
     });
     until(address, "/api/overview.json", |data| data["full"] == 2);
-    assert!(
-        get(address, "/metrics")
-            .body
-            .contains("tamis_filter_full{key=\"cuckoo\",kind=\"cuckoo (RedisBloom)\"} 1")
-    );
+    let line = "tamis_filter_full{key=\"cuckoo\",kind=\"cuckoo (RedisBloom)\"} 1";
+    assert!(get(address, "/metrics").body.contains(line));
 }
 
 #[test]
 fn kinds_have_stable_ids() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     for (line, name) in [
         ("BF.RESERVE k 0.01 10", "bloom-growing"),
         ("BF.RESERVE k 0.01 10 NONSCALING", "bloom"),
@@ -490,20 +492,19 @@ fn kinds_have_stable_ids() {
         ("TM.RESERVE k KIND window WINDOW 10 ITEMS RATE 0.01", "window"),
     ] {
         client.say(&["DEL", "k"]);
-        client.say(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(json(&get(address, "/api/filter.json?key=k"))["kind_id"], name, "{line}");
+        client.ask(line);
+        assert_eq!(data_of(address, "/api/filter.json?key=k")["kind_id"], name, "{line}");
     }
 }
 
 #[test]
 fn the_fill_of_a_window_relates_to_the_items_that_it_holds_when_full() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     client.say(&["TM.RESERVE", "w", "KIND", "window", "WINDOW", "900", "ITEMS", "RATE", "0.01"]);
     for item in 0..5000 {
         client.say(&["TM.ADD", "w", &item.to_string()]);
     }
-    let data = json(&get(address, "/api/filter.json?key=w"));
+    let data = data_of(address, "/api/filter.json?key=w");
     let (items, layer) = (data["items"].as_f64().unwrap(), &data["layers"][0]);
     assert_eq!((&data["capacity"], &layer["capacity"]), (&900.into(), &data["held_capacity"]));
     let capacity = layer["capacity"].as_f64().unwrap();
@@ -514,21 +515,19 @@ fn the_fill_of_a_window_relates_to_the_items_that_it_holds_when_full() {
 
 #[test]
 fn a_saturated_filter_has_no_number_of_items() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "10", "RATE", "0.01"]);
     for item in 0..1000 {
         client.say(&["TM.ADD", "k", &item.to_string()]);
     }
-    let data = json(&get(address, "/api/filter.json?key=k"));
+    let data = data_of(address, "/api/filter.json?key=k");
     assert_eq!((&data["items"], &data["layers"][0]["items"]), (&Json::Null, &Json::Null));
     assert_eq!((&data["rate_now"], &data["over_rate"]), (&1.0.into(), &true.into()));
 }
 
 #[test]
 fn the_history_has_latency_errors_and_slow_commands() {
-    let (server, address) = start(Config { slow_micros: 0, ..config() });
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(Config { slow_micros: 0, ..config() });
     let sum = |data: &Json, name: &str| -> u64 {
         data[name].as_array().unwrap().iter().filter_map(Json::as_u64).sum()
     };
@@ -544,20 +543,17 @@ fn the_history_has_latency_errors_and_slow_commands() {
     let times = data["p99_micros"].as_array().unwrap();
     let micros: Vec<f64> = times.iter().filter_map(Json::as_f64).collect();
     assert!(!micros.is_empty() && micros.iter().all(|it| *it > 0.0), "{data}");
-    assert_eq!(json(&get(address, "/api/history.json?step=minute"))["step_millis"], 60_000);
+    assert_eq!(data_of(address, "/api/history.json?step=minute")["step_millis"], 60_000);
     assert_eq!(get(address, "/api/history.json?step=hour").status, 400);
 }
 
 #[test]
 fn plans_are_those_of_the_command() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     client.say(&["HELLO", "3"]);
-    let data = json(&get(address, "/api/plan.json?items=1000000&rate=0.01"));
+    let data = data_of(address, "/api/plan.json?items=1000000&rate=0.01");
     let plans = data["plans"].as_array().unwrap();
-    let Reply::Array(rows) = client.say(&["TM.PLAN", "ITEMS", "1000000", "RATE", "0.01"]) else {
-        panic!()
-    };
+    let rows = client.list(&["TM.PLAN", "ITEMS", "1000000", "RATE", "0.01"]);
     assert_eq!((plans.len(), plans.len()), (rows.len(), 6));
     for (plan, row) in plans.iter().zip(rows) {
         let Reply::Map(fields) = row else { panic!() };
@@ -589,8 +585,7 @@ fn plans_are_those_of_the_command() {
 
 #[test]
 fn the_time_until_over_target_is_shown() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     client.say(&["TM.RESERVE", "k", "KIND", "classic", "ITEMS", "1000000", "RATE", "0.01"]);
     let mut item = 0;
     let (days, data) = wait_for("the time until the filter is over its rate", || {
@@ -598,7 +593,7 @@ fn the_time_until_over_target_is_shown() {
             item += 1;
             client.say(&["TM.ADD", "k", &item.to_string()]);
         }
-        let data = json(&get(address, "/api/filter.json?key=k"));
+        let data = data_of(address, "/api/filter.json?key=k");
         data["days_until_over"].as_f64().map(|days| (days, data))
     });
     let adds = data["adds_per_second"].as_f64().unwrap();
@@ -609,8 +604,7 @@ fn the_time_until_over_target_is_shown() {
 
 #[test]
 fn metrics_count_what_happens() {
-    let (server, address) = start(config());
-    let mut client = Client::connect(server.addresses()[0]);
+    let (_server, address, mut client) = start_with_client(config());
     client.say(&["BF.ADD", "k", "a"]);
     let answer = get(address, "/metrics");
     assert!(answer.body.contains("\ntamis_connected_clients 1\n"), "{}", answer.body);

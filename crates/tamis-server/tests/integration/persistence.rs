@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::client::Client;
-use crate::data_folder::{LOG_HEADER_BYTES, config, copy_of, logs, only_log, secret_of, start};
+use crate::client::{Client, with_items};
+use crate::data_folder::{
+    LOG_HEADER_BYTES, assert_refused, check, config, copy_of, logs, only_log, repair, restart,
+    secret_of, start, start_new,
+};
 use tamis_formats::RedisValue;
 use tamis_resp::Reply;
 use tamis_server::{Config, FsyncPolicy, HashKey, Server};
 use tamis_testing::{SetOnDrop, join, try_connect, wait_for, wait_until};
-
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
 
 /// The commands that query every key, before and after a restart.
 const QUESTIONS: [&str; 19] = [
@@ -79,13 +78,13 @@ const CHANGES: [&str; 39] = [
     "GETEX kept PERSIST",
 ];
 
-fn ask(client: &mut Client) -> Vec<Reply> {
-    QUESTIONS.iter().map(|question| client.say(&words(question))).collect()
+fn ask(client: &mut Client, questions: &[&str]) -> Vec<Reply> {
+    questions.iter().map(|question| client.ask(question)).collect()
 }
 
 fn change(client: &mut Client) {
     for change in CHANGES {
-        client.say(&words(change));
+        client.ask(change);
     }
 }
 
@@ -95,20 +94,16 @@ fn assert_same_after_a_start(
     (server, mut client): (Server, Client),
     questions: &[&str],
 ) {
-    let ask = |client: &mut Client| -> Vec<Reply> {
-        questions.iter().map(|question| client.say(&words(question))).collect()
-    };
-    let before = ask(&mut client);
+    let before = ask(&mut client, questions);
     drop(server);
     let (_server, mut client) = start(dir);
-    assert_eq!(ask(&mut client), before);
+    assert_eq!(ask(&mut client, questions), before);
 }
 
 #[test]
 fn every_key_is_restored_after_a_restart() {
     for (save_first, save_last) in [(false, false), (true, false), (false, true), (true, true)] {
-        let dir = tempfile::tempdir().unwrap();
-        let (server, mut client) = start(dir.path());
+        let (dir, server, mut client) = start_new();
         if save_first {
             client.say(&["BF.ADD", "early", "a"]);
             client.say(&["SAVE"]);
@@ -118,24 +113,22 @@ fn every_key_is_restored_after_a_restart() {
         if save_last {
             assert_eq!(client.say(&["SAVE"]), Reply::ok());
         }
-        let before = ask(&mut client);
+        let before = ask(&mut client, &QUESTIONS);
         drop(server);
         for _ in 0..3 {
-            let (server, mut client) = start(dir.path());
-            assert_eq!(ask(&mut client), before);
-            drop(server);
+            let (_server, mut client) = start(dir.path());
+            assert_eq!(ask(&mut client, &QUESTIONS), before);
         }
     }
 }
 
 #[test]
 fn alternating_inserts_are_replayed_into_their_own_keys() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     // The small filter grows at the tenth item, between similar changes.
-    client.say(&words("BF.RESERVE small 0.0001 10"));
-    client.say(&words("BF.RESERVE large 0.0001 1000"));
-    client.say(&words("BF.RESERVE gone 0.0001 1000"));
+    client.ask("BF.RESERVE small 0.0001 10");
+    client.ask("BF.RESERVE large 0.0001 1000");
+    client.ask("BF.RESERVE gone 0.0001 1000");
     let item = |i: u32| format!("item:{i}");
     for i in 0..300 {
         let keys = if i < 100 { &["small", "large", "gone"][..] } else { &["large"] };
@@ -143,21 +136,18 @@ fn alternating_inserts_are_replayed_into_their_own_keys() {
             client.say(&["BF.ADD", key, &item(i)]);
         }
         if i == 50 {
-            client.say(&words("DEL gone"));
-            client.say(&words("BF.RESERVE gone 0.0001 1000"));
+            client.ask("DEL gone");
+            client.ask("BF.RESERVE gone 0.0001 1000");
         }
     }
     for i in 0..100 {
         client.say(&["BF.ADD", "small", &item(i + 100)]);
     }
-    let questions = ["small", "large", "gone"].map(|key| {
-        let words = ["BF.MEXISTS".to_owned(), key.to_owned()].into_iter();
-        words.chain((0..400).map(item)).collect::<Vec<_>>()
-    });
+    let questions =
+        ["small", "large", "gone"].map(|key| with_items(&format!("BF.MEXISTS {key}"), 0..400));
     let ask = |client: &mut Client| questions.each_ref().map(|question| client.say(question));
     let before = ask(&mut client);
-    drop(server);
-    let (_server, mut client) = start(dir.path());
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(ask(&mut client), before);
     let count = |reply: &Reply| {
         let Reply::Array(replies) = reply else { panic!() };
@@ -168,11 +158,10 @@ fn alternating_inserts_are_replayed_into_their_own_keys() {
 
 #[test]
 fn a_large_copy_is_equal_after_a_restart_despite_concurrent_changes() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     // Clients insert into the shared filter while it is leased, and wait for the other one.
-    client.say(&words("BF.RESERVE shared 0.0001 2000000"));
-    client.say(&words("TM.RESERVE alone KIND cuckoo ITEMS 2000000"));
+    client.ask("BF.RESERVE shared 0.0001 2000000");
+    client.ask("TM.RESERVE alone KIND cuckoo ITEMS 2000000");
     let questions = ["DUMP shared-copy", "DUMP alone-copy", "DUMP shared", "DUMP alone"];
     let address = server.addresses()[0];
     let is_done = AtomicBool::new(false);
@@ -198,37 +187,31 @@ fn a_large_copy_is_equal_after_a_restart_despite_concurrent_changes() {
             }
         }
     });
-    let dumps = |client: &mut Client| questions.map(|question| client.say(&words(question)));
-    let before = dumps(&mut client);
-    drop(server);
-    let (_server, mut client) = start(dir.path());
-    assert!(dumps(&mut client) == before, "the log says the same as what was answered");
+    let before = ask(&mut client, &questions);
+    let (_server, mut client) = restart(server, &dir);
+    assert!(ask(&mut client, &questions) == before, "the log says what was answered");
 }
 
 #[test]
 fn a_flush_is_replayed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     change(&mut client);
     client.say(&["FLUSHALL"]);
     client.say(&["SET", "after", "1"]);
-    drop(server);
-    let (_server, mut client) = start(dir.path());
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(client.say(&["DBSIZE"]), Reply::Integer(1));
 }
 
 #[test]
 fn expired_keys_are_not_restored() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for key in ["one", "two"] {
         client.say(&["SET", key, "1"]);
         client.say(&["PEXPIRE", key, "30"]);
     }
     std::thread::sleep(std::time::Duration::from_millis(50));
     client.say(&["INCR", "two"]);
-    drop(server);
-    let (_server, mut client) = start(dir.path());
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(client.say(&["EXISTS", "one"]), Reply::Integer(0));
     assert_eq!(client.say(&["GET", "two"]), Reply::bulk("1"));
     assert_eq!(client.say(&["TTL", "two"]), Reply::Integer(-1));
@@ -236,8 +219,7 @@ fn expired_keys_are_not_restored() {
 
 #[test]
 fn a_snapshot_during_writes_loses_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["BF.RESERVE", "reserved", "0.001", "200000"]);
     let address = server.addresses()[0];
     let is_done = AtomicBool::new(false);
@@ -274,26 +256,24 @@ fn a_snapshot_during_writes_loses_nothing() {
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
     });
-    let questions: [&[&str]; 7] = [
-        &["BF.CARD", "grown"],
-        &["BF.CARD", "reserved"],
-        &["CF.DEBUG", "cuckoo"],
-        &["CF.SCANDUMP", "cuckoo", "1"],
-        &["GET", "number"],
-        &["GET", "0:k10000"],
-        &["DBSIZE"],
+    let questions = [
+        "BF.CARD grown",
+        "BF.CARD reserved",
+        "CF.DEBUG cuckoo",
+        "CF.SCANDUMP cuckoo 1",
+        "GET number",
+        "GET 0:k10000",
+        "DBSIZE",
     ];
-    let before: Vec<Reply> = questions.iter().map(|words| client.say(words)).collect();
+    let before = ask(&mut client, &questions);
     assert_eq!(before[4], Reply::bulk("400"));
-    drop(server);
-    let (_server, mut client) = start(dir.path());
-    let after: Vec<Reply> = questions.iter().map(|words| client.say(words)).collect();
-    assert_eq!(after, before);
+    let (_server, mut client) = restart(server, &dir);
+    assert_eq!(ask(&mut client, &questions), before);
     for thread in 0..2 {
         for key in ["reserved", "grown"] {
             let mut words = vec!["BF.MEXISTS".to_owned(), key.to_owned()];
             words.extend((0..10_000).map(|i| format!("{thread}:{i}")));
-            let Reply::Array(found) = client.say(&words) else { panic!() };
+            let found = client.list(&words);
             assert!(found.iter().all(|one| *one == Reply::Integer(1)), "{key}");
         }
     }
@@ -330,8 +310,7 @@ fn a_torn_tail_is_truncated_at_any_position() {
         last = number;
         // A change that is added to a truncated log exists after the next start.
         client.say(&["SET", "after", "cut"]);
-        drop(server);
-        let (_server, mut client) = start(dir.path());
+        let (_server, mut client) = restart(server, &dir);
         assert_eq!(client.say(&["GET", "after"]), Reply::bulk("cut"));
     }
     assert_eq!(last, 0);
@@ -339,8 +318,7 @@ fn a_torn_tail_is_truncated_at_any_position() {
 
 #[test]
 fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for i in 0..20 {
         client.say(&["BF.ADD", "seen", &i.to_string()]);
     }
@@ -359,13 +337,7 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
             let mut flipped = whole.clone();
             flipped[at] ^= 0x10;
             std::fs::write(path, &flipped).unwrap();
-            let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-            assert!(
-                refused.contains("damaged at byte")
-                    && refused.contains("backup")
-                    && refused.contains("tamis check-data --repair"),
-                "{at}: {refused}"
-            );
+            assert_refused(dir.path(), &["damaged at byte", "backup", "tamis check-data --repair"]);
             assert_eq!(std::fs::read(path).unwrap(), flipped, "left as it is");
         }
         std::fs::write(path, &whole).unwrap();
@@ -377,34 +349,27 @@ fn damage_in_the_middle_is_refused_and_nothing_is_changed() {
         let check = xxhash_rust::xxh3::xxh3_64(&other[..20]) as u32;
         other[20..24].copy_from_slice(&check.to_le_bytes());
         std::fs::write(path, &other).unwrap();
-        let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-        assert!(refused.contains("not a file of this version"), "{refused}");
-        let refused =
-            tamis_server::repair_data(dir.path(), HashKey::Random).unwrap_err().to_string();
+        assert_refused(dir.path(), &["not a file of this version"]);
+        let refused = repair(dir.path()).unwrap_err().to_string();
         assert!(refused.contains("not a file of this version"), "{refused}");
         std::fs::write(path, &whole).unwrap();
     }
     std::fs::remove_file(&log).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("missing"), "{refused}");
+    assert_refused(dir.path(), &["missing"]);
 }
 
 #[test]
 fn a_folder_has_one_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_server, _) = start(dir.path());
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("another server") && refused.contains("--dir"), "{refused}");
+    let (dir, _server, _) = start_new();
+    assert_refused(dir.path(), &["another server", "--dir"]);
 }
 
 #[test]
 fn a_folder_whose_lock_file_is_deleted_has_one_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, _) = start(dir.path());
+    let (dir, server, _) = start_new();
     std::fs::remove_file(dir.path().join("lock")).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("another server"), "{refused}");
-    let refused = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err().to_string();
+    assert_refused(dir.path(), &["another server"]);
+    let refused = check(dir.path()).unwrap_err().to_string();
     assert!(refused.contains("another server"), "{refused}");
     drop(server);
     drop(start(dir.path()));
@@ -412,14 +377,13 @@ fn a_folder_whose_lock_file_is_deleted_has_one_server() {
 
 #[test]
 fn a_damaged_hash_key_is_found_by_a_check_and_set_aside_by_a_repair() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["BF.ADD", "seen", "a"]);
     drop(server);
     let path = dir.path().join("hash-key");
     std::fs::write(&path, "0011").unwrap();
     let started = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err();
+    let checked = check(dir.path()).unwrap_err();
     assert!(matches!(checked, tamis_server::DurabilityError::Damaged { .. }), "{checked}");
     for refused in [started, checked.to_string()] {
         assert!(refused.contains("hash-key") && refused.contains("32 hexadecimal"), "{refused}");
@@ -430,20 +394,12 @@ fn a_damaged_hash_key_is_found_by_a_check_and_set_aside_by_a_repair() {
         assert_eq!(tamis_server::check_data(dir.path(), hash_key).unwrap().keys, 1);
         assert_eq!(tamis_server::repair_data(dir.path(), hash_key).unwrap().aside, None);
     }
-    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
+    let report = repair(dir.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (1, 1), "{report:?}");
     assert_eq!(std::fs::read_to_string(report.aside.unwrap().join("hash-key")).unwrap(), "0011");
-    assert_eq!(tamis_server::check_data(dir.path(), HashKey::Random).unwrap().keys, 1);
+    assert_eq!(check(dir.path()).unwrap().keys, 1);
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["BF.EXISTS", "seen", "a"]), Reply::Integer(1));
-}
-
-/// Returns the bytes of a bulk reply.
-fn bulk_of(reply: Reply) -> Vec<u8> {
-    match reply {
-        Reply::Bulk(bytes) => bytes,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// The filters of every kind, each made by these commands.
@@ -471,10 +427,10 @@ fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
     let (server, mut client) = debug(dir.path());
     let mut payloads = Vec::new();
     for (i, reserve) in FILTERS.iter().enumerate() {
-        let made = client.say(&words(&reserve.replace("{k}", &format!("made{i}"))));
+        let made = client.ask(&reserve.replace("{k}", &format!("made{i}")));
         assert_eq!(made, Reply::ok(), "{reserve}");
         for _ in 0..2 {
-            let payload = bulk_of(client.say(&["DUMP", &format!("made{i}")]));
+            let payload = client.bytes(&["DUMP", &format!("made{i}")]);
             let Ok(RedisValue::Tamis(image)) = RedisValue::from_payload(&payload, u64::MAX) else {
                 panic!("{reserve}")
             };
@@ -507,7 +463,7 @@ fn a_payload_that_restore_accepts_never_keeps_the_server_from_starting() {
     }
     let values = |client: &mut Client| -> Vec<_> {
         let keys = accepted.iter().flat_map(|key| [key.clone(), format!("c{key}")]);
-        keys.map(|key| bulk_of(client.say(&["DUMP", &key]))).collect()
+        keys.map(|key| client.bytes(&["DUMP", &key])).collect()
     };
     let before = values(&mut client);
     drop(server);
@@ -533,8 +489,8 @@ fn the_clock_of_a_window_survives_every_way_to_keep_or_copy_the_window() {
     let ahead = (now.as_millis() + 55_000).to_string();
     assert_eq!(client.say(&["TM.ADVANCE", "w", &ahead]), Reply::ok());
     let mut keys = vec!["w"];
-    let dump = bulk_of(client.say(&["DUMP", "w"]));
-    let file = bulk_of(client.say(&["TM.DUMP", "w"]));
+    let dump = client.bytes(&["DUMP", "w"]);
+    let file = client.bytes(&["TM.DUMP", "w"]);
     let commands: [&[&[u8]]; 3] = [
         &[b"COPY", b"w", b"copied"],
         &[b"RESTORE", b"restored", b"0", &dump],
@@ -547,9 +503,7 @@ fn the_clock_of_a_window_survives_every_way_to_keep_or_copy_the_window() {
     }
     let mut iterator = 0;
     loop {
-        let Reply::Array(parts) = client.say(&["BF.SCANDUMP", "w", &iterator.to_string()]) else {
-            panic!()
-        };
+        let parts = client.list(&["BF.SCANDUMP", "w", &iterator.to_string()]);
         let [Reply::Integer(next), Reply::Bulk(data)] = &parts[..] else { panic!("{parts:?}") };
         if *next == 0 {
             break;
@@ -586,8 +540,7 @@ fn an_unusable_folder_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let refused = Server::start(config(&file.join("below"))).unwrap_err().to_string();
-    assert!(refused.contains("below"), "{refused}");
+    assert_refused(&file.join("below"), &["below"]);
 }
 
 #[test]
@@ -603,10 +556,7 @@ fn a_log_that_grew_is_replaced_by_a_snapshot() {
     // The commands have more than twice this size. A snapshot may be written before the last ones,
     // which then stay in the new log.
     wait_until("a snapshot replaces the log", || {
-        let Reply::Bulk(text) = client.say(&["INFO", "persistence"]) else { return false };
-        let text = String::from_utf8_lossy(&text);
-        let size = text.lines().find_map(|line| line.strip_prefix("aof_current_size:"));
-        size.unwrap().parse::<u64>().unwrap() < REWRITE_BYTES
+        client.info_number("aof_current_size") < REWRITE_BYTES
     });
     // The server deletes the old log after it has written the snapshot. It starts no other snapshot,
     // because no other command is sent.
@@ -625,13 +575,7 @@ fn appendfsync_always_replies_after_the_sync() {
     for i in 0..50 {
         assert_eq!(client.say(&["BF.ADD", "seen", &i.to_string()]), Reply::Integer(1));
         // The current data on the disk is enough for the same answers.
-        let copy = tempfile::tempdir().unwrap();
-        for entry in std::fs::read_dir(dir.path()).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_name() != "lock" {
-                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-            }
-        }
+        let copy = copy_of(dir.path());
         let (_server, mut other) = start(copy.path());
         assert_eq!(other.say(&["BF.EXISTS", "seen", &i.to_string()]), Reply::Integer(1));
     }
@@ -665,8 +609,7 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
 
 #[test]
 fn damage_before_large_changes_is_no_torn_tail() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for i in 0..20 {
         client.say(&["SET", &format!("key{i}"), &"x".repeat(100_000)]);
     }
@@ -677,16 +620,14 @@ fn damage_before_large_changes_is_no_torn_tail() {
         let mut flipped = whole.clone();
         flipped[at] ^= 1;
         std::fs::write(&log, &flipped).unwrap();
-        let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-        assert!(refused.contains("damaged at byte"), "{at}: {refused}");
+        assert_refused(dir.path(), &["damaged at byte"]);
         assert_eq!(std::fs::read(&log).unwrap().len(), whole.len());
     }
 }
 
 #[test]
 fn a_missing_file_is_reported() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["SET", "a", "1"]);
     client.say(&["SAVE"]);
     client.say(&["SET", "b", "1"]);
@@ -696,8 +637,7 @@ fn a_missing_file_is_reported() {
         dir.path().join(log.file_name().unwrap().to_str().unwrap().replace("log", "snapshot"));
     let bytes = std::fs::read(&snapshot).unwrap();
     std::fs::remove_file(&snapshot).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("does not begin where the snapshot ends"), "{refused}");
+    assert_refused(dir.path(), &["does not begin where the snapshot ends"]);
     std::fs::write(&snapshot, bytes).unwrap();
     let far = dir.path().join("log-9.tamis");
     std::fs::copy(&log, &far).unwrap();
@@ -733,8 +673,7 @@ fn a_log_with_a_torn_header_is_set_aside() {
 
 #[test]
 fn a_log_truncated_before_its_last_sync_is_rejected() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for _ in 0..9 {
         client.say(&["INCR", "number"]);
     }
@@ -744,17 +683,13 @@ fn a_log_truncated_before_its_last_sync_is_rejected() {
     // Truncates the log between two changes too.
     for len in LOG_HEADER_BYTES..whole.len() {
         std::fs::write(&log, &whole[..len]).unwrap();
-        let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-        assert!(refused.contains("log-0.tamis: damaged at byte"), "{refused}");
-        assert!(refused.contains("synced"), "{refused}");
+        assert_refused(dir.path(), &["log-0.tamis: damaged at byte", "synced"]);
         assert_eq!(std::fs::read(&log).unwrap(), &whole[..len], "left as it is");
     }
     std::fs::write(&log, &whole[..20]).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("its header is invalid"), "{refused}");
+    assert_refused(dir.path(), &["its header is invalid"]);
     std::fs::remove_file(&log).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("log-0.tamis: the newest log is missing"), "{refused}");
+    assert_refused(dir.path(), &["log-0.tamis: the newest log is missing"]);
     std::fs::write(&log, &whole).unwrap();
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "number"]), Reply::bulk("9"));
@@ -762,59 +697,48 @@ fn a_log_truncated_before_its_last_sync_is_rejected() {
 
 #[test]
 fn a_full_cuckoo_filter_is_restored_after_a_restart() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["CONFIG", "SET", "cf-max-expansions", "1"]);
     assert!(matches!(client.say(&["CF.ADD", "full", "x"]), Reply::Error(_)));
     assert!(matches!(client.say(&["CF.INSERT", "other", "ITEMS", "x"]), Reply::Error(_)));
     assert_eq!(client.say(&["EXISTS", "full", "other"]), Reply::Integer(2));
     client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
     assert_eq!(client.say(&["CF.ADD", "full", "x"]), Reply::Integer(1));
-    drop(server);
-    let (_server, mut client) = start(dir.path());
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(client.say(&["EXISTS", "full", "other"]), Reply::Integer(2));
     assert_eq!(client.say(&["CF.EXISTS", "full", "x"]), Reply::Integer(1));
 }
 
 #[test]
 fn items_rejected_by_a_limit_are_not_replayed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
-    client.say(&words("CF.RESERVE cut 8"));
-    client.say(&words("CF.RESERVE whole 8"));
-    client.say(&words("CONFIG SET cf-max-expansions 2"));
-    let items: Vec<String> = (0..60).map(|i| format!("item:{i}")).collect();
-    let say = |client: &mut Client, command: &[&str]| {
-        let start = command.iter().map(|word| (*word).to_owned());
-        client.say(&start.chain(items.iter().cloned()).collect::<Vec<_>>())
-    };
-    let Reply::Array(replies) = say(&mut client, &["TM.MADD", "cut"]) else { panic!() };
+    let (dir, server, mut client) = start_new();
+    client.ask("CF.RESERVE cut 8");
+    client.ask("CF.RESERVE whole 8");
+    client.ask("CONFIG SET cf-max-expansions 2");
+    let replies = client.list(&with_items("TM.MADD cut", 0..60));
     assert!(matches!(replies.last(), Some(Reply::Error(_))) && replies.len() < 60);
-    say(&mut client, &["CF.INSERT", "whole", "ITEMS"]);
-    client.say(&words("CONFIG SET cf-max-expansions 32"));
+    client.list(&with_items("CF.INSERT whole ITEMS", 0..60));
+    client.ask("CONFIG SET cf-max-expansions 32");
     // An item that was refused before counts as new.
-    assert_eq!(client.say(&words("CF.ADDNX cut item:59")), Reply::Integer(1));
+    assert_eq!(client.ask("CF.ADDNX cut item:59"), Reply::Integer(1));
     let questions = ["CF.DEBUG cut", "CF.DEBUG whole", "CF.SCANDUMP cut 1", "CF.SCANDUMP whole 1"];
     assert_same_after_a_start(dir.path(), (server, client), &questions);
 }
 
 #[test]
 fn a_command_without_its_key_is_refused_and_not_logged() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     assert_eq!(client.say(&["CF.ADD", "", "x"]), Reply::Integer(1));
     let Reply::Error(error) = client.say(&["CF.COMPACT"]) else { panic!("it has no key") };
     assert!(error.contains("wrong number of arguments for 'cf.compact'"), "{error}");
     assert_eq!(client.say(&["CF.COMPACT", ""]), Reply::ok());
-    drop(server);
-    let (_server, mut client) = start(dir.path());
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(client.say(&["CF.EXISTS", "", "x"]), Reply::Integer(1));
 }
 
 #[test]
 fn an_error_of_replay_names_the_position_and_the_remedy() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["SET", "number", "1"]);
     client.say(&["INCR", "number"]);
     drop(server);
@@ -839,8 +763,7 @@ fn an_error_of_replay_names_the_position_and_the_remedy() {
 
 #[test]
 fn settings_may_be_set_again_in_any_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for change in [
         "CONFIG SET cf-initial-size 4",
         "CF.ADD one x",
@@ -851,7 +774,7 @@ fn settings_may_be_set_again_in_any_order() {
         "CONFIG SET cf-initial-size 4",
         "CF.ADD three x",
     ] {
-        client.say(&words(change));
+        client.ask(change);
     }
     let questions = ["CF.DEBUG one", "CF.DEBUG two", "CF.DEBUG three"];
     assert_same_after_a_start(dir.path(), (server, client), &questions);
@@ -859,45 +782,35 @@ fn settings_may_be_set_again_in_any_order() {
 
 #[test]
 fn a_key_that_is_renamed_to_itself_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     // The filter is large, so that the snapshot takes some time.
     client.say(&["BF.RESERVE", "large", "0.01", "100000000"]);
     client.say(&["SET", "me", "1"]);
     client.say(&["BGSAVE"]);
     assert_eq!(client.say(&["RENAME", "me", "me"]), Reply::ok());
-    drop(server);
-    let (_server, mut client) = start(dir.path());
+    let (_server, mut client) = restart(server, &dir);
     assert_eq!(client.say(&["GET", "me"]), Reply::bulk("1"));
 }
 
 #[test]
 fn a_long_cuckoo_insert_may_exceed_the_limit_of_expansions_and_is_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["CONFIG", "SET", "cf-max-expansions", "2"]);
     client.say(&["CF.RESERVE", "k", "4"]);
-    let items: Vec<String> = (0..500).map(|i| format!("item:{i}")).collect();
-    let command = |start: &str| -> Vec<String> {
-        start.split(' ').map(str::to_owned).chain(items.iter().cloned()).collect()
-    };
-    let Reply::Array(inserted) = client.say(&command("CF.INSERT k ITEMS")) else {
-        panic!("the limit is for the next command")
-    };
+    let command = |start: &str| with_items(start, 0..500);
+    let inserted = client.list(&command("CF.INSERT k ITEMS"));
     assert_eq!(inserted, vec![Reply::Integer(1); 500]);
     let refused = Reply::error("Maximum expansions reached");
     assert_eq!(client.say(&["CF.ADD", "k", "x"]), refused);
     assert_eq!(client.say(&command("CF.INSERTNX k ITEMS")), refused);
-    drop(server);
-    let (_server, mut client) = start(dir.path());
-    let Reply::Array(found) = client.say(&command("CF.MEXISTS k")) else { panic!() };
+    let (_server, mut client) = restart(server, &dir);
+    let found = client.list(&command("CF.MEXISTS k"));
     assert_eq!(found, vec![Reply::Integer(1); 500]);
 }
 
 #[test]
 fn a_client_gets_loading_errors_while_data_is_loaded_and_stays_connected() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for _ in 0..20 {
         (0..1000).for_each(|_| client.send(&["INCR", "n"]));
         (0..1000).for_each(|_| _ = client.receive());
@@ -958,33 +871,25 @@ impl Drop for SmallDisk {
     }
 }
 
-#[test]
-fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
-    let Some(disk) = SmallDisk::mount("4m") else {
-        println!("skipped: this user may not mount a small disk");
-        return;
-    };
-    let dir = disk.0.path().join("data");
-    let ballast = disk.0.path().join("ballast");
-    let (server, mut client) = start(&dir);
-    client.say(&["CF.RESERVE", "cuckoo", "1000"]);
-    client.say(&["TM.RESERVE", "counting", "KIND", "counting", "ITEMS", "100", "COUNTER", "16"]);
-    std::fs::write(&ballast, vec![0; 2 << 20]).unwrap();
-    let text = "x".repeat(1000);
-    let commands: [&[&str]; 5] = [
-        &["APPEND", "text", &text],
-        &["INCR", "number"],
-        &["CF.ADD", "cuckoo", "item"],
-        &["TM.ADD", "counting", "item"],
-        &["EXEC"],
-    ];
-    // How often each command was accepted, and how often it was refused.
-    let mut accepted = [0_u64; 5];
-    let run = |client: &mut Client, accepted: &mut [u64; 5], i: usize| {
+/// How often each command of a test was accepted.
+#[derive(Debug, Default)]
+struct Accepted([u64; 5]);
+
+impl Accepted {
+    /// Runs one of the commands, and returns whether it was accepted.
+    fn run(&mut self, client: &mut Client, i: usize) -> bool {
+        let text = "x".repeat(1000);
+        let commands: [&[&str]; 5] = [
+            &["APPEND", "text", &text],
+            &["INCR", "number"],
+            &["CF.ADD", "cuckoo", "item"],
+            &["TM.ADD", "counting", "item"],
+            &["EXEC"],
+        ];
         // One cuckoo filter takes only some copies of an item.
-        if i == 2 && accepted[2] >= 4 {
+        if i == 2 && self.0[2] >= 4 {
             client.say(&["CF.DEL", "cuckoo", "item"]);
-            accepted[2] = match client.say(&["CF.COUNT", "cuckoo", "item"]) {
+            self.0[2] = match client.say(&["CF.COUNT", "cuckoo", "item"]) {
                 Reply::Integer(count) => count as u64,
                 other => panic!("{other:?}"),
             };
@@ -998,45 +903,56 @@ fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
                 }
             }
         }
-        match client.say(commands[i]) {
-            Reply::Error(why) => {
-                assert!(why.contains("MISCONF") && why.contains("No space left"), "{why}");
-                false
-            }
-            _ => {
-                accepted[i] += 1;
-                true
-            }
+        let reply = client.say(commands[i]);
+        if let Reply::Error(why) = &reply {
+            assert!(why.contains("MISCONF") && why.contains("No space left"), "{why}");
+            return false;
         }
+        self.0[i] += 1;
+        true
+    }
+
+    /// Asserts that the keys are as the accepted commands have left them.
+    fn assert_kept(&self, client: &mut Client) {
+        let [appended, increments, added, counted, executed] = self.0.map(|it| it as i64);
+        assert_eq!(client.say(&["STRLEN", "text"]), Reply::Integer(1000 * appended));
+        let numbers = [increments, executed, executed].map(|it| Reply::bulk(it.to_string()));
+        assert_eq!(client.list(&["MGET", "number", "one", "two"]), numbers);
+        assert_eq!(client.say(&["CF.COUNT", "cuckoo", "item"]), Reply::Integer(added));
+        assert_eq!(client.list(&["TM.COUNT", "counting", "item"]), [Reply::Integer(counted)]);
+    }
+}
+
+#[test]
+fn a_write_that_is_refused_because_the_disk_is_full_has_no_effect() {
+    let Some(disk) = SmallDisk::mount("4m") else {
+        println!("skipped: this user may not mount a small disk");
+        return;
     };
-    let assert_has = |client: &mut Client, accepted: &[u64; 5]| {
-        let [appended, increments, added, counted, executed] = accepted;
-        assert_eq!(client.say(&["STRLEN", "text"]), Reply::Integer(1000 * *appended as i64));
-        let number = |count: &u64| Reply::bulk(count.to_string());
-        let numbers = Reply::Array(vec![number(increments), number(executed), number(executed)]);
-        assert_eq!(client.say(&["MGET", "number", "one", "two"]), numbers);
-        let count = Reply::Integer(*added as i64);
-        assert_eq!(client.say(&["CF.COUNT", "cuckoo", "item"]), count);
-        let count = client.say(&["TM.COUNT", "counting", "item"]);
-        assert_eq!(count, Reply::Array(vec![Reply::Integer(*counted as i64)]));
-    };
+    let dir = disk.0.path().join("data");
+    let ballast = disk.0.path().join("ballast");
+    let (server, mut client) = start(&dir);
+    client.say(&["CF.RESERVE", "cuckoo", "1000"]);
+    client.say(&["TM.RESERVE", "counting", "KIND", "counting", "ITEMS", "100", "COUNTER", "16"]);
+    std::fs::write(&ballast, vec![0; 2 << 20]).unwrap();
+    let mut accepted = Accepted::default();
     let mut refused = [0_u32; 5];
     while refused.iter().any(|count| *count < 20) {
         for (i, refused) in refused.iter_mut().enumerate() {
-            *refused += u32::from(!run(&mut client, &mut accepted, i));
+            *refused += u32::from(!accepted.run(&mut client, i));
         }
-        assert!(accepted[0] < 4000, "the disk is never full: {accepted:?} {refused:?}");
+        assert!(accepted.0[0] < 4000, "the disk is never full: {accepted:?} {refused:?}");
     }
-    assert!(accepted[0] > 100, "{accepted:?}");
-    assert_has(&mut client, &accepted);
+    assert!(accepted.0[0] > 100, "{accepted:?}");
+    accepted.assert_kept(&mut client);
     std::fs::remove_file(&ballast).unwrap();
     for i in 0..5 {
-        assert!(run(&mut client, &mut accepted, i), "there is space again");
+        assert!(accepted.run(&mut client, i), "there is space again");
     }
-    assert_has(&mut client, &accepted);
+    accepted.assert_kept(&mut client);
     drop(server);
     let (_server, mut client) = start(&dir);
-    assert_has(&mut client, &accepted);
+    accepted.assert_kept(&mut client);
 }
 
 #[test]

@@ -2,45 +2,44 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::client::with_items;
 use crate::data_folder::{
-    HEADER_BYTES, LOG_HEADER_BYTES, config, copy_of, only_log, secret_of, start,
+    HEADER_BYTES, LOG_HEADER_BYTES, assert_refused, check, config, copy_of, only_log, repair,
+    secret_of, start, start_new,
 };
 use tamis_resp::Reply;
-use tamis_server::{HashKey, Server};
+use tamis_server::Server;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 #[test]
 fn a_repair_keeps_valid_data_and_reports_the_losses() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["BF.RESERVE", "seen", "0.001", "1000"]);
     client.say(&["SET", "early", "1"]);
     client.say(&["SAVE"]);
     for i in 0..100 {
-        client.say(&["BF.ADD", "seen", &i.to_string()]);
+        client.say(&["BF.ADD", "seen", &format!("item:{i}")]);
     }
     client.say(&["SET", "late", "1"]);
     drop(server);
-    assert_eq!(tamis_server::check_data(dir.path(), HashKey::Random).unwrap().keys, 3);
-    let sound = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
+    assert_eq!(check(dir.path()).unwrap().keys, 3);
+    let sound = repair(dir.path()).unwrap();
     assert!(sound.lost.is_empty() && sound.aside.is_none(), "nothing to repair");
     let log = only_log(dir.path());
     let mut bytes = std::fs::read(&log).unwrap();
     bytes[LOG_HEADER_BYTES + 200] ^= 1;
     std::fs::write(&log, &bytes).unwrap();
     let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err().to_string();
+    let checked = check(dir.path()).unwrap_err().to_string();
     assert_eq!(checked, refused);
     assert_eq!(std::fs::read(&log).unwrap(), bytes, "a check changes nothing");
-    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
+    let report = repair(dir.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (3, 1), "{report:?}");
     assert!(report.lost[0].contains("log-1.tamis: bytes"), "{report:?}");
     let aside = report.aside.unwrap();
     assert_eq!(std::fs::read(aside.join("log-1.tamis")).unwrap(), bytes);
     let (server, mut client) = start(dir.path());
-    let mut words = vec!["BF.MEXISTS".to_owned(), "seen".to_owned()];
-    words.extend((0..100).map(|i: u32| i.to_string()));
-    let Reply::Array(found) = client.say(&words) else { panic!() };
+    let found = client.list(&with_items("BF.MEXISTS seen", 0..100));
     assert_eq!(found.iter().filter(|it| **it == Reply::Integer(1)).count(), 99);
     assert_eq!(client.say(&["EXISTS", "early", "late"]), Reply::Integer(2));
     drop(server);
@@ -52,18 +51,17 @@ fn a_repair_keeps_valid_data_and_reports_the_losses() {
     bytes[at] ^= 1;
     std::fs::write(&snapshot, &bytes).unwrap();
     std::fs::remove_file(only_log(dir.path())).unwrap();
-    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
+    let report = repair(dir.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (2, 2), "{report:?}");
     let (server, _) = start(dir.path());
     drop(server);
-    assert!(tamis_server::check_data(&dir.path().join("none"), HashKey::Random).is_err());
+    assert!(check(&dir.path().join("none")).is_err());
 }
 
 /// Returns a folder with a snapshot and later changes, its log, its snapshot, and its number of
 /// keys.
 fn saved() -> (tempfile::TempDir, PathBuf, PathBuf, usize) {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     for i in 0..20 {
         client.say(&["SET", &format!("early:{i}"), &"x".repeat(i)]);
     }
@@ -94,7 +92,7 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(path, &flipped).unwrap();
-            let checked = tamis_server::check_data(dir.path(), HashKey::Random);
+            let checked = check(dir.path());
             // One of the two `synced` fields is enough.
             if bit >= HEADER_BYTES * 8 {
                 assert_eq!(checked.unwrap().keys, keys, "bit {bit}");
@@ -105,12 +103,9 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
             assert!(refused.contains("tamis check-data --repair"), "bit {bit}: {refused}");
             if bit % 8 == bit / 8 % 8 {
                 let copy = copy_with(dir.path(), path, &flipped);
-                let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
+                let report = repair(copy.path()).unwrap();
                 assert_eq!((report.keys, report.lost.len()), (keys, 1), "bit {bit}: {report:?}");
-                assert_eq!(
-                    tamis_server::check_data(copy.path(), HashKey::Random).unwrap().keys,
-                    keys
-                );
+                assert_eq!(check(copy.path()).unwrap().keys, keys);
             }
         }
         std::fs::write(path, &whole).unwrap();
@@ -121,7 +116,7 @@ fn a_flipped_bit_in_a_header_is_damage_and_a_repair_loses_nothing() {
         let mut bytes = whole.clone();
         bytes[damaged].fill(0x55);
         let copy = copy_with(dir.path(), &log, &bytes);
-        let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
+        let report = repair(copy.path()).unwrap();
         assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
     }
 }
@@ -138,23 +133,20 @@ fn a_repair_loses_only_the_damaged_keys_of_a_snapshot() {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
         let copy = copy_with(dir.path(), &snapshot, &flipped);
-        let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
+        let report = repair(copy.path()).unwrap();
         let lost = usize::from(at < end);
         assert_eq!((report.keys, report.lost.len()), (keys - lost, 1), "{at}: {report:?}");
         assert!(report.lost[0].contains("snapshot-1.tamis: bytes "), "{report:?}");
         named += usize::from(report.lost[0].contains("of key \"early:"));
         repairs += 1;
-        assert_eq!(
-            tamis_server::check_data(copy.path(), HashKey::Random).unwrap().keys,
-            keys - lost
-        );
+        assert_eq!(check(copy.path()).unwrap().keys, keys - lost);
     }
     assert!(named > repairs / 2, "only {named} of {repairs} reports name the key");
     // Damages several keys so that none of their lengths can be read.
     let mut bytes = whole.clone();
     bytes[100..250].fill(0xff);
     let copy = copy_with(dir.path(), &snapshot, &bytes);
-    let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
+    let report = repair(copy.path()).unwrap();
     assert!(report.keys < keys - 1 && report.keys > keys - 6, "{report:?}");
     assert!(report.lost.last().unwrap().contains(" of 20 keys in all"), "{report:?}");
 }
@@ -166,13 +158,12 @@ fn files_that_are_missing_are_named_by_a_repair() {
     // As if another log had existed between the two.
     let copy = copy_with(dir.path(), Path::new("log-3.tamis"), &bytes);
     std::fs::write(copy.path().join("manifest"), "log 3 secret 0000000000000063\n").unwrap();
-    let refused = Server::start(config(copy.path())).unwrap_err().to_string();
-    assert!(refused.contains("log-2.tamis: a log between others is missing"), "{refused}");
-    let report = tamis_server::repair_data(copy.path(), HashKey::Random).unwrap();
+    assert_refused(copy.path(), &["log-2.tamis: a log between others is missing"]);
+    let report = repair(copy.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (keys, 1), "{report:?}");
     assert!(report.lost[0].ends_with("log-2.tamis: the file is missing"), "{report:?}");
     std::fs::remove_file(&snapshot).unwrap();
-    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
+    let report = repair(dir.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (20, 1), "{report:?}");
     assert!(report.lost[0].ends_with("snapshot-1.tamis: the file is missing"), "{report:?}");
 }
@@ -186,15 +177,14 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
     let began = u64::from_le_bytes(bytes[12..20].try_into().unwrap());
     bytes.truncate(LOG_HEADER_BYTES);
     bytes.extend(huge.to_le_bytes());
-    let check = xxh3_64_with_seed(&huge.to_le_bytes(), began ^ secret_of(&bytes)) as u32;
-    bytes.extend(check.to_le_bytes());
+    let sum = xxh3_64_with_seed(&huge.to_le_bytes(), began ^ secret_of(&bytes)) as u32;
+    bytes.extend(sum.to_le_bytes());
     let sparse = |path: &Path, bytes: &[u8]| {
         let copy = copy_with(dir.path(), path, bytes);
         let file = copy.path().join(path.file_name().unwrap());
         let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
         file.set_len(huge + 2 * tail).unwrap();
-        let refused =
-            tamis_server::check_data(copy.path(), HashKey::Random).unwrap_err().to_string();
+        let refused = check(copy.path()).unwrap_err().to_string();
         assert_eq!(refused.lines().count(), 1, "{refused}");
         refused
     };
@@ -207,15 +197,14 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
         let mut bytes = whole.clone();
         bytes[HEADER_BYTES + at..][..8].copy_from_slice(&huge.to_le_bytes());
         let header = &mut bytes[HEADER_BYTES..HEADER_BYTES + 40];
-        let check = xxh3_64_with_seed(&header[..32], HEADER_BYTES as u64 ^ secret_of(&whole));
-        header[32..].copy_from_slice(&check.to_le_bytes());
+        let sum = xxh3_64_with_seed(&header[..32], HEADER_BYTES as u64 ^ secret_of(&whole));
+        header[32..].copy_from_slice(&sum.to_le_bytes());
         if at == 0 {
             let refused = sparse(&snapshot, &bytes);
             assert!(refused.contains("the length of a key exceeds the maximum"), "{refused}");
         } else {
             let copy = copy_with(dir.path(), &snapshot, &bytes);
-            let refused =
-                tamis_server::check_data(copy.path(), HashKey::Random).unwrap_err().to_string();
+            let refused = check(copy.path()).unwrap_err().to_string();
             assert!(refused.contains("longer than"), "{refused}");
         }
     }
@@ -223,8 +212,7 @@ fn a_length_beyond_the_memory_is_refused_in_a_line() {
 
 #[test]
 fn a_damaged_header_is_refused_even_if_the_manifest_is_removed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (server, mut client) = start(dir.path());
+    let (dir, server, mut client) = start_new();
     client.say(&["SET", "number", "1"]);
     drop(server);
     let log = only_log(dir.path());
@@ -232,10 +220,9 @@ fn a_damaged_header_is_refused_even_if_the_manifest_is_removed() {
     let mut bytes = std::fs::read(&log).unwrap();
     bytes[15] ^= 1;
     std::fs::write(&log, &bytes).unwrap();
-    let refused = Server::start(config(dir.path())).unwrap_err().to_string();
-    assert!(refused.contains("log-0.tamis: damaged at byte 0: its header is invalid"), "{refused}");
+    assert_refused(dir.path(), &["log-0.tamis: damaged at byte 0: its header is invalid"]);
     assert_eq!(std::fs::read(&log).unwrap(), bytes, "left as it is");
-    let report = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap();
+    let report = repair(dir.path()).unwrap();
     assert_eq!((report.keys, report.lost.len()), (1, 1), "{report:?}");
     let (_server, mut client) = start(dir.path());
     assert_eq!(client.say(&["GET", "number"]), Reply::bulk("1"));
@@ -249,8 +236,8 @@ fn files_with_numbers_that_no_server_reaches_are_named() {
         std::fs::copy(&log, dir.path().join(name)).unwrap();
     }
     let started = Server::start(config(dir.path())).unwrap_err().to_string();
-    let checked = tamis_server::check_data(dir.path(), HashKey::Random).unwrap_err();
-    let repaired = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap_err().to_string();
+    let checked = check(dir.path()).unwrap_err();
+    let repaired = repair(dir.path()).unwrap_err().to_string();
     assert!(matches!(checked, tamis_server::DurabilityError::Io { .. }), "{checked:?}");
     for refused in [started, checked.to_string(), repaired] {
         assert!(high.iter().all(|name| refused.contains(name)), "{refused}");
@@ -262,12 +249,12 @@ fn files_with_numbers_that_no_server_reaches_are_named() {
     for name in high {
         std::fs::remove_file(dir.path().join(name)).unwrap();
     }
-    assert_eq!(tamis_server::check_data(dir.path(), HashKey::Random).unwrap().keys, keys);
+    assert_eq!(check(dir.path()).unwrap().keys, keys);
     // A file with the highest valid number leaves no number for the new files of a repair.
     let last = "snapshot-2147483647.tamis";
     std::fs::write(dir.path().join(last), "damaged").unwrap();
-    assert!(tamis_server::check_data(dir.path(), HashKey::Random).is_err());
-    let refused = tamis_server::repair_data(dir.path(), HashKey::Random).unwrap_err().to_string();
+    assert!(check(dir.path()).is_err());
+    let refused = repair(dir.path()).unwrap_err().to_string();
     assert!(refused.contains("2147483647") && !refused.contains("--repair"), "{refused}");
     assert!(!dir.path().join("damaged-1").exists());
 }

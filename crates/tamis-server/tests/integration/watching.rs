@@ -2,16 +2,22 @@
 
 use std::collections::HashMap;
 
-use crate::client::Client;
+use crate::client::{Client, with_items};
 use tamis_resp::Reply;
 use tamis_server::{Config, HashKey, Server};
 use tamis_testing::wait_until;
 
-fn start(threads: usize) -> Server {
+fn serve(threads: usize) -> Server {
     // Estimates from bits depend on the hash key, so the tests use a fixed one.
     let hash_key = HashKey::Fixed([7; 16]);
     let config = Config { port: 0, threads, append_only: false, hash_key, ..Config::default() };
     Server::start(config).unwrap()
+}
+
+fn start(threads: usize) -> (Server, Client) {
+    let server = serve(threads);
+    let client = connect(&server);
+    (server, client)
 }
 
 fn connect(server: &Server) -> Client {
@@ -21,8 +27,7 @@ fn connect(server: &Server) -> Client {
 /// Returns the lines of `INFO`, by name.
 fn info(client: &mut Client, sections: &[&str]) -> HashMap<String, String> {
     let words: Vec<&str> = ["INFO"].into_iter().chain(sections.iter().copied()).collect();
-    let Reply::Bulk(text) = client.say(&words) else { panic!("no text") };
-    let text = String::from_utf8(text).unwrap();
+    let text = client.text(&words);
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
@@ -45,8 +50,7 @@ fn text(reply: &Reply) -> String {
 
 #[test]
 fn calls_failures_and_refusals_are_counted_by_command() {
-    let server = start(2);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(2);
     client.say(&["BF.RESERVE", "k", "0.01", "1000"]);
     client.say(&["CONFIG", "RESETSTAT"]);
     // Consecutive commands that run as a batch, and commands that do not.
@@ -54,9 +58,7 @@ fn calls_failures_and_refusals_are_counted_by_command() {
         client.send(&["BF.ADD", "k", &i.to_string()]);
     }
     (0..300).for_each(|_| _ = client.receive());
-    let long: Vec<String> = (0..10_000).map(|i| i.to_string()).collect();
-    let words = ["BF.MEXISTS", "k"].into_iter().chain(long.iter().map(String::as_str));
-    client.say(&words.collect::<Vec<_>>());
+    client.say(&with_items("BF.MEXISTS k", 0..10_000));
     client.say(&["BF.RESERVE", "k", "0.01", "1000"]);
     client.say(&["BF.RESERVE", "k"]);
     client.say(&["SET", "text", "a"]);
@@ -102,7 +104,7 @@ fn calls_failures_and_refusals_are_counted_by_command() {
 
 #[test]
 fn connections_on_all_threads_count_together() {
-    let server = start(4);
+    let server = serve(4);
     std::thread::scope(|threads| {
         for _ in 0..8 {
             threads.spawn(|| {
@@ -118,8 +120,7 @@ fn connections_on_all_threads_count_together() {
 
 #[test]
 fn histograms_add_up_to_the_calls() {
-    let server = start(1);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(1);
     for i in 0..200 {
         client.say(&["BF.ADD", "k", &i.to_string()]);
     }
@@ -143,8 +144,7 @@ fn histograms_add_up_to_the_calls() {
 
 #[test]
 fn slow_commands_are_listed_without_passwords() {
-    let server = start(1);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(1);
     client.say(&["CLIENT", "SETNAME", "tests"]);
     client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "5"]);
     client.say(&["SLOWLOG", "RESET"]);
@@ -154,9 +154,7 @@ fn slow_commands_are_listed_without_passwords() {
     client.say(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     assert_eq!(client.say(&["SLOWLOG", "LEN"]), Reply::Integer(2));
     client.say(&["SLOWLOG", "RESET"]);
-    let items: Vec<String> = (0..50).map(|i| i.to_string()).collect();
-    let words = ["BF.MADD", "k"].into_iter().chain(items.iter().map(String::as_str));
-    client.say(&words.collect::<Vec<_>>());
+    client.say(&with_items("BF.MADD k", 0..50));
     client.say(&["AUTH", "secret"]);
     client.say(&["HELLO", "2", "AUTH", "default", "secret"]);
     let list = array(client.say(&["SLOWLOG", "GET", "2"]));
@@ -198,8 +196,7 @@ fn slow_commands_are_listed_without_passwords() {
 
 #[test]
 fn info_reports_expiring_keys_and_commands_per_second() {
-    let server = start(1);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(1);
     for key in ["a", "b", "c"] {
         client.say(&["SET", key, "1"]);
     }
@@ -219,8 +216,7 @@ fn info_reports_expiring_keys_and_commands_per_second() {
 
 #[test]
 fn info_reports_filters_of_every_kind() {
-    let server = start(1);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(1);
     for line in [
         "BF.RESERVE bloom 0.01 1000",
         "CF.RESERVE cuckoo 1000",
@@ -228,7 +224,7 @@ fn info_reports_filters_of_every_kind() {
         "TM.RESERVE own KIND cuckoo ITEMS 1000",
         "SET text word",
     ] {
-        assert_eq!(client.say(&line.split(' ').collect::<Vec<_>>()), Reply::ok());
+        assert_eq!(client.ask(line), Reply::ok());
     }
     for key in ["bloom", "growing", "own"] {
         client.say(&["TM.MADD", key, "a", "b"]);
@@ -289,13 +285,11 @@ fn info_has_the_fields_that_redis_monitors_read() {
     client.say(&["SET", "text", "1"]);
     // Each of several consecutive commands counts once, and so does a long command; writers count
     // nothing.
-    let long: Vec<String> = (0..10_000).map(|i| i.to_string()).collect();
     for key in ["filter", "none"] {
         for _ in 0..3 {
             client.send(&["BF.EXISTS", key, "a"]);
         }
-        let words = ["BF.MEXISTS", key].into_iter().chain(long.iter().map(String::as_str));
-        client.send(&words.collect::<Vec<_>>());
+        client.send(&with_items(&format!("BF.MEXISTS {key}"), 0..10_000));
         (0..4).for_each(|_| _ = client.receive());
     }
     client.say(&["GET", "text"]);
@@ -318,8 +312,7 @@ fn info_has_the_fields_that_redis_monitors_read() {
 
 #[test]
 fn every_command_with_subcommands_has_help_and_describes_them() {
-    let server = start(1);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(1);
     let names: Vec<String> = array(client.say(&["COMMAND", "LIST"])).iter().map(text).collect();
     for command in tamis_commands::COMMANDS {
         let name = command.name.to_ascii_lowercase();
@@ -365,12 +358,10 @@ fn every_command_with_subcommands_has_help_and_describes_them() {
 
 #[test]
 fn command_list_filters_by_module_category_and_pattern() {
-    let server = start(1);
-    let mut client = connect(&server);
+    let (_server, mut client) = start(1);
     let mut list = |words: &str| -> Vec<String> {
-        let words = ["COMMAND", "LIST"].into_iter().chain(words.split_terminator(' '));
-        let mut names: Vec<String> =
-            array(client.say(&words.collect::<Vec<_>>())).iter().map(text).collect();
+        let names = array(client.ask(&format!("COMMAND LIST {words}")));
+        let mut names: Vec<String> = names.iter().map(text).collect();
         names.sort();
         names
     };
@@ -385,8 +376,7 @@ fn command_list_filters_by_module_category_and_pattern() {
         assert!(list(none).is_empty(), "{none}");
     }
     for wrong in ["FILTERBY MODULE", "FILTERBY NAME get", "get", "FILTERBY PATTERN get more"] {
-        let words = ["COMMAND", "LIST"].into_iter().chain(wrong.split(' '));
-        let reply = client.say(&words.collect::<Vec<_>>());
+        let reply = client.ask(&format!("COMMAND LIST {wrong}"));
         assert_eq!(reply, Reply::error("ERR syntax error"), "{wrong}");
     }
 }
@@ -398,7 +388,7 @@ fn simple(reply: &Reply) -> String {
 
 #[test]
 fn a_monitor_sees_the_commands_of_all_clients() {
-    let server = start(2);
+    let server = serve(2);
     let (mut monitor, mut client) = (connect(&server), connect(&server));
     assert_eq!(monitor.say(&["MONITOR"]), Reply::ok());
     let commands = [
@@ -457,11 +447,10 @@ fn a_monitor_sees_the_commands_of_all_clients() {
 
 #[test]
 fn a_monitor_that_loses_its_permission_is_disconnected() {
-    let server = start(2);
+    let server = serve(2);
     let mut admin = connect(&server);
     let set = |admin: &mut Client, rules: &str| {
-        let words = ["ACL", "SETUSER", "m"].into_iter().chain(rules.split(' '));
-        assert_eq!(admin.say(&words.collect::<Vec<_>>()), Reply::ok());
+        assert_eq!(admin.ask(&format!("ACL SETUSER m {rules}")), Reply::ok());
     };
     for end in ["-monitor", "-@all", "off", "DELUSER"] {
         set(&mut admin, "reset on nopass ~* +@all");
@@ -483,9 +472,8 @@ fn a_monitor_that_loses_its_permission_is_disconnected() {
 
 #[test]
 fn debug_reload_keeps_every_value_and_is_off_by_default() {
-    let server = start(1);
-    let mut client = connect(&server);
-    let Reply::Error(refusal) = client.say(&["DEBUG", "RELOAD"]) else { panic!("it is off") };
+    let (server, mut client) = start(1);
+    let refusal = client.refused(&["DEBUG", "RELOAD"]);
     assert!(refusal.contains("enable-debug-command"), "{refusal}");
     drop(server);
 
@@ -504,7 +492,7 @@ fn debug_reload_keeps_every_value_and_is_off_by_default() {
         "TM.RESERVE counts KIND counting ITEMS 100",
         "TM.MADD counts a b c",
     ] {
-        client.say(&words.split(' ').collect::<Vec<_>>());
+        client.ask(words);
     }
     let keys = ["text", "timed", "grown", "reserved", "cuckoo", "counts"];
     let dumps = |client: &mut Client| keys.map(|key| client.say(&["DUMP", key]));

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tamis_server::{Config, Server};
+use tamis_server::{Config, DataReport, DurabilityError, HashKey, Server, check_data, repair_data};
+use tempfile::TempDir;
 
 use crate::client::Client;
 
@@ -22,6 +23,36 @@ pub fn start(dir: &Path) -> (Server, Client) {
     (server, client)
 }
 
+/// Starts a server on a new folder, and connects a client.
+pub fn start_new() -> (TempDir, Server, Client) {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, client) = start(dir.path());
+    (dir, server, client)
+}
+
+/// Ends a server, and starts another one on its folder.
+pub fn restart(server: Server, dir: &TempDir) -> (Server, Client) {
+    drop(server);
+    start(dir.path())
+}
+
+/// Asserts that no server starts on a folder. The error has all of these parts.
+#[track_caller]
+pub fn assert_refused(dir: &Path, parts: &[&str]) {
+    let refused = Server::start(config(dir)).unwrap_err().to_string();
+    for part in parts {
+        assert!(refused.contains(part), "{part:?} is not in: {refused}");
+    }
+}
+
+pub fn check(dir: &Path) -> Result<DataReport, DurabilityError> {
+    check_data(dir, HashKey::Random)
+}
+
+pub fn repair(dir: &Path) -> Result<DataReport, DurabilityError> {
+    repair_data(dir, HashKey::Random)
+}
+
 /// Returns the paths of the logs in a folder.
 pub fn logs(dir: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(dir)
@@ -39,7 +70,7 @@ pub fn only_log(dir: &Path) -> PathBuf {
 }
 
 /// Returns a copy of a folder.
-pub fn copy_of(dir: &Path) -> tempfile::TempDir {
+pub fn copy_of(dir: &Path) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
