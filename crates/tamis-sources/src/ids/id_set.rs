@@ -175,7 +175,7 @@ impl IdSet {
         result.expect("a listener applies the change")
     }
 
-    /// Returns the generation in use.
+    /// Returns the current generation.
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()

@@ -24,7 +24,7 @@ pub enum PassReason {
     Known,
     /// The allow list contains the id.
     Allowed,
-    /// The id was created a short time ago.
+    /// The id was created recently.
     Recent,
     /// The id is slightly above the highest id in the set.
     Next,
