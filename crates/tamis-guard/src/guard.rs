@@ -42,7 +42,7 @@ impl Guard {
     ///
     /// # Panics
     ///
-    /// If the system cannot start a thread.
+    /// Panics if the operating system cannot start a thread.
     pub async fn start(config: Config) -> Result<Self, GuardError> {
         // The addresses are bound before the sources start, so that a second guard on the same port does not read a
         // database.

@@ -40,8 +40,8 @@ impl GuardHandle {
     /// its ids. A set with changed settings starts again in the state warming. The method also reads the TLS files
     /// again.
     ///
-    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed. These settings
-    /// change only with a restart.
+    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed. Only a restart
+    /// applies changes of these settings.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl GuardHandle {
         self.state.lock().sets.rebuild(set)
     }
 
-    /// Returns the routes with their counters. A reload creates new ones.
+    /// Returns the routes with their counters. A reload creates new routes.
     #[must_use]
     pub fn guard(&self) -> GuardLayer {
         self.state.lock().guard.clone()

@@ -31,11 +31,11 @@ pub struct GuardSet {
     pub name: String,
     /// The ids.
     pub ids: Arc<IdSet>,
-    /// The status of the source. `None` if the set has no source.
+    /// The status of the source. The value is `None` if the set has no source.
     pub status: Option<SourceStatus>,
-    /// Accepts ids from programs that present the token. `None` if the set has no token.
+    /// Accepts ids from programs that present the token. The value is `None` if the set has no token.
     pub push: Option<Arc<PushSource>>,
-    /// Handles requests of followers that present the token. `None` if the set is not published.
+    /// Handles requests of followers that present the token. The value is `None` if the set is not published.
     pub publication: Option<Arc<Publication>>,
 }
 
@@ -67,7 +67,7 @@ impl GuardSets {
     ///
     /// # Panics
     ///
-    /// If the system cannot start a thread.
+    /// Panics if the operating system cannot start a thread.
     pub fn start(config: &Config) -> Result<Self, GuardError> {
         let snapshots = config.snapshots().map(Snapshots::open).transpose()?;
         let start = |(name, set): (&String, &SetConfig)| {

@@ -100,7 +100,7 @@ impl Config {
         let snapshots = snapshots.transpose().map_err(value)?;
         check_slots(&sets, snapshots.is_some()).map_err(value)?;
         let config = Self { file, proxy, sets, admin, snapshots };
-        // These routes only check the configuration. A running guard creates its own routes.
+        // The routes that are created here only check the configuration. A running guard creates its own routes.
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
             let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
@@ -147,8 +147,8 @@ impl Config {
             && self.snapshots == other.snapshots
     }
 
-    /// Returns the same configuration without snapshots. A command uses it for a full read while a guard with the same
-    /// configuration runs.
+    /// Returns the same configuration without snapshots. A command uses this configuration for a full read while a
+    /// guard with the same configuration runs.
     #[must_use]
     pub fn without_snapshots(self) -> Self {
         Self { snapshots: None, ..self }

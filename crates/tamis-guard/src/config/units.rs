@@ -156,7 +156,7 @@ pub(super) fn expand(
     Ok(expanded)
 }
 
-/// One value, or a list of values.
+/// A single value, or a list of values.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMany<T> {

@@ -73,7 +73,7 @@ pub struct Delta {
     /// The time from the request to the response, measured on the leader's clock.
     pub held: Duration,
     count: u32,
-    /// The encoded changes. Their encoding is valid.
+    /// The encoded changes. The encoding is always valid.
     changes: Vec<u8>,
 }
 

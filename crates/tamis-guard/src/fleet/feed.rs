@@ -14,8 +14,8 @@ use crate::fleet::position::FeedPosition;
 /// The number of bytes in a block of changes. The feed drops its oldest changes in whole blocks.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// The recent changes of a set, for followers. The feed and the set apply the changes of an id in the same order,
-/// because one lock covers the application and the recording of each change.
+/// The recent changes of a set, for followers. The feed and the set have the changes of an id in the same order,
+/// because each change is applied and recorded under one lock.
 #[derive(Debug)]
 pub(crate) struct Feed {
     epoch: u64,

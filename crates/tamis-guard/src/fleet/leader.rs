@@ -244,8 +244,8 @@ fn each_change(
     Ok(())
 }
 
-/// Tests whether a leader may send a text as an id. For text ids, a leader sends keys: the key of a blank id is empty,
-/// and a key may be longer than the longest id. The format of the delta limits the length.
+/// Tests whether a leader may send a text as an id. For text ids, a leader sends keys. The key of a blank id is empty,
+/// and a key may exceed the maximum length of an id. The format of the delta limits the length.
 fn is_key(id_type: &IdType, text: &[u8]) -> bool {
     match id_type {
         IdType::Text { .. } => true,

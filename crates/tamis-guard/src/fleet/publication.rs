@@ -83,9 +83,9 @@ pub struct Publication {
 /// The snapshots in memory: at most two, including a snapshot that is being built.
 #[derive(Default)]
 struct Snapshots {
-    /// The last snapshot. All followers share it.
+    /// The last snapshot, which all followers share.
     last: Option<Snapshot>,
-    /// The snapshot before the last one, while a response still sends it.
+    /// The snapshot before the last snapshot, while a response still sends the bytes.
     retired: Weak<SharedSnapshot>,
 }
 
@@ -104,8 +104,8 @@ impl Snapshot {
 }
 
 impl Snapshots {
-    /// Removes the last snapshot to free memory for a new one. Responses that send the last snapshot continue until the
-    /// next call.
+    /// Removes the last snapshot to free memory for a new snapshot. Responses that send the last snapshot continue
+    /// until the next call.
     ///
     /// After the next call, the snapshot is useless for followers. The leader retires a snapshot after a new
     /// generation, or when the later changes fill half of the history. After two halves, the history no longer contains
@@ -135,12 +135,12 @@ enum NoSnapshot {
 }
 
 impl Publication {
-    /// Publishes a set. The caller must call this function before the source of the set starts, because followers wait
-    /// for a generation that is published after this call. Several publications of one set share the recorded changes.
+    /// Publishes a set. The caller must call this function before the source of the set starts. Followers wait for a
+    /// generation that is published after this call. Several publications of one set share the recorded changes.
     ///
     /// # Panics
     ///
-    /// If the set already has a listener that is not a publication.
+    /// Panics if the set already has a listener that is not a publication.
     #[must_use]
     pub fn new(ids: Arc<IdSet>, options: &PublicationOptions) -> Self {
         let listener: Arc<dyn Any + Send + Sync> =
@@ -230,8 +230,8 @@ impl Publication {
         answer
     }
 
-    /// Returns the last snapshot. Builds a new snapshot if the later changes fill more than half of the history. So
-    /// many followers share one snapshot, and each half of the history causes at most one build.
+    /// Returns the last snapshot. Builds a new snapshot if the later changes fill more than half of the history. This
+    /// sharing limits the builds: each half of the history causes at most one build.
     async fn snapshot(self: &Arc<Self>) -> Result<Snapshot, NoSnapshot> {
         let mut snapshots = Arc::clone(&self.snapshots).lock_owned().await;
         if let Some(last) = &mut snapshots.last
@@ -391,7 +391,7 @@ mod tests {
         let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
         fill_history(&publication);
         let mut second = publication.answer(&request).await;
-        // Both snapshots are in memory.
+        // The first and the second snapshot are in memory.
         let next = slow.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first.len(), next.len());
         fill_history(&publication);
@@ -425,7 +425,7 @@ mod tests {
         let publication = publication();
         let request = request();
         let mut slow = publication.answer(&request).await.into_body();
-        // The time of the last use comes from the real clock, so the test sets it.
+        // The time of the last use comes from the real clock, so the test sets an older time.
         if let Some(last) = &mut publication.snapshots.lock().await.last {
             last.used = Instant::now().checked_sub(SNAPSHOT_KEPT).unwrap();
         }

@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct SharedSnapshot {
     len_bytes: usize,
-    /// The bytes. `None` after the leader has freed them.
+    /// The bytes. The value is `None` after the leader has freed the bytes.
     bytes: RwLock<Option<Vec<u8>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Parses the cache directives of HTTP. They decide whether the guard may store a 404, and whether it may reuse a
-//! stored 404.
+//! Parses the cache directives of HTTP. The directives decide whether the guard may store a 404, and whether the guard
+//! may reuse a stored 404.
 
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
@@ -32,7 +32,7 @@ impl CacheControl {
                 allowed.may_reuse = false;
             }
         }
-        // HTTP/1.0 supports only the header `Pragma`. Its only directive is `no-cache`.
+        // HTTP/1.0 supports only the header `Pragma`. The only directive of `Pragma` is `no-cache`.
         if headers
             .get(PRAGMA)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no-cache"))

@@ -42,7 +42,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A client for one HTTP server. The client keeps one connection.
 pub struct HttpClient {
-    /// The runtime. `None` only during drop.
+    /// The runtime. The value is `None` only during the drop.
     runtime: Option<Runtime>,
     address: (String, u16),
     host: HeaderValue,
@@ -205,7 +205,7 @@ impl Drop for HttpClient {
 pub struct HttpAnswer<'c> {
     client: &'c mut HttpClient,
     head: http::response::Parts,
-    /// The body. `None` after its end.
+    /// The body. The value is `None` after the end of the body.
     body: Option<Incoming>,
     chunk: Bytes,
 }

@@ -1,4 +1,4 @@
-//! The ETag of a representation.
+//! The ETag of a response.
 
 use std::fmt;
 

@@ -167,7 +167,7 @@ impl ProxyHandle {
         self.shared.guard.store(Arc::new(guard));
     }
 
-    /// Reads all certificates and keys again. Only new connections use them.
+    /// Reads all certificates and keys again. Only new connections use the new files.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 //! Before some requests, a browser sends a preflight, which requests permission for a page to send the request. The
 //! preflight contains the path and the query of the request, so the guard can decide about ids in the path and the
 //! query. If preflights of absent ids reached the upstream service, an attacker could bypass the guard with preflights.
-//! But if the guard refused the preflight, the browser would not send the request, and the page would see a network
+//! But if the guard refused the preflight, the browser would not send the request. The page would then see a network
 //! error instead of the 404. So the guard responds to these preflights itself if the page may read its refusals. Then
 //! the guard refuses the actual request.
 
@@ -18,7 +18,7 @@ use http::{HeaderMap, Method};
 /// The pages of other origins that may read a refusal.
 ///
 /// The upstream service responds to preflights of existing ids, and adds the CORS headers to its own responses. A
-/// refusal needs the same headers. Without them, a page sees a network error instead of the 404.
+/// refusal needs the same headers. Without these headers, a page sees a network error instead of the 404.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cors {
     /// The allowed origins, such as `https://shop.example.com`. An empty list allows all origins.

@@ -20,7 +20,7 @@ use crate::request::turn;
 /// The body of a response. The guard or the inner service has created the body.
 pub type AnswerBody<B> = Either<Full<Bytes>, LearnBody<B>>;
 
-/// Wraps a response of the inner service, so that the guard learns ids from it.
+/// Wraps a response of the inner service, so that the guard learns ids from the response.
 pub(crate) fn answer_of<B: Body>(
     answer: Response<B>,
     lessons: Option<Lessons>,

@@ -44,7 +44,7 @@ use crate::request::verdict_slot::VerdictSlot;
 #[derive(Clone, Debug)]
 pub struct GuardLayer {
     routes: Arc<[Route]>,
-    /// The learn rules. `None` if no rules exist, so that a request does not increment a reference count.
+    /// The learn rules. The value is `None` if no rules exist, so that a request does not increment a reference count.
     rules: Option<Arc<[LearnRule]>>,
 }
 
@@ -178,8 +178,8 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
     }
 }
 
-/// Decides for each interpretation of the path that matches a route, because the upstream service may use any of them.
-/// Returns the first refusal. If all decisions pass, returns the first decision.
+/// Decides for each interpretation of the path that matches a route, because the upstream service may use any
+/// interpretation. Returns the first refusal. If all decisions pass, returns the first decision.
 ///
 /// Exception: an existing id may contain dots, for example `a/../b`, which a request writes as `a%2F..%2Fb`. The
 /// request passes, although a service that decodes slashes first would find another id in the path.

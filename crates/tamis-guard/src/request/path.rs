@@ -1,9 +1,9 @@
 //! Path templates, such as `/pms/productInfo/{id}`.
 //!
 //! Programs interpret the same path differently. An attacker could bypass the guard with a path that only the upstream
-//! service accepts. So the guard matches a path in the most tolerant way: it ignores empty segments, resolves `.` and
-//! `..`, and ignores the case of letters in the template. Programs differ even more in `;v=1`, `%2F` and `..`. A
-//! [`Reading`] describes one interpretation of these parts.
+//! service accepts. So the guard matches a path in the most tolerant way. The guard ignores empty segments, resolves
+//! `.` and `..`, and ignores the case of letters in the template. Programs differ even more in `;v=1`, `%2F` and `..`.
+//! A [`Reading`] describes one interpretation of these parts.
 
 use std::borrow::Cow;
 use std::fmt;

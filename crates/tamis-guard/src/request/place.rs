@@ -33,9 +33,9 @@ pub enum IdPlace {
     Path(String),
     /// A parameter in the query.
     Query(String),
-    /// A header.
+    /// The name of a header.
     Header(HeaderName),
-    /// A cookie.
+    /// The name of a cookie.
     Cookie(String),
     /// A value in the JSON body. The field is the path to the value.
     Json(Vec<String>),

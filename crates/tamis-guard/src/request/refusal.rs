@@ -28,11 +28,12 @@ pub struct Refusal {
     pub status: StatusCode,
     /// The body of the response.
     pub body: Bytes,
-    /// Additional headers. They replace the headers of the guard.
+    /// Additional headers, which replace the headers of the guard.
     pub headers: HeaderMap,
     /// The value of `Retry-After` in seconds. The guard sends this header while its set is not complete.
     pub retry_after: u32,
-    /// The pages of other origins that may read the response. With `None`, only pages of the same origin may read it.
+    /// The pages of other origins that may read the response. With `None`, only pages of the same origin may read the
+    /// response.
     pub cors: Option<Cors>,
 }
 

@@ -266,7 +266,8 @@ pub(crate) struct Decision {
     /// True if the response of the upstream service is no evidence about the ids, because the service may extract other
     /// ids from the request.
     is_ambiguous: bool,
-    /// The key of the request in the negative cache. `None` if the guard must not store a 404 for this request.
+    /// The key of the request in the negative cache. The value is `None` if the guard must not store a 404 for this
+    /// request.
     request: Option<RequestKey>,
     /// The cache permissions of the request for the negative cache.
     cache_control: CacheControl,
@@ -307,8 +308,8 @@ impl Decision {
     }
 
     /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other
-    /// ids from the request. The mark also excludes ids in the filter. The filter may contain them as false positives.
-    /// Without the unknown ids beside them, they would make a wrong filter look correct.
+    /// ids from the request. The mark also excludes ids in the filter. The filter may contain these ids as false
+    /// positives. If only these ids counted, and the unknown ids did not, a wrong filter would look correct.
     pub(crate) fn be_no_evidence(&mut self) {
         self.is_ambiguous = true;
     }

@@ -1,7 +1,7 @@
 //! Sends one request per id to the upstream service at a time, until the service responds.
 //!
 //! Assume that a thousand concurrent requests contain an id that is a false positive of the filter. Without this
-//! module, all of them would reach the database before the negative cache contains the first 404. So the first request
+//! module, all requests would reach the database before the negative cache contains the first 404. So the first request
 //! for an id gets the turn, and the other requests wait:
 //!
 //! ```text
@@ -10,7 +10,8 @@
 //! third   ── waits ────────────── refused                 third   ── waits ──────▶ service ──▶
 //! ```
 //!
-//! * After a 404 response, the guard decides again about the waiting requests. The negative cache then refuses them.
+//! * After a 404 response, the guard decides again about the waiting requests. The negative cache then refuses these
+//!   requests.
 //! * After any other response, all waiting requests go to the upstream service immediately. Requests do not share a
 //!   response, because a response may depend on a cookie or a header.
 //! * If the first request ends without a response, the next request gets the turn. This happens if the client
@@ -63,8 +64,8 @@ struct Flight {
 pub(crate) struct Turn<'s> {
     single: &'s SingleFlight,
     hash: u64,
-    /// The permit and the membership. `None` if other requests do not wait for this request. The permit is dropped
-    /// first.
+    /// The permit and the membership. The value is `None` if other requests do not wait for this request. The permit is
+    /// dropped first.
     _turn: Option<(OwnedSemaphorePermit, Membership<'s>)>,
 }
 

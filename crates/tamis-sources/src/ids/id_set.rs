@@ -212,7 +212,7 @@ impl IdSet {
     ///
     /// # Panics
     ///
-    /// If no generation was started.
+    /// Panics if no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
         building.forget_absent_deletions();

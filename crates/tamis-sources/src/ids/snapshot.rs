@@ -6,8 +6,8 @@
 //! # Consistency
 //!
 //! The writer takes the position before it reads the bits. Other threads continue to apply changes during the write. So
-//! the file contains all changes up to the position, and possibly some later changes. The reader applies all changes
-//! after the position in order. Two cases are possible for each id:
+//! the snapshot file contains all changes up to the position, and possibly some later changes. The reader applies all
+//! changes after the position in order. Two cases are possible for each id:
 //!
 //! * The stream has a change of the id after the position. The last change decides the state of the id. An insert sets
 //!   bits, which may be set already, and removes the tombstone. A deletion adds the tombstone.
@@ -20,8 +20,8 @@
 //! file contains no change after the end. The reader becomes synced only after it has applied all changes up to the
 //! end.
 //!
-//! If the stream does not contain the end, the stream is not the one that the writer read. For example, the source may
-//! have lost its last changes in a crash. In this case, the reader reads all ids from the source.
+//! If the stream does not contain the end, the stream is not the stream that the writer read. For example, the source
+//! may have lost its last changes in a crash. In this case, the reader reads all ids from the source.
 //!
 //! # Layout
 //!
@@ -80,9 +80,9 @@ const VERSION: u32 = 1;
 const MAX_PARTS: u32 = 64;
 
 impl Generation {
-    /// Writes the generation, while other threads may change it. The caller must have taken the position before this
-    /// call. The function copies one part at a time. After the last copy, the function calls `end`, which returns the
-    /// position of the last applied change.
+    /// Writes the generation. Other threads may change the generation during the write. The caller must have taken the
+    /// position before this call. The function copies one part at a time. After the last copy, the function calls
+    /// `end`, which returns the position of the last applied change.
     ///
     /// The bytes contain the secret hash key of the generation.
     ///

@@ -17,7 +17,7 @@ impl Verdict {
     }
 }
 
-/// Why a request passes.
+/// The reason why a request passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassReason {
     /// The filter contains the id.
@@ -36,7 +36,7 @@ pub enum PassReason {
     NoId,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
     /// The id does not exist.

@@ -36,7 +36,7 @@ impl Ranges {
         self.all.len()
     }
 
-    /// Takes the next range. `None` if no range is left.
+    /// Takes the next range. Returns `None` if no range is left.
     pub(crate) fn take(&self) -> Option<&str> {
         self.all.get(self.taken.fetch_add(1, Ordering::Relaxed)).map(String::as_str)
     }
@@ -97,7 +97,7 @@ impl Drop for ReadThreads {
     }
 }
 
-/// Starts up to `threads` threads. Returns the number of started threads. One thread is enough, because the first
+/// Starts up to `threads` threads. Returns the number of started threads. A single thread is enough, because the first
 /// thread reads all remaining ranges.
 fn start_threads(
     threads: usize,

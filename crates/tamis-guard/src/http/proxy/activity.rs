@@ -1,4 +1,4 @@
-//! Tracks the activity of a client connection, and decides when to close it.
+//! Tracks the activity of a client connection, and decides when to close the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,8 +21,8 @@ pub(super) struct Activity {
     streaming: AtomicUsize,
     /// The time of the last transferred bytes or frames, in milliseconds since the start.
     moved: AtomicU64,
-    /// The time at which a request head began, in milliseconds since the start, plus one. 0 means that no head is being
-    /// received.
+    /// The time at which a request head began, in milliseconds since the start, plus one. The value 0 means that no
+    /// head is being received.
     head: AtomicU64,
     is_http2: AtomicBool,
     is_body_unread: AtomicBool,

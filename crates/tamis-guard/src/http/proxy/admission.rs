@@ -1,7 +1,7 @@
 //! Rejects ambiguous requests, and normalizes all other requests for the upstream service.
 //!
-//! If two programs interpret one request differently, an attacker can hide a request from the guard, so that only the
-//! upstream service sees it (request smuggling). `hyper` has already rejected malformed heads.
+//! If two programs interpret one request differently, an attacker can hide a request from the guard (request
+//! smuggling). `hyper` has already rejected malformed heads.
 
 use http::header::{CONNECTION, COOKIE, EXPECT, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;

@@ -9,7 +9,7 @@ use http_body_util::Full;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: StatusCode,
-    /// The message for the client. It reveals nothing about the network behind the proxy.
+    /// The message for the client. The message reveals nothing about the network behind the proxy.
     pub(super) message: &'static str,
 }
 
@@ -18,7 +18,7 @@ impl Failure {
         Self { status, message }
     }
 
-    /// Returns the response. Its JSON body has the same form as a refusal of the guard.
+    /// Returns the response. The JSON body has the same form as a refusal of the guard.
     pub(super) fn response(self) -> Response<Full<Bytes>> {
         // The messages contain no character that JSON must escape.
         let body = format!(r#"{{"code":{},"message":"{}"}}"#, self.status.as_u16(), self.message);

@@ -20,7 +20,7 @@ pub(super) struct Shared {
     pub(super) guard: ArcSwap<GuardLayer>,
     pub(super) upstream: ArcSwap<Upstream>,
     pub(super) tls: Option<ArcSwap<ServerConfig>>,
-    /// The generator of request ids. `None` if the proxy generates no request ids.
+    /// The generator of request ids. The value is `None` if the proxy generates no request ids.
     pub(super) request_ids: Option<RequestIds>,
     /// One permit for each connection. A tunnel keeps the permit of its connection.
     pub(super) connections: Arc<Semaphore>,
@@ -36,7 +36,7 @@ pub(super) enum Phase {
     Closed,
 }
 
-/// A client connection. Its requests and its tunnel share this state.
+/// The state of a client connection, which its requests and its tunnel share.
 #[derive(Debug)]
 pub(super) struct ConnectionContext {
     pub(super) shared: Arc<Shared>,

@@ -13,7 +13,7 @@ use tamis_sources::{PlainIo, tls::CertificateError};
 pub enum ProxyError {
     /// The address of the upstream service is invalid.
     Upstream {
-        /// The address.
+        /// The rejected address.
         uri: Uri,
         /// A description of the problem.
         why: &'static str,
@@ -22,14 +22,14 @@ pub enum ProxyError {
     Limit,
     /// The proxy cannot listen on an address.
     Listen {
-        /// The address.
+        /// The rejected address.
         address: SocketAddr,
         /// The error of the operating system.
         error: io::Error,
     },
     /// A certificate or a key cannot be used.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// A description of the problem and its solution.
         why: String,

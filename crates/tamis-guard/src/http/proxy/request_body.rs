@@ -14,8 +14,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::proxy::activity::Activity;
 
-/// The progress of a request body. The forwarder uses it to find out whether the client or the upstream service is
-/// slow.
+/// The progress of a request body. The forwarder uses the progress to find out whether the client or the upstream
+/// service is slow.
 #[derive(Debug)]
 pub(super) struct Upload {
     start: Instant,

@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use crate::http::proxy::activity::InProgress;
 
 pin_project! {
-    /// A response body. Its request is in progress until the body is dropped.
+    /// A response body. The request is in progress until the response body is dropped.
     #[derive(Debug)]
     pub(super) struct ResponseBody<B> {
         #[pin]

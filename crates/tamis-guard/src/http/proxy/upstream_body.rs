@@ -15,7 +15,7 @@ use crate::http::proxy::upstream_connection::UpstreamConnection;
 pub(super) struct UpstreamBody {
     body: Incoming,
     is_complete: bool,
-    /// The connection. `None` if the connection has ended or has its own task.
+    /// The connection. The value is `None` if the connection has ended or has its own task.
     connection: Option<Box<UpstreamConnection>>,
     pool: Arc<IdleConnections>,
     /// The error that the next call returns.
@@ -53,8 +53,8 @@ impl http_body::Body for UpstreamBody {
         }
         match frame {
             Poll::Ready(Some(Err(error))) => {
-                // The error is delayed, because the server does not flush earlier frames after an error. So the client
-                // first gets the frames before the error.
+                // The error is delayed, because the server does not flush earlier frames after an error. The delay
+                // ensures that the client gets the earlier frames first.
                 this.broken = Some(error);
                 context.waker().wake_by_ref();
                 Poll::Pending

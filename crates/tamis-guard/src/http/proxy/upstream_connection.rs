@@ -25,7 +25,7 @@ pub(super) type Stream = TokioIo<Either<TcpStream, Box<TlsStream<TcpStream>>>>;
 /// A connection that handles at most one request at a time.
 pub(super) struct UpstreamConnection {
     sender: SendRequest<Body>,
-    /// The driver of the connection. `None` after its end.
+    /// The driver of the connection. The value is `None` after the end of the connection.
     driver: Option<Connection<Stream, Body>>,
 }
 

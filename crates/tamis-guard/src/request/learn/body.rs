@@ -103,7 +103,7 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
 /// A copy of the first bytes of a body.
 #[derive(Debug)]
 struct JsonCopy {
-    /// The rules. `None` after the JSON is complete.
+    /// The rules. The value is `None` after the JSON is complete.
     lessons: Option<Lessons>,
     end: JsonEnd,
     bytes: Vec<u8>,

@@ -55,7 +55,7 @@ impl LearnCounters {
         self.not_learnt[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of learned ids. An id counts each time that the rule learns it.
+    /// Returns the number of learned ids. If the rule learns the same id twice, the id counts twice.
     #[must_use]
     pub fn learnt(&self) -> u64 {
         self.learnt.load(Ordering::Relaxed)

@@ -159,7 +159,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Replaces each comment by a space. The content of `/*! */` stays, because servers execute it.
+    /// Replaces each comment by a space. The content of `/*! */` stays, because servers execute this content.
     fn of(statement: &str) -> Self {
         let mut plain = Self { text: String::with_capacity(statement.len()), is_ambiguous: false };
         let (mut rest, mut quote) = (statement, None);
