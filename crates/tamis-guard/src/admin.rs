@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `GET /` | the console page |
 //! | `GET /healthz` | 200 while the process runs |
-//! | `GET /readyz` | 200 if all sets of ids have been read completely, otherwise 503 |
+//! | `GET /readyz` | 200 if each set with a source is synced or unproven, otherwise 503 |
 //! | `GET /metrics` | the metrics in the text format of Prometheus |
 //! | `GET /api/status` | the states, numbers and errors as JSON |
 //! | `GET /filters/NAME` | a copy of a set for followers; needs the token of `ids.NAME.publish` |

@@ -173,8 +173,7 @@ impl Present {
         }
     }
 
-    /// Removes the refused ids that the set accepts later, and the refused ids that were deleted from the source
-    /// meanwhile.
+    /// Removes the refused ids that the set accepts later, and the refused ids that are no longer in the source.
     fn check_again(
         &mut self,
         ids: &IdSet,

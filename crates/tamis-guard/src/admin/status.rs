@@ -12,8 +12,8 @@ use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
 use crate::request::single_flight::SingleFlight;
 
-/// Tests whether all sets with a source have been read. An unproven set counts as ready: its proof needs requests, so a
-/// load balancer must not wait for the proof.
+/// Tests whether each set with a source is synced or unproven. An unproven set counts as ready: its proof needs
+/// requests, so a load balancer must not wait for the proof.
 pub(super) fn is_ready(guard: &GuardHandle) -> bool {
     guard.sets().iter().all(|set| set.ids.state().is_complete() || set.status.is_none())
 }

@@ -88,7 +88,7 @@ impl Reader for LeaderReader {
             }
             match result {
                 Ok(()) => has_succeeded = true,
-                // The success has reset the pause after a failure to its minimum.
+                // The earlier success resets the pause after this failure to the minimum.
                 Err(error) if has_succeeded => {
                     run.ids().abandon_generation();
                     run.report(&error.into());
@@ -142,7 +142,7 @@ impl LeaderReader {
 
     /// Downloads a snapshot and the changes after it, and publishes both.
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
-        // A leader may offer a new snapshot after each change of its set.
+        // A leader may offer a new snapshot after each download, so the pace limits the downloads.
         self.snapshot_pace.keep(run, run.options().interval.min(MAX_WAIT));
         self.step(run, Event::ReadBegun);
         let exchange = self.exchange.as_mut().expect("created before");

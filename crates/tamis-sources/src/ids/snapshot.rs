@@ -35,16 +35,16 @@
 //! | 8 | time at which all ids were read, in milliseconds since 1970 |
 //! | text | type of the ids |
 //! | text | identity of the source |
-//! | text | position in the source's change stream |
+//! | text | position in the change stream of the source |
 //! | 8 | false positive rate of the parts (f64) |
-//! | 8 | highest integer id (i64); the smallest i64 if there is none |
+//! | 8 | highest integer id (i64); `i64::MIN` without an integer id |
 //! | 4 | number of parts, at least 1 |
-//! | 1 | 1 if a filter of a file comes before the parts, otherwise 0 |
-//! | 1 | the fold of text ids: 0 only equal texts have one key, 1 without spaces at the end, 2 without case, 3 to 5 by a collation |
+//! | 1 | 1 if a base filter precedes the parts, otherwise 0 |
+//! | 1 | fold of text ids: 0 exact, 1 ignores trailing spaces, 2 ignores case, 3 to 5 follow a collation |
 //! | | each filter: number of ids (u64), length (u64), a Tamis file |
 //! | 8 | number of deleted ids |
 //! | | each deleted id: a text |
-//! | text | end: the position after the copy |
+//! | text | end: the position in the change stream after the copy |
 //! | 8 | XXH3 of all bytes before |
 
 mod error;

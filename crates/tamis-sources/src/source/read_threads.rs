@@ -54,7 +54,7 @@ pub(crate) struct ReadThreads {
 }
 
 impl ReadThreads {
-    /// Starts one thread per core, but at most `most` threads.
+    /// Starts one thread per core: at least 2 threads, at most 4 threads, and never more than `most` threads.
     pub(crate) fn start(job: &Arc<impl ReadJob>, most: usize) -> Result<Self, SourceError> {
         let stop = StopFlag::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -225,8 +225,8 @@ impl Primary {
         Ok(())
     }
 
-    /// Rejects a replica that may skip an unapplied transaction of another GTID domain. The log of the primary contains
-    /// the transactions of all domains up to its end.
+    /// Rejects a replica whose position may pass an unapplied transaction of another GTID domain. The log of the
+    /// primary contains the transactions of all domains up to its end.
     async fn check_domains(
         &mut self,
         replica: &mut Conn,

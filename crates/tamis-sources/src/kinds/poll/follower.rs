@@ -254,7 +254,7 @@ impl Follower {
     }
 
     /// Does a full read into a new generation. The method publishes the generation unless the database was replaced
-    /// meanwhile.
+    /// during the full read.
     fn read_all(
         &mut self,
         run: &Run,

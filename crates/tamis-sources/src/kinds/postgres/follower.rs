@@ -274,7 +274,8 @@ impl<'r> Follower<'r> {
         }));
     }
 
-    /// Compares the server state with the known definition. Returns false if the definition of the table has changed.
+    /// Compares the server state with the definition of the followed table. Returns false if the definition of the
+    /// table has changed.
     fn compare(&mut self, moment: Instant, state: &ServerState) -> bool {
         if state.definition != self.definition {
             return false;

@@ -239,7 +239,7 @@ fn identity(options: &PostgresOptions) -> String {
     format!("postgres {database:?} {:?} {:?}{exact}", options.table, options.column)
 }
 
-/// A lock guard of the position. No other thread can read the position meanwhile.
+/// A lock guard of the position. While the guard exists, no other thread can access the position.
 pub(super) struct Reached<'a>(MutexGuard<'a, Option<LogPlace>>);
 
 impl Reached<'_> {
