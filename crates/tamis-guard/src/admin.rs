@@ -1,17 +1,17 @@
-//! The admin server of a guard: health, metrics, and what programs and operators tell the guard.
+//! The admin server of a guard: health checks, metrics, and requests from programs and operators.
 //!
-//! | request | answer |
+//! | request | response |
 //! | --- | --- |
 //! | `GET /` | the console page |
 //! | `GET /healthz` | 200 while the process runs |
-//! | `GET /readyz` | 200 if all sets of ids are synced, otherwise 503 |
+//! | `GET /readyz` | 200 if each set with a source is synced or unproven, otherwise 503 |
 //! | `GET /metrics` | the metrics in the text format of Prometheus |
 //! | `GET /api/status` | the states, numbers and errors as JSON |
 //! | `GET /filters/NAME` | a copy of a set for followers; needs the token of `ids.NAME.publish` |
 //! | `POST /ids/NAME` | inserts and deletes ids; needs the token of `ids.NAME.push` |
-//! | `POST /rebuild/NAME` | reads all ids of a set again; needs the token of `admin` |
+//! | `POST /rebuild/NAME` | starts a full read of the source of a set; needs the token of `admin` |
 //!
-//! It serves HTTP/1.1 on an address of its own, so that no client of the proxy reaches it.
+//! The admin server serves HTTP/1.1 on a separate address, so that clients of the proxy cannot reach it.
 
 mod assets;
 mod exposition;
@@ -42,31 +42,31 @@ use crate::http::answer::{Answer, error, json, text};
 use crate::http::proxy::ProxyError;
 use crate::http::server::HttpServer;
 
-/// The largest body of a request in bytes.
+/// The maximum size of a request body in bytes.
 const MAX_BODY: usize = 16 << 20;
-/// The longest time for the body of a request.
+/// The time limit for receiving a request body.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// An admin server that listens and does not serve yet.
+/// An admin server that listens, but does not serve requests yet.
 #[derive(Debug)]
 pub(crate) struct Admin {
     server: HttpServer,
     settings: Settings,
 }
 
-/// What all requests use.
+/// The settings that all requests share.
 #[derive(Default)]
 struct Settings {
     token: Option<Box<[u8]>>,
-    /// Fields of the status that the program adds.
+    /// Status fields that the embedding program adds.
     fields: Vec<(&'static str, StatusValue)>,
 }
 
-/// Returns the present value of a field of the status.
+/// A function that returns the current value of a status field.
 pub(crate) type StatusValue = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl std::fmt::Debug for Settings {
-    /// Without the token.
+    /// Omits the token from the output.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").finish_non_exhaustive()
     }
@@ -89,7 +89,7 @@ impl Admin {
         self.server.address()
     }
 
-    /// Serves until the task is dropped.
+    /// Serves requests until the caller drops the future.
     pub(crate) async fn run(self, guard: GuardHandle) {
         let settings = Arc::new(self.settings);
         let answer = move |request| {
@@ -100,7 +100,7 @@ impl Admin {
     }
 }
 
-/// Answers a request. All answers restrict what a browser may do.
+/// Handles a request. Every response has headers that restrict what a browser may do.
 async fn answer(
     request: Request<Incoming>,
     guard: &GuardHandle,
@@ -159,8 +159,7 @@ async fn unrestricted(
     }
 }
 
-/// Reads the guard beside the threads that serve requests: the estimate of a rate reads all bits of
-/// a filter.
+/// Reads the guard on a blocking thread, because the estimate of a rate reads all bits of a filter.
 async fn read<T: Send + 'static>(guard: &GuardHandle, read: fn(&GuardHandle) -> T) -> T {
     let guard = guard.clone();
     match tokio::task::spawn_blocking(move || read(&guard)).await {
@@ -169,7 +168,7 @@ async fn read<T: Send + 'static>(guard: &GuardHandle, read: fn(&GuardHandle) -> 
     }
 }
 
-/// Returns the token of a request.
+/// Returns the bearer token of a request.
 fn bearer(request: &Request<Incoming>) -> Option<&[u8]> {
     request.headers().get(AUTHORIZATION)?.as_bytes().strip_prefix(b"Bearer ")
 }
@@ -193,7 +192,7 @@ fn rebuild(
     }
 }
 
-/// Answers a follower.
+/// Handles a request of a follower.
 async fn published(
     request: &Request<Incoming>,
     guard: &GuardHandle,
@@ -209,12 +208,12 @@ async fn published(
 
 async fn push(request: Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
     let set = guard.sets().into_iter().find(|set| set.name == name);
-    // The same answer as for a wrong token: names are not told.
+    // The response is the same as for a wrong token, so that clients cannot find out the names of sets.
     let Some(source) = set.and_then(|set| set.push) else {
         return error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.push is not set");
     };
     let token = bearer(&request).unwrap_or_default().to_vec();
-    // Before the body: strangers do not fill the memory.
+    // The token is checked before the body is read, so that unauthenticated clients cannot fill the memory.
     if source.insert(&token, [""; 0]).is_err() {
         return error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.push is not set");
     }
@@ -235,7 +234,7 @@ async fn push(request: Request<Incoming>, guard: &GuardHandle, name: &str) -> An
     }
 }
 
-/// Answers with a file of the console, or with "not modified" if the browser has the file.
+/// Responds with a file of the console. Responds with 304 if the browser already has the file.
 fn page(asset: &Asset, request: &Request<Incoming>) -> Answer {
     let mut known = request.headers().get_all(IF_NONE_MATCH).iter();
     let is_known = known.any(|known| known.to_str().is_ok_and(|known| asset.has_tag(known)));

@@ -1,6 +1,6 @@
-//! The configuration of a guard: a TOML file with its proxy, its sets of ids, and its routes.
+//! The configuration of a guard: a TOML file with the proxy, the sets of ids, and the routes.
 //!
-//! Paths in the file are relative to its folder.
+//! Paths in the file are relative to the folder of the file.
 
 mod admin;
 mod checked;

@@ -1,12 +1,11 @@
-//! One guard leads, others follow: the leader publishes a set of ids over HTTP, and followers keep
-//! a copy of it.
+//! Replication between guards: a leader publishes a set of ids over HTTP, and followers keep a copy of the set.
 //!
 //! ```text
 //! source ──▶ IdSet ──▶ feed.rs (recent changes) ──▶ delta.rs ──▶ GET /filters/NAME?since=POSITION
 //!              └─────▶ snapshot ─────────────────────────────▶ GET /filters/NAME
 //! ```
 //!
-//! `docs/formats/delta.md` has the bytes and the proof that a synced follower has all ids.
+//! `docs/formats/delta.md` defines the bytes. The same page proves that a synced follower contains all ids.
 
 mod delta;
 mod feed;

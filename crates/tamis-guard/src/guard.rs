@@ -1,4 +1,4 @@
-//! A guard that runs: the sets of ids with their sources, the routes, and the proxy.
+//! A running guard: the sets of ids with their sources, the routes, and the proxy.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -34,17 +34,18 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Listens, and starts the sources. Requests are answered when [`run`](Self::run) is called.
+    /// Binds the addresses, and starts the sources. The guard serves requests after the call of [`run`](Self::run).
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if an address is in use, a TLS file cannot be used, or there is no memory.
+    /// [`GuardError`] if an address is in use, a TLS file is invalid, or the system has no memory.
     ///
     /// # Panics
     ///
-    /// If the system cannot start a thread.
+    /// Panics if the operating system cannot start a thread.
     pub async fn start(config: Config) -> Result<Self, GuardError> {
-        // Before the sources: a second guard on the same port must not read a database.
+        // The addresses are bound before the sources start, so that a second guard on the same port does not read a
+        // database.
         let proxy = Proxy::bind(config.proxy().clone(), GuardLayer::new(Vec::new())).await?;
         let admin = match config.admin() {
             None => None,
@@ -64,14 +65,14 @@ impl Guard {
         self.proxy.addresses()
     }
 
-    /// Returns the address of the admin server; `None` if the configuration has none.
+    /// Returns the address of the admin server. Returns `None` if the configuration has no admin server.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
     }
 
-    /// Adds a field to the answer of `/api/status`: numbers of the program in which the guard runs.
-    /// The admin server calls `value` for each request. Without an admin server, it has no effect.
+    /// Adds a field to the response of `/api/status`, for values of the embedding program. The admin server calls
+    /// `value` for each request. Without an admin server, this method has no effect.
     #[must_use]
     pub fn with_status(
         mut self,
@@ -90,10 +91,10 @@ impl Guard {
         self.handle.clone()
     }
 
-    /// Serves until `shutdown` completes, and finishes the requests in progress. Then the sources
-    /// stop. Returns how many connections it had to close.
+    /// Serves requests until `shutdown` completes. Then the guard finishes the requests in progress and stops the
+    /// sources. Returns the number of connections that the guard had to close.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
-        // Its task ends with this set.
+        // Dropping this set ends the task of the admin server.
         let mut admin = tokio::task::JoinSet::new();
         if let Some(server) = self.admin {
             admin.spawn(server.run(self.handle.clone()));

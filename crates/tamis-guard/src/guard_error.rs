@@ -1,4 +1,4 @@
-//! Why a guard cannot start.
+//! The errors of starting or reloading a guard.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use tamis::PlanError;
 
 use crate::http::proxy::ProxyError;
 
-/// Why a guard cannot start, or cannot use another configuration.
+/// The reason why a guard cannot start or cannot load a new configuration.
 #[derive(Debug)]
 pub enum GuardError {
     /// The proxy cannot start.
     Proxy(ProxyError),
-    /// There is no memory for a filter.
+    /// The system has no memory for a filter.
     Plan {
-        /// The set of ids.
+        /// The name of the set of ids.
         set: String,
-        /// What is wrong.
+        /// The error of the filter.
         error: PlanError,
     },
     /// The token of a set is empty.

@@ -1,4 +1,4 @@
-//! Reads and changes a guard while it runs.
+//! A handle that reads and changes a running guard.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::guard_sets::{GuardSet, GuardSets};
 use crate::http::proxy::ProxyHandle;
 use crate::request::layer::GuardLayer;
 
-/// Reads and changes a guard while it runs. Clones belong to the same guard.
+/// A handle that reads and changes a running guard. All clones refer to the same guard.
 #[derive(Clone, Debug)]
 pub struct GuardHandle {
     started: Instant,
@@ -19,7 +19,7 @@ pub struct GuardHandle {
     state: Arc<Mutex<State>>,
 }
 
-/// What a reload replaces.
+/// The state that a reload replaces.
 #[derive(Debug)]
 struct State {
     config: Config,
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl GuardHandle {
-    /// Sets the routes of the configuration.
+    /// Creates a handle, and activates the routes of the configuration.
     pub(crate) fn new(proxy: ProxyHandle, config: Config, sets: GuardSets) -> Self {
         let guard = config.guard(&sets.ids());
         proxy.set_guard(guard.clone());
@@ -36,15 +36,16 @@ impl GuardHandle {
         Self { started: Instant::now(), proxy, state }
     }
 
-    /// Uses another configuration. Routes, refusals and lists change at once. A set whose settings
-    /// are the same keeps its ids; another one starts anew, in the state warming. The TLS files are
-    /// read again.
+    /// Loads a new configuration. Routes, refusals and lists change immediately. A set with unchanged settings keeps
+    /// its ids. A set with changed settings starts again in the state warming. The method also reads the TLS files
+    /// again.
     ///
-    /// Returns what needs a restart: the changed settings of the proxy.
+    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed. Only a restart
+    /// applies changes of these settings.
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if the configuration cannot be used. The guard then keeps the one it has.
+    /// [`GuardError`] if the configuration cannot be used. The guard then keeps its current configuration.
     pub fn reload(&self, config: Config) -> Result<Option<&'static str>, GuardError> {
         let mut state = self.state.lock();
         let sets = state.sets.changed_to(&state.config, &config)?;
@@ -55,37 +56,37 @@ impl GuardHandle {
         let is_same = config.has_same_proxy(&state.config);
         let old = std::mem::replace(&mut *state, State { config, sets, guard });
         drop(state);
-        // Here the sources end that nobody uses any more. They may take a while.
+        // Dropping the old state stops the unused sources, which may take some time.
         drop(old);
         Ok((!is_same)
             .then_some("the settings of [proxy], [admin] and [snapshots] change with a restart"))
     }
 
-    /// Stops the sources, which write their last snapshots. Waits for them.
+    /// Stops the sources, and waits until they have written their last snapshots.
     pub(crate) async fn stop(&self) {
         let sets = self.state.lock().sets.clone();
-        // A panic of the task is none of the guard.
+        // A panic of the task must not stop the guard.
         _ = tokio::task::spawn_blocking(move || sets.stop()).await;
     }
 
-    /// Returns how long the guard runs.
+    /// Returns the time since the start of the guard.
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Returns the sets of ids, in the order of their names.
+    /// Returns the sets of ids, ordered by name.
     #[must_use]
     pub fn sets(&self) -> Vec<GuardSet> {
         self.state.lock().sets.list()
     }
 
-    /// Asks the source of a set to read all ids again. Returns false if there is no such source.
+    /// Requests a full read of the source of a set. Returns false if the set does not exist or has no source.
     #[must_use]
     pub fn rebuild(&self, set: &str) -> bool {
         self.state.lock().sets.rebuild(set)
     }
 
-    /// Returns the routes with their counters. A reload creates new ones.
+    /// Returns the routes with their counters. A reload creates new routes.
     #[must_use]
     pub fn guard(&self) -> GuardLayer {
         self.state.lock().guard.clone()

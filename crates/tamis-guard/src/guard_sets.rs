@@ -10,14 +10,14 @@ use crate::config::{Config, SetConfig, SnapshotFolder, SnapshotsConfig};
 use crate::fleet::Publication;
 use crate::guard_error::GuardError;
 
-/// The sets of ids of a configuration, with sources that run. Dropping it stops them.
+/// The sets of ids of a configuration, with running sources. Dropping the last clone stops the sources.
 #[derive(Clone, Debug)]
 pub struct GuardSets {
     sets: BTreeMap<String, RunningSet>,
     snapshots: Option<Snapshots>,
 }
 
-/// Where the sources write snapshots. The folder is locked until all sets are dropped.
+/// The folder and the interval of the snapshots. The folder is locked until all sets are dropped.
 #[derive(Clone, Debug)]
 struct Snapshots {
     folder: Arc<SnapshotFolder>,
@@ -27,15 +27,15 @@ struct Snapshots {
 /// A set of ids of a running guard.
 #[derive(Clone, Debug)]
 pub struct GuardSet {
-    /// The name in the configuration.
+    /// The name of the set in the configuration.
     pub name: String,
     /// The ids.
     pub ids: Arc<IdSet>,
-    /// The status of the source; `None` without a source.
+    /// The status of the source. The value is `None` if the set has no source.
     pub status: Option<SourceStatus>,
-    /// Takes ids from programs that know the token; `None` if the set has no token.
+    /// Accepts ids from programs that present the token. The value is `None` if the set has no token.
     pub push: Option<Arc<PushSource>>,
-    /// Answers followers that know the token; `None` if the set is not published.
+    /// Handles requests of followers that present the token. The value is `None` if the set is not published.
     pub publication: Option<Arc<Publication>>,
 }
 
@@ -63,12 +63,11 @@ impl GuardSets {
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if a token is empty, the folder of the snapshots cannot be used, or there is no
-    /// memory.
+    /// [`GuardError`] if a token is empty, the folder of the snapshots cannot be used, or the system has no memory.
     ///
     /// # Panics
     ///
-    /// If the system cannot start a thread.
+    /// Panics if the operating system cannot start a thread.
     pub fn start(config: &Config) -> Result<Self, GuardError> {
         let snapshots = config.snapshots().map(Snapshots::open).transpose()?;
         let start = |(name, set): (&String, &SetConfig)| {
@@ -78,7 +77,7 @@ impl GuardSets {
         Ok(Self { sets, snapshots })
     }
 
-    /// Returns the sets, in the order of their names.
+    /// Returns the sets, ordered by name.
     #[must_use]
     pub fn list(&self) -> Vec<GuardSet> {
         let set = |(name, set): (&String, &RunningSet)| GuardSet {
@@ -91,7 +90,7 @@ impl GuardSets {
         self.sets.iter().map(set).collect()
     }
 
-    /// Stops all sources. They write their last snapshots at the same time.
+    /// Stops all sources concurrently. Each source writes its last snapshot.
     pub(crate) fn stop(&self) {
         std::thread::scope(|threads| {
             for source in self.sets.values().filter_map(|set| set.source.as_ref()) {
@@ -100,7 +99,7 @@ impl GuardSets {
         });
     }
 
-    /// Returns the sets of another configuration. A set with the same settings is the same one.
+    /// Returns the sets of a new configuration. A set with unchanged settings is reused.
     pub(crate) fn changed_to(&self, old: &Config, new: &Config) -> Result<Self, GuardError> {
         let mut sets = BTreeMap::new();
         for (name, set) in new.set_configs() {
@@ -126,7 +125,7 @@ impl GuardSets {
         self.sets.iter().map(|(name, set)| (name.clone(), Arc::clone(&set.ids))).collect()
     }
 
-    /// Asks the source of a set to read all ids again. Returns false if there is no such source.
+    /// Requests a full read of the source of a set. Returns false if the set does not exist or has no source.
     pub(crate) fn rebuild(&self, name: &str) -> bool {
         let source = self.sets.get(name).and_then(|set| set.source.as_ref());
         source.inspect(|source| source.rebuild()).is_some()
@@ -146,7 +145,7 @@ impl RunningSet {
         ids.set_denied(config.denied.clone());
         let push = config.token.as_ref().map(|token| PushSource::new(Arc::clone(&ids), &token.0));
         let push = push.transpose().map_err(|_| GuardError::NoToken(set()))?.map(Arc::new);
-        // Before the source: followers get the generations that are published after it.
+        // The publication is created before the source, so that followers get each generation of the source.
         let publish = |it| Arc::new(Publication::new(Arc::clone(&ids), it));
         let publication = config.publish.as_ref().map(publish);
         let snapshot = snapshots.map(|snapshots| snapshots.of_set(name));

@@ -1,8 +1,8 @@
-//! Refuses requests for ids that do not exist before they reach the database.
+//! Refuses requests for nonexistent ids before the requests reach the database.
 //!
-//! An [`IdSet`] knows which ids exist. A [`source`] keeps it up to date. A [`Route`] says where
-//! requests have their ids. The [`GuardLayer`] decides about each request before a service gets it.
-//! With the feature `proxy`, `Proxy` is such a service in front of any program.
+//! An [`IdSet`] contains the ids that exist. A [`source`] keeps the set up to date. A [`Route`] defines the places of
+//! the ids in requests. The [`GuardLayer`] decides about each request before the inner service receives it. With the
+//! feature `proxy`, the inner service can be `Proxy`, which forwards requests to any upstream service.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "proxy")]
@@ -67,7 +67,7 @@ pub use tamis_sources::{
     SnapshotError, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState, Verdict, audit,
 };
 
-/// The sources of ids: the crate `tamis-sources`, and the leader.
+/// The sources of ids: the crate `tamis-sources`, and the leader source.
 pub mod source {
     #[cfg(feature = "proxy")]
     pub use crate::fleet::{LeaderError, LeaderOptions};

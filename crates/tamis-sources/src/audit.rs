@@ -30,7 +30,7 @@ pub struct AuditOptions {
 }
 
 impl Default for AuditOptions {
-    /// Returns 100 000 absent ids, the seed 1 and 10 seconds.
+    /// Returns settings with 100 000 absent ids, the seed 1 and a patience of 10 seconds.
     fn default() -> Self {
         Self { absent: 100_000, seed: 1, patience: Duration::from_secs(10) }
     }
@@ -47,7 +47,7 @@ pub struct AuditReport {
     pub invalid_rows: u64,
     /// The number of ids of the source that the set refuses.
     pub present_refused: u64,
-    /// Some of the refused ids, in their canonical text.
+    /// A few of the refused ids in their canonical text.
     pub refused_examples: Vec<Vec<u8>>,
     /// The number of absent ids that were tested.
     pub absent_checked: u64,
@@ -173,8 +173,7 @@ impl Present {
         }
     }
 
-    /// Removes the refused ids that the set accepts later, and the refused ids that were deleted from the source
-    /// meanwhile.
+    /// Removes the refused ids that the set accepts later, and the refused ids that are no longer in the source.
     fn check_again(
         &mut self,
         ids: &IdSet,

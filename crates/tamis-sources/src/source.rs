@@ -28,7 +28,7 @@ use crate::source::kind::SourceKind;
 use crate::source::run::{Run, SourceOptions};
 use crate::source::status::SourceStatus;
 
-/// A running source. Dropping the source stops it.
+/// A running source. Dropping the value stops the source.
 #[derive(Debug)]
 pub struct Source {
     run: Arc<Run>,
@@ -41,7 +41,7 @@ impl Source {
     ///
     /// # Panics
     ///
-    /// If the system cannot start a thread.
+    /// Panics if the operating system cannot start a thread.
     #[must_use]
     pub fn start(ids: Arc<IdSet>, kind: impl SourceKind, options: SourceOptions) -> Self {
         Self::start_shared(ids, Arc::new(kind), options)
@@ -51,7 +51,7 @@ impl Source {
     ///
     /// # Panics
     ///
-    /// If the system cannot start a thread.
+    /// Panics if the operating system cannot start a thread.
     #[must_use]
     pub fn start_shared(
         ids: Arc<IdSet>,

@@ -23,7 +23,7 @@ use crate::errors::plain_io::PlainIo;
 pub enum CertificateError {
     /// The file cannot be used.
     File {
-        /// The PEM file.
+        /// The path of the PEM file.
         path: PathBuf,
         /// A description of the problem in the file.
         why: String,
@@ -117,8 +117,8 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match self.signed.verify_server_cert(certificate, chain, name, ocsp_response, now) {
-            // rustls tests the validity period before the key usage. So a certificate that fails here is within its
-            // validity period.
+            // rustls tests the validity period before the key usage. So a certificate that reaches this code is within
+            // its validity period.
             Err(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)))
                 if self.listed.contains(certificate) =>
             {

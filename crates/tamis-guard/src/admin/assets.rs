@@ -1,8 +1,8 @@
-//! The files of the console page, embedded in the program.
+//! The files of the console page, which are embedded in the program.
 
 use tamis_console::{Asset, SHARED};
 
-/// Creates a script of the folder `console`.
+/// Creates an asset from a script in the folder `console`.
 macro_rules! script {
     ($name:literal) => {
         Asset::js(concat!("/console/", $name), include_bytes!(concat!("../../console/", $name)))

@@ -1,19 +1,19 @@
-//! The text format of Prometheus.
+//! Writes metrics in the text format of Prometheus.
 
 use std::fmt::{Display, Write as _};
 
-/// A text of metrics.
+/// Metrics in the text format of Prometheus.
 #[derive(Default)]
 pub(super) struct Exposition(String);
 
 impl Exposition {
-    /// Begins a metric. `kind` is `counter` or `gauge`.
+    /// Begins a metric family. `kind` is `counter` or `gauge`.
     pub(super) fn family(&mut self, kind: &str, name: &str, help: &str) {
-        // Writing to a text does not fail, here and below.
+        // Writing to a `String` never fails, here and below.
         _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// Adds a value of the metric.
+    /// Adds a sample of the metric.
     pub(super) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         for (i, (label, text)) in labels.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::guard_sets::GuardSet;
 use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
 
-/// Returns all metrics.
+/// Returns all metrics as text.
 pub(super) fn text(guard: &GuardHandle) -> String {
     let mut out = Exposition::default();
     of_sets(&mut out, &guard.sets());
@@ -32,7 +32,7 @@ pub(super) fn text(guard: &GuardHandle) -> String {
     out.into_text()
 }
 
-/// A gauge of a set of ids: its name, help, and value. `None` is left out.
+/// A gauge of a set of ids: its name, help text and value. A gauge without a value is omitted.
 type Gauge = (&'static str, &'static str, fn(&GuardSet) -> Option<f64>);
 
 const GAUGES: [Gauge; 10] = [
@@ -68,7 +68,7 @@ const GAUGES: [Gauge; 10] = [
     }),
 ];
 
-/// A counter of a source: its name, help, and value.
+/// A counter of a source: its name, help text and value.
 type Counter = (&'static str, &'static str, fn(&SourceStatus) -> u64);
 
 const COUNTERS: [Counter; 5] = [

@@ -1,10 +1,10 @@
-//! The body of `POST /ids/NAME`.
+//! Decodes the body of `POST /ids/NAME`.
 
 use serde_json::{Value, json};
 use tamis_sources::PushSource;
 
-/// Inserts and deletes the ids of a body: one id a line to insert, or
-/// `{"insert":[1,2],"delete":["3"]}`. Deletions go first.
+/// Inserts and deletes the ids in a body. The body contains one id per line to insert, or the JSON object
+/// `{"insert":[1,2],"delete":["3"]}`. The function applies deletions before insertions.
 pub(super) fn apply(source: &PushSource, token: &[u8], body: &[u8]) -> Result<Value, String> {
     let is_json = body.trim_ascii_start().starts_with(b"{");
     let (insert, delete) = if is_json {
@@ -25,7 +25,7 @@ pub(super) fn apply(source: &PushSource, token: &[u8], body: &[u8]) -> Result<Va
     Ok(json!({ "inserted": inserted.ids, "deleted": deleted.ids, "invalid": invalid }))
 }
 
-/// Returns the ids of a list.
+/// Returns the ids in a JSON list.
 fn texts(value: &Value) -> Result<Vec<String>, String> {
     let wrong = || "insert and delete are lists of texts and integers".to_owned();
     match value {

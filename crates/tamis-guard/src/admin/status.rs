@@ -1,4 +1,4 @@
-//! The state of a guard as JSON.
+//! Returns the status of a guard as JSON.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
 use crate::request::single_flight::SingleFlight;
 
-/// Tests whether all sets with a source have been read. An unproven set needs requests for its proof,
-/// so that a load balancer must not wait for it.
+/// Tests whether each set with a source is synced or unproven. An unproven set counts as ready: its proof needs
+/// requests, so a load balancer must not wait for the proof.
 pub(super) fn is_ready(guard: &GuardHandle) -> bool {
     guard.sets().iter().all(|set| set.ids.state().is_complete() || set.status.is_none())
 }
 
-/// Returns the state of each set.
+/// Returns the sync state of each set.
 pub(super) fn states(guard: &GuardHandle) -> Value {
     let sets = guard.sets();
     sets.iter().map(|set| (set.name.clone(), Value::from(set.ids.state().name()))).collect()
 }
 
-/// Returns all that is known.
+/// Returns the complete status.
 pub(super) fn status(guard: &GuardHandle) -> Value {
     let layer = guard.guard();
     let sets = guard.sets();
@@ -76,7 +76,7 @@ fn set(set: &GuardSet, routes: &[Route]) -> Value {
     })
 }
 
-/// Returns the observed rate of all routes that have ids of only this set.
+/// Returns the observed rate of the routes whose ids all belong to this set.
 fn observed_rate(set: &GuardSet, routes: &[Route]) -> Option<f64> {
     let is_of_set = |route: &&Route| route.ids.iter().all(|id| Arc::ptr_eq(&id.ids, &set.ids));
     let counters = || routes.iter().filter(is_of_set).map(|route| &route.counters);

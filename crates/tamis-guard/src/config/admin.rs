@@ -1,11 +1,11 @@
-//! Reads the table `[admin]`.
+//! Parses the table `[admin]`.
 
 use crate::config::file;
 use crate::config::proxy::address;
 use crate::config::set::AdminConfig;
 use crate::config::setting::{InvalidValue, invalid};
 
-/// Returns the address of the admin server and its token.
+/// Returns the address and the token of the admin server.
 pub(super) fn admin(table: &file::Admin) -> Result<AdminConfig, InvalidValue> {
     let listen = address("admin.listen", &table.listen)?;
     if table.token.as_ref().is_some_and(|token| token.0.is_empty()) {

@@ -1,4 +1,4 @@
-//! A configuration whose values are checked.
+//! The configuration with checked values.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -50,23 +50,23 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a file, and the lists of allowed and denied ids that it names.
+    /// Reads a configuration file and the files with allowed and denied ids.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] with the place and what is allowed there.
+    /// [`ConfigError`] with the location of the error and the allowed values.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = read_text(path).map_err(|error| ConfigError::Io { path: path.into(), error })?;
         Self::parse(&text, path)
     }
 
-    /// Parses the text of a file. `path` is for messages, and paths in the text are relative to its
-    /// folder.
+    /// Parses the text of a configuration file. Messages contain `path`. Paths in the text are relative to the folder
+    /// of `path`.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns the same errors as [`read`](Self::read).
     pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let file = toml_edit::de::from_str(text).map_err(|error| {
@@ -100,7 +100,7 @@ impl Config {
         let snapshots = snapshots.transpose().map_err(value)?;
         check_slots(&sets, snapshots.is_some()).map_err(value)?;
         let config = Self { file, proxy, sets, admin, snapshots };
-        // The routes are made again for the sets of a running guard.
+        // The routes that are created here only check the configuration. A running guard creates its own routes.
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
             let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
@@ -123,12 +123,13 @@ impl Config {
         &self.proxy
     }
 
-    /// Returns the sets of ids, in the order of their names.
+    /// Returns the sets of ids, ordered by name.
     pub(crate) fn set_configs(&self) -> impl Iterator<Item = (&String, &SetConfig)> {
         self.sets.iter()
     }
 
-    /// Tests whether a set has the same settings in another configuration, except its lists.
+    /// Tests whether a set has the same settings in another configuration. The test ignores the allow list and the deny
+    /// list.
     pub(crate) fn has_same_set(&self, other: &Self, name: &str) -> bool {
         let settings = |config: &Self| {
             let mut ids = config.file.ids.get(name)?.clone();
@@ -139,15 +140,14 @@ impl Config {
         settings(self) == settings(other)
     }
 
-    /// Tests whether the proxy, the admin server and the snapshots have the same settings in another
-    /// configuration.
+    /// Tests whether another configuration has the same settings for the proxy, the admin server and the snapshots.
     pub(crate) fn has_same_proxy(&self, other: &Self) -> bool {
         self.file.proxy == other.file.proxy
             && self.file.admin == other.file.admin
             && self.snapshots == other.snapshots
     }
 
-    /// Returns the same configuration without snapshots, for a command that reads all ids while a
+    /// Returns the same configuration without snapshots. A command uses this configuration for a full read while a
     /// guard with the same configuration runs.
     #[must_use]
     pub fn without_snapshots(self) -> Self {
@@ -158,7 +158,7 @@ impl Config {
         self.snapshots.as_ref()
     }
 
-    /// Opens the source of a set for [`audit`](crate::audit()). `None` for a set without a source.
+    /// Opens the source of a set for [`audit`](crate::audit()). Returns `None` for a set without a source.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl Config {
         self.admin.as_ref()
     }
 
-    /// Creates the routes and the rules for sets of these names.
+    /// Creates the routes and the learn rules. `sets` must contain the configured sets.
     pub(crate) fn guard(&self, sets: &BTreeMap<String, Arc<IdSet>>) -> GuardLayer {
         let checked = "checked when the configuration was read";
         let routes = route::routes(&self.file.route, sets).expect(checked);
@@ -181,7 +181,7 @@ impl Config {
     }
 }
 
-/// Refuses permanent slots without snapshots, and one slot for two sets.
+/// Rejects permanent slots without snapshots, and a slot that two sets use.
 fn check_slots(
     sets: &BTreeMap<String, SetConfig>,
     has_snapshots: bool,

@@ -1,4 +1,4 @@
-//! Why a configuration cannot be used.
+//! The errors of a configuration.
 
 use std::fmt;
 use std::io;
@@ -6,34 +6,34 @@ use std::path::PathBuf;
 
 use tamis_sources::PlainIo;
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Debug)]
 pub enum ConfigError {
     /// The file cannot be read.
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The file is no TOML, or a field has another name or type.
+    /// The file is not valid TOML, or a field has an unknown name or a wrong type.
     Syntax {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// The column in characters, from 1.
+        /// The column number in characters, starting at 1.
         column: usize,
-        /// What is wrong.
+        /// The error message.
         message: String,
     },
-    /// A value cannot be used.
+    /// A value is invalid.
     Value {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The table and the field.
+        /// The name of the table and the field.
         field: String,
-        /// What is wrong.
+        /// The error message.
         message: String,
     },
 }

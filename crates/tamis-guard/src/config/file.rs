@@ -1,4 +1,4 @@
-//! The tables and fields of a configuration file, as TOML has them.
+//! The tables and fields of a configuration file, as they appear in TOML.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(super) struct File {
     pub(super) snapshots: Option<Snapshots>,
 }
 
-/// `[snapshots]`
+/// The table `[snapshots]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Snapshots {
@@ -33,7 +33,7 @@ pub(super) struct Snapshots {
     pub(super) every: Option<Text<Duration>>,
 }
 
-/// `[admin]`
+/// The table `[admin]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Admin {
@@ -41,7 +41,7 @@ pub(super) struct Admin {
     pub(super) token: Option<Secret>,
 }
 
-/// `[[learn]]`
+/// The table `[[learn]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Learn {
@@ -53,7 +53,7 @@ pub(super) struct Learn {
     pub(super) max_body: Option<Text<Size>>,
 }
 
-/// `[proxy]`
+/// The table `[proxy]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Proxy {
@@ -78,7 +78,7 @@ pub(super) struct Proxy {
     pub(super) request_ids: bool,
 }
 
-/// `[proxy.tls]`
+/// The table `[proxy.tls]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tls {
@@ -86,7 +86,7 @@ pub(super) struct Tls {
     pub(super) key: PathBuf,
 }
 
-/// `[ids.NAME]`
+/// The table `[ids.NAME]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ids {
@@ -131,7 +131,7 @@ pub(super) enum IdKind {
     Text,
 }
 
-/// `policy = { warming = "pass", synced = "reject", stale = "limit 100/s" }`
+/// The field `policy = { warming = "pass", synced = "reject", stale = "limit 100/s" }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policies {
@@ -141,7 +141,7 @@ pub(super) struct Policies {
     pub(super) unproven: Option<Text<Policy>>,
 }
 
-/// `negative = { ids = 100000, ttl = "60s" }`
+/// The field `negative = { ids = 100000, ttl = "60s" }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Negative {
@@ -149,7 +149,7 @@ pub(super) struct Negative {
     pub(super) ttl: Option<Text<Duration>>,
 }
 
-/// `next = { ids = 1000, per_second = 100 }`
+/// The field `next = { ids = 1000, per_second = 100 }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Next {
@@ -157,14 +157,14 @@ pub(super) struct Next {
     pub(super) per_second: Option<u32>,
 }
 
-/// `push = { token = "${TOKEN}" }`
+/// The field `push = { token = "${TOKEN}" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Push {
     pub(super) token: Secret,
 }
 
-/// `publish = { token = "${TOKEN}" }`
+/// The field `publish = { token = "${TOKEN}" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Publish {
@@ -172,7 +172,7 @@ pub(super) struct Publish {
     pub(super) history: Option<Text<Size>>,
 }
 
-/// `[[route]]`
+/// The table `[[route]]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Route {
@@ -180,7 +180,7 @@ pub(super) struct Route {
     pub(super) path: String,
     #[serde(default)]
     pub(super) methods: Vec<String>,
-    /// The place of each id, and the set that has it.
+    /// The place of each id in the request, and the name of its set.
     pub(super) ids: BTreeMap<String, String>,
     pub(super) required: Option<Required>,
     pub(super) missing: Option<Missing>,
@@ -207,7 +207,7 @@ pub(super) enum Missing {
     Refuse,
 }
 
-/// `refusal = { status = 404, code = 404, message = "产品不存在!" }`
+/// The field `refusal = { status = 404, code = 404, message = "产品不存在!" }`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Refusal {
@@ -221,7 +221,7 @@ pub(super) struct Refusal {
     pub(super) cors: Option<Cors>,
 }
 
-/// `cors = { origins = ["https://shop.example.com"], credentials = true }`
+/// The field `cors = { origins = ["https://shop.example.com"], credentials = true }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cors {

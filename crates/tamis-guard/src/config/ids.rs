@@ -1,4 +1,4 @@
-//! Reads the tables `[ids.NAME]`.
+//! Parses the tables `[ids.NAME]`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn id_type(table: &file::Ids) -> Result<IdType, InvalidValue> {
             let mut form = IntegerForm::default();
             set_to(&mut form.is_padded, table.padded);
             set_to(&mut form.is_spaced, table.spaced);
-            // Unsigned ids of a database may be larger than the numbers of TOML.
+            // Unsigned ids in a database may exceed the integer range of TOML.
             let (min, max) =
                 (table.min.unwrap_or(1), table.max.map_or(u64::MAX.into(), i128::from));
             if i128::from(min) > max {
@@ -116,7 +116,7 @@ fn source_options(table: &file::Ids) -> Result<SourceOptions, InvalidValue> {
     Ok(options)
 }
 
-/// Reads a list of ids from the file and from the configuration itself.
+/// Returns the ids of a list: the ids in the configuration and the ids in the file.
 fn list(
     field: &str,
     ids: &[String],
@@ -146,7 +146,7 @@ fn list(
     Ok(list)
 }
 
-/// Returns how a set is published.
+/// Returns the settings for publishing a set.
 fn publication(name: &str, table: &file::Publish) -> Result<PublicationOptions, InvalidValue> {
     let token = &table.token.0;
     let token = BearerToken::new(token).map_err(|error| invalid("publish.token", error))?;

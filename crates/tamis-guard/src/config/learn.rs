@@ -1,4 +1,4 @@
-//! Reads the tables `[[learn]]`.
+//! Parses the tables `[[learn]]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::config::setting::{InvalidValue, bytes, invalid, set_to};
 use crate::request::learn::{LearnPlace, LearnRule};
 use crate::request::path::TemplateError;
 
-/// Returns the rules by which answers teach ids.
+/// Returns the rules for learning ids from responses.
 pub(super) fn learn_rules(
     tables: &[file::Learn],
     sets: &BTreeMap<String, Arc<IdSet>>,

@@ -1,4 +1,4 @@
-//! A configuration with one set of ids and one route, from the flags of a command.
+//! Creates a configuration with one set of ids and one route from command-line flags.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,28 +14,29 @@ use crate::config::source::{Filter, Lines, SourceTable};
 use crate::config::units::OneOrMany;
 use crate::request::path::PathTemplate;
 
-/// What a guard with one route needs.
+/// The settings of a guard with one route.
 #[derive(Clone, Debug, Default)]
 pub struct OneRoute {
-    /// The addresses to listen on, such as `0.0.0.0:8080`. Empty for `127.0.0.1:8080`.
+    /// The addresses on which the guard listens, such as `0.0.0.0:8080`. An empty list means `127.0.0.1:8080`.
     pub listen: Vec<String>,
-    /// The program behind the guard, such as `http://127.0.0.1:9000`.
+    /// The URL of the upstream service, such as `http://127.0.0.1:9000`.
     pub upstream: String,
     /// The path template, such as `/pms/productInfo/{id}`.
     pub path: String,
-    /// Where a request has ids, such as `query:id`. Empty for the names in the path.
+    /// The places of the ids in a request, such as `query:id`. If the list is empty, the names in the path template are
+    /// the places.
     pub places: Vec<String>,
-    /// A file with one id a line, or a filter of `tamis build`.
+    /// A file with one id per line, or a filter that `tamis build` has written.
     pub ids: PathBuf,
     /// The name of the type of the ids: `integer`, `uuid` or `text`.
     pub id_type: Option<String>,
     /// The false positive rate, a probability.
     pub rate: Option<f64>,
-    /// True if the guard refuses ids without a proof that it reads a filter as the program writes it.
+    /// True if the guard trusts its decoding of a filter without a proof.
     pub is_trusted: bool,
-    /// The message in the answer to a refused request.
+    /// The message in the response to a refused request.
     pub message: Option<String>,
-    /// True if the guard refuses nothing and counts what it would have refused.
+    /// True if the guard refuses no request, but counts the requests that it would refuse.
     pub is_shadow: bool,
 }
 
@@ -46,7 +47,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// Returns the same errors as [`read`](Self::read).
     pub fn one_route(route: OneRoute) -> Result<Self, ConfigError> {
         let source = PathBuf::from("the options");
         let value = |field: &str, message: String| ConfigError::Value {
@@ -70,7 +71,7 @@ impl Config {
             places = path.names().map(|name| format!("path:{name}")).collect();
         }
         let path = route.ids;
-        // With a wrong name, the guard would wait for the file and pass all requests.
+        // The path is checked here. With a wrong path, the guard would wait for the file and pass all requests.
         let is_filter = is_filter(&path)
             .map_err(|error| value("ids", format!("{}: {}", path.display(), PlainIo(&error))))?;
         let source = if is_filter {
@@ -100,12 +101,12 @@ impl Config {
             route: vec![route_table],
             ..file::File::default()
         };
-        // Paths are relative to the working folder.
+        // Paths are relative to the working directory.
         Self::checked(file, Path::new("the options"))
     }
 }
 
-/// Tests whether a file is a filter of Tamis.
+/// Tests whether a file is a Tamis filter.
 fn is_filter(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     File::open(path)?.take(6).read_to_end(&mut start)?;

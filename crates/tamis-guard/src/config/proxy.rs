@@ -1,4 +1,4 @@
-//! Reads the table `[proxy]`.
+//! Parses the table `[proxy]`.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
-//! Reads files of limited size.
+//! Reads files with a size limit.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The largest file of a configuration or a list of ids, in bytes.
+/// The maximum size of a configuration file or an id list in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Reads a file of limited size.
+/// Reads a text file. Returns an error if the file exceeds the size limit.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;

@@ -1,4 +1,4 @@
-//! The answer to a refused request, as a configuration describes it.
+//! Parses the response to a refused request.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -9,7 +9,7 @@ use crate::config::setting::{InvalidValue, invalid};
 use crate::request::cors::Cors;
 use crate::request::refusal::Refusal;
 
-/// Creates the answer of a route.
+/// Creates the refusal response of a route.
 pub(super) fn refusal(config: &file::Refusal) -> Result<Refusal, InvalidValue> {
     let status = config.status.unwrap_or(404);
     let status = StatusCode::from_u16(status).ok().filter(|it| (200..600).contains(&it.as_u16()));

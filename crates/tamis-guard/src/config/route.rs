@@ -1,4 +1,4 @@
-//! Reads the tables `[[route]]`.
+//! Parses the tables `[[route]]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::request::place::IdPlace;
 use crate::request::route::{Required, Route, RouteId};
 use crate::request::single_flight::SingleFlight;
 
-/// Returns the routes for sets of ids.
+/// Creates the routes. `sets` contains the sets of ids by name.
 pub(super) fn routes(
     tables: &[file::Route],
     sets: &BTreeMap<String, Arc<IdSet>>,
@@ -63,7 +63,7 @@ fn route(
     Ok(route)
 }
 
-/// Finds a set by its name.
+/// Returns the set with a name.
 pub(super) fn find_set(
     sets: &BTreeMap<String, Arc<IdSet>>,
     name: &str,
@@ -73,7 +73,7 @@ pub(super) fn find_set(
     sets.get(name).cloned().ok_or_else(|| invalid("ids", missing()))
 }
 
-/// Parses the names of methods.
+/// Parses the names of HTTP methods.
 pub(super) fn methods(names: &[String]) -> Result<Vec<Method>, InvalidValue> {
     let method = |name: &String| name.to_ascii_uppercase().parse();
     names.iter().map(method).collect::<Result<_, _>>().map_err(|error| invalid("methods", error))

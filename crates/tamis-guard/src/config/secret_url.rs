@@ -1,4 +1,4 @@
-//! The URL of a database, whose user and password may be variables of the environment.
+//! The URL of a database. Environment variables can supply the user name and the password.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde::de::{self, Deserialize, Deserializer};
 
 use crate::config::units::expand;
 
-/// The URL of a database, which no message shows. `${NAME}` in it stands for a variable of the
-/// environment. In the user and the password, the value may have any characters.
+/// The URL of a database, which messages never show. The text `${NAME}` is replaced by an environment variable. In the
+/// user name and the password, the value of a variable may contain any characters.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SecretUrl(pub(crate) String);
 
@@ -25,11 +25,11 @@ impl<'de> Deserialize<'de> for SecretUrl {
     }
 }
 
-/// The characters that a user and a password in a URL cannot have.
+/// The characters that must be percent-encoded in the user name and the password of a URL.
 const USER_INFO: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// As `expand`. Encodes the values in the user and the password. Another variable may hold a whole
-/// URL, or an address with a port.
+/// Expands variables like `expand`, and percent-encodes the values in the user name and the password. In other parts, a
+/// variable may contain a whole URL, or an address with a port.
 fn expand_url(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let start = text.find("://").map_or(0, |at| at + 3);
     let length = text[start..].find(['/', '?', '#']).unwrap_or(text.len() - start);

@@ -11,7 +11,7 @@ use tamis_sources::{IdSetOptions, SourceKind, SourceOptions};
 use crate::config::units::Secret;
 use crate::fleet::PublicationOptions;
 
-/// A set of ids in a configuration.
+/// The settings of one set of ids.
 #[derive(Clone, Debug)]
 pub(crate) struct SetConfig {
     pub(crate) options: IdSetOptions,
@@ -30,7 +30,7 @@ pub(crate) struct AdminConfig {
     pub(crate) token: Option<Secret>,
 }
 
-/// Where snapshots are written.
+/// The folder and the interval of the snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SnapshotsConfig {
     pub(crate) folder: PathBuf,

@@ -1,20 +1,20 @@
-//! Copies values of the file into settings, and the error of an invalid value.
+//! Copies values from the file to settings. Defines the error for an invalid value.
 
 use std::fmt::Display;
 
 use crate::config::units::{Size, Text};
 
-/// A value of the file that cannot be used.
+/// The error for an invalid value in the file.
 #[derive(Debug)]
 pub(super) struct InvalidValue {
-    /// The field, with its table.
+    /// The name of the field, including its table.
     pub(super) field: String,
-    /// What is wrong with its value.
+    /// The problem with the value.
     pub(super) message: String,
 }
 
 impl InvalidValue {
-    /// Adds a prefix to the field, such as `ids.orders.`.
+    /// Adds a prefix such as `ids.orders.` to the field name.
     pub(super) fn with_prefix(self, prefix: impl Display) -> Self {
         Self { field: format!("{prefix}{}", self.field), ..self }
     }
@@ -25,20 +25,20 @@ pub(super) fn invalid(field: impl Display, message: impl Display) -> InvalidValu
     InvalidValue { field: field.to_string(), message: message.to_string() }
 }
 
-/// Replaces a setting, if the file has it.
+/// Replaces a setting if the file contains a value.
 pub(super) fn set_to<T>(setting: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *setting = value;
     }
 }
 
-/// As `set_to`, for a value that the file writes as a text.
+/// Replaces a setting like `set_to`. The file writes the value as text.
 pub(super) fn set_to_text<T>(setting: &mut T, value: Option<Text<T>>) {
     set_to(setting, value.map(|Text(value)| value));
 }
 
-/// Returns a size of the file in bytes.
+/// Returns a size from the file in bytes.
 pub(super) fn bytes(Text(Size(bytes)): Text<Size>) -> usize {
-    // At most a TiB.
+    // The parser limits a size to 1 TiB, so the cast is lossless.
     bytes as usize
 }

@@ -1,4 +1,4 @@
-//! The folder with the snapshots of a guard.
+//! The folder that contains the snapshots of a guard.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -8,14 +8,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tamis_sources::{PlainIo, SnapshotStore};
 use tempfile::NamedTempFile;
 
-/// The bytes that are escaped in the name of a file. No path leaves the folder.
+/// The bytes that are escaped in a file name, so that no file name leads out of the folder.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The longest name of a file in bytes.
+/// The maximum length of a file name in bytes.
 const MAX_NAME: usize = 200;
 
-/// The folder with the snapshots of a guard, one file a set. It is locked until it is dropped, so
-/// that two guards do not replace each other's files.
+/// The folder that contains the snapshots of a guard, with one file per set. The folder is locked until this value is
+/// dropped, so that two guards do not overwrite each other's files.
 #[derive(Debug)]
 pub(crate) struct SnapshotFolder {
     path: PathBuf,
@@ -23,17 +23,17 @@ pub(crate) struct SnapshotFolder {
 }
 
 impl Drop for SnapshotFolder {
-    /// Unlocks instead of only closing the file: a child process that another thread has just forked
-    /// still has a copy of it, and the lock ends when the last copy is closed.
+    /// Unlocks the folder explicitly. A child process that another thread has just forked may hold a copy of the file
+    /// handle. Without the explicit unlock, the lock would end only when the last copy is closed.
     fn drop(&mut self) {
-        // Closing the file is all that is left after an error.
+        // After an error, closing the file is the only remaining way to unlock.
         _ = self.lock.unlock();
     }
 }
 
 impl SnapshotFolder {
-    /// Tests whether files can be written, locks the folder, and removes the unfinished files of a
-    /// guard that was killed.
+    /// Locks the folder, and tests whether files can be written. The method also removes the unfinished files of a
+    /// killed guard.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let fail = |error: io::Error| {
             format!("no snapshot can be written in {}: {}", path.display(), PlainIo(&error))
@@ -46,27 +46,27 @@ impl SnapshotFolder {
                 let path = path.display();
                 return Err(format!("another guard uses {path}; give each guard its own folder"));
             }
-            // Some network file systems have no locks. Each file is still replaced as a whole.
+            // Some network file systems do not support locks. Each file is still replaced atomically.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(fail(error)),
         }
         NamedTempFile::with_prefix_in(SnapshotStore::UNFINISHED, path).map_err(fail)?;
         for entry in fs::read_dir(path).map_err(fail)?.flatten() {
             if entry.file_name().to_string_lossy().starts_with(SnapshotStore::UNFINISHED) {
-                // At worst, the file takes space.
+                // If the removal fails, the file only takes disk space.
                 _ = fs::remove_file(entry.path());
             }
         }
         Ok(Self { path: path.to_owned(), lock })
     }
 
-    /// Returns the name of the file of a set; `None` if it is too long for a file system.
+    /// Returns the file name for a set. Returns `None` if the name is too long for a file system.
     pub(crate) fn file_name(set: &str) -> Option<String> {
         let name = format!("{}.snapshot", utf8_percent_encode(set, ESCAPED));
         (name.len() <= MAX_NAME).then_some(name)
     }
 
-    /// Returns the file of a set.
+    /// Returns the path of the file for a set.
     pub(crate) fn file_of(&self, set: &str) -> PathBuf {
         self.path.join(Self::file_name(set).unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! Reads the table `[snapshots]`.
+//! Parses the table `[snapshots]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::config::setting::{InvalidValue, invalid};
 use crate::config::snapshot_folder::SnapshotFolder;
 use crate::config::units::Text;
 
-/// Returns the settings of snapshots.
+/// Returns the settings of the snapshots.
 pub(super) fn snapshots(
     table: &file::Snapshots,
     sets: &BTreeMap<String, file::Ids>,

@@ -1,7 +1,7 @@
-//! The table of sources: what the field `source` of a set may be.
+//! The table of source kinds: the allowed values for the field `source` of a set.
 //!
-//! A kind of source has a row in [`SourceTable`] and a file in the folder `source`: the fields of its table, and
-//! `SourceFields::kind`, which checks them.
+//! Each kind of source has a variant of [`SourceTable`] and a file in the folder `source`. The file defines the fields
+//! of the kind, and checks them in `SourceFields::kind`.
 
 mod fields;
 mod file;

@@ -1,4 +1,4 @@
-//! Values that a configuration writes as text: times, sizes, policies and secrets.
+//! Values that a configuration contains as text: durations, sizes, policies and secrets.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use tamis_sources::Policy;
 
-/// A type that a configuration writes as a text or a whole number.
+/// A type that a configuration contains as text or as an integer.
 pub(super) trait FromText: Sized {
-    /// What the user must write.
+    /// A description of the expected text for error messages.
     const EXPECTED: &'static str;
 
     fn from_text(text: &str) -> Option<Self>;
@@ -19,7 +19,7 @@ pub(super) trait FromText: Sized {
     }
 }
 
-/// A value of a configuration.
+/// A configuration value that is parsed from text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Text<T>(pub(super) T);
 
@@ -56,7 +56,7 @@ impl<'de, T: FromText> Deserialize<'de> for Text<T> {
     }
 }
 
-/// Splits a text into a number and what follows it.
+/// Splits a text into a number and the rest.
 fn split(text: &str) -> Option<(u64, &str)> {
     let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let number = text[..text.len() - unit.len()].parse().ok()?;
@@ -76,7 +76,7 @@ impl FromText for Duration {
             "d" => 86_400_000,
             _ => return None,
         };
-        // A century: no clock overflows.
+        // The limit is one century, so that no clock overflows.
         let millis = number.checked_mul(millis).filter(|&it| it <= 100 * 366 * 86_400_000)?;
         Some(Self::from_millis(millis))
     }
@@ -121,7 +121,7 @@ impl FromText for Policy {
     }
 }
 
-/// A text that no message shows. `${NAME}` in it stands for a variable of the environment.
+/// A text that messages never show. The text `${NAME}` is replaced by an environment variable.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(pub(crate) String);
 
@@ -138,7 +138,7 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Replaces each `${NAME}` by the value of the variable.
+/// Replaces each `${NAME}` by the value of the variable `NAME`.
 pub(super) fn expand(
     text: &str,
     variable: impl Fn(&str) -> Option<String>,
@@ -156,7 +156,7 @@ pub(super) fn expand(
     Ok(expanded)
 }
 
-/// One value or a list of them.
+/// A single value, or a list of values.
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMany<T> {

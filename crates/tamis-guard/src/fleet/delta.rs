@@ -1,4 +1,4 @@
-//! The changes of a set after a position, as bytes.
+//! Encodes the changes of a set after a position.
 //!
 //! # Layout
 //!
@@ -9,14 +9,14 @@
 //! | 8 | magic number `89 54 44 45 4c 54 41 0a` |
 //! | 4 | version: 1 |
 //! | 8, 8 | position before the changes: epoch, number |
-//! | 1 | what the leader knows: 0 not all ids, 1 all ids, 2 more changes follow |
-//! | 8 | age of this knowledge in microseconds; 0 unless all ids are known |
-//! | 8 | time from the request to the answer in microseconds |
+//! | 1 | completeness of the leader: 0 not all ids, 1 all ids, 2 more changes follow |
+//! | 8 | lag of the leader in microseconds; 0 unless the completeness is 1 |
+//! | 8 | time from the request to the response in microseconds |
 //! | 4 | number of changes |
 //! | | each change: its length and kind (LEB128: 4 × length + kind), its id |
 //! | 8 | XXH3 of all bytes before |
 //!
-//! The kinds are 0 (inserted), 1 (deleted) and 2 (inserted a moment ago, as a program has reported).
+//! The kinds are 0 (inserted), 1 (deleted) and 2 (recently inserted, as a program has reported).
 
 use std::fmt;
 use std::time::Duration;
@@ -26,40 +26,40 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fleet::position::FeedPosition;
 
-/// The first byte is not ASCII, and a line feed ends it, so that a transfer as text is detected.
+/// The first byte is not ASCII, and the last byte is a line feed, so that the reader detects a text-mode transfer.
 const MAGIC: [u8; 8] = *b"\x89TDELTA\n";
 
 const VERSION: u32 = 1;
 
-/// The length of the longest id in bytes.
+/// The maximum length of an id in bytes.
 pub(super) const MAX_ID: usize = 64 << 10;
 
-/// The largest delta in bytes.
+/// The maximum size of a delta in bytes.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 
 const HEAD_BYTES: usize = 8 + 4 + 16 + 1 + 8 + 8 + 4;
 const CHECKSUM_BYTES: usize = 8;
 
-/// The most bytes of changes in a delta.
+/// The maximum size of the changes in a delta in bytes.
 pub(super) const MAX_CHANGE_BYTES: usize = MAX_BYTES - HEAD_BYTES - CHECKSUM_BYTES;
 
 /// A change of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<'d> {
-    /// What it does.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The id in its canonical text.
     pub id: &'d [u8],
 }
 
-/// What the leader knows at the end of a delta.
+/// How complete the leader is at the end of a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// It may lack ids that were committed at any time.
+    /// The leader may lack ids that were committed at any time.
     Unknown,
-    /// It has all ids that were committed longer ago than this, counted from its answer.
+    /// The leader contains all ids that were committed at least this long before its response.
     Age(Duration),
-    /// It has further changes, which the next delta contains.
+    /// The leader has more changes, which the next delta contains.
     More,
 }
 
@@ -68,31 +68,31 @@ pub enum Knowledge {
 pub struct Delta {
     /// The position before the changes.
     pub since: FeedPosition,
-    /// What the leader knows after the changes.
+    /// How complete the leader is after the changes.
     pub knowledge: Knowledge,
-    /// The time from the request to the answer, on the leader's clock.
+    /// The time from the request to the response, measured on the leader's clock.
     pub held: Duration,
     count: u32,
-    /// The changes, encoded and valid.
+    /// The encoded changes. The encoding is always valid.
     changes: Vec<u8>,
 }
 
-/// Why bytes are no delta.
+/// The reason why bytes are not a valid delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeltaError {
-    /// The bytes are something else.
+    /// The bytes do not start with the magic number of a delta.
     NotADelta,
-    /// Another release wrote the delta.
+    /// The delta has an unsupported version, because another release wrote it.
     Version {
         /// The version in the bytes.
         found: u32,
     },
-    /// The bytes end too early, or go on behind the end.
+    /// The delta is too short or too long.
     Length,
     /// The checksum does not match.
     Checksum,
-    /// A field has a value that no delta has.
+    /// A field has an invalid value.
     Invalid(&'static str),
 }
 
@@ -130,7 +130,7 @@ impl Delta {
         FeedPosition { number: self.since.number + u64::from(self.count), ..self.since }
     }
 
-    /// Returns the changes in order.
+    /// Returns the changes in their order.
     pub fn changes(&self) -> impl Iterator<Item = Change<'_>> {
         let mut left = &self.changes[..];
         std::iter::from_fn(move || {
@@ -167,13 +167,13 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`DeltaError`] unless the bytes are exactly one undamaged delta.
+    /// [`DeltaError`] unless the bytes are exactly one valid delta.
     #[expect(clippy::missing_panics_doc, reason = "the length of the head is tested before")]
     pub fn decode(bytes: &[u8]) -> Result<Self, DeltaError> {
         if !bytes.starts_with(&MAGIC) {
             return Err(DeltaError::NotADelta);
         }
-        // Before the length: another version may be shorter.
+        // The version is read before the length test, because a delta of another version may be shorter.
         let version = bytes.get(8..).and_then(<[u8]>::first_chunk).ok_or(DeltaError::Length)?;
         let version = u32::from_le_bytes(*version);
         if version != VERSION {
@@ -197,7 +197,7 @@ impl Delta {
         let knowledge = match knowledge {
             0 if age.is_zero() => Knowledge::Unknown,
             1 => Knowledge::Age(age),
-            // Without a change, a reader would ask for the same again.
+            // Without a change, a reader would request the same position again.
             2 if age.is_zero() && count > 0 => Knowledge::More,
             _ => return Err(DeltaError::Invalid("knowledge")),
         };
@@ -226,7 +226,7 @@ pub(super) fn push_change(bytes: &mut Vec<u8>, kind: ChangeKind, id: &[u8]) {
     bytes.extend(id);
 }
 
-/// Splits off the first change. Returns `None` at the end, or if there is no valid change.
+/// Splits off the first change. Returns `None` at the end, and if the next change is invalid.
 pub(super) fn split_change(bytes: &[u8]) -> Option<(Change<'_>, &[u8])> {
     let mut head = 0;
     let mut at = 0;
@@ -235,7 +235,7 @@ pub(super) fn split_change(bytes: &[u8]) -> Option<(Change<'_>, &[u8])> {
         head |= usize::from(byte & 0x7f) << (7 * at);
         at += 1;
         if byte < 0x80 {
-            // A zero at the end would be a second encoding of the same number.
+            // A zero in the last byte would be a second encoding of the same number.
             if byte == 0 && at > 1 {
                 return None;
             }

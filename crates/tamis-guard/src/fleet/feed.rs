@@ -1,4 +1,4 @@
-//! The recent changes of a set, for followers.
+//! Stores the recent changes of a set for followers.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use crate::fleet::delta::{Delta, Knowledge, MAX_CHANGE_BYTES, MAX_ID, push_change, split_change};
 use crate::fleet::position::FeedPosition;
 
-/// The bytes of changes in a block. The oldest changes are forgotten in whole blocks.
+/// The number of bytes in a block of changes. The feed drops its oldest changes in whole blocks.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// The recent changes of a set, for followers. The changes of an id have the same order here and in
-/// the set, because each change is applied and recorded under one lock.
+/// The recent changes of a set, for followers. The feed and the set have the changes of an id in the same order,
+/// because each change is applied and recorded under one lock.
 #[derive(Debug)]
 pub(crate) struct Feed {
     epoch: u64,
@@ -27,15 +27,15 @@ pub(crate) struct Feed {
 #[derive(Debug, Default)]
 struct State {
     blocks: VecDeque<Block>,
-    /// The bytes of all blocks.
+    /// The number of bytes in all blocks.
     bytes: usize,
-    /// The number of the first change that a follower can get.
+    /// The number of the first change that the feed still contains.
     first: u64,
     /// The number of the next change.
     next: u64,
     /// True if a generation was published.
     is_complete: bool,
-    /// The set has all ids that were committed before.
+    /// The set contains all ids that were committed before this time.
     known_until: Option<Instant>,
 }
 
@@ -46,12 +46,12 @@ struct Block {
     changes: Vec<u8>,
 }
 
-/// Why a follower cannot get changes.
+/// The reason why a follower cannot get changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoChanges {
     /// No generation was published yet.
     Warming,
-    /// The changes are forgotten, belong to another generation, or are those of another leader.
+    /// The feed has dropped the changes, or the position belongs to another generation or another leader.
     Gone,
 }
 
@@ -60,7 +60,7 @@ impl ChangeListener for Feed {
         let mut state = self.state.lock();
         apply();
         if id.len() > MAX_ID {
-            // No snapshot can have it either. Followers begin again, and report that.
+            // A snapshot cannot contain this id either. The followers load a snapshot again, and report the error.
             state.forget();
         } else {
             state.push(kind, id, self.max_bytes);
@@ -68,7 +68,7 @@ impl ChangeListener for Feed {
         self.notify(state);
     }
 
-    /// Followers then need a snapshot.
+    /// Replaces all ids of the set. Followers then need a new snapshot.
     fn replace(&self, swap: &mut dyn FnMut()) {
         let mut state = self.state.lock();
         swap();
@@ -88,7 +88,7 @@ impl ChangeListener for Feed {
 }
 
 impl Feed {
-    /// Creates a feed without changes that keeps at most `max_bytes` of them.
+    /// Creates an empty feed that keeps at most `max_bytes` of changes.
     pub(crate) fn new(max_bytes: usize) -> Self {
         let mut epoch = [0; 8];
         getrandom::fill(&mut epoch).expect("the system has random bytes");
@@ -97,15 +97,15 @@ impl Feed {
         Self { epoch, max_bytes, state: Mutex::default(), news: Notify::new() }
     }
 
-    /// Returns the present position and what `read` returns. No change happens meanwhile. Returns
-    /// `None` before the first generation.
+    /// Returns the current position and the result of `read`. The feed is locked during `read`, so no change happens in
+    /// between. Returns `None` before the first generation.
     pub(crate) fn at_position<R>(&self, read: impl FnOnce() -> R) -> Option<(FeedPosition, R)> {
         let state = self.state.lock();
         state.is_complete.then(|| (self.position(state.next), read()))
     }
 
-    /// Tests whether followers at a position can get the changes after it, and whether at most half
-    /// of the kept ones are after it.
+    /// Tests whether the feed contains all changes after `position`, and whether these changes fill at most half of the
+    /// feed.
     pub(crate) fn is_recent(&self, position: FeedPosition) -> bool {
         let state = self.state.lock();
         let after: usize = state
@@ -117,8 +117,8 @@ impl Feed {
         self.is_kept(&state, position) && 2 * after <= self.max_bytes
     }
 
-    /// Waits until there are changes after a position, or the knowledge about the source begins or
-    /// ends. Waits at most for `limit`. Then returns the changes. `asked` is when the request came.
+    /// Waits for at most `limit`, until the feed contains changes after `since`. The wait also ends when the set
+    /// becomes complete or incomplete. Returns the changes. `asked` is the time at which the request arrived.
     pub(crate) async fn changes_after(
         &self,
         since: FeedPosition,
@@ -127,13 +127,13 @@ impl Feed {
     ) -> Result<Delta, NoChanges> {
         let news = self.news.notified();
         let mut news = std::pin::pin!(news);
-        // Before the look: what happens between both is not missed.
+        // The notification is enabled before the first test, so that no change between test and wait is missed.
         news.as_mut().enable();
         let delta = self.delta(since, asked)?;
         if delta.position() != since || limit.is_zero() {
             return Ok(delta);
         }
-        // An error is the end of the time.
+        // An error means that the time limit has passed.
         _ = timeout(limit, news).await;
         self.delta(since, asked)
     }
@@ -149,8 +149,8 @@ impl Feed {
         }
         let (count, changes) = state.changes_after(since.number);
         let is_all = since.number + u64::from(count) == state.next;
-        // The knowledge and the changes are read under one lock. The source has applied all changes
-        // before it calls `set_known_until`, so the delta has all changes that the knowledge needs.
+        // The completeness and the changes are read under one lock. The source applies all changes before it calls
+        // `set_known_until`. Therefore the delta contains all changes that the completeness implies.
         let now = Instant::now();
         let knowledge = match state.known_until {
             _ if !is_all => Knowledge::More,
@@ -195,7 +195,7 @@ impl State {
         }
     }
 
-    /// Forgets all changes. No position from before is kept.
+    /// Drops all changes. After this call, every older position is invalid.
     fn forget(&mut self) {
         self.blocks.clear();
         self.bytes = 0;
@@ -203,7 +203,7 @@ impl State {
         self.first = self.next;
     }
 
-    /// Returns the number and the bytes of the changes after a number, as many as a delta can have.
+    /// Returns the number and the bytes of the changes after a number, up to the size limit of a delta.
     fn changes_after(&self, number: u64) -> (u32, Vec<u8>) {
         let (mut count, mut changes) = (0, Vec::new());
         let start = self.blocks.partition_point(|block| block.first + block.count <= number);
@@ -238,7 +238,7 @@ mod tests {
         feed.at_position(|| ()).unwrap().0
     }
 
-    /// Returns the ids that a follower gets from a position to the present, and the last delta.
+    /// Returns the ids that a follower receives from a position to the present, and the last delta.
     fn follow(feed: &Feed, mut at: FeedPosition) -> (Vec<u64>, Delta) {
         let mut ids = Vec::new();
         loop {
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(feed.delta(other, Instant::now()), Err(NoChanges::Gone));
         let future = FeedPosition { number: present.number + 1, ..present };
         assert_eq!(feed.delta(future, Instant::now()), Err(NoChanges::Gone));
-        // A follower that has all changes lacks the new generation nevertheless.
+        // A follower with all changes still lacks the new generation.
         feed.replace(&mut || ());
         assert_eq!(feed.delta(present, Instant::now()), Err(NoChanges::Gone));
     }
@@ -342,7 +342,7 @@ mod tests {
         let (delta, ()) = tokio::join!(wait, async { feed.set_known_until(None) });
         assert_eq!(delta.unwrap().knowledge, Knowledge::Unknown);
         assert!(asked.elapsed() < Duration::from_secs(30));
-        // The end of the time.
+        // The wait ends after the time limit.
         let limit = Duration::from_millis(5);
         let delta = feed.changes_after(at, Instant::now(), limit).await.unwrap();
         assert_eq!(delta.changes().count(), 0);

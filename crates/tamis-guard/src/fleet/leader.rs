@@ -1,24 +1,25 @@
-//! Ids of a leader: another guard, which publishes them over HTTP.
+//! Follows a leader: another guard that publishes its ids over HTTP.
 //!
-//! The source downloads a snapshot once and then waits for changes. Each answer brings them within
-//! milliseconds, and what the leader knows about its own source.
+//! The source downloads a snapshot once, and then waits for changes. A response delivers changes within milliseconds.
+//! Each response also reports how complete the leader is.
 //!
 //! # Why a synced follower has all ids
 //!
-//! The leader's answer has all changes up to a position, and the age `a` of the leader's knowledge:
-//! the set at this position has all ids that were committed before `K = A - a`, where `A` is the
-//! moment of the answer. The follower does not know `A`, and clocks of two machines differ. It knows
-//! the moment `S` before it sent the request. The leader got the request at `R >= S`, and answered
-//! at `A = R + h`, where `h` is the time that it held the request. So `S + h - a <= K`, and the
-//! follower claims this moment after it has applied the changes. Only durations cross the network.
-//! They are measured by clocks that may differ in speed, so the follower rounds both by 1/1000 to
-//! the safe side.
+//! A response of the leader contains all changes up to a position, and the lag `a` of the leader. Let `A` be the time
+//! of the response. The set at this position contains all ids that were committed before `K = A - a`. The follower
+//! cannot use `A`, because the clocks of two machines differ. The follower measures the time `S` before it sends the
+//! request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader measures `h`, the time
+//! for which it holds the request. So `S + h - a <= K`. After the follower has applied the changes, it claims that its
+//! set contains all ids that were committed before `S + h - a`.
 //!
-//! A snapshot carries no claim. The first delta after it does.
+//! Only durations cross the network. The two clocks may run at different speeds, so the follower rounds both durations
+//! by 1/1000 in the safe direction.
 //!
-//! Within an epoch, the leader publishes a new generation under its own promise, and the follower
-//! applies all changes after a snapshot before it publishes it. Of another epoch nothing is known: the
-//! leader may be another one that lags. The set is then stale until the first claim.
+//! A snapshot makes no claim. The first delta after the snapshot makes the first claim.
+//!
+//! Within one epoch, the leader guarantees the completeness of each new generation. The follower applies all changes
+//! after a snapshot before it publishes the snapshot. In another epoch, the follower has no guarantee, because another
+//! leader may lag. The set is then stale until the first claim.
 
 mod error;
 mod exchange;
@@ -41,14 +42,14 @@ use exchange::{Changes, Exchange};
 pub use options::LeaderOptions;
 use pace::Pace;
 
-/// The longest time for which the leader holds a request. A shorter `interval` is used instead.
+/// The maximum time for which the leader holds a request. If `interval` is shorter, the follower uses `interval`.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The shortest time between two requests for changes. Changes that come faster arrive together, and a
-/// leader that answers at once without news does not keep a core busy.
+/// The minimum time between two requests for changes. Faster changes arrive in one response. The minimum also limits
+/// the CPU load if a leader responds immediately without changes.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 
-/// The clocks of two machines differ by at most this part.
+/// The maximum relative speed difference between the clocks of two machines.
 const CLOCK_ERROR: f64 = 1e-3;
 
 impl SourceKind for LeaderOptions {
@@ -56,7 +57,7 @@ impl SourceKind for LeaderOptions {
         Box::new(LeaderReader::new(self.clone()))
     }
 
-    /// Fails: a leader sends no list of its ids.
+    /// Returns an error, because a leader cannot list its ids.
     fn audit(&self, _: &IdType) -> Result<Box<dyn AuditSource>, SourceError> {
         Err(LeaderError::NoList.into())
     }
@@ -66,9 +67,9 @@ impl SourceKind for LeaderOptions {
 struct LeaderReader {
     options: LeaderOptions,
     exchange: Option<Exchange>,
-    /// What is known. Each answer has all changes, so there are no positions to wait for.
+    /// The sync state. Each response contains all changes, so the state has no log positions.
     follow: Follow<(), Instant>,
-    /// The position up to which the ids are known.
+    /// The position up to which all changes are applied.
     position: Option<FeedPosition>,
     changes_pace: Pace,
     snapshot_pace: Pace,
@@ -87,7 +88,7 @@ impl Reader for LeaderReader {
             }
             match result {
                 Ok(()) => has_succeeded = true,
-                // The pause after this failure is the shortest one again.
+                // The earlier success resets the pause after this failure to the minimum.
                 Err(error) if has_succeeded => {
                     run.ids().abandon_generation();
                     run.report(&error.into());
@@ -115,7 +116,7 @@ impl LeaderReader {
         run.step(&mut self.follow, event, &());
     }
 
-    /// Gets the next changes, or a snapshot.
+    /// Requests the next changes, or a snapshot.
     fn advance(&mut self, run: &Run) -> Result<(), LeaderError> {
         if self.exchange.is_none() {
             self.exchange = Some(Exchange::new(&self.options, run.stop_signal())?);
@@ -139,9 +140,9 @@ impl LeaderReader {
         }
     }
 
-    /// Downloads a snapshot and the changes after it, and publishes them.
+    /// Downloads a snapshot and the changes after it, and publishes both.
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
-        // A leader may offer a new snapshot after each one.
+        // A leader may offer a new snapshot after each download, so the pace limits the downloads.
         self.snapshot_pace.keep(run, run.options().interval.min(MAX_WAIT));
         self.step(run, Event::ReadBegun);
         let exchange = self.exchange.as_mut().expect("created before");
@@ -161,8 +162,8 @@ impl LeaderReader {
         let position: FeedPosition = position.ok_or(LeaderError::Position)?;
         run.count(Rows { ids: generation.items(), invalid: 0 });
         let generation = run.start_generation_from(generation);
-        // The snapshot may be older than the changes that the set in use has. So all changes are
-        // applied to the new generation alone, and then it is published.
+        // The snapshot may be older than the current set. So the code applies all changes only to the new generation,
+        // and then publishes the generation.
         let mut at = position;
         let (delta, asked) = loop {
             self.changes_pace.keep(run, MIN_PERIOD);
@@ -185,7 +186,7 @@ impl LeaderReader {
             }
         };
         if self.position.is_none_or(|before| before.epoch != at.epoch) {
-            // See the proof.
+            // The epoch has changed, so the set has no guarantee (see the proof in the module documentation).
             self.step(run, Event::Lost);
             self.step(run, Event::ReadBegun);
         }
@@ -195,7 +196,8 @@ impl LeaderReader {
         Ok(())
     }
 
-    /// Applies changes, and claims what the leader knows. The request was sent after `asked`.
+    /// Applies changes, and claims the completeness that the leader reports. `asked` is a time before the request was
+    /// sent.
     fn apply(&mut self, run: &Run, delta: &Delta, asked: Instant) -> Result<(), LeaderError> {
         each_change(run, delta, |kind, id| match kind {
             ChangeKind::Insert => run.ids().insert(id),
@@ -210,21 +212,21 @@ impl LeaderReader {
         Ok(())
     }
 
-    /// Claims what the leader knows after the changes.
+    /// Claims the completeness that the leader reports for the time after the changes.
     fn report(&mut self, run: &Run, delta: &Delta, asked: Instant) {
         match delta.knowledge {
             Knowledge::More => {}
             Knowledge::Unknown => run.lost(),
             Knowledge::Age(age) => match claim(asked, delta.held, age) {
                 Some(moment) => self.step(run, Event::LogEnd(moment, ())),
-                // Longer ago than the clock can express.
+                // The clock cannot represent a time this long ago.
                 None => run.lost(),
             },
         }
     }
 }
 
-/// Passes each change to `apply`. Ends at the first one whose id is none.
+/// Passes each change to `apply`. Returns an error at the first change whose id is invalid.
 fn each_change(
     run: &Run,
     delta: &Delta,
@@ -242,8 +244,8 @@ fn each_change(
     Ok(())
 }
 
-/// Tests whether a leader may send a text as an id. For texts, a leader sends keys: the key of a blank id is empty, and a
-/// key may be longer than the longest id. The delta bounds its length.
+/// Tests whether a leader may send a text as an id. For text ids, a leader sends keys. The key of a blank id is empty,
+/// and a key may exceed the maximum length of an id. The format of the delta limits the length.
 fn is_key(id_type: &IdType, text: &[u8]) -> bool {
     match id_type {
         IdType::Text { .. } => true,
@@ -253,9 +255,9 @@ fn is_key(id_type: &IdType, text: &[u8]) -> bool {
     }
 }
 
-/// Returns the moment up to which a follower has all ids. See the proof.
+/// Returns the time for which the follower may claim completeness. The module documentation contains the proof.
 fn claim(asked: Instant, held: Duration, age: Duration) -> Option<Instant> {
-    // A leader that has held the request for longer than it took is wrong.
+    // A leader that reports a longer hold time than the duration of the request is wrong.
     let held = held.min(asked.elapsed()).mul_f64(1.0 - CLOCK_ERROR);
     let age = age.checked_add(age.div_f64(1.0 / CLOCK_ERROR))?;
     (asked + held).checked_sub(age)
@@ -285,11 +287,11 @@ mod tests {
     #[test]
     fn a_claim_is_never_after_the_moment_that_the_leader_proved() {
         let asked = Instant::now() - 20 * SECOND;
-        // The leader held the request for 10 s, and its knowledge is 3 s old.
+        // The leader held the request for 10 s, and its lag is 3 s.
         let moment = claim(asked, 10 * SECOND, 3 * SECOND).unwrap();
         let proved = asked + 7 * SECOND;
         assert!(moment <= proved && proved - moment < SECOND / 50);
-        // The leader cannot have held it for longer than it took.
+        // The leader cannot hold a request for longer than the request took.
         let asked = Instant::now();
         assert!(claim(asked, 100 * SECOND, Duration::ZERO).unwrap() <= Instant::now());
         assert_eq!(claim(asked, SECOND, Duration::MAX), None);

@@ -1,25 +1,25 @@
-//! A position in the changes of a leader.
+//! A position in the change stream of a leader.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A position in the changes of a leader.
+/// A position in the change stream of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedPosition {
-    /// A random number for each start of a leader. Positions of two epochs cannot be compared.
+    /// A random number that each start of a leader generates. Positions of two epochs are not comparable.
     pub epoch: u64,
-    /// The number of changes before the position. A new generation counts as one.
+    /// The number of changes before the position. A new generation counts as one change.
     pub number: u64,
 }
 
-/// Writes the epoch as 16 hexadecimal digits, and the number in decimal: `00000000000000a1-42`.
+/// Formats the epoch as 16 hexadecimal digits and the number in decimal: `00000000000000a1-42`.
 impl fmt::Display for FeedPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}-{}", self.epoch, self.number)
     }
 }
 
-/// The text is not a position.
+/// The error for a text that is not a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAPosition;
 
@@ -32,7 +32,7 @@ impl FromStr for FeedPosition {
             epoch: u64::from_str_radix(epoch, 16).map_err(|_| NotAPosition)?,
             number: number.parse().map_err(|_| NotAPosition)?,
         };
-        // A position has one text, because it is an ETag too.
+        // A position has exactly one text form, because the text is also an ETag.
         if position.to_string() == text { Ok(position) } else { Err(NotAPosition) }
     }
 }

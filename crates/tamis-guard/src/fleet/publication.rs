@@ -1,4 +1,4 @@
-//! What a leader answers its followers.
+//! The responses of a leader to its followers.
 
 use std::any::Any;
 use std::fmt;
@@ -19,37 +19,37 @@ use crate::http::answer::{Answer, error};
 use crate::http::bearer_token::BearerToken;
 use crate::http::entity_tag::EntityTag;
 
-/// The longest time for which a request waits for changes.
+/// The maximum time for which a request waits for changes.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How long a snapshot stays in memory after its last use.
+/// The time for which a snapshot stays in memory after its last use.
 const SNAPSHOT_KEPT: Duration = Duration::from_secs(30);
 
-/// How a set is published.
+/// The settings for publishing a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublicationOptions {
-    /// The name of the set, which its snapshots contain.
+    /// The name of the set. Each snapshot contains this name.
     pub name: String,
-    /// The token that followers need. A snapshot has the secret hash key of the set.
+    /// The token that followers must present. A snapshot contains the secret hash key of the set.
     pub token: BearerToken,
-    /// How many bytes of changes the leader keeps. A follower that lacks more needs a snapshot.
+    /// The maximum size of the recent changes in bytes. A follower that lacks more changes needs a snapshot.
     pub history_bytes: usize,
 }
 
 impl PublicationOptions {
-    /// Returns the usual settings: 8 MiB of changes, which are some 800,000 integers.
+    /// Returns the default settings: 8 MiB of changes, which are about 800,000 integers.
     #[must_use]
     pub fn new(name: impl Into<String>, token: BearerToken) -> Self {
         Self { name: name.into(), token, history_bytes: 8 << 20 }
     }
 }
 
-/// A set of ids that followers copy. It answers their requests:
+/// A set of ids that followers copy. The publication handles these requests:
 ///
-/// | request | answer |
+/// | request | response |
 /// | --- | --- |
 /// | `GET PATH` | a snapshot, with its position as ETag |
-/// | `GET PATH?since=POSITION&wait=MILLISECONDS` | the changes after the position, or 410 if they are forgotten |
+/// | `GET PATH?since=POSITION&wait=MILLISECONDS` | the later changes, or 410 if the leader has dropped them |
 ///
 /// # Examples
 ///
@@ -76,16 +76,16 @@ pub struct Publication {
     ids: Arc<IdSet>,
     feed: Arc<Feed>,
     token: BearerToken,
-    /// Locked while a snapshot is built: one at a time, and the others wait for it.
+    /// The mutex is locked while a snapshot is built, so that concurrent requests wait for one snapshot.
     snapshots: Arc<Mutex<Snapshots>>,
 }
 
-/// The snapshots in memory: at most two, together with the one that is being built.
+/// The snapshots in memory: at most two, including a snapshot that is being built.
 #[derive(Default)]
 struct Snapshots {
-    /// One for all followers.
+    /// The last snapshot, which all followers share.
     last: Option<Snapshot>,
-    /// The one before the last, while an answer sends it.
+    /// The snapshot before the last snapshot, while a response still sends the bytes.
     retired: Weak<SharedSnapshot>,
 }
 
@@ -97,17 +97,19 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    /// Tests whether an answer sends it.
+    /// Tests whether a response is sending this snapshot.
     fn is_being_sent(&self) -> bool {
         Arc::strong_count(&self.bytes) > 1
     }
 }
 
 impl Snapshots {
-    /// Makes room for another snapshot. Answers that send the last one go on until the next call.
+    /// Removes the last snapshot to free memory for a new snapshot. Responses that send the last snapshot continue
+    /// until the next call.
     ///
-    /// Then their followers have no use for it: the leader retires a snapshot after a new generation,
-    /// or when half of the history is after it. After two such halves, its position is forgotten.
+    /// After the next call, the snapshot is useless for followers. The leader retires a snapshot after a new
+    /// generation, or when the later changes fill half of the history. After two halves, the history no longer contains
+    /// the position of the snapshot.
     fn retire_last(&mut self) {
         let Some(last) = self.last.take() else { return };
         if !last.is_being_sent() {
@@ -120,25 +122,25 @@ impl Snapshots {
     }
 }
 
-/// What a follower asks for.
+/// The request of a follower.
 enum Asked {
     Whole,
     Changes { since: FeedPosition, wait: Duration },
 }
 
-/// Why there is no snapshot.
+/// The reason why no snapshot is available.
 enum NoSnapshot {
     Warming,
     Failed(io::Error),
 }
 
 impl Publication {
-    /// Publishes a set. Call it before the source of the set starts, because followers wait for a
-    /// generation that is published after this call. Publications of one set share its changes.
+    /// Publishes a set. The caller must call this function before the source of the set starts. Followers wait for a
+    /// generation that is published after this call. Several publications of one set share the recorded changes.
     ///
     /// # Panics
     ///
-    /// If another listener than a publication gets the changes of the set.
+    /// Panics if the set already has a listener that is not a publication.
     #[must_use]
     pub fn new(ids: Arc<IdSet>, options: &PublicationOptions) -> Self {
         let listener: Arc<dyn Any + Send + Sync> =
@@ -152,7 +154,7 @@ impl Publication {
         }
     }
 
-    /// Answers a request of a follower. The path does not matter.
+    /// Handles a request of a follower. The method ignores the path.
     pub async fn answer<B>(self: &Arc<Self>, request: &Request<B>) -> Response<PublicationBody> {
         let received = Instant::now();
         match self.asked(request) {
@@ -164,7 +166,7 @@ impl Publication {
         }
     }
 
-    /// Returns what a request asks for, or the answer that refuses it.
+    /// Parses a request. Returns the error response if the request is invalid.
     fn asked<B>(&self, request: &Request<B>) -> Result<Asked, Box<Answer>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer =
@@ -223,13 +225,13 @@ impl Publication {
             return answer.map(Into::into);
         }
         let mut answer = Response::new(PublicationBody::of_snapshot(snapshot.bytes));
-        // Shared caches must not keep the hash key.
+        // Shared caches must not store the response, because it contains the hash key.
         add_headers(answer.headers_mut(), snapshot.position, "private, no-cache");
         answer
     }
 
-    /// Returns the last snapshot, or builds one if the changes after it are mostly forgotten. So a
-    /// crowd of followers shares one, and it is built at most once for half of the history.
+    /// Returns the last snapshot. Builds a new snapshot if the later changes fill more than half of the history. This
+    /// sharing limits the builds: each half of the history causes at most one build.
     async fn snapshot(self: &Arc<Self>) -> Result<Snapshot, NoSnapshot> {
         let mut snapshots = Arc::clone(&self.snapshots).lock_owned().await;
         if let Some(last) = &mut snapshots.last
@@ -245,13 +247,13 @@ impl Publication {
             source: self.name.clone(),
             position: position.to_string().into_bytes(),
             created: SystemTime::now(),
-            // Followers rebuild when their leader does.
+            // With this time, followers rebuild whenever their leader rebuilds.
             built: SystemTime::now(),
         };
-        // Its memory is free before the next one is built.
+        // The memory of an old snapshot is freed before the next snapshot is built.
         snapshots.retire_last();
         tokio::spawn(forget_unused(Arc::downgrade(self), position));
-        // The thread holds the lock to its end, also if the follower goes away meanwhile.
+        // The thread holds the lock until its end, even if the follower disconnects.
         let build = tokio::task::spawn_blocking(move || -> io::Result<Snapshot> {
             let bytes = Arc::new(SharedSnapshot::new(encode(&generation, &head)?));
             let snapshot = Snapshot { position, bytes, used: Instant::now() };
@@ -268,7 +270,7 @@ impl fmt::Debug for Publication {
     }
 }
 
-/// Drops the snapshot of a position when no follower has asked for it for a while, and none gets it.
+/// Drops the snapshot at a position after no follower has used it for [`SNAPSHOT_KEPT`].
 async fn forget_unused(publication: Weak<Publication>, position: FeedPosition) {
     loop {
         tokio::time::sleep(SNAPSHOT_KEPT).await;
@@ -280,7 +282,7 @@ async fn forget_unused(publication: Weak<Publication>, position: FeedPosition) {
                     snapshots.last = None;
                 }
             }
-            // A younger snapshot has a task of its own.
+            // A newer snapshot has its own task.
             _ => return,
         }
     }
@@ -288,11 +290,11 @@ async fn forget_unused(publication: Weak<Publication>, position: FeedPosition) {
 
 fn encode(generation: &Generation, head: &SnapshotHead) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // The filters, and some more for the rest.
+    // The capacity covers the filters and a reserve for the other fields.
     let expected = usize::try_from(generation.bytes()).map_err(io::Error::other)?;
     let reserved = bytes.try_reserve_exact(expected.saturating_add(expected / 64 + (64 << 10)));
     reserved.map_err(|_| io::ErrorKind::OutOfMemory)?;
-    // Followers get the changes by their positions, not by an end.
+    // Followers get the changes by position, so the snapshot needs no end.
     generation.write_snapshot(head, Vec::new, &mut bytes)?;
     Ok(bytes)
 }
@@ -301,14 +303,14 @@ fn tag(position: FeedPosition) -> EntityTag {
     EntityTag::new(position.to_string()).expect("a position is a tag")
 }
 
-/// Adds the headers of an answer with ids.
+/// Adds the headers of a response that contains ids.
 fn add_headers(headers: &mut HeaderMap, position: FeedPosition, cache: &'static str) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
     headers.insert(ETAG, tag(position).to_header());
 }
 
-/// The answer to a request for an unknown set too, so that names are not told.
+/// Returns the response for a wrong token and for an unknown set. One response for both cases hides the names of sets.
 pub(crate) fn unauthorized() -> Answer {
     error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.publish is not set")
 }
@@ -330,7 +332,7 @@ mod tests {
 
     fn publication() -> Arc<Publication> {
         let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
-        // Several chunks of an answer.
+        // This capacity produces several chunks in a response.
         let options = IdSetOptions { items: 200_000, ..IdSetOptions::new(id) };
         let ids = Arc::new(IdSet::new(options).unwrap());
         let token = BearerToken::new("secret").unwrap();
@@ -375,7 +377,7 @@ mod tests {
                 () = std::future::ready(()) => {}
             }
         }
-        // A second build would have it.
+        // A second build would contain this id.
         publication.ids.insert(b"7").unwrap();
         let second = publication.answer(&request).await;
         assert_eq!(position(&second), begin);
@@ -389,7 +391,7 @@ mod tests {
         let first = slow.frame().await.unwrap().unwrap().into_data().unwrap();
         fill_history(&publication);
         let mut second = publication.answer(&request).await;
-        // Both are in memory.
+        // The first and the second snapshot are in memory.
         let next = slow.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first.len(), next.len());
         fill_history(&publication);
@@ -411,10 +413,10 @@ mod tests {
         let mut slow = publication.answer(&request).await.into_body();
         for _ in 0..3 {
             fill_history(&publication);
-            // Its follower goes away.
+            // The follower of this response disconnects.
             drop(publication.answer(&request).await);
         }
-        // Only the one that is being sent and the last one are in memory.
+        // Only two snapshots are in memory: the snapshot that is being sent, and the last snapshot.
         slow.frame().await.unwrap().unwrap();
     }
 
@@ -423,7 +425,7 @@ mod tests {
         let publication = publication();
         let request = request();
         let mut slow = publication.answer(&request).await.into_body();
-        // The moment of the last use is one of the real clock.
+        // The time of the last use comes from the real clock, so the test sets an older time.
         if let Some(last) = &mut publication.snapshots.lock().await.last {
             last.used = Instant::now().checked_sub(SNAPSHOT_KEPT).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The bytes of a snapshot, which several answers send and the leader can take away.
+//! The bytes of a snapshot. Several responses send these bytes, and the leader can free them.
 
 use std::io;
 use std::pin::Pin;
@@ -10,14 +10,14 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use parking_lot::RwLock;
 
-/// The bytes that an answer copies at once. A connection holds a few such chunks.
+/// The maximum number of bytes that a response copies at once. A connection holds a few of these chunks.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The bytes of a snapshot.
 #[derive(Debug)]
 pub(super) struct SharedSnapshot {
     len_bytes: usize,
-    /// `None` after the leader has taken them away.
+    /// The bytes. The value is `None` after the leader has freed the bytes.
     bytes: RwLock<Option<Vec<u8>>>,
 }
 
@@ -26,12 +26,12 @@ impl SharedSnapshot {
         Self { len_bytes: bytes.len(), bytes: RwLock::new(Some(bytes)) }
     }
 
-    /// Frees the memory at once. Answers that are not complete fail.
+    /// Frees the memory immediately. Incomplete responses fail.
     pub(super) fn take_away(&self) {
         *self.bytes.write() = None;
     }
 
-    /// Copies the next bytes from a place. Returns `None` after they were taken away.
+    /// Copies the next bytes, starting at `at`. Returns `None` if the bytes are freed.
     fn chunk(&self, at: usize) -> Option<Bytes> {
         let bytes = self.bytes.read();
         let rest = &bytes.as_deref()?[at..];
@@ -39,10 +39,10 @@ impl SharedSnapshot {
     }
 }
 
-/// The body of an answer to a follower.
+/// The body of a response to a follower.
 ///
-/// A slow follower holds no snapshot in memory for longer than the leader allows: its answer breaks
-/// off when the leader needs the memory for another snapshot.
+/// A slow follower cannot keep a snapshot in memory indefinitely: when the leader needs the memory for another
+/// snapshot, the response is aborted.
 #[derive(Debug)]
 pub struct PublicationBody(Content);
 
@@ -51,13 +51,13 @@ enum Content {
     Short(Full<Bytes>),
     Snapshot {
         snapshot: Arc<SharedSnapshot>,
-        /// The next byte to send.
+        /// The index of the next byte to send.
         at: usize,
     },
 }
 
 impl PublicationBody {
-    /// Creates a body that sends a snapshot while the follower takes its bytes.
+    /// Creates a body that sends the bytes of a snapshot on demand.
     pub(super) fn of_snapshot(snapshot: Arc<SharedSnapshot>) -> Self {
         Self(Content::Snapshot { snapshot, at: 0 })
     }

@@ -1,4 +1,4 @@
-//! Short answers of the servers for programs and operators.
+//! Short responses of the servers for programs and operators.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -6,7 +6,7 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-/// The answer of such a server.
+/// A response with a short body.
 pub(crate) type Answer = Response<Full<Bytes>>;
 
 pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {

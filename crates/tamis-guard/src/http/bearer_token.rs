@@ -1,4 +1,4 @@
-//! The token of a request: `Authorization: Bearer TOKEN`.
+//! The bearer token of a request: `Authorization: Bearer TOKEN`.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use subtle::ConstantTimeEq as _;
 
-/// A token that clients send with `Authorization: Bearer`. No message shows it.
+/// A token that clients send as `Authorization: Bearer`. Messages never show the token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken(HeaderValue);
 
-/// The token is empty, or has a character that a header cannot have.
+/// The error for a token that is empty or contains a character that is invalid in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmptyToken;
 
@@ -27,7 +27,7 @@ impl BearerToken {
     ///
     /// # Errors
     ///
-    /// [`EmptyToken`] for a text that is no token.
+    /// [`EmptyToken`] if the text is empty or contains a character that is invalid in a header.
     pub fn new(token: &str) -> Result<Self, EmptyToken> {
         if token.trim().is_empty() {
             return Err(EmptyToken);
@@ -38,8 +38,8 @@ impl BearerToken {
         Ok(Self(value))
     }
 
-    /// Tests whether a request has the token. The time depends on the length of the request's token
-    /// only.
+    /// Tests whether a request contains the token. The comparison takes constant time: it depends only on the length of
+    /// the token in the request.
     #[must_use]
     pub fn is_in(&self, headers: &HeaderMap) -> bool {
         headers

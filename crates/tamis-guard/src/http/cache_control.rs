@@ -1,23 +1,23 @@
-//! The directives of HTTP about caches: whether an answer 404 may be kept, and whether a kept one
-//! may answer a request.
+//! Parses the cache directives of HTTP. The directives decide whether the guard may store a 404, and whether the guard
+//! may reuse a stored 404.
 
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
 
-/// What the headers of a request or of an answer allow a cache to do.
+/// The cache permissions that the headers of a request or a response grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheControl {
-    /// A kept answer may be used again without a question to the service.
+    /// True if a stored response may be reused without revalidation.
     pub(crate) may_reuse: bool,
-    /// The answer may be kept.
+    /// True if the response may be stored.
     pub(crate) may_store: bool,
 }
 
 impl CacheControl {
-    /// What a message without directives allows.
+    /// The permissions of a message without cache directives.
     pub(crate) const DEFAULT: Self = Self { may_reuse: true, may_store: true };
 
-    /// Reads the headers (RFC 9111, section 5.2). An age of 0 is the same as `no-cache`.
+    /// Parses the headers (RFC 9111, section 5.2). An age of 0 is treated as `no-cache`.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut allowed = Self::DEFAULT;
         let values = headers.get_all(CACHE_CONTROL).iter();
@@ -32,7 +32,7 @@ impl CacheControl {
                 allowed.may_reuse = false;
             }
         }
-        // HTTP/1.0 knows only this header. Its only directive is `no-cache`.
+        // HTTP/1.0 supports only the header `Pragma`. The only directive of `Pragma` is `no-cache`.
         if headers
             .get(PRAGMA)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no-cache"))

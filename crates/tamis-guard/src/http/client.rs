@@ -1,7 +1,7 @@
-//! A client that asks one HTTP server, and blocks the thread that calls it.
+//! A blocking client for one HTTP server.
 //!
-//! It bounds the head of an answer and the time for each step. It neither follows redirections nor
-//! uses a proxy, so a token reaches no other server than the named one.
+//! The client limits the size of the response head and the duration of each step. The client neither follows redirects
+//! nor uses a proxy, so a token reaches only the configured server.
 
 mod error;
 
@@ -33,16 +33,16 @@ use tokio_util::either::Either;
 pub use error::HttpClientError;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long a server may send no byte of a body.
+/// The maximum time without a byte of the body.
 const BODY_LIMIT: Duration = Duration::from_secs(10);
-/// The largest head of an answer in bytes.
+/// The maximum size of a response head in bytes.
 const MAX_HEAD: usize = 64 << 10;
-/// The time from one look at the flag that stops the client to the next.
+/// The time between two tests of the stop flag.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A client of one HTTP server. It keeps one connection.
+/// A client for one HTTP server. The client keeps one connection.
 pub struct HttpClient {
-    /// `None` only while it is dropped.
+    /// The runtime. The value is `None` only during the drop.
     runtime: Option<Runtime>,
     address: (String, u16),
     host: HeaderValue,
@@ -52,12 +52,12 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// Creates a client of the server in a URL. It does not connect yet. A server with `https` has a
-    /// certificate that one of the file `ca` signs, or one of the system.
+    /// Creates a client for the server in a URL. The function does not connect. For `https`, the client trusts the
+    /// certificates in the PEM file `ca`, or with `None` the certificates of the operating system.
     ///
     /// # Errors
     ///
-    /// [`HttpClientError`] for a URL without a host, or certificates that cannot be read.
+    /// [`HttpClientError`] if the URL has no host, or the certificates cannot be read.
     pub fn new(url: &Uri, ca: Option<&Path>) -> Result<Self, HttpClientError> {
         let wrong = HttpClientError::Url;
         let is_tls = match url.scheme() {
@@ -69,7 +69,7 @@ impl HttpClient {
         if authority.as_str().contains('@') {
             return Err(wrong("has a user name; give a token instead"));
         }
-        // An IPv6 address is in brackets.
+        // The brackets of an IPv6 address are removed.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let tls = if is_tls {
             let name = ServerName::try_from(host.clone());
@@ -91,19 +91,19 @@ impl HttpClient {
         })
     }
 
-    /// Ends each step soon after the flag has become true.
+    /// Returns a client that stops each step soon after the flag `is_stopped` becomes true.
     #[must_use]
     pub fn with_stop(mut self, is_stopped: Arc<AtomicBool>) -> Self {
         self.is_stopped = is_stopped;
         self
     }
 
-    /// Sends a GET request for a path, and returns the answer when its head is complete. `limit` is
-    /// the longest time for that.
+    /// Sends a GET request for a path. Returns the response when its head is complete. `limit` is the time limit for
+    /// the head.
     ///
     /// # Errors
     ///
-    /// [`HttpClientError`]. The next request then opens a connection.
+    /// [`HttpClientError`] if the exchange fails. The next request then opens a new connection.
     pub fn get(
         &mut self,
         path: &str,
@@ -112,7 +112,7 @@ impl HttpClient {
     ) -> Result<HttpAnswer<'_>, HttpClientError> {
         let was_open = self.connection.is_some();
         let answer = match self.exchange(path, headers, limit) {
-            // The server has closed the idle connection.
+            // The server has closed the idle connection, so the client tries once more on a new connection.
             Err(HttpClientError::Http(_)) if was_open => self.exchange(path, headers, limit)?,
             answer => answer?,
         };
@@ -145,7 +145,7 @@ impl HttpClient {
     async fn connect(&self) -> Result<SendRequest<Empty<Bytes>>, HttpClientError> {
         let stream = TcpStream::connect((self.address.0.as_str(), self.address.1)).await;
         let stream = stream.map_err(HttpClientError::Connect)?;
-        // Without it, a connection works too.
+        // The connection also works without `TCP_NODELAY`, so an error is ignored.
         _ = stream.set_nodelay(true);
         let stream = match &self.tls {
             None => Either::Left(stream),
@@ -157,19 +157,19 @@ impl HttpClient {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD);
         let (sender, driver) = builder.handshake(TokioIo::new(stream)).await?;
-        // It runs while the client waits for something.
+        // The task runs only while the client waits on the runtime.
         tokio::spawn(driver);
         Ok(sender)
     }
 
-    /// Waits for a future, at most for `limit`.
+    /// Waits for the result of `future`, for at most `limit`.
     fn wait<T>(
         &self,
         limit: Duration,
         future: impl Future<Output = T>,
     ) -> Result<T, HttpClientError> {
         let stopped = async {
-            // Acquire: pairs with the release of the thread that stops the client.
+            // Acquire: pairs with the release in the thread that stops the client.
             while !self.is_stopped.load(Ordering::Acquire) {
                 sleep(STOP_INTERVAL).await;
             }
@@ -194,18 +194,18 @@ impl fmt::Debug for HttpClient {
 impl Drop for HttpClient {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // It does not wait for a name that is being looked up.
+            // The background shutdown does not wait for a running name lookup.
             runtime.shutdown_background();
         }
     }
 }
 
-/// The answer to a request. Its body is read as it arrives.
+/// The response to a request. The body is read on demand.
 #[derive(Debug)]
 pub struct HttpAnswer<'c> {
     client: &'c mut HttpClient,
     head: http::response::Parts,
-    /// `None` after its end.
+    /// The body. The value is `None` after the end of the body.
     body: Option<Incoming>,
     chunk: Bytes,
 }
@@ -217,7 +217,7 @@ impl HttpAnswer<'_> {
         &self.head
     }
 
-    /// Returns the length of the body in bytes; `None` if the server does not state it.
+    /// Returns the length of the body in bytes. Returns `None` if the server does not state the length.
     #[must_use]
     pub fn len_bytes(&self) -> Option<u64> {
         self.body.as_ref().map_or(Some(0), |body| body.size_hint().exact())
@@ -246,7 +246,7 @@ impl Read for HttpAnswer<'_> {
 impl Drop for HttpAnswer<'_> {
     fn drop(&mut self) {
         if self.body.as_ref().is_some_and(|body| !body.is_end_stream()) {
-            // The rest of the body stands before the next answer.
+            // The unread rest of the body would precede the next response, so the connection is closed.
             self.client.connection = None;
         }
     }

@@ -1,16 +1,16 @@
-//! The ETag of a representation.
+//! The ETag of a response.
 
 use std::fmt;
 
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue};
 
-/// A strong ETag, without its quotes. Equal tags mean equal bytes.
+/// A strong ETag without its quotes. Equal tags guarantee equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityTag(String);
 
 impl EntityTag {
-    /// Creates a tag. Returns `None` for a text that is no tag.
+    /// Creates a tag. Returns `None` if the text is not a valid tag.
     #[must_use]
     pub fn new(tag: impl Into<String>) -> Option<Self> {
         let tag = tag.into();
@@ -18,19 +18,20 @@ impl EntityTag {
         is_valid.then_some(Self(tag))
     }
 
-    /// Returns the tag of an answer. Returns `None` for a weak one, which does not mean equal bytes.
+    /// Returns the strong tag of a response. Returns `None` for a weak tag, because a weak tag does not guarantee equal
+    /// bytes.
     #[must_use]
     pub fn of_answer(headers: &HeaderMap) -> Option<Self> {
         let tag = headers.get(ETAG)?.to_str().ok()?;
         Self::new(tag.strip_prefix('"')?.strip_suffix('"')?)
     }
 
-    /// Tests whether a request has the tag in `If-None-Match`. The answer is then 304.
+    /// Tests whether `If-None-Match` of a request contains the tag. If true, the response is 304.
     #[must_use]
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
         let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
         let mut tags = tags.flat_map(|tags| tags.split(',')).map(str::trim);
-        // A weak comparison, as RFC 9110 demands for this header.
+        // RFC 9110 requires a weak comparison for this header.
         let is_same = |tag: &str| {
             let tag = tag.strip_prefix("W/").unwrap_or(tag);
             let tag = tag.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
@@ -39,7 +40,7 @@ impl EntityTag {
         tags.any(|tag| tag == "*" || is_same(tag))
     }
 
-    /// Returns the value of the headers `ETag` and `If-None-Match`.
+    /// Returns the tag as a value for the headers `ETag` and `If-None-Match`.
     #[must_use]
     #[expect(clippy::missing_panics_doc, reason = "a tag has visible characters only")]
     pub fn to_header(&self) -> HeaderValue {

@@ -1,4 +1,4 @@
-//! A connection whose peer must take bytes.
+//! A connection with a time limit for writes.
 
 use std::future::Future as _;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection that fails when the peer takes no byte for a while, although there are bytes for it.
+/// A connection that returns an error if the peer accepts no byte of the pending data within a time limit.
 #[derive(Debug)]
 pub(crate) struct PatientStream {
     stream: TcpStream,
@@ -24,7 +24,7 @@ impl PatientStream {
         Self { stream, limit, timer: Box::pin(sleep(limit)), is_waiting: false }
     }
 
-    /// Returns the result of a write, or an error when the peer has taken nothing for too long.
+    /// Returns the result of a write. Returns an error if the peer has accepted no byte within the time limit.
     fn limited<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,12 +1,12 @@
-//! A reverse proxy behind a guard: the guard answers requests for ids that do not exist, and the
-//! proxy sends all others to one upstream.
+//! A reverse proxy behind a guard. The guard refuses requests for nonexistent ids, and the proxy forwards all other
+//! requests to one upstream service.
 //!
 //! ```text
 //! accept → TLS → hyper → admission → guard → forward → upstream
 //! ```
 //!
-//! Admission refuses ambiguous requests and removes hop-by-hop headers. So the guard decides about
-//! exactly the head that the upstream gets. Bodies are streamed in both directions.
+//! Admission rejects ambiguous requests and removes hop-by-hop headers. So the guard decides about exactly the same
+//! request head that the upstream service receives. Bodies are streamed in both directions.
 
 mod activity;
 mod admission;
@@ -48,10 +48,10 @@ use crate::http::proxy::request_id::RequestIds;
 use crate::http::proxy::upstream::Upstream;
 use crate::request::layer::GuardLayer;
 
-/// How long an acceptor waits after an error, such as too many open files.
+/// The pause of an acceptor after an error, for example because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A reverse proxy that listens and does not serve yet.
+/// A reverse proxy that listens, but does not serve requests yet.
 ///
 /// # Examples
 ///
@@ -77,18 +77,18 @@ pub struct Proxy {
     phase: watch::Sender<Phase>,
 }
 
-/// Changes a proxy while it runs. Clones change the same proxy.
+/// A handle that changes a running proxy. All clones refer to the same proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyHandle {
     shared: Arc<Shared>,
 }
 
 impl Proxy {
-    /// Reads the TLS files and listens on all addresses. A port 0 is replaced by a free port.
+    /// Reads the TLS files, and listens on all addresses. The system replaces the port 0 by a free port.
     ///
     /// # Errors
     ///
-    /// [`ProxyError`] if an option is wrong, a file cannot be used, or an address is in use.
+    /// [`ProxyError`] if an option is invalid, a file cannot be used, or an address is in use.
     pub async fn bind(options: ProxyOptions, guard: GuardLayer) -> Result<Self, ProxyError> {
         options.check()?;
         let upstream = Upstream::new(&options)?;
@@ -120,23 +120,23 @@ impl Proxy {
         &self.addresses
     }
 
-    /// Returns a handle that changes the proxy while it runs.
+    /// Returns a handle that changes the running proxy.
     #[must_use]
     pub fn handle(&self) -> ProxyHandle {
         ProxyHandle { shared: Arc::clone(&self.shared) }
     }
 
-    /// Serves until `shutdown` completes. Then the proxy stops accepting and finishes the requests
-    /// in progress. After [`ProxyOptions::shutdown_timeout`] it closes the remaining connections.
+    /// Serves requests until `shutdown` completes. Then the proxy stops accepting connections and finishes the requests
+    /// in progress. After [`ProxyOptions::shutdown_timeout`], the proxy closes the remaining connections.
     ///
-    /// Returns how many connections it had to close.
+    /// Returns the number of connections that the proxy had to close.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
         let mut acceptors = JoinSet::new();
         for listener in self.listeners {
             acceptors.spawn(accept(listener, Arc::clone(&self.shared), self.phase.subscribe()));
         }
         let shared = Arc::clone(&self.shared);
-        // Its task ends with this set.
+        // Dropping this set ends the task.
         let mut closer = JoinSet::new();
         closer.spawn(async move {
             loop {
@@ -146,7 +146,7 @@ impl Proxy {
         });
         shutdown.await;
         self.phase.send_replace(Phase::Draining);
-        // The listening sockets close here.
+        // The acceptors end here, so the listening sockets are closed.
         while acceptors.join_next().await.is_some() {}
         let connections = &self.shared.connections;
         let all = self.shared.options.max_connections;
@@ -162,16 +162,16 @@ impl Proxy {
 }
 
 impl ProxyHandle {
-    /// Replaces the routes. Requests in progress keep the ones that decided about them.
+    /// Replaces the routes. Requests in progress continue with the old routes.
     pub fn set_guard(&self, guard: GuardLayer) {
         self.shared.guard.store(Arc::new(guard));
     }
 
-    /// Reads all certificates and keys again. New connections use them.
+    /// Reads all certificates and keys again. Only new connections use the new files.
     ///
     /// # Errors
     ///
-    /// [`ProxyError`] if a file cannot be used. The proxy then keeps what it has.
+    /// [`ProxyError`] if a file cannot be used. The proxy then keeps its current certificates and keys.
     pub fn reload_tls(&self) -> Result<(), ProxyError> {
         let upstream = Upstream::new(&self.shared.options)?;
         if let (Some(tls), Some(files)) = (&self.shared.tls, &self.shared.options.tls) {
@@ -182,7 +182,7 @@ impl ProxyHandle {
     }
 }
 
-/// Accepts connections while the proxy serves. A client waits while all connections are in use.
+/// Accepts connections while the proxy serves. When the maximum number of connections is reached, new clients wait.
 async fn accept(listener: TcpListener, shared: Arc<Shared>, phase: watch::Receiver<Phase>) {
     let mut stop = phase.clone();
     let stop = stop.wait_for(|&phase| phase != Phase::Serving);

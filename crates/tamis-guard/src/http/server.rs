@@ -22,19 +22,19 @@ use tokio::time::sleep;
 
 use crate::http::patient_stream::PatientStream;
 
-/// The most connections at once. Further ones wait. A follower holds one while it waits for news.
+/// The maximum number of concurrent connections. Further clients wait. A waiting follower occupies one connection.
 const MAX_CONNECTIONS: usize = 1024;
-/// The largest head of a request in bytes.
+/// The maximum size of a request head in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// The longest time for the head of a request, and between two requests.
+/// The time limit for a request head, and for the idle time between two requests.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
-/// How long a client may take no byte of an answer.
+/// The maximum time during which a client accepts no byte of a response.
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
-/// How long the server waits after an error, such as too many open files.
+/// The pause of the server after an error, for example because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// An HTTP/1.1 server that listens and does not serve yet. It bounds the number of connections, the
-/// heads of requests, and the time for which a slow client is served.
+/// An HTTP/1.1 server that listens, but does not serve requests yet. The server limits the number of connections, the
+/// size of request heads, and the time for slow clients.
 ///
 /// # Examples
 ///
@@ -62,7 +62,7 @@ impl HttpServer {
     ///
     /// # Errors
     ///
-    /// The error of the system.
+    /// Returns the error of the operating system if the address cannot be bound.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         Ok(Self { address: listener.local_addr()?, listener })
@@ -74,7 +74,8 @@ impl HttpServer {
         self.address
     }
 
-    /// Answers requests with `answer` until this future is dropped. That closes all connections.
+    /// Serves requests with the handler `answer` until the caller drops this future. Dropping the future closes all
+    /// connections.
     pub async fn run<H, F, B>(self, answer: H)
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -83,7 +84,7 @@ impl HttpServer {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        // Its tasks end with it.
+        // Dropping this set ends the tasks of all connections.
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
@@ -92,7 +93,7 @@ impl HttpServer {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            // Without it, a connection works too.
+            // The connection also works without `TCP_NODELAY`, so an error is ignored.
             _ = stream.set_nodelay(true);
             let answer = answer.clone();
             connections.spawn(async move {

@@ -1,4 +1,4 @@
-//! A body whose beginning was read, to look for ids in it.
+//! A request body whose first bytes the guard has read to find ids.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// The body of a request that passed a guard: what the guard has read of it, then the rest.
+    /// The body of a request that passed a guard: the bytes that the guard has read, and then the rest.
     #[derive(Debug)]
     pub struct GuardedBody<B> {
         read: std::collections::VecDeque<Frame<Bytes>>,
@@ -21,17 +21,17 @@ pin_project! {
 }
 
 impl<B: Body<Data = Bytes>> GuardedBody<B> {
-    /// Wraps a body of which nothing is read.
+    /// Wraps a body that the guard has not read.
     pub(crate) fn unread(rest: B) -> Self {
         Self { read: [].into(), read_bytes: 0, is_complete: false, rest }
     }
 
-    /// Reads a body that has at most `max_bytes`. Returns its bytes, and the body as it was; no
-    /// bytes if it is larger.
+    /// Reads a body of at most `max_bytes`. Returns its bytes and an equivalent body. Returns no bytes if the body is
+    /// larger.
     ///
     /// # Errors
     ///
-    /// The error of the body.
+    /// Returns the error of the body.
     pub(crate) async fn buffered(
         rest: B,
         max_bytes: usize,
@@ -57,7 +57,7 @@ impl<B: Body<Data = Bytes>> GuardedBody<B> {
         body.is_complete = bytes.len() <= max_bytes;
         body.read_bytes = bytes.len() as u64;
         let bytes = bytes.freeze();
-        // One frame for all: a client may send each byte in a frame of its own.
+        // All bytes are merged into one frame, because a client may send each byte in a separate frame.
         if !bytes.is_empty() {
             body.read.push_back(Frame::data(bytes.clone()));
         }
@@ -68,8 +68,7 @@ impl<B: Body<Data = Bytes>> GuardedBody<B> {
 }
 
 impl<B: Body> GuardedBody<B> {
-    /// Returns the least number of bytes that the body has: those that were read, and those that the
-    /// rest announces.
+    /// Returns the minimum length of the body: the bytes that were read, and the bytes that the rest announces.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.read_bytes + if self.is_complete { 0 } else { self.rest.size_hint().lower() }
     }

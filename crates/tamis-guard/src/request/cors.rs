@@ -1,10 +1,11 @@
-//! Cross-origin requests of browsers.
+//! Handles cross-origin requests of browsers (CORS).
 //!
-//! Before some requests, a browser asks in a preflight whether a page may send the request. The preflight has the path
-//! and the query of the request, so the guard knows ids there: a preflight of an absent id must not reach the program,
-//! or it would be a way around the guard. But a browser does not send a request whose preflight is refused, and the page
-//! sees a network error instead of the 404. So the guard answers such a preflight itself, for the pages that may read its
-//! refusals, and refuses the request that follows.
+//! Before some requests, a browser sends a preflight, which requests permission for a page to send the request. The
+//! preflight contains the path and the query of the request, so the guard can decide about ids in the path and the
+//! query. If preflights of absent ids reached the upstream service, an attacker could bypass the guard with preflights.
+//! But if the guard refused the preflight, the browser would not send the request. The page would then see a network
+//! error instead of the 404. So the guard responds to these preflights itself if the page may read its refusals. Then
+//! the guard refuses the actual request.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -14,25 +15,25 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
-/// Which pages of other origins may read a refusal.
+/// The pages of other origins that may read a refusal.
 ///
-/// The program behind the guard answers preflights of ids that exist, and writes the headers of its own answers. A
-/// refusal needs the same headers: without them, a page sees a network error instead of the 404.
+/// The upstream service responds to preflights of existing ids, and adds the CORS headers to its own responses. A
+/// refusal needs the same headers. Without these headers, a page sees a network error instead of the 404.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cors {
-    /// The origins, such as `https://shop.example.com`. Empty for all.
+    /// The allowed origins, such as `https://shop.example.com`. An empty list allows all origins.
     pub origins: Vec<HeaderValue>,
-    /// Whether pages may send cookies. Browsers accept this only with a list of origins.
+    /// True if pages may send cookies. Browsers accept this only together with a list of origins.
     pub has_credentials: bool,
 }
 
 impl Cors {
-    /// Adds the headers of an answer to a request with the headers `request`.
+    /// Adds the CORS headers to a response. `request` contains the headers of the request.
     pub(crate) fn write(&self, request: &HeaderMap, answer: &mut HeaderMap) {
         let allowed = if self.origins.is_empty() {
             Some(HeaderValue::from_static("*"))
         } else {
-            // The answer depends on the origin, so that a cache must keep one for each.
+            // The response depends on the origin, so a cache must store one response per origin.
             answer.append(VARY, HeaderValue::from_static("origin"));
             request.get(ORIGIN).filter(|origin| self.origins.contains(origin)).cloned()
         };
@@ -46,7 +47,7 @@ impl Cors {
     }
 }
 
-/// Allows a page to send the request of a preflight, if `answer` allows it to read the refusal.
+/// Allows a page to send the request of a preflight, if `answer` allows the page to read the refusal.
 pub(crate) fn allow_request(preflight: &HeaderMap, answer: &mut HeaderMap) {
     for (asked, allowed) in [
         (ACCESS_CONTROL_REQUEST_METHOD, ACCESS_CONTROL_ALLOW_METHODS),
@@ -56,17 +57,17 @@ pub(crate) fn allow_request(preflight: &HeaderMap, answer: &mut HeaderMap) {
             answer.insert(allowed, value.clone());
         }
     }
-    // The program must be asked as soon as the id exists.
+    // The browser must not cache this permission, so that requests reach the upstream service as soon as the id exists.
     answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("0"));
 }
 
-/// Returns the method of the request that a browser will send after this one, if this is a preflight. It has none of
-/// the headers, the cookies and the body of that request.
+/// Returns the method of the request that follows a preflight. Returns `None` if this request is not a preflight. A
+/// preflight does not contain the headers, the cookies or the body of the following request.
 pub(crate) fn method_after_preflight(parts: &Parts) -> Option<Method> {
     if parts.method != Method::OPTIONS || !parts.headers.contains_key(ORIGIN) {
         return None;
     }
     let method = parts.headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
-    // No route names a method that is not one.
+    // A route never contains an invalid method, so any other method can replace an invalid method.
     Some(Method::from_bytes(method.as_bytes()).unwrap_or(Method::OPTIONS))
 }

@@ -1,17 +1,17 @@
-//! What a route has decided, for the metrics.
+//! Counts the decisions of a route for the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_sources::{PassReason, RefuseReason, Verdict};
 
-/// How often a route has decided what.
+/// The counters of a route.
 #[derive(Debug, Default)]
 pub struct RouteCounters {
     passed: [AtomicU64; PassReason::ALL.len()],
     refused: [AtomicU64; RefuseReason::ALL.len()],
-    /// Requests that a shadow route would have refused, and that got a status from 200 to 299.
+    /// The number of requests that a shadow route would have refused, but that got a status from 200 to 299.
     misjudged: AtomicU64,
-    /// Requests for ids that the filter has, and that got the answer 404: false positives.
+    /// The number of requests whose id is in the filter, but that got a 404 response: false positives.
     not_found: AtomicU64,
 }
 
@@ -33,44 +33,45 @@ impl RouteCounters {
         self.not_found.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many requests passed for a reason.
+    /// Returns the number of requests that passed for a reason.
     #[must_use]
     pub fn passed(&self, reason: PassReason) -> u64 {
         self.passed[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests were refused for a reason, or would have been in shadow mode.
+    /// Returns the number of requests that were refused for a reason. In shadow mode, this is the number of requests
+    /// that would have been refused.
     #[must_use]
     pub fn refused(&self, reason: RefuseReason) -> u64 {
         self.refused[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests a shadow route would have refused although the program behind the
-    /// guard answered them with a status from 200 to 299.
+    /// Returns the number of wrong refusals in shadow mode: the shadow route would have refused the request, but the
+    /// response had a status from 200 to 299.
     #[must_use]
     pub fn misjudged(&self) -> u64 {
         self.misjudged.load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests for known ids got the answer 404.
+    /// Returns the number of requests with an id in the filter that got a 404 response.
     #[must_use]
     pub fn not_found(&self) -> u64 {
         self.not_found.load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests were for ids that do not exist, as far as the guard has learnt it.
-    /// Requests that the negative cache answered do not count.
+    /// Returns the number of requests for absent ids that the guard has observed. The number does not include requests
+    /// that the negative cache refused.
     #[must_use]
     pub fn absent(&self) -> u64 {
         self.not_found() + self.refused(RefuseReason::Absent)
     }
 
-    /// Estimates the false positive rate: the share of [`not_found`](Self::not_found) in
-    /// [`absent`](Self::absent). `None` before the first such request.
+    /// Estimates the false positive rate: the share of [`not_found`](Self::not_found) in [`absent`](Self::absent).
+    /// Returns `None` before the first request for an absent id.
     ///
-    /// It is unbiased for distinct absent ids, as an attacker sends them. A client that repeats an
-    /// absent id lowers it, because the negative cache keeps a false positive from being counted
-    /// again. A program that answers 404 for ids that the source has raises it.
+    /// The estimate is unbiased for distinct absent ids, which are typical for an attack. If a client repeats an absent
+    /// id, the estimate is too low, because the negative cache prevents the second count of a false positive. If the
+    /// upstream service responds with 404 for ids that the source contains, the estimate is too high.
     #[must_use]
     pub fn observed_rate(&self) -> Option<f64> {
         let absent = self.absent();
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(counters.observed_rate(), Some(0.0));
         counters.count(Verdict::Pass(PassReason::Known));
         counters.count_not_found();
-        // Ids that exist, and ids that the negative cache answers.
+        // This loop counts existing ids, and ids that the negative cache refuses.
         counters.count(Verdict::Pass(PassReason::Known));
         counters.count(Verdict::Refuse(RefuseReason::Negative));
         assert_eq!((counters.absent(), counters.observed_rate()), (1000, Some(0.001)));

@@ -1,4 +1,4 @@
-//! The answer of a guarded service while it is being made.
+//! The future of a guarded service.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +17,10 @@ use crate::request::route::{Decision, Route};
 #[cfg(feature = "layer")]
 use crate::request::turn;
 
-/// The body of an answer: the guard's own, or that of the service.
+/// The body of a response. The guard or the inner service has created the body.
 pub type AnswerBody<B> = Either<Full<Bytes>, LearnBody<B>>;
 
-/// Returns the answer of the service after its lessons.
+/// Wraps a response of the inner service, so that the guard learns ids from the response.
 pub(crate) fn answer_of<B: Body>(
     answer: Response<B>,
     lessons: Option<Lessons>,
@@ -31,14 +31,13 @@ pub(crate) fn answer_of<B: Body>(
     }
 }
 
-/// A future on the heap.
+/// A boxed future.
 type Boxed<B, E> = Pin<Box<dyn Future<Output = Result<Response<AnswerBody<B>>, E>> + Send>>;
 
 pin_project! {
-    /// The answer of a guarded service: `F` is the future of the service, `B` the body of its
-    /// answer.
+    /// The future of a guarded service. `F` is the future of the inner service, and `B` is the body of its response.
     ///
-    /// Neither a refusal nor a request that passes by its head needs memory of its own.
+    /// The future allocates no memory for a refusal, or for a request that passes because of its head.
     pub struct GuardFuture<F, B, E> {
         #[pin]
         state: State<F, B, E>,
@@ -54,7 +53,7 @@ pin_project! {
     }
 }
 
-/// What was decided about a request, and for which route.
+/// The decision about a request, and its route.
 pub(crate) struct Decided {
     pub(crate) routes: Arc<[Route]>,
     pub(crate) index: usize,
@@ -62,7 +61,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// Learns from the answer of the service.
+    /// Learns from the response of the inner service.
     pub(crate) fn learn<B>(&self, answer: &Response<B>) {
         let (route, status) = (&self.routes[self.index], answer.status());
         if status.is_success() {
@@ -87,12 +86,12 @@ impl<F, B, E> GuardFuture<F, B, E> {
         Self { state: State::Answered { response: Some(response) } }
     }
 
-    /// Returns the answer of a service to a request that passed.
+    /// Returns the future of the inner service for a request that passed.
     pub(crate) fn passed(future: F, decided: Option<Decided>) -> Self {
         Self { state: State::Passed { future, decided } }
     }
 
-    /// Returns an answer that needs more than one step.
+    /// Returns a boxed future for a request that needs several steps.
     pub(crate) fn boxed(
         future: impl Future<Output = Result<Response<AnswerBody<B>>, E>> + Send + 'static,
     ) -> Self {

@@ -1,4 +1,4 @@
-//! A JSON text in which ids are looked for.
+//! Extracts ids from a JSON text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,27 +6,27 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A valid JSON text. Only the values on the way to an id are parsed.
+/// A valid JSON text. The code parses only the values on the path to an id.
 #[derive(Debug)]
 pub(crate) struct Json {
     text: Box<RawValue>,
 }
 
 impl Json {
-    /// Checks a text; returns `None` if it is no JSON.
+    /// Validates a text. Returns `None` if the text is not valid JSON.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         Some(Self { text: serde_json::from_slice(text).ok()? })
     }
 
-    /// Returns the length of the text. Each reader has a limit of its own.
+    /// Returns the length of the text in bytes. The callers compare the length with their own limits.
     pub(crate) fn len_bytes(&self) -> usize {
         self.text.get().len()
     }
 
     /// Returns the text of each string and number at a path. `*` stands for all elements of a list.
     ///
-    /// Programs differ in which of two equal names they take, and whether `ID` is `id`. So all
-    /// fields are taken whose names are equal if the case of ASCII letters is ignored.
+    /// Programs differ in two points: which of two equal names they use, and whether they treat `ID` as `id`. So the
+    /// method returns the values of all fields whose names are equal when the case of ASCII letters is ignored.
     pub(crate) fn values_at(&self, path: &[String]) -> Vec<Vec<u8>> {
         let mut found = vec![&*self.text];
         for part in path {
@@ -55,7 +55,7 @@ fn children<'v>(value: &'v RawValue, part: &str) -> Vec<&'v RawValue> {
     }
 }
 
-/// Collects the values of the fields of an object with this name.
+/// Collects the values of all fields with this name in an object.
 struct Named<'n>(&'n str);
 
 impl<'v> Visitor<'v> for Named<'_> {
@@ -76,11 +76,11 @@ impl<'v> Visitor<'v> for Named<'_> {
     }
 }
 
-/// A name, copied only if it has escapes.
+/// A field name. The name is copied only if it contains escapes.
 #[derive(serde::Deserialize)]
 struct Name<'n>(#[serde(borrow)] Cow<'n, str>);
 
-/// Returns the text of an id. A list, an object, a truth value or `null` is none.
+/// Returns the text of an id. Returns `None` for a list, an object, a boolean or `null`.
 fn text_of(value: &RawValue) -> Option<Vec<u8>> {
     let text = value.get();
     match text.as_bytes().first()? {
@@ -90,11 +90,11 @@ fn text_of(value: &RawValue) -> Option<Vec<u8>> {
     }
 }
 
-/// The longest integer that is written without its exponent.
+/// The maximum length of an integer that is written without its exponent.
 const MAX_DIGITS: usize = 64;
 
-/// Returns a whole number without a fraction and an exponent: programs read `7.0` and `7.0E0` as the
-/// integer 7. Returns other numbers as they are.
+/// Returns an integer without its fraction and exponent, because programs read `7.0` and `7.0E0` as the integer 7.
+/// Returns all other numbers unchanged.
 fn integer_text(number: &str) -> Cow<'_, str> {
     if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return number.into();
@@ -102,13 +102,13 @@ fn integer_text(number: &str) -> Cow<'_, str> {
     whole(number).map_or(number.into(), Cow::Owned)
 }
 
-/// Returns the digits of a number; `None` if it is not whole, or too long.
+/// Returns the digits of an integer. Returns `None` if the number is not an integer or is too long.
 fn whole(number: &str) -> Option<String> {
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = [whole, fraction].concat();
-    // The place of the decimal point among the digits.
+    // The index of the decimal point in the digits.
     let point = exponent.parse::<isize>().ok()?.checked_add(whole.len() as isize)?;
     let point = usize::try_from(point).ok().filter(|&point| point <= MAX_DIGITS);
     let significant = digits.trim_start_matches('0');
@@ -140,17 +140,17 @@ mod tests {
             (r#"{"id": 1, "ID": "2", "iD": 3.0}"#, &["1", "2", "3"]),
             (r#"{"\u0069d": 1, "i": 2}"#, &["1"]),
             (r#"{"id": "\u4e03"}"#, &["七"]),
-            // As Java writes a `double`.
+            // Java writes a `double` in this form.
             (
                 r#"{"id": 1.0E7, "id": 1.2345678E7, "id": -7e+1, "id": 120e-1, "id": 0.0E5}"#,
                 &["10000000", "12345678", "-70", "12", "0"],
             ),
-            // No integers, or too long for one.
+            // The numbers in this case are not integers, or are too long.
             (
                 r#"{"id": 1.5, "id": 12e-1, "id": 1e99, "id": 1e99999999999999999999}"#,
                 &["1.5", "12e-1", "1e99", "1e99999999999999999999"],
             ),
-            // Half of a pair of surrogates is no text.
+            // An unpaired surrogate is not a valid text.
             (r#"{"id": "\ud800"}"#, &[]),
             (r#"{"\ud800": 1, "id": 2}"#, &[]),
             ("{}", &[]),

@@ -1,4 +1,4 @@
-//! The guard as a layer of `tower`: for axum, hyper and every other program with such layers.
+//! The guard as a layer of `tower`, for axum, hyper and other frameworks that use `tower` layers.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,7 +24,7 @@ use crate::request::turn;
 #[cfg(feature = "proxy")]
 use crate::request::verdict_slot::VerdictSlot;
 
-/// Decides about requests before they reach a service.
+/// A layer that decides about requests before they reach the inner service.
 ///
 /// # Examples
 ///
@@ -44,27 +44,26 @@ use crate::request::verdict_slot::VerdictSlot;
 #[derive(Clone, Debug)]
 pub struct GuardLayer {
     routes: Arc<[Route]>,
-    /// `None` if there are no rules, so that a request does not count a reference.
+    /// The learn rules. The value is `None` if no rules exist, so that a request does not increment a reference count.
     rules: Option<Arc<[LearnRule]>>,
 }
 
 impl GuardLayer {
-    /// Creates a layer. The first route that matches a request decides about it; a request that
-    /// matches none passes.
+    /// Creates a layer. The first matching route decides about a request. A request without a matching route passes.
     #[must_use]
     pub fn new(routes: Vec<Route>) -> Self {
         Self { routes: routes.into(), rules: None }
     }
 
-    /// Sets the rules by which answers teach ids. All rules that match a request apply, also to
-    /// requests that no route matches. The rules do not apply to the guard's own answers.
+    /// Sets the rules for learning ids from responses. All matching rules apply to a request, even if no route matches
+    /// the request. The rules do not apply to responses of the guard itself.
     #[must_use]
     pub fn with_learn(mut self, rules: Vec<LearnRule>) -> Self {
         self.rules = if rules.is_empty() { None } else { Some(rules.into()) };
         self
     }
 
-    /// Returns the rules by which answers teach ids, with their counters.
+    /// Returns the rules for learning ids from responses, with their counters.
     #[must_use]
     pub fn learn_rules(&self) -> &[LearnRule] {
         self.rules.as_deref().unwrap_or_default()
@@ -85,7 +84,7 @@ impl<S> Layer<S> for GuardLayer {
     }
 }
 
-/// A service behind a guard.
+/// A guarded service.
 #[derive(Clone, Debug)]
 pub struct GuardService<S> {
     routes: Arc<[Route]>,
@@ -116,7 +115,7 @@ where
         let lessons = rules.and_then(|rules| Lessons::of_request(rules, &parts));
         let by_head = decide_by_head(&self.routes, &parts);
         if lessons.is_some() || by_head.needs_more(&self.routes, &parts.method) {
-            // The service that is ready is this one, and the clone replaces it.
+            // `poll_ready` has prepared this instance, so this instance handles the request and a clone replaces it.
             let clone = self.inner.clone();
             let inner = std::mem::replace(&mut self.inner, clone);
             let routes = Arc::clone(&self.routes);
@@ -140,15 +139,15 @@ where
     }
 }
 
-/// What the head of a request decides, with the index of the route.
+/// The decision from the request head, with the index of the route.
 enum ByHead {
     Unguarded,
     NeedsBody(Matches),
     Decided(usize, Decision),
 }
 
-/// The routes that match a request: the index of each, with the reading of the path. There are
-/// several only for a path with `..`.
+/// The indexes of the routes that match a request, each with its interpretation of the path. Only a path with `..` has
+/// several matches.
 type Matches = SmallVec<[(usize, Reading); 1]>;
 
 fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
@@ -179,10 +178,11 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
     }
 }
 
-/// Decides in each reading in which a route matches: the service may read the path in any of them.
-/// Returns the first decision that refuses the request, or else the first one. An id that exists may
-/// have dots itself: `a/../b`, which a request writes as `a%2F..%2Fb`. It passes, although the path
-/// has another id for a service that decodes slashes first.
+/// Decides for each interpretation of the path that matches a route, because the upstream service may use any
+/// interpretation. Returns the first refusal. If all decisions pass, returns the first decision.
+///
+/// Exception: an existing id may contain dots, for example `a/../b`, which a request writes as `a%2F..%2Fb`. The
+/// request passes, although a service that decodes slashes first would find another id in the path.
 fn decide_in_each(
     routes: &[Route],
     parts: &Parts,
@@ -209,7 +209,7 @@ fn decide_in_each(
 }
 
 impl ByHead {
-    /// Tests whether a request waits for its body or for other requests before it is answered.
+    /// Tests whether a request must wait for its body or for other requests.
     #[cfg_attr(not(feature = "layer"), expect(unused_variables))]
     fn needs_more(&self, routes: &[Route], method: &Method) -> bool {
         match self {
@@ -223,7 +223,7 @@ impl ByHead {
     }
 }
 
-/// Answers a request that needs more than its head: its body, its turn, or lessons.
+/// Handles a request that needs more than its head: its body, its turn, or learn rules.
 async fn call_with_more<S, B, A>(
     mut inner: S,
     routes: Arc<[Route]>,
@@ -244,7 +244,7 @@ where
         _ => None,
     };
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
-    // On an error, the client has gone, or its body is broken. Nothing can be forwarded.
+    // An error means that the client has disconnected or that its body is malformed. The request cannot be forwarded.
     let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
         return Ok(without_body(StatusCode::BAD_REQUEST));
     };
@@ -261,7 +261,8 @@ where
         ByHead::NeedsBody(matches) => {
             let limit = matches.iter().map(|&(index, _)| routes[index].max_body_bytes).min();
             let limit = limit.expect("a route matches");
-            // An id beyond the limit may exist, so that the answer is not that of an absent one.
+            // A body beyond the limit may contain an existing id, so the response must differ from the response for an
+            // absent id.
             let is_too_large = body.len_bytes() > limit as u64;
             let mut matching = matches.iter().map(|&(index, _)| &routes[index]);
             let strict = matching.find(|route| is_too_large && route.refuses_missing);
@@ -290,8 +291,8 @@ where
     Ok(answer_of(answer, lessons))
 }
 
-/// Reads a JSON body of at most `max_bytes`. Returns no value without a limit, and for a larger
-/// body or one that is no JSON. The body stays as it was.
+/// Reads a JSON body of at most `max_bytes`. Returns no JSON if `max_bytes` is `None`, if the body is larger, or if the
+/// body is not valid JSON. The returned body is equivalent to the original body.
 async fn read_json<B>(
     body: B,
     max_bytes: Option<usize>,

@@ -1,4 +1,4 @@
-//! Read after write: the answers of the service teach ids that it has just created.
+//! Read after write: the guard learns new ids from the responses of the upstream service.
 //!
 //! ```text
 //! POST /products ──▶ service ──▶ 201 {"data":{"id":7}} ──▶ client
@@ -6,14 +6,14 @@
 //!                                      └─▶ IdSet::insert_recent("7")   before the client has the id
 //! ```
 //!
-//! The client may ask for the id at once, before the source has seen the new row. A
-//! [`LearnRule`] names the requests that create rows, and the places where the id is. An id is
-//! learnt from an answer with a status from 200 to 299. An id that is learnt wrongly only reaches
-//! the service, so the rules never cause a wrong refusal.
+//! The client may request the new id immediately, before the source has seen the new row. A [`LearnRule`] selects the
+//! requests that create rows, and the places that contain the new id. The guard learns an id only from a response with
+//! a status from 200 to 299. If the guard learns a wrong id, requests for this id only reach the upstream service. So
+//! learn rules never cause a wrong refusal.
 //!
-//! The guard does not learn deletions from answers. The answer to a `DELETE` may come before the
-//! commit, the deletion may be undone, or a trash may keep the row. Then the guard would refuse an
-//! id that exists. Only the source reports deletions.
+//! The guard does not learn deletions from responses. The response to a `DELETE` may precede the commit, the deletion
+//! may be undone, or a soft delete may keep the row. In these cases, the guard would refuse an existing id. Only the
+//! source reports deletions.
 
 mod body;
 mod counters;

@@ -1,9 +1,9 @@
 //! Path templates, such as `/pms/productInfo/{id}`.
 //!
-//! Programs read one path differently, and an attacker would pass the guard with a path that only
-//! the service understands. So a path is compared as the most generous program reads it: empty
-//! segments, `.` and `..` have no meaning, and letters of the template match in both cases. What a
-//! program does with `;v=1`, `%2F` and `..` differs even more: a [`Reading`] for each.
+//! Programs interpret the same path differently. An attacker could bypass the guard with a path that only the upstream
+//! service accepts. So the guard matches a path in the most tolerant way. The guard ignores empty segments, resolves
+//! `.` and `..`, and ignores the case of letters in the template. Programs differ even more in `;v=1`, `%2F` and `..`.
+//! A [`Reading`] describes one interpretation of these parts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 use percent_encoding::percent_decode;
 use smallvec::SmallVec;
 
-/// A path with names in the place of ids.
+/// A path template with names at the positions of ids.
 ///
 /// # Examples
 ///
@@ -38,7 +38,7 @@ enum Segment {
     Rest,
 }
 
-/// Why a text is not a path template.
+/// The error for a text that is not a valid path template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     template: String,
@@ -60,7 +60,7 @@ impl std::error::Error for TemplateError {}
 impl std::str::FromStr for PathTemplate {
     type Err = TemplateError;
 
-    /// Parses a template. `{name}` stands for one segment, and `*` at the end for any number.
+    /// Parses a template. `{name}` matches one segment, and `*` at the end matches any number of segments.
     fn from_str(template: &str) -> Result<Self, TemplateError> {
         let wrong = |why| TemplateError { template: template.to_owned(), why };
         let rest =
@@ -98,7 +98,7 @@ impl fmt::Display for PathTemplate {
 }
 
 impl PathTemplate {
-    /// Returns the names in the template, in order.
+    /// Returns the names in the template, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Name(name) => Some(&**name),
@@ -106,8 +106,8 @@ impl PathTemplate {
         })
     }
 
-    /// Returns the decoded value of each name, or `None` if the path does not match. A value keeps
-    /// its matrix parameters, such as `;v=1`.
+    /// Returns the decoded value of each name. Returns `None` if the path does not match. A value keeps its matrix
+    /// parameters, such as `;v=1`.
     #[must_use]
     pub fn values<'p>(&self, path: &'p str) -> Option<Vec<Cow<'p, [u8]>>> {
         self.values_of(path, Reading::default()).map(Values::into_vec)
@@ -155,25 +155,25 @@ impl PathTemplate {
     }
 }
 
-/// How a program reads a path.
+/// An interpretation of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// A value ends at its first semicolon, as in servlets.
+    /// True if a value ends at its first semicolon, as in servlets.
     cuts_parameters: bool,
-    /// `%2F`, `%5C` and a backslash separate segments, as in servers that decode before they route.
+    /// True if `%2F`, `%5C` and a backslash separate segments, as in servers that decode a path before routing.
     decodes_slashes: bool,
-    /// `..` is a segment, as in servers that do not resolve it.
+    /// True if `..` is an ordinary segment, as in servers that do not resolve `..`.
     keeps_dots: bool,
 }
 
 impl Reading {
-    /// Returns this reading with values that end at their first semicolon.
+    /// Returns this interpretation with values that end at their first semicolon.
     pub(crate) fn without_parameters(self) -> Self {
         Self { cuts_parameters: true, ..self }
     }
 
-    /// Returns the other readings in which a route may match a path. If a route matches in the usual
-    /// one (`is_matched`), only `..` can lead to another id.
+    /// Returns the other interpretations in which a route may match a path. `is_matched` is true if a route matches in
+    /// the default interpretation. In this case, only a path with `..` can contain another id.
     pub(crate) fn others(path: &str, is_matched: bool) -> SmallVec<[Self; 3]> {
         let mut readings = SmallVec::new();
         if is_plain(path) {
@@ -198,7 +198,7 @@ fn count_dots(path: &str) -> usize {
     path.split('/').filter(|part| &*decoded(without_parameters(part)) == b"..").count()
 }
 
-/// Counts the segments `..` of a path after its encoded slashes are decoded.
+/// Counts the segments `..` of a path after decoding its slashes.
 pub(crate) fn dots_in_path(path: &str) -> usize {
     count_dots(&with_decoded_slashes(path))
 }
@@ -208,10 +208,10 @@ pub(crate) fn dots_in_value(value: &[u8]) -> usize {
     value.split(|byte| matches!(byte, b'/' | b'\\')).filter(|part| *part == b"..").count()
 }
 
-/// The values of a path template. One or two need no memory of their own.
+/// The values of a path template. One or two values need no heap allocation.
 pub(crate) type Values<'p> = SmallVec<[Cow<'p, [u8]>; 2]>;
 
-/// Tests whether each segment of a path has a meaning, except the empty ones.
+/// Tests whether a path contains no characters that programs interpret differently.
 fn is_plain(path: &str) -> bool {
     !path.bytes().any(|byte| matches!(byte, b'%' | b';' | b'.' | b'\\'))
 }
@@ -246,12 +246,12 @@ fn with_decoded_slashes(path: &str) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// Tests whether bytes are an encoded slash or backslash.
+/// Tests whether the bytes are an encoded slash or backslash.
 fn is_encoded_slash(bytes: &[u8]) -> bool {
     bytes.eq_ignore_ascii_case(b"%2f") || bytes.eq_ignore_ascii_case(b"%5c")
 }
 
-/// Returns the segments of a path that have a meaning.
+/// Returns the segments of a path without empty segments and dot segments.
 fn meaningful_segments(path: &str, keeps_dots: bool) -> Vec<&str> {
     let mut segments = Vec::new();
     for part in path.split('/') {

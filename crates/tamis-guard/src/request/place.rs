@@ -1,4 +1,4 @@
-//! Where a request has its id: in the path, the query, a header, a cookie, or the JSON body.
+//! The place of an id in a request: in the path, the query, a header, a cookie, or the JSON body.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,10 @@ use percent_encoding::percent_decode;
 use crate::request::json::Json;
 use crate::request::path::{PathTemplate, Values};
 
-/// Where a request has an id.
+/// The place of an id in a request.
 ///
-/// Written as `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`.
-/// In a JSON pointer, `*` stands for all elements of a list.
+/// The text form is `path:id`, `query:id`, `header:x-product-id`, `cookie:product` or `json:/product/id`. In a JSON
+/// pointer, `*` stands for all elements of a list.
 ///
 /// # Examples
 ///
@@ -29,19 +29,19 @@ use crate::request::path::{PathTemplate, Values};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdPlace {
-    /// A name of the path template.
+    /// A name in the path template.
     Path(String),
-    /// A parameter of the query.
+    /// A parameter in the query.
     Query(String),
-    /// A header.
+    /// The name of a header.
     Header(HeaderName),
-    /// A cookie.
+    /// The name of a cookie.
     Cookie(String),
-    /// A value of the JSON body, by its path.
+    /// A value in the JSON body. The field is the path to the value.
     Json(Vec<String>),
 }
 
-/// Why a text is not a place of an id.
+/// The error for a text that is not a valid place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceError {
     place: String,
@@ -76,7 +76,7 @@ impl FromStr for IdPlace {
             "cookie" => Self::Cookie(name.to_owned()),
             "json" => {
                 let path = name.strip_prefix('/').ok_or_else(wrong)?;
-                // RFC 6901, section 3.
+                // RFC 6901, section 3, defines these escapes.
                 let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
                 Self::Json(path.split('/').map(unescaped).collect())
             }
@@ -103,14 +103,14 @@ impl fmt::Display for IdPlace {
 }
 
 impl IdPlace {
-    /// Tests whether the body must be read.
+    /// Tests whether the guard must read the body.
     #[must_use]
     pub fn needs_body(&self) -> bool {
         matches!(self, Self::Json(_))
     }
 
-    /// Returns all values at this place of the head of a request, as the request writes them.
-    /// `path` has the values of the template.
+    /// Returns all values at this place in the head of a request, without decoding them as ids. `path` contains the
+    /// values of the path template.
     pub(crate) fn values_in_head<'r>(
         &self,
         parts: &'r Parts,
@@ -140,7 +140,7 @@ impl IdPlace {
         }
     }
 
-    /// Tests whether the ids are in the path or the query, which a preflight has too.
+    /// Tests whether the ids are in the path or the query. A preflight contains both.
     pub(crate) fn is_in_target(&self) -> bool {
         matches!(self, Self::Path(_) | Self::Query(_))
     }
@@ -150,22 +150,22 @@ impl IdPlace {
         matches!(self, Self::Cookie(_))
     }
 
-    /// Returns all values at this place of a JSON body.
+    /// Returns all values at this place in a JSON body.
     pub(crate) fn values_in_body(&self, body: &Json) -> Vec<Vec<u8>> {
         let Self::Json(path) = self else { return Vec::new() };
         body.values_at(path)
     }
 }
 
-/// Tests whether a program may take a header for another one. CGI and its successors write `-` as
-/// `_`, so `X_Id` sets the same variable as `X-Id`.
+/// Tests whether a program may treat two headers as the same header. CGI and similar interfaces replace `-` by `_`, so
+/// `X_Id` sets the same variable as `X-Id`.
 pub(crate) fn is_same_header(name: &HeaderName, other: &HeaderName) -> bool {
     let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte };
     let (name, other) = (name.as_str().bytes(), other.as_str().bytes());
     name.map(dashed).eq(other.map(dashed))
 }
 
-/// Returns the value of a cookie, if it has this name.
+/// Returns the value of a cookie if the cookie has this name.
 fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
     let equals = pair.iter().position(|&byte| byte == b'=')?;
     if pair[..equals].trim_ascii() != name {
@@ -176,8 +176,8 @@ fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
     Some(unquoted.unwrap_or(value))
 }
 
-/// Returns the values of a name in pairs such as `a=1&b=2`. Programs differ in whether `ID` is `id`,
-/// so the case of ASCII letters is ignored.
+/// Returns the values of a name in pairs such as `a=1&b=2`. The function ignores the case of ASCII letters, because
+/// programs differ in whether they treat `ID` as `id`.
 fn named<'t>(text: &'t str, separator: char, name: &str) -> impl Iterator<Item = &'t str> {
     text.split(separator).filter_map(move |pair| {
         let (other, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -185,7 +185,7 @@ fn named<'t>(text: &'t str, separator: char, name: &str) -> impl Iterator<Item =
     })
 }
 
-/// Decodes a name or value of a query: a plus sign is a space.
+/// Decodes a name or a value of a query. A plus sign stands for a space.
 fn form_decoded(text: &str) -> Cow<'_, [u8]> {
     if text.contains('+') {
         let spaced = text.replace('+', " ");

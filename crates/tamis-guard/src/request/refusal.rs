@@ -1,4 +1,4 @@
-//! What a client gets instead of an answer of the program behind the guard.
+//! The response that a client gets if the guard refuses its request.
 
 use bytes::Bytes;
 use http::header::{
@@ -10,7 +10,7 @@ use tamis_sources::RefuseReason;
 
 use crate::request::cors::{Cors, allow_request};
 
-/// The answer to a request for an id that does not exist.
+/// The response to a request for an id that does not exist.
 ///
 /// # Examples
 ///
@@ -24,15 +24,16 @@ use crate::request::cors::{Cors, allow_request};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The status.
+    /// The status of the response.
     pub status: StatusCode,
-    /// The body.
+    /// The body of the response.
     pub body: Bytes,
-    /// Further headers. They replace those of the guard.
+    /// Additional headers, which replace the headers of the guard.
     pub headers: HeaderMap,
-    /// After how many seconds a client may ask again while the guard does not know all ids.
+    /// The value of `Retry-After` in seconds. The guard sends this header while its set is not complete.
     pub retry_after: u32,
-    /// Which pages of other origins may read the answer. `None` for those of the same origin.
+    /// The pages of other origins that may read the response. With `None`, only pages of the same origin may read the
+    /// response.
     pub cors: Option<Cors>,
 }
 
@@ -48,7 +49,7 @@ impl Refusal {
     pub fn json(body: &str) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
-        // An id may be created at any time.
+        // An id may be created at any time, so caches must not store the refusal.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Self {
             status: StatusCode::NOT_FOUND,
@@ -59,11 +60,11 @@ impl Refusal {
         }
     }
 
-    /// Returns the answer to a request that is refused for a reason.
+    /// Returns the response to a request that is refused for a reason.
     #[must_use]
     pub fn response(&self, reason: RefuseReason) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(self.body.clone()));
-        // With room for the two headers below: a clone would be full.
+        // The capacity includes the two headers below. A clone would have to grow.
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
         headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         *response.headers_mut() = headers;
@@ -76,7 +77,7 @@ impl Refusal {
         response
     }
 
-    /// Returns the answer to a preflight of a request that is refused for a reason.
+    /// Returns the response to a preflight whose request is refused for a reason.
     pub(crate) fn preflight_response(
         &self,
         reason: RefuseReason,
@@ -95,7 +96,7 @@ impl Refusal {
         allowed
     }
 
-    /// Adds the headers for pages of other origins to an answer of the guard.
+    /// Adds the CORS headers to a response of the guard.
     pub(crate) fn allow_origin<B>(&self, request: &HeaderMap, answer: &mut Response<B>) {
         if let Some(cors) = &self.cors {
             cors.write(request, answer.headers_mut());
@@ -103,5 +104,5 @@ impl Refusal {
     }
 }
 
-/// The header that names why a request was refused.
+/// The header that contains the reason of a refusal.
 const REASON: HeaderName = HeaderName::from_static("x-tamis-guard");

@@ -1,4 +1,4 @@
-//! Which requests the guard decides about, and by which ids.
+//! A route: the requests that the guard checks, and the places of their ids.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,60 +21,59 @@ use crate::request::refusal::Refusal;
 #[cfg(feature = "layer")]
 use crate::request::single_flight::SingleFlight;
 
-/// An id of a route: where it is, and which ids exist.
+/// An id of a route: its place in a request, and the set of existing ids.
 #[derive(Clone, Debug)]
 pub struct RouteId {
-    /// Where a request has it.
+    /// The place of the id in a request.
     pub place: IdPlace,
-    /// The ids that exist.
+    /// The set of existing ids.
     pub ids: Arc<IdSet>,
 }
 
-/// Which ids of a request must exist. A request may have several at one place, such as
-/// `?id=1&id=2`.
+/// The ids of a request that must exist. A request may contain several ids at one place, such as `?id=1&id=2`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Required {
-    /// All of them.
+    /// All ids must exist.
     #[default]
     All,
-    /// At least one.
+    /// At least one id must exist.
     Any,
 }
 
-/// Requests that the guard decides about.
+/// A group of requests that the guard checks.
 #[derive(Debug)]
 pub struct Route {
-    /// The name in messages and metrics.
+    /// The name of the route in messages and metrics.
     pub name: String,
-    /// The methods. Empty for all. GET includes HEAD, which programs answer with the same handler.
+    /// The methods. An empty list matches all methods. GET includes HEAD, because programs handle both methods with the
+    /// same code.
     pub methods: Vec<Method>,
-    /// The path.
+    /// The path template.
     pub path: PathTemplate,
-    /// The ids.
+    /// The places of the ids, with their sets.
     pub ids: Vec<RouteId>,
-    /// Which of the ids must exist.
+    /// The ids that must exist.
     pub required: Required,
-    /// True if a request without an id is refused. Otherwise it passes. An empty value is no id, and
-    /// a body that is not JSON has none.
+    /// True if the guard refuses a request without an id. If false, the request passes. An empty value is not an id,
+    /// and a body that is not JSON contains no id.
     pub refuses_missing: bool,
-    /// The answer to a refused request.
+    /// The response to a refused request.
     pub refusal: Refusal,
-    /// True if the route refuses nothing and only counts what it would have refused.
+    /// True if the route refuses no request, but counts the requests that it would refuse.
     pub is_shadow: bool,
-    /// The largest body in which ids are looked for, in bytes. A larger one passes unchanged, or is
-    /// refused with 413 if the route [refuses requests without an id](Self::refuses_missing).
+    /// The maximum size of a body in which the guard finds ids, in bytes. A larger body passes unchanged. If the route
+    /// [refuses requests without an id](Self::refuses_missing), the guard refuses a larger body with status 413.
     pub max_body_bytes: usize,
-    /// The turns of GET and HEAD requests for one id. `None` if requests do not wait for each
-    /// other. It has no effect without the negative cache, on a shadow route, and on requests with
-    /// several ids.
+    /// Limits concurrent GET and HEAD requests for one id. With `None`, requests do not wait for each other. The
+    /// setting has no effect without the negative cache, on a shadow route, and on requests with several ids.
     #[cfg(feature = "layer")]
     pub single_flight: Option<SingleFlight>,
-    /// What was decided so far.
+    /// The counters of the decisions.
     pub counters: RouteCounters,
 }
 
 impl Route {
-    /// Returns a route with the usual settings.
+    /// Creates a route with the default settings.
     #[must_use]
     pub fn new(path: PathTemplate, ids: Vec<RouteId>) -> Self {
         Self {
@@ -93,13 +92,13 @@ impl Route {
         }
     }
 
-    /// Tests whether the ids of a request may be in its body.
+    /// Tests whether the body of a request may contain ids of the route.
     #[must_use]
     pub fn needs_body(&self) -> bool {
         self.ids.iter().any(|id| id.place.needs_body())
     }
 
-    /// Returns the values of the path template, if the route is for this request.
+    /// Returns the values of the path template if the route matches the request.
     pub(crate) fn matches<'r>(&self, parts: &'r Parts, reading: Reading) -> Option<Values<'r>> {
         let after_preflight = method_after_preflight(parts);
         let method = after_preflight.as_ref().unwrap_or(&parts.method);
@@ -109,8 +108,8 @@ impl Route {
         if is_method { self.path.values_of(parts.uri.path(), reading) } else { None }
     }
 
-    /// Tests whether each `..` of a path, whose slashes may be encoded, is part of an id that must exist.
-    /// `values` are those of the template.
+    /// Tests whether each `..` in a path is part of an id that must exist. The slashes of the path may be encoded.
+    /// `values` contains the values of the path template.
     pub(crate) fn are_dots_in_ids(&self, path: &str, values: &Values<'_>) -> bool {
         let is_id = |name: &str| {
             self.ids.iter().any(|id| matches!(&id.place, IdPlace::Path(other) if other == name))
@@ -120,8 +119,8 @@ impl Route {
         self.required == Required::All && dots == dots_in_path(path)
     }
 
-    /// Decides about a request. `path` has the values of the template in a reading, and `body` is the
-    /// JSON body, if it was read and is one.
+    /// Decides about a request. `path` contains the values of the path template for the interpretation `reading`.
+    /// `body` is the JSON body, or `None` if the body was not read or is not JSON.
     pub(crate) fn decide<'r>(
         &self,
         parts: &'r Parts,
@@ -130,7 +129,7 @@ impl Route {
         body: Option<&Json>,
     ) -> Decision {
         let mut decision = self.decide_values(parts, path, body);
-        // `7;v=1` is the id `7` for a servlet, and an id of its own for other programs.
+        // For a servlet, `7;v=1` is the id `7`. For other programs, `7;v=1` is a separate id.
         if decision.is_certain() || !parts.uri.path().contains(';') {
             return decision;
         }
@@ -158,7 +157,7 @@ impl Route {
         let is_preflight = method_after_preflight(parts).is_some();
         for id in &self.ids {
             if is_preflight && !id.place.is_in_target() {
-                // The request that follows may have any id there.
+                // The request that follows the preflight may contain any id at this place.
                 has_known = true;
                 continue;
             }
@@ -196,8 +195,8 @@ impl Route {
         decision
     }
 
-    /// Decides about one value of a request. Some programs decode the value of a cookie, and others do
-    /// not: it passes if one of both is an id that passes.
+    /// Decides about one value of a request. Some programs decode the value of a cookie, and other programs do not. So
+    /// the value passes if its decoded form or its original form passes.
     fn decide_value(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
         let verdict = self.decide_text(id, value, decision);
         let is_certain = verdict.passes() && verdict != Verdict::Pass(PassReason::Unproven);
@@ -231,7 +230,7 @@ impl Route {
         verdict
     }
 
-    /// Counts a decision about a request. Returns the answer of the guard, if the request does not pass.
+    /// Counts a decision about a request. Returns the refusal if the request does not pass.
     pub(crate) fn refusal_of(
         &self,
         decision: &Decision,
@@ -254,23 +253,23 @@ impl Route {
     }
 }
 
-/// What is decided about a request.
+/// A decision about a request.
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) verdict: Verdict,
     /// The number of values at all places.
     values: usize,
-    /// The ids that passed because the filter has them.
+    /// The ids that passed because they are in the filter.
     passed: SmallVec<[PassedId; 1]>,
-    /// The id of a request to read it that the set does not have, and that goes to the service
-    /// nevertheless.
+    /// An id of a read request that the set does not contain, if the request reaches the upstream service nevertheless.
     unknown: Option<(Arc<IdSet>, Vec<u8>)>,
-    /// The answer of the service shows nothing about the ids: the service may read other ids from the
-    /// request.
+    /// True if the response of the upstream service is no evidence about the ids, because the service may extract other
+    /// ids from the request.
     is_ambiguous: bool,
-    /// Identifies the request in the negative cache. `None` if its 404 teaches nothing.
+    /// The key of the request in the negative cache. The value is `None` if the guard must not store a 404 for this
+    /// request.
     request: Option<RequestKey>,
-    /// What the request allows the negative cache to do.
+    /// The cache permissions of the request for the negative cache.
     cache_control: CacheControl,
 }
 
@@ -288,7 +287,7 @@ impl Default for Decision {
     }
 }
 
-/// An id that passed because the filter has it.
+/// An id that passed because it is in the filter.
 #[derive(Debug)]
 struct PassedId {
     ids: Arc<IdSet>,
@@ -297,25 +296,25 @@ struct PassedId {
 }
 
 impl Decision {
-    /// Tests whether the request has one id, which the filter has. Of several ids, any may be the
-    /// absent one.
+    /// Tests whether the request contains exactly one id, which is in the filter. If a request contains several ids, a
+    /// 404 does not show which id is absent.
     fn is_of_one_known_id(&self) -> bool {
         self.values == 1 && self.verdict == Verdict::Pass(PassReason::Known)
     }
 
-    /// Tests whether the request passes, and would pass also if the filter of the source were proven.
+    /// Tests whether the request passes, and would also pass if the filter of the source were proven.
     pub(crate) fn is_certain(&self) -> bool {
         self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
     }
 
-    /// Lets the answer of the service show nothing about the ids: the service may read other ids from
-    /// the request. Known ids do not count either: the filter may have them by chance, and without the
-    /// unknown ids beside them, a wrong filter would seem right.
+    /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other
+    /// ids from the request. The mark also excludes ids in the filter. The filter may contain these ids as false
+    /// positives. If only these ids counted, and the unknown ids did not, a wrong filter would look correct.
     pub(crate) fn be_no_evidence(&mut self) {
         self.is_ambiguous = true;
     }
 
-    /// Refuses the request if the service answered the same one with 404 a short time ago.
+    /// Refuses the request if the upstream service recently responded with 404 to the same request.
     fn refuse_if_not_found(&mut self) {
         if let (Some(request), [PassedId { ids, id, .. }]) = (self.request, &self.passed[..])
             && self.cache_control.may_reuse
@@ -325,7 +324,7 @@ impl Decision {
         }
     }
 
-    /// Records the answer 404, unless its headers or those of the request forbid it.
+    /// Records a 404 response, unless the headers of the request or the response forbid it.
     pub(crate) fn not_found(&self, headers: &HeaderMap) {
         let answer = CacheControl::of(headers);
         if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..])
@@ -337,7 +336,7 @@ impl Decision {
         }
     }
 
-    /// Records an answer with a status from 200 to 299: the ids of the request exist.
+    /// Records a response with a status from 200 to 299, which shows that the ids of the request exist.
     pub(crate) fn succeeded(&self) {
         if self.is_ambiguous {
             return;
@@ -350,8 +349,8 @@ impl Decision {
         }
     }
 
-    /// Returns the only id of a request that passed because the filter has it, and whose answer may
-    /// be 404 again.
+    /// Returns the id of a request with exactly one id in the filter, if the negative cache may store its 404. Returns
+    /// `None` for all other requests.
     #[cfg(feature = "layer")]
     pub(crate) fn only_id(&self) -> Option<&[u8]> {
         match (self.request, &self.passed[..]) {
@@ -360,7 +359,7 @@ impl Decision {
         }
     }
 
-    /// Decides again about a request with only one id.
+    /// Decides again about a request with exactly one id.
     #[cfg(feature = "layer")]
     pub(crate) fn decide_again(&mut self) {
         if let (Some(_), [PassedId { ids, id, version }]) = (self.request, &mut self.passed[..]) {

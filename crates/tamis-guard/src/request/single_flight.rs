@@ -1,8 +1,8 @@
-//! One request at a time for the same id, until the service has answered.
+//! Sends one request per id to the upstream service at a time, until the service responds.
 //!
-//! A thousand requests at once for an id that the filter has by mistake would all reach the
-//! database before the first 404 is in the negative cache. So the first request for an id has the
-//! turn, and the others wait:
+//! Assume that a thousand concurrent requests contain an id that is a false positive of the filter. Without this
+//! module, all requests would reach the database before the negative cache contains the first 404. So the first request
+//! for an id gets the turn, and the other requests wait:
 //!
 //! ```text
 //! first   ──▶ service ──▶ 404 ──▶ negative cache          first   ──▶ service ──▶ 200
@@ -10,15 +10,16 @@
 //! third   ── waits ────────────── refused                 third   ── waits ──────▶ service ──▶
 //! ```
 //!
-//! * After the answer 404, the waiting requests are decided again: the negative cache refuses them.
-//! * After any other answer, all of them go to the service at once. Answers are not shared, because
-//!   they may depend on a cookie or a header.
-//! * If the first request ends without an answer, such as when its client has gone, the next one
-//!   has the turn.
+//! * After a 404 response, the guard decides again about the waiting requests. The negative cache then refuses these
+//!   requests.
+//! * After any other response, all waiting requests go to the upstream service immediately. Requests do not share a
+//!   response, because a response may depend on a cookie or a header.
+//! * If the first request ends without a response, the next request gets the turn. This happens if the client
+//!   disconnects.
 //!
-//! Requests for popular ids must not wait for each other. So an id whose last answer was a success
-//! or a redirect is *proven*, and requests for it do not wait. The proven ids are in a table of a
-//! fixed size, by their hashes. An id that another one displaced waits again for one answer.
+//! Requests for popular ids must not wait for each other. So an id is *proven* if its last response was a success or a
+//! redirect, and requests for a proven id do not wait. A table of fixed size contains the hashes of the proven ids. If
+//! another id has displaced an id from the table, requests for the displaced id wait for one response again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -31,43 +32,44 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How many proven ids a route remembers. The table has 128 KiB.
+/// The maximum number of proven ids per route. The table takes 128 KiB.
 const PROVEN: usize = 1 << 14;
 
-/// The turns of the requests of one route, and their numbers for the metrics.
+/// The turns of the requests of one route, with counters for the metrics.
 ///
-/// It needs a runtime of tokio with a timer. Without one, a request that must wait panics.
+/// Waiting requires a tokio runtime with a timer. Without this runtime, a request that must wait panics.
 #[derive(Debug)]
 pub struct SingleFlight {
     max_wait: Duration,
     max_waiting: usize,
     hasher: RandomState,
-    /// By the hashes of the ids. A flight ends with an answer, or with its last request.
+    /// The flights by the hash of their id. A flight ends with a response, or when its last request ends.
     flights: Mutex<HashMap<u64, Flight>>,
     proven: Box<[AtomicU64]>,
     waited: AtomicU64,
     gave_up: AtomicU64,
 }
 
-/// The requests for one id of which the service has answered none.
+/// The concurrent requests for one id, before the first response of the upstream service.
 #[derive(Debug)]
 struct Flight {
-    /// The request with the permit has the turn. An answer closes it.
+    /// The request that holds the permit has the turn. A response closes the semaphore.
     turn: Arc<Semaphore>,
-    /// The request that has the turn, and those that wait.
+    /// The number of requests in the flight, including the request that has the turn.
     requests: usize,
 }
 
-/// A request that may go to the service.
+/// A request that may go to the upstream service.
 #[derive(Debug)]
 pub(crate) struct Turn<'s> {
     single: &'s SingleFlight,
     hash: u64,
-    /// `None` if the others do not wait for this request. The permit is dropped first.
+    /// The permit and the membership. The value is `None` if other requests do not wait for this request. The permit is
+    /// dropped first.
     _turn: Option<(OwnedSemaphorePermit, Membership<'s>)>,
 }
 
-/// A request is part of a flight until this is dropped.
+/// The membership of a request in a flight. Dropping this value ends the membership.
 #[derive(Debug)]
 struct Membership<'s> {
     single: &'s SingleFlight,
@@ -76,15 +78,15 @@ struct Membership<'s> {
 }
 
 impl Default for SingleFlight {
-    /// Returns a limit of 5 seconds and 4096 requests.
+    /// Creates a limit of 5 seconds and 4096 waiting requests.
     fn default() -> Self {
         Self::new(Duration::from_secs(5), 4096)
     }
 }
 
 impl SingleFlight {
-    /// Creates the turns of a route. A request waits for `max_wait` at most, and at most
-    /// `max_waiting` requests wait for one id. Further requests go to the service at once.
+    /// Creates the turns of a route. A request waits for at most `max_wait`. At most `max_waiting` requests wait for
+    /// one id. Further requests go to the upstream service immediately.
     #[must_use]
     pub fn new(max_wait: Duration, max_waiting: usize) -> Self {
         Self {
@@ -98,41 +100,41 @@ impl SingleFlight {
         }
     }
 
-    /// Returns how many requests have waited.
+    /// Returns the number of requests that have waited.
     #[must_use]
     pub fn waited(&self) -> u64 {
         self.waited.load(Ordering::Relaxed)
     }
 
-    /// Returns how many requests went to the service without a turn, because they had waited for
-    /// `max_wait`, or because `max_waiting` others waited.
+    /// Returns the number of requests that went to the upstream service without a turn. The reason is that the request
+    /// had waited for `max_wait`, or that `max_waiting` other requests were waiting.
     #[must_use]
     pub fn gave_up(&self) -> u64 {
         self.gave_up.load(Ordering::Relaxed)
     }
 
-    /// Returns for how many ids a request has the turn now.
+    /// Returns the number of ids for which a request currently has the turn.
     #[must_use]
     pub fn ids_in_flight(&self) -> usize {
         self.flights.lock().len()
     }
 
-    /// Tests whether the last answer for an id was a success or a redirect.
+    /// Tests whether the last response for an id was a success or a redirect.
     pub(crate) fn is_proven(&self, id: &[u8]) -> bool {
         let hash = self.hash(id);
         // Relaxed here and below: the values publish no other data.
         self.proven_slot(hash).load(Ordering::Relaxed) == hash
     }
 
-    /// Records that the service answered 404 for an id, so that it is not proven any more.
+    /// Records that the upstream service responded with 404 for an id. The id is no longer proven.
     pub(crate) fn not_found(&self, id: &[u8]) {
         let hash = self.hash(id);
-        // On an error, the slot has another id.
+        // An error means that the slot contains another id.
         let slot = self.proven_slot(hash);
         _ = slot.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Waits until a request for an id may go to the service. The caller then decides about the
+    /// Waits until a request for an id may go to the upstream service. After the wait, the caller must decide about the
     /// request again.
     pub(crate) async fn enter(&self, id: &[u8]) -> Turn<'_> {
         let hash = self.hash(id);
@@ -151,7 +153,7 @@ impl SingleFlight {
         self.waited.fetch_add(1, Ordering::Relaxed);
         match timeout(self.max_wait, turn.acquire_owned()).await {
             Ok(Ok(permit)) => Turn { _turn: Some((permit, member)), ..free },
-            // The service has answered another request.
+            // The upstream service has responded to another request.
             Ok(Err(_)) => free,
             Err(_) => {
                 self.gave_up.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +163,7 @@ impl SingleFlight {
     }
 
     fn hash(&self, id: &[u8]) -> u64 {
-        // Zero is an empty entry of the table.
+        // Zero marks an empty slot of the table, so the hash must not be zero.
         self.hasher.hash_one(id) | 1
     }
 
@@ -182,8 +184,8 @@ impl SingleFlight {
 }
 
 impl Turn<'_> {
-    /// Ends the wait of the other requests after an answer of the service. A 404 must be in the
-    /// negative cache before.
+    /// Ends the wait of the other requests after a response of the upstream service. The caller must store a 404 in the
+    /// negative cache before this call.
     pub(crate) fn answered(self, status: StatusCode) {
         if status.is_success() || status.is_redirection() {
             self.single.proven_slot(self.hash).store(self.hash, Ordering::Relaxed);
@@ -198,7 +200,7 @@ impl Turn<'_> {
 impl Drop for Membership<'_> {
     fn drop(&mut self) {
         let mut flights = self.single.flights.lock();
-        // After an answer, there may be another flight.
+        // After a response, the map may contain a newer flight for the same id.
         let Some(flight) = flights.get_mut(&self.hash) else { return };
         if Arc::ptr_eq(&flight.turn, &self.turn) {
             flight.requests -= 1;
@@ -213,7 +215,7 @@ impl Drop for Membership<'_> {
 mod tests {
     use super::*;
 
-    /// Enters without a wait.
+    /// Enters without waiting.
     fn enter(single: &SingleFlight) -> Turn<'_> {
         let mut entered = std::pin::pin!(single.enter(b"7"));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -227,7 +229,7 @@ mod tests {
     fn a_late_end_of_a_request_does_not_end_the_flight_of_others() {
         let single = SingleFlight::new(Duration::from_secs(5), 0);
         let first = enter(&single);
-        // No request may wait, so this one goes too.
+        // No request may wait, so this request does not wait either.
         let second = enter(&single);
         assert_eq!((single.ids_in_flight(), single.gave_up()), (1, 1));
         second.answered(StatusCode::INTERNAL_SERVER_ERROR);

@@ -6,13 +6,12 @@ use tamis_sources::{PassReason, Verdict};
 use crate::request::route::{Decision, Route};
 use crate::request::single_flight::{SingleFlight, Turn};
 
-/// Tests whether a request may have to wait for others.
+/// Tests whether a request may have to wait for other requests.
 pub(crate) fn is_needed(route: &Route, method: &Method, decision: &Decision) -> bool {
     turns_of(route, method, decision).is_some_and(|(single, id)| !single.is_proven(id))
 }
 
-/// Waits for the turn of a request, and decides about it again. Returns `None` if the request needs
-/// no turn.
+/// Waits for the turn of a request, and decides about the request again. Returns `None` if the request needs no turn.
 pub(crate) async fn take<'r>(
     route: &'r Route,
     method: &Method,
@@ -24,21 +23,21 @@ pub(crate) async fn take<'r>(
     Some(turn)
 }
 
-/// Records that the service answered 404 for an id.
+/// Records that the upstream service responded with 404 for an id.
 pub(crate) fn not_found(route: &Route, decision: &Decision) {
     if let (Some(single), Some(id)) = (&route.single_flight, decision.only_id()) {
         single.not_found(id);
     }
 }
 
-/// Returns the turns to which a request is subject, and its id.
+/// Returns the turns of the route and the id of the request. Returns `None` if the request needs no turn.
 fn turns_of<'r, 'd>(
     route: &'r Route,
     method: &Method,
     decision: &'d Decision,
 ) -> Option<(&'r SingleFlight, &'d [u8])> {
     let single = route.single_flight.as_ref()?;
-    // Other methods may change something, and a shadow route must not delay requests.
+    // Requests with other methods may change data, and a shadow route must not delay requests.
     let applies = matches!(*method, Method::GET | Method::HEAD)
         && !route.is_shadow
         && decision.verdict == Verdict::Pass(PassReason::Known);

@@ -1,16 +1,16 @@
-//! Where the guard writes what it decided about a request, for a caller that asks for it.
+//! A slot to which the guard writes its verdict about a request.
 
 use std::sync::{Arc, OnceLock};
 
 use http::Extensions;
 use tamis_sources::Verdict;
 
-/// A place for the decision about one request. As an extension of the request, it makes the guard
-/// write its decision there. Without it, a request costs one lookup in an empty map.
+/// A slot for the verdict about one request. If the request has the slot as an extension, the guard writes its verdict
+/// to the slot. A request without the slot costs one lookup in an empty map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VerdictSlot(Arc<OnceLock<Decided>>);
 
-/// What was decided, and by which route.
+/// The verdict and the name of its route.
 #[derive(Debug)]
 pub(crate) struct Decided {
     pub(crate) route: String,
@@ -18,15 +18,15 @@ pub(crate) struct Decided {
 }
 
 impl VerdictSlot {
-    /// Writes a decision, if the caller asks for it.
+    /// Writes a verdict if the request has a slot.
     pub(crate) fn write(extensions: &Extensions, route: &str, verdict: Verdict) {
         if let Some(Self(slot)) = extensions.get() {
-            // A request is decided about once.
+            // The guard decides only once about a request.
             _ = slot.set(Decided { route: route.to_owned(), verdict });
         }
     }
 
-    /// Returns the decision; `None` if no route matched, or the client went away before.
+    /// Returns the verdict. Returns `None` if no route matched, or if the client disconnected before the decision.
     pub(crate) fn get(&self) -> Option<&Decided> {
         self.0.get()
     }

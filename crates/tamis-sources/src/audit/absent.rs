@@ -48,7 +48,7 @@ impl<'t> AbsentIds<'t> {
 
     fn uuid(&mut self) -> String {
         let (high, low) = (self.random.next(), self.random.next());
-        // Version 4, RFC 9562.
+        // The bits mark a UUID of version 4 (RFC 9562).
         let high = high & !0xf000 | 0x4000;
         let low = low & !(0b11 << 62) | 0b10 << 62;
         format!(
@@ -82,7 +82,7 @@ impl Iterator for AbsentIds<'_> {
     }
 }
 
-/// Random numbers from a seed (SplitMix64).
+/// A generator of random numbers from a seed (SplitMix64).
 #[derive(Debug)]
 struct Random(u64);
 

@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn the_probability_is_exact() {
-        // Computed with exact fractions: for example (1 + 10 + 45) / 1024.
+        // The expected values are exact fractions, for example (1 + 10 + 45) / 1024.
         for (trials, rate, successes, expected) in [
             (10, 0.5, 8, 56.0 / 1024.0),
             (10, 0.5, 10, 1.0 / 1024.0),

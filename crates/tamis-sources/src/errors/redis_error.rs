@@ -17,13 +17,13 @@ pub(crate) const FORMATS: [&str; 3] = ["redis-bitmap", "redis-bits", "java-bitma
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedisSourceError {
-    /// The URL cannot be used.
+    /// The URL is invalid.
     Url(KeyUrlError),
     /// The connection failed, or no connection exists.
     Io(io::Error),
     /// The server sent no bytes within the time limit.
     Silent,
-    /// TLS is not possible.
+    /// The TLS connection cannot be opened.
     Tls(String),
     /// The server refused a command.
     Server(String),
@@ -37,9 +37,9 @@ pub enum RedisSourceError {
     Replica,
     /// The user may not run the command that returns the role of the server.
     NoRole(String),
-    /// The value is larger than the settings allow.
+    /// The value exceeds the maximum size in the settings.
     TooLarge {
-        /// The largest size in bytes.
+        /// The maximum size in bytes.
         max_bytes: u64,
     },
     /// The key does not exist on the server.
@@ -62,7 +62,7 @@ pub enum RedisSourceError {
     TooFew {
         /// The number of ids in the filter.
         items: u64,
-        /// The smallest number that the source publishes.
+        /// The minimum number of ids that the source publishes.
         least: u64,
     },
     /// The system has no memory for a filter.

@@ -18,7 +18,7 @@ use crate::errors::redis_error::RedisSourceError;
 pub enum SourceError {
     /// The operating system refused to open or read a file.
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         error: io::Error,
@@ -42,7 +42,7 @@ pub enum SourceError {
     TooFew {
         /// The number of ids in the list.
         items: u64,
-        /// The smallest number that the source publishes.
+        /// The minimum number of ids that the source publishes.
         least: u64,
     },
     /// Too many rows of the list are not valid ids.

@@ -114,7 +114,7 @@ impl Evidence {
         record.needed = (generation.items() / 2).clamp(LEAST_FOUND, MOST_FOUND) as usize;
         let before = record.found.len();
         record.found.retain(|id| generation.contains(id));
-        // A few of the found ids may be deleted since.
+        // Up to 10 % of the found ids may be missing, because ids may be deleted.
         if record.found.len() < before - before / 10 {
             record.found.clear();
         }

@@ -15,10 +15,11 @@
 //! table has a unique weight. The fold replaces each character of a text; the result is the key. Therefore texts with
 //! equal weights have equal keys.
 //!
-//! In three cases, texts with different weights have the same key. These keys are not precise.
+//! In three cases, texts with different weights have the same key. In these cases, keys are not precise.
 //!
 //! * In the collations of `uca.txt`, some pairs of characters have other weights than the single characters
-//!   (contractions), and the versions differ in a few characters. The table maps these characters to nothing.
+//!   (contractions). The versions of the collations differ in a few characters. The table maps both groups of
+//!   characters to nothing.
 //! * A key has no trailing spaces, also for collations that compare trailing spaces (`NO PAD`).
 //! * Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that do not.
 
@@ -28,7 +29,7 @@ use std::sync::LazyLock;
 /// The function that converts a text to its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// A text is its own key.
+    /// The key is the unchanged text.
     #[default]
     Exact,
     /// Trailing spaces are ignored.
@@ -81,8 +82,8 @@ impl Fold {
         })
     }
 
-    /// Tests whether texts with equal keys are always equal in the database. If not, the deletion of one text does not
-    /// imply that another text with the same key was deleted.
+    /// Tests whether texts with equal keys are always equal in the database. If false, the deletion of one text does
+    /// not imply that another text with the same key was deleted.
     pub(crate) fn is_precise(self) -> bool {
         !matches!(self, Self::Case | Self::Uca)
     }

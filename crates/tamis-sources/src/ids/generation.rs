@@ -49,7 +49,7 @@ impl Generation {
     ///
     /// # Panics
     ///
-    /// If the operating system returns no random bytes.
+    /// Panics if the operating system returns no random bytes.
     pub fn new(items: u64, rate: f64) -> Result<Self, PlanError> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).expect("the system has random bytes");
@@ -78,7 +78,7 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Returns the same errors as [`new`](Self::new).
     pub fn with_base(filter: AnyFilter, rate: f64) -> Result<Self, PlanError> {
         Self::over(Base::tamis(filter), rate)
     }
@@ -170,7 +170,7 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Returns the same errors as [`insert`](Self::insert).
     pub fn load(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         match self.prepare_load(id, value) {
             Some(hash) => self.load_hashes(&[hash]),
@@ -239,8 +239,8 @@ impl Generation {
         deleted.insert(&self.fold.key(id));
     }
 
-    /// Removes the deletions of ids that the filter does not contain. The full read has ended, so it cannot insert
-    /// these ids later.
+    /// Removes the deletions of ids that the filter does not contain. The full read has ended, so the full read cannot
+    /// insert these ids later.
     pub(crate) fn forget_absent_deletions(&self) {
         let has = |key: &[u8]| {
             let hash = self.hasher.hash(key);
@@ -251,7 +251,7 @@ impl Generation {
         self.ignored.retain(has);
     }
 
-    /// Returns the number of ids, without the deleted ones.
+    /// Returns the number of ids, without the deleted ids.
     #[must_use]
     pub fn items(&self) -> u64 {
         let parts = self.parts.load();

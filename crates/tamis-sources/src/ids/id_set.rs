@@ -175,7 +175,7 @@ impl IdSet {
         result.expect("a listener applies the change")
     }
 
-    /// Returns the generation in use.
+    /// Returns the current generation.
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
@@ -212,7 +212,7 @@ impl IdSet {
     ///
     /// # Panics
     ///
-    /// If no generation was started.
+    /// Panics if no generation was started.
     pub fn publish_generation(&self) {
         let building = self.building.load_full().expect("a generation was started");
         building.forget_absent_deletions();

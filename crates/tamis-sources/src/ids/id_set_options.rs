@@ -16,15 +16,15 @@ pub struct IdSetOptions {
     pub rate: f64,
     /// The policy for unknown ids in each state.
     pub policies: Policies,
-    /// The maximum number of ids in the negative cache. 0 turns the cache off. The guard refuses a request if the
-    /// upstream service recently responded with 404 to the same request.
+    /// The maximum number of ids in the negative cache. The value 0 turns the cache off. The guard refuses a request if
+    /// the upstream service recently responded with 404 to the same request.
     pub negative_ids: u64,
-    /// How long an id stays in the negative cache.
+    /// The time for which an id stays in the negative cache.
     pub negative_for: Duration,
     /// The time during which a new id counts as recent. A recent id passes, even if the source still reports an older
     /// deletion. The negative cache does not store a 404 for a recent id.
     pub recent_for: Duration,
-    /// An integer id may pass if it is at most this distance above the highest id in the set.
+    /// An integer id may pass if the distance from the highest id in the set to this id is at most this value.
     pub next_ids: u64,
     /// The maximum number of ids per second that pass because of `next_ids`.
     pub next_per_second: u32,
@@ -34,7 +34,7 @@ pub struct IdSetOptions {
 }
 
 impl IdSetOptions {
-    /// Returns the usual settings for ids of a type.
+    /// Returns the default settings for ids of a type.
     #[must_use]
     pub fn new(id: IdType) -> Self {
         Self {

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// A token bucket that allows a number of events per second. After an idle second, the full number is allowed in one
-/// burst.
+/// A token bucket that allows a number of events per second. After an idle second, the limiter allows the full number
+/// of events in one burst.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     per_second: f64,

@@ -4,11 +4,10 @@
 //! Therefore a 404 counts only for a request with an equal [`RequestKey`]. Otherwise one client could block an id for
 //! all clients, with a request such as `/products/7/` that the upstream service does not support.
 //!
-//! The guard may contain an id before the upstream service finds the id: the service may read from a replica or a cache
-//! that lags. Therefore the cache does not store a 404 for an id that was inserted recently. Each insert writes its
-//! time to a counter. Ids share counters, so that the memory is bounded. A new generation may contain any new id, so
-//! its publication counts as an insert of all ids.
-//! generation may have any new id, and counts as an insert of all ids.
+//! The guard may contain an id before the upstream service finds the id, because the service may read from a lagging
+//! replica or cache. Therefore the cache does not store a 404 for an id that was inserted recently. Each insert writes
+//! its time to a counter. Ids share counters, so that the memory is bounded. A new generation may contain any new id,
+//! so its publication counts as an insert of all ids.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
@@ -96,7 +95,7 @@ type Keys = SmallVec<[(RequestKey, Instant); 1]>;
 /// The requests to which the upstream service recently responded with 404, grouped by id.
 #[derive(Debug)]
 pub(crate) struct NegativeCache {
-    /// The cache. `None` if the cache is turned off.
+    /// The cache. The value is `None` if the cache is turned off.
     cache: Option<Cache<Box<[u8]>, Keys>>,
     ttl: Duration,
     /// The time after the insert of an id during which the cache does not store a 404 for the id.
@@ -127,7 +126,7 @@ impl NegativeCache {
     /// Tests whether the upstream service responded with 404 to a request.
     pub(crate) fn contains(&self, id: &[u8], key: RequestKey) -> bool {
         let keys = self.cache.as_ref().and_then(|cache| cache.get(id));
-        // The time to live of the cache starts at the last response for the id. So the code below tests the time of
+        // The time to live of the cache starts at the last response for the id. So the closure below tests the time of
         // each request.
         let is_kept = |(other, at): &(RequestKey, Instant)| *other == key && self.is_kept(*at);
         keys.is_some_and(|keys| keys.iter().any(is_kept))

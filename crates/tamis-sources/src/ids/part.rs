@@ -1,4 +1,4 @@
-//! One filter of a generation.
+//! A filter that is a part of a generation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

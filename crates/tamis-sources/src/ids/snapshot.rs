@@ -6,8 +6,8 @@
 //! # Consistency
 //!
 //! The writer takes the position before it reads the bits. Other threads continue to apply changes during the write. So
-//! the file contains all changes up to the position, and possibly some later changes. The reader applies all changes
-//! after the position in order. Two cases are possible for each id:
+//! the snapshot file contains all changes up to the position, and possibly some later changes. The reader applies all
+//! changes after the position in order. Two cases are possible for each id:
 //!
 //! * The stream has a change of the id after the position. The last change decides the state of the id. An insert sets
 //!   bits, which may be set already, and removes the tombstone. A deletion adds the tombstone.
@@ -20,8 +20,8 @@
 //! file contains no change after the end. The reader becomes synced only after it has applied all changes up to the
 //! end.
 //!
-//! If the stream does not contain the end, the stream is not the one that the writer read. For example, the source may
-//! have lost its last changes in a crash. In this case, the reader reads all ids from the source.
+//! If the stream does not contain the end, the stream is not the stream that the writer read. For example, the source
+//! may have lost its last changes in a crash. In this case, the reader reads all ids from the source.
 //!
 //! # Layout
 //!
@@ -35,16 +35,16 @@
 //! | 8 | time at which all ids were read, in milliseconds since 1970 |
 //! | text | type of the ids |
 //! | text | identity of the source |
-//! | text | position in the source's change stream |
+//! | text | position in the change stream of the source |
 //! | 8 | false positive rate of the parts (f64) |
-//! | 8 | highest integer id (i64); the smallest i64 if there is none |
+//! | 8 | highest integer id (i64); `i64::MIN` without an integer id |
 //! | 4 | number of parts, at least 1 |
-//! | 1 | 1 if a filter of a file comes before the parts, otherwise 0 |
-//! | 1 | the fold of text ids: 0 only equal texts have one key, 1 without spaces at the end, 2 without case, 3 to 5 by a collation |
+//! | 1 | 1 if a base filter precedes the parts, otherwise 0 |
+//! | 1 | fold of text ids: 0 exact, 1 ignores trailing spaces, 2 ignores case, 3 to 5 follow a collation |
 //! | | each filter: number of ids (u64), length (u64), a Tamis file |
 //! | 8 | number of deleted ids |
 //! | | each deleted id: a text |
-//! | text | end: the position after the copy |
+//! | text | end: the position in the change stream after the copy |
 //! | 8 | XXH3 of all bytes before |
 
 mod error;
@@ -80,9 +80,9 @@ const VERSION: u32 = 1;
 const MAX_PARTS: u32 = 64;
 
 impl Generation {
-    /// Writes the generation, while other threads may change it. The caller must have taken the position before this
-    /// call. The function copies one part at a time. After the last copy, the function calls `end`, which returns the
-    /// position of the last applied change.
+    /// Writes the generation. Other threads may change the generation during the write. The caller must have taken the
+    /// position before this call. The function copies one part at a time. After the last copy, the function calls
+    /// `end`, which returns the position of the last applied change.
     ///
     /// The bytes contain the secret hash key of the generation.
     ///

@@ -32,7 +32,7 @@ impl SyncState {
         }
     }
 
-    /// Tests whether the guard has read all ids of the source.
+    /// Tests whether the set is complete: its state is synced or unproven.
     #[must_use]
     pub fn is_complete(self) -> bool {
         matches!(self, Self::Synced | Self::Unproven)

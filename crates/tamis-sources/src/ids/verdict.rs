@@ -17,14 +17,14 @@ impl Verdict {
     }
 }
 
-/// Why a request passes.
+/// The reason why a request passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassReason {
     /// The filter contains the id.
     Known,
     /// The allow list contains the id.
     Allowed,
-    /// The id was created a short time ago.
+    /// The id was created recently.
     Recent,
     /// The id is slightly above the highest id in the set.
     Next,
@@ -36,7 +36,7 @@ pub enum PassReason {
     NoId,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefuseReason {
     /// The id does not exist.

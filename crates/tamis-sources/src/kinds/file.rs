@@ -1,9 +1,9 @@
-//! Ids in a file: a list, a column of a CSV or Parquet file, or a filter.
+//! Reads ids from a file: a list, a column of a CSV or Parquet file, or a filter.
 //!
 //! The reader compares the signature of the file at each interval. If the signature differs from the published
 //! generation, the new signature must stay unchanged for [`FileOptions::quiet`]. Only then the reader opens the file.
-//! This rule has two effects: the reader does not publish a file that a program is still writing, and it detects two
-//! changes within one tick of the file system's clock. The reader publishes the ids only if the signature is still
+//! This rule has two effects. The reader does not publish a file that a program is still writing. The reader detects
+//! two changes within one tick of the file system's clock. The reader publishes the ids only if the signature is still
 //! unchanged after the last byte.
 //!
 //! If a snapshot has the same signature as the file, a starting reader uses the snapshot and does not read the file.
@@ -42,8 +42,8 @@ use unpacked::unpacked;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One id per line. The reader skips empty lines. The file may be compressed with gzip or Zstandard. CSV files may
-    /// be compressed too.
+    /// Each line contains one id. The reader skips empty lines. The file may be compressed with gzip or Zstandard. CSV
+    /// files may be compressed too.
     Lines,
     /// A column of a CSV file. A missing closing quote hides all following rows.
     Csv {
@@ -58,8 +58,8 @@ pub enum FileFormat {
         /// The column, such as `id`. A nested field is written as `shop.id`.
         column: String,
     },
-    /// A filter that `tamis build` has written. Its items are ids in their canonical text. The filter keeps its rate
-    /// and its hash key, so a client that has the key can choose absent ids that pass.
+    /// A filter that `tamis build` has written. The items of the filter are ids in their canonical text. The filter
+    /// keeps its rate and its hash key, so a client that has the key can choose absent ids that pass.
     Filter,
 }
 
@@ -73,13 +73,13 @@ pub struct FileOptions {
     /// The time for which a changed file must stay unchanged before the reader opens it. This time must exceed the
     /// pauses of the program that writes the file, and the resolution of the file system's clock. `stale_after` of
     /// [`SourceOptions`](crate::SourceOptions) must exceed this time. If the file changes more often, the reader never
-    /// reads it and the set becomes stale.
+    /// reads the file and the set becomes stale.
     pub quiet: Duration,
     /// The minimum number of ids in a list. A list with fewer ids is not published. The default 1 keeps the last
     /// generation when the file is truncated.
     pub min_items: u64,
-    /// The minimum number of ids in a new list, as a share of the ids in the last generation. 0 turns the test off. The
-    /// test does not apply to filter files.
+    /// The minimum number of ids in a new list, as a share of the ids in the last generation. The value 0 turns the
+    /// test off. The test does not apply to filter files.
     pub min_share: f64,
     /// The maximum share of rows that are not ids.
     pub max_invalid: f64,

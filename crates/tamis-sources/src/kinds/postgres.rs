@@ -7,9 +7,9 @@
 //! ```
 //!
 //! * **No id is missing.** The snapshot of the slot contains exactly the transactions that were committed before C in
-//!   the order of the log. The stream contains all later transactions, and the generation receives them from the start.
-//!   The snapshot of an ordinary transaction is not sufficient: a commit enters the log before other transactions see
-//!   the commit, and a synchronous standby can extend this time.
+//!   the order of the log. The stream contains all later transactions, and the generation receives all changes of the
+//!   stream. The snapshot of an ordinary transaction is not sufficient, because a commit enters the log before other
+//!   transactions see the commit. A synchronous standby can extend this time.
 //! * **Deleted ids stay deleted.** The stream may deliver the deletion of a row before the full read finds the row.
 //!   [`Generation::load`](crate::Generation::load) does not undo a deletion.
 //! * **The source applies a transaction atomically.** The server sends a transaction after its commit. The source
@@ -24,10 +24,10 @@
 //!   now, and compares its column, its publication and its partitions. If a definition has changed, the set is stale
 //!   until the next full read ends. The source detects a change within
 //!   [`SourceOptions::interval`](crate::SourceOptions).
-//! * **A stopped guard retains no log on the server.** The slot is temporary: it ends with its connection. After a
-//!   broken connection, the source does a full read. The set keeps the present ids during the full read.
+//! * **A stopped guard retains no log on the server.** The slot is temporary: the slot ends with its connection. After
+//!   a broken connection, the source does a full read. The set keeps the present ids during the full read.
 //! * **A permanent slot is possible.** With a permanent slot, the source continues the log after a broken connection
-//!   and after a restart, as `resume.rs` describes. The server must limit the log that it retains for slots.
+//!   and after a restart. `resume.rs` describes this continuation. The server must limit the size of the log for slots.
 //!
 //! A deletion removes an id only if a unique index shows that no other row has the same id. Otherwise the id passes
 //! until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions).

@@ -1,4 +1,4 @@
-//! Ids in a filter on a Redis server, on `tamis serve`, or on another server with this protocol.
+//! Reads ids from a filter on a Redis server, on `tamis serve`, or on another server with the Redis protocol.
 //!
 //! The guard decides with a copy of the filter, so a request needs no round trip to the server.
 //!
@@ -64,7 +64,8 @@ impl SourceKind for RedisOptions {
 #[derive(Debug)]
 struct RedisReader {
     options: RedisOptions,
-    /// The watch on the keys of the current copy. `None` before the first copy and after a connection error.
+    /// The watch on the keys of the current copy. The value is `None` before the first copy and after a connection
+    /// error.
     watch: Option<Watch>,
     /// The number of ids in the current generation.
     items: Option<u64>,

@@ -1,12 +1,12 @@
-//! Ids in an SQLite database.
+//! Reads ids from an SQLite database.
 //!
 //! The source polls the database, as `poll.rs` describes. `PRAGMA data_version` shows whether another connection has
 //! committed. A full read reads all ids in chunks, in the order of the ids. Each chunk is a short transaction, so the
 //! source does not block writers.
 //!
 //! A snapshot contains the bound of the next poll. A starting source polls from this bound, so it finds all rows that
-//! were committed after the last poll. The source does a full read in three cases: the file is another file, the
-//! machine was restarted since the snapshot, or the schema has changed.
+//! were committed after the last poll. The source does a full read in three cases: the file was replaced, the machine
+//! was restarted after the snapshot, or the schema has changed.
 //!
 //! If the file at the path was replaced or the schema has changed, the table may be another table. The set is then
 //! stale until the next full read ends. Each statement that changes the schema has this effect, including `VACUUM` and

@@ -13,7 +13,7 @@ pub trait AuditSource {
     ///
     /// # Errors
     ///
-    /// [`SourceError`] if the source cannot be read, or the error of `each`.
+    /// Returns [`SourceError`] if the source cannot be read, or the error that `each` returns.
     fn each_row(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,

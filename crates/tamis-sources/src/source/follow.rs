@@ -41,8 +41,8 @@ enum Phase<P> {
     /// The full read has ended. The new generation contains changes up to this position, but may lack some earlier
     /// changes.
     CatchingUp(P),
-    /// The current generation was loaded from disk. It contains changes up to this position, but may lack some earlier
-    /// changes.
+    /// The current generation was loaded from disk. The generation contains changes up to this position, but may lack
+    /// some earlier changes.
     Resuming(P),
     /// The current generation contains all changes up to the position of the log.
     Current(Renewal<P>),
@@ -77,7 +77,7 @@ pub enum Event<P, M> {
     Lost,
     /// The current generation, or the generation of the running full read, contains ids that no longer exist.
     ReadRequired,
-    /// The current generation lacks no change, but a full read would make it smaller or newer.
+    /// The current generation lacks no change, but a full read would make the generation smaller or newer.
     RebuildDue,
     /// The driver has started a generation and a full read.
     ReadBegun,
@@ -289,7 +289,7 @@ mod tests {
         Truncate(u8),
     }
 
-    /// A generation.
+    /// A simulated generation.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
     struct Ids {
         present: [bool; 2],

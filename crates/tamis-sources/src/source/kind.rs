@@ -14,7 +14,7 @@ use crate::source::run::{Reader, SourceOptions};
 ///
 /// # Examples
 ///
-/// A source whose ids never change:
+/// This example implements a source whose ids never change:
 ///
 /// ```
 /// use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::source::status::Rows;
 const BATCH: usize = 1024;
 
 /// Loads the rows of a full read into a generation. The loader buffers ids. [`finish`](Self::finish) inserts the last
-/// ids, so the caller must call it before the publication of the generation.
+/// ids, so the caller must call `finish` before the publication of the generation.
 pub struct Loader<'a> {
     id_type: &'a IdType,
     generation: &'a Generation,

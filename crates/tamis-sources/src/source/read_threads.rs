@@ -36,7 +36,7 @@ impl Ranges {
         self.all.len()
     }
 
-    /// Takes the next range. `None` if no range is left.
+    /// Takes the next range. Returns `None` if no range is left.
     pub(crate) fn take(&self) -> Option<&str> {
         self.all.get(self.taken.fetch_add(1, Ordering::Relaxed)).map(String::as_str)
     }
@@ -54,7 +54,7 @@ pub(crate) struct ReadThreads {
 }
 
 impl ReadThreads {
-    /// Starts one thread per core, but at most `most` threads.
+    /// Starts one thread per core: at least 2 threads, at most 4 threads, and never more than `most` threads.
     pub(crate) fn start(job: &Arc<impl ReadJob>, most: usize) -> Result<Self, SourceError> {
         let stop = StopFlag::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -97,7 +97,7 @@ impl Drop for ReadThreads {
     }
 }
 
-/// Starts up to `threads` threads. Returns the number of started threads. One thread is enough, because the first
+/// Starts up to `threads` threads. Returns the number of started threads. A single thread is enough, because the first
 /// thread reads all remaining ranges.
 fn start_threads(
     threads: usize,

@@ -33,8 +33,9 @@ pub struct SourceOptions {
     /// The share of deleted ids in the filter above which the source does a full read. Below this share, each deleted
     /// id stays in the filter and takes additional memory, but the set refuses the id.
     pub max_deleted: f64,
-    /// The time after which the source does a full read, even if no event requires it. `None` turns this off. The new
-    /// generation has a new hash key. The new generation does not contain ids whose deletion the change stream missed.
+    /// The time after which the source does a full read, even if no event requires it. With `None`, the age of a
+    /// generation never causes a full read. The new generation has a new hash key. The new generation does not contain
+    /// ids whose deletion the change stream missed.
     pub rebuild_after: Option<Duration>,
     /// Where the source stores its ids, so that a restart does not need a full read. Some sources cannot report the
     /// changes since a snapshot; for these sources the setting has no effect. The page of the guard lists the kinds
@@ -275,8 +276,8 @@ impl Run {
         deleted > FEW_DELETED && share > self.options.max_deleted || self.is_rebuild_asked()
     }
 
-    /// Starts a generation. Its capacity is at least the number of ids in the current generation, and at least
-    /// `expected`. A filter that must grow takes twice the memory of a filter with the right capacity.
+    /// Starts a generation. The capacity of the generation is at least the number of ids in the current generation, and
+    /// at least `expected`. A filter that must grow takes twice the memory of a filter with the right capacity.
     ///
     /// # Errors
     ///
@@ -307,11 +308,11 @@ impl Run {
         self.ids.start_generation_from(generation)
     }
 
-    /// Publishes the generation that was started last. The set uses it for all later decisions.
+    /// Publishes the generation that was started last. The set uses the generation for all later decisions.
     ///
     /// # Panics
     ///
-    /// If no generation was started.
+    /// Panics if no generation was started.
     pub fn publish_generation(&self) {
         self.publish(Duration::ZERO);
     }

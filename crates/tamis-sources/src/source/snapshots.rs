@@ -22,7 +22,7 @@ pub(crate) struct Snapshots {
     is_resuming: bool,
     /// The position of the last snapshot, and the number of its generation.
     saved: Option<(Vec<u8>, u64)>,
-    /// The position of the last snapshot that is on the disk.
+    /// The position of the last snapshot on disk.
     on_disk: Option<Vec<u8>>,
     /// The position of the write in progress, and whether it has succeeded.
     writing: Option<(Vec<u8>, Receiver<bool>)>,
@@ -122,7 +122,7 @@ impl Snapshots {
         self.on_disk.iter().chain(writing).map(Vec::as_slice)
     }
 
-    /// Removes the file, so that a later start does not continue from it.
+    /// Removes the file, so that a later start does not continue from the snapshot.
     #[cfg(feature = "databases")]
     pub(crate) fn discard(&mut self) {
         self.wait(Instant::now() + LIMIT);

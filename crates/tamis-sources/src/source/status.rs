@@ -16,20 +16,20 @@ pub struct SourceStatus {
     pub invalid_rows: u64,
     /// The number of generations that were published.
     pub generations: u64,
-    /// The age of the current generation. `None` before the first publication.
+    /// The age of the current generation. The value is `None` before the first publication.
     pub generation_age: Option<Duration>,
     /// The number of failed reads.
     pub failures: u64,
-    /// The sync lag: the set contains all ids that were committed before now minus this value. `None` before the first
-    /// complete read, and after changes were lost.
+    /// The sync lag: the set contains all ids that were committed before now minus this value. The value is `None`
+    /// before the first complete read, and after changes were lost.
     pub lag: Option<Duration>,
-    /// The number of bytes in the change log that are not applied yet. `None` if the source has no change log, or if
-    /// the end of the log is unknown.
+    /// The number of bytes in the change log that are not applied yet. The value is `None` if the source has no change
+    /// log, or if the end of the log is unknown.
     pub lag_bytes: Option<u64>,
     /// The time at which the last successful read ended.
     pub last_success: Option<Instant>,
-    /// The last error, or the reason why responses of the upstream service make the set stale. `None` after a
-    /// successful read.
+    /// The last error, or the reason why responses of the upstream service make the set stale. The value is `None`
+    /// after a successful read.
     pub last_error: Option<String>,
     /// The snapshots of the source.
     pub snapshots: SnapshotStatus,
@@ -38,11 +38,11 @@ pub struct SourceStatus {
 /// The status of the snapshots of a source.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotStatus {
-    /// The age of the last snapshot. `None` if no snapshot exists.
+    /// The age of the last snapshot. The value is `None` if no snapshot exists.
     pub age: Option<Duration>,
     /// The number of failed writes of snapshots.
     pub failures: u64,
-    /// The reason why the last write failed. `None` after a successful write.
+    /// The reason why the last write failed. The value is `None` after a successful write.
     pub last_error: Option<String>,
     /// The reason why the source could not continue from its snapshot and did a full read instead.
     pub unused: Option<String>,
@@ -111,7 +111,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Creates the record of a generation that is published now. Its ids were read `age` ago.
+    /// Creates the record of a generation that is published now. `age` is the age of the ids.
     pub(crate) fn now(age: Duration) -> Self {
         Self { published: Instant::now(), age }
     }

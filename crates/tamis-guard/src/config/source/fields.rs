@@ -1,4 +1,4 @@
-//! What the tables of all kinds of sources have in common.
+//! The trait that the tables of all source kinds implement.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tamis_sources::SourceKind;
 
 use crate::config::setting::InvalidValue;
 
-/// The fields of the table of one kind of source.
+/// The fields in the table of one source kind.
 pub(super) trait SourceFields {
     /// Checks the fields, and returns the settings of the source. Paths are relative to `folder`.
     fn kind(&self, folder: &Path) -> Result<Arc<dyn SourceKind>, InvalidValue>;

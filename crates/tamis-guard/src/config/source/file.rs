@@ -1,4 +1,4 @@
-//! The sources `lines`, `csv`, `parquet` and `filter`.
+//! Parses the sources `lines`, `csv`, `parquet` and `filter`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::config::setting::{InvalidValue, invalid, set_to, set_to_text};
 use crate::config::source::fields::SourceFields;
 use crate::config::units::{Size, Text};
 
-/// `source = { kind = "lines", path = "ids.txt" }`
+/// The table `source = { kind = "lines", path = "ids.txt" }`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lines {
@@ -22,7 +22,7 @@ pub(crate) struct Lines {
     max_invalid: Option<f64>,
 }
 
-/// `source = { kind = "csv", path = "ids.csv", column = "id" }`
+/// The table `source = { kind = "csv", path = "ids.csv", column = "id" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Csv {
@@ -35,7 +35,7 @@ pub(crate) struct Csv {
     max_invalid: Option<f64>,
 }
 
-/// A column of a CSV file: its name, or its number from 1.
+/// A column of a CSV file: its name, or its number starting at 1.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Column {
@@ -43,7 +43,7 @@ enum Column {
     Name(String),
 }
 
-/// `source = { kind = "parquet", path = "ids.parquet", column = "id" }`
+/// The table `source = { kind = "parquet", path = "ids.parquet", column = "id" }`.
 #[cfg(feature = "sources")]
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +56,7 @@ pub(crate) struct Parquet {
     max_invalid: Option<f64>,
 }
 
-/// `source = { kind = "filter", path = "ids.tamis" }`
+/// The table `source = { kind = "filter", path = "ids.tamis" }`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
@@ -66,7 +66,7 @@ pub(crate) struct Filter {
 }
 
 impl Lines {
-    /// Returns the table with this path and no other field.
+    /// Creates a table with this path and default values for all other fields.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, ..Self::default() }
     }
@@ -114,7 +114,7 @@ impl SourceFields for Parquet {
 }
 
 impl Filter {
-    /// Returns the table with this path and no other field.
+    /// Creates a table with this path and default values for all other fields.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, ..Self::default() }
     }
@@ -129,7 +129,7 @@ impl SourceFields for Filter {
     }
 }
 
-/// Sets when a list is refused, so that the guard keeps the ids it has.
+/// Sets the limits at which a list is rejected. After a rejection, the guard keeps its present ids.
 fn set_limits(
     options: &mut FileOptions,
     min_items: Option<u64>,

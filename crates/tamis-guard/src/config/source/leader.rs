@@ -1,4 +1,4 @@
-//! The source `leader`.
+//! Parses the source `leader`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::config::units::{Secret, Size, Text};
 use crate::fleet::LeaderOptions;
 use crate::http::bearer_token::BearerToken;
 
-/// `source = { kind = "leader", url = "http://host:9090/filters/products", token = "${TOKEN}" }`
+/// The table `source = { kind = "leader", url = "http://host:9090/filters/products", token = "${TOKEN}" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Leader {

@@ -1,4 +1,4 @@
-//! The source `mysql`.
+//! Parses the source `mysql`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::{Changes, poll};
 use crate::config::units::Text;
 
-/// `source = { kind = "mysql", url = "mysql://user:password@host/shop", table = "products", column = "id" }`
+/// The table `source = { kind = "mysql", url = "mysql://user:password@host/shop", table = "products", column = "id" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mysql {
@@ -26,7 +26,7 @@ pub(crate) struct Mysql {
     exact: Option<bool>,
     server_id: Option<u32>,
     follow: Option<Changes>,
-    /// The column whose values never decrease.
+    /// The name of a column whose values never decrease.
     changed: Option<String>,
     overlap: Option<Text<Duration>>,
     deletions: Option<String>,

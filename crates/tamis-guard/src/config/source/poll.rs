@@ -1,4 +1,4 @@
-//! The fields about polls, which the databases share.
+//! Parses the polling fields that the databases share.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tamis_sources::{ChangeColumn, PollOptions};
 use crate::config::setting::{InvalidValue, invalid, set_to_text};
 use crate::config::units::Text;
 
-/// How changes of a database are found.
+/// The way in which a source finds changes in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Changes {
@@ -16,7 +16,7 @@ pub(super) enum Changes {
     Poll,
 }
 
-/// Returns how the table of a server is polled; `None` if its log is followed.
+/// Returns the settings for polling a table. Returns `None` if the source follows the log.
 pub(super) fn poll(
     follow: Option<Changes>,
     changed: Option<&str>,
@@ -46,7 +46,7 @@ pub(super) fn poll(
     Ok(Some(poll))
 }
 
-/// Returns the column by which polls find new rows.
+/// Returns the column with which polls find new rows.
 pub(super) fn change_column(
     column: Option<&str>,
     overlap: Option<Text<Duration>>,

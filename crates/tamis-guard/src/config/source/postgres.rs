@@ -1,4 +1,4 @@
-//! The source `postgres`.
+//! Parses the source `postgres`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::{Changes, poll};
 use crate::config::units::Text;
 
-/// `source = { kind = "postgres", url = "postgres://user:password@host/shop", table = "products", column = "id" }`
+/// The table `source = { kind = "postgres", url = "postgres://user:password@host/shop", table = "products", column =
+/// "id" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Postgres {
@@ -26,7 +27,7 @@ pub(crate) struct Postgres {
     /// The name of a permanent replication slot.
     slot: Option<String>,
     follow: Option<Changes>,
-    /// The column whose values never decrease.
+    /// The name of a column whose values never decrease.
     changed: Option<String>,
     overlap: Option<Text<Duration>>,
     deletions: Option<String>,
@@ -57,8 +58,8 @@ impl SourceFields for Postgres {
     }
 }
 
-/// Tests whether a name is one for the replication slot of a guard. The guard drops such a slot when it
-/// cannot use it, so the slots of other programs must have other names.
+/// Tests whether a name is allowed for the replication slot of a guard. The guard drops an unusable slot with its name,
+/// so the name must not match slots of other programs.
 fn is_slot_name(name: &str) -> bool {
     let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     name.starts_with("tamis_guard") && name.len() <= 63 && name.bytes().all(is_allowed)

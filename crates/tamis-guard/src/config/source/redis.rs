@@ -1,4 +1,4 @@
-//! The source `redis`.
+//! Parses the source `redis`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::config::setting::{InvalidValue, invalid, set_to};
 use crate::config::source::fields::SourceFields;
 use crate::config::units::{Size, Text};
 
-/// `source = { kind = "redis", url = "redis://host/key" }`
+/// The table `source = { kind = "redis", url = "redis://host/key" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redis {

@@ -1,4 +1,4 @@
-//! The source `sqlite`.
+//! Parses the source `sqlite`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::config::source::fields::SourceFields;
 use crate::config::source::poll::change_column;
 use crate::config::units::Text;
 
-/// `source = { kind = "sqlite", path = "shop.db", table = "products", column = "id" }`
+/// The table `source = { kind = "sqlite", path = "shop.db", table = "products", column = "id" }`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sqlite {
@@ -20,7 +20,7 @@ pub(crate) struct Sqlite {
     table: String,
     column: String,
     condition: Option<String>,
-    /// The column whose values never decrease.
+    /// The name of a column whose values never decrease.
     changed: Option<String>,
     overlap: Option<Text<Duration>>,
     deletions: Option<String>,

@@ -1,4 +1,4 @@
-//! Why a leader cannot be followed.
+//! The errors of following a leader.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use tamis_sources::{SnapshotError, SourceError};
 use crate::fleet::delta::DeltaError;
 use crate::http::client::HttpClientError;
 
-/// Why a leader cannot be followed. The ids in use stay.
+/// The reason why a leader cannot be followed. The set keeps its present ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LeaderError {
-    /// The leader does not answer.
+    /// The leader does not respond.
     Http(HttpClientError),
-    /// The leader refuses the token, or has no such set.
+    /// The leader rejects the token, or does not publish the set.
     Unauthorized,
-    /// The leader answers with another status.
+    /// The leader returned an unexpected status.
     Status(StatusCode),
     /// The leader has not read its source yet.
     Warming,
-    /// The answer is larger than a list of changes.
+    /// The response is larger than the maximum size of a delta.
     TooLarge,
-    /// The answer has no list of changes.
+    /// The response does not contain a valid delta.
     Delta(DeltaError),
-    /// The changes begin at another position than the follower has asked for.
+    /// The changes start at another position than the requested position.
     Position,
-    /// The leader has published another generation while its snapshot was on its way.
+    /// The leader has published a new generation during the download of the snapshot.
     Replaced,
     /// The snapshot cannot be used.
     Snapshot(SnapshotError),
@@ -38,11 +38,11 @@ pub enum LeaderError {
         /// The type in the settings of the follower.
         expected: String,
     },
-    /// A change has a text that is no id of the type.
+    /// The text of a change is not an id of the type.
     NotAnId(String),
-    /// There is no memory for a filter.
+    /// The system has no memory for a filter.
     Plan(PlanError),
-    /// A leader sends no list of its ids for an audit.
+    /// A leader cannot list its ids for an audit.
     NoList,
 }
 

@@ -1,4 +1,4 @@
-//! Requests to a leader.
+//! Sends requests to a leader.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::fleet::leader::options::LeaderOptions;
 use crate::fleet::position::FeedPosition;
 use crate::http::client::{HttpAnswer, HttpClient, HttpClientError};
 
-/// The time for the head of an answer, beyond the time for which the leader holds the request.
+/// The time limit for the head of a response, in addition to the hold time of the request.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
-/// The time in which a leader builds a snapshot.
+/// The time limit for a leader to build a snapshot.
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(60);
-/// The largest list of changes in bytes.
+/// The maximum size of a delta in bytes.
 const MAX_DELTA: u64 = 4 << 20;
 
 /// Sends requests to a leader.
@@ -27,7 +27,7 @@ pub(super) struct Exchange {
     path: String,
 }
 
-/// The answer to a request for changes.
+/// The response to a request for changes.
 pub(super) enum Changes {
     After(Delta),
     /// The follower needs a snapshot.
@@ -46,7 +46,7 @@ impl Exchange {
         Ok(Self { client: client.with_stop(is_stopped), headers, path })
     }
 
-    /// Gets the changes after a position. If there are none, the leader waits for some.
+    /// Requests the changes after a position. If no change exists yet, the leader holds the request for up to `wait`.
     pub(super) fn changes(
         &mut self,
         since: FeedPosition,
@@ -59,7 +59,7 @@ impl Exchange {
         }
         check(&answer)?;
         let mut bytes = Vec::new();
-        // A reader of a socket: the buffer grows with the bytes that arrive.
+        // The buffer grows with the received bytes, so a wrong length allocates no memory.
         let read = (&mut answer).take(MAX_DELTA + 1).read_to_end(&mut bytes);
         read.map_err(|error| match error.downcast::<HttpClientError>() {
             Ok(error) => LeaderError::Http(error),
@@ -72,7 +72,7 @@ impl Exchange {
         if delta.since == since { Ok(Changes::After(delta)) } else { Err(LeaderError::Position) }
     }
 
-    /// Begins to download a snapshot.
+    /// Starts the download of a snapshot.
     pub(super) fn snapshot(&mut self) -> Result<HttpAnswer<'_>, LeaderError> {
         let answer = self.client.get(&self.path, &self.headers, SNAPSHOT_LIMIT)?;
         check(&answer)?;
@@ -80,7 +80,7 @@ impl Exchange {
     }
 }
 
-/// Tests whether the leader sends what it was asked for.
+/// Tests whether the leader sends the requested content.
 fn check(answer: &HttpAnswer<'_>) -> Result<(), LeaderError> {
     match answer.head().status {
         StatusCode::OK => Ok(()),

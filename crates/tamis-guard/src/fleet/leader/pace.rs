@@ -1,10 +1,10 @@
-//! The shortest time between two requests.
+//! Enforces a minimum time between two requests.
 
 use std::time::{Duration, Instant};
 
 use tamis_sources::Run;
 
-/// When the last request of a kind was sent.
+/// The time of the last request of one kind.
 #[derive(Debug)]
 pub(super) struct Pace {
     last: Option<Instant>,
@@ -15,7 +15,7 @@ impl Pace {
         Self { last: None }
     }
 
-    /// Waits until the last call is a period ago, or the source is stopped.
+    /// Waits until `period` has passed since the last call. The wait also ends if the source is stopped.
     pub(super) fn keep(&mut self, run: &Run, period: Duration) {
         let left = self.last.map(|last| period.saturating_sub(last.elapsed()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {

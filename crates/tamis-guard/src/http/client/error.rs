@@ -1,4 +1,4 @@
-//! Why a request has no answer.
+//! The errors of the HTTP client.
 
 use std::error::Error;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::io;
 
 use tamis_sources::PlainIo;
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HttpClientError {
-    /// The URL cannot be used.
+    /// The URL is invalid.
     Url(&'static str),
-    /// The certificates of trusted servers cannot be read.
+    /// The trusted certificates cannot be read.
     Certificates(String),
-    /// There is no connection.
+    /// The connection cannot be opened.
     Connect(io::Error),
-    /// The connection broke, or the answer is not valid HTTP.
+    /// The connection broke, or the response is not valid HTTP.
     Http(hyper::Error),
-    /// The server did not answer in time.
+    /// The server did not respond in time.
     Late,
     /// The client was stopped.
     Stopped,

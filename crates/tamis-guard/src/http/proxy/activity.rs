@@ -1,4 +1,4 @@
-//! When a connection of a client was used last, and when it is closed.
+//! Tracks the activity of a client connection, and decides when to close the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,38 +8,39 @@ use tokio::time::Instant;
 
 use crate::http::proxy::options::ProxyOptions;
 
-/// What a connection does. Its stream, its bodies and its watcher share it.
+/// The activity of a connection. The stream, the bodies and the watcher of the connection share this state.
 ///
-/// All accesses are relaxed: they publish no other data, and a time that is read a moment late only
-/// delays the end of a connection.
+/// All atomic accesses are relaxed, because they publish no other data. A slightly outdated time only delays the end of
+/// a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
     start: Instant,
-    /// Requests without the head of an answer.
+    /// The number of requests without a response head.
     waiting: AtomicUsize,
-    /// Answers whose body is being sent.
+    /// The number of responses whose body is being sent.
     streaming: AtomicUsize,
-    /// When bytes or frames moved last, in milliseconds since the start.
+    /// The time of the last transferred bytes or frames, in milliseconds since the start.
     moved: AtomicU64,
-    /// When the head of a request began, in milliseconds since the start, plus one. 0 for no head.
+    /// The time at which a request head began, in milliseconds since the start, plus one. The value 0 means that no
+    /// head is being received.
     head: AtomicU64,
     is_http2: AtomicBool,
     is_body_unread: AtomicBool,
 }
 
-/// What happens to a connection.
+/// The next action for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Nothing before this time.
+    /// The connection stays open at least until this time.
     At(Instant),
-    /// It is closed, because no request is in progress.
+    /// The connection is closed gracefully, because no request is in progress.
     Idle,
-    /// It is cut, because the client or the upstream is too slow.
+    /// The connection is closed immediately, because the client or the upstream service is too slow.
     Slow,
 }
 
 impl Activity {
-    /// Returns the activity of a new connection. The head of its first request begins now.
+    /// Creates the activity of a new connection. The head of its first request begins now.
     pub(super) fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -56,7 +57,7 @@ impl Activity {
         self.start.elapsed().as_millis() as u64
     }
 
-    /// Records that the client sent bytes.
+    /// Records that the client has sent bytes.
     pub(super) fn received(&self) {
         let requests =
             self.waiting.load(Ordering::Relaxed) + self.streaming.load(Ordering::Relaxed);
@@ -65,7 +66,7 @@ impl Activity {
         }
     }
 
-    /// Records that a part of an answer moved.
+    /// Records that a part of a response was transferred.
     pub(super) fn moved(&self) {
         self.moved.store(self.now(), Ordering::Relaxed);
     }
@@ -75,12 +76,12 @@ impl Activity {
         self.is_body_unread.store(true, Ordering::Relaxed);
     }
 
-    /// Tests whether the client may still send a body that nothing reads.
+    /// Tests whether the client may still send a body that the proxy does not read.
     pub(super) fn is_body_unread(&self) -> bool {
         self.is_body_unread.load(Ordering::Relaxed)
     }
 
-    /// Records the head of a request.
+    /// Records that a request head is complete.
     pub(super) fn begin(self: &Arc<Self>, is_http2: bool) -> InProgress {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.head.store(0, Ordering::Relaxed);
@@ -88,9 +89,9 @@ impl Activity {
         InProgress { activity: Arc::clone(self), is_streaming: false }
     }
 
-    /// Returns what happens to the connection now, or when to ask again.
+    /// Returns the action for the connection now, or the time of the next check.
     pub(super) fn due(&self, options: &ProxyOptions) -> Due {
-        // A head may begin at any time, so the watcher looks at least this often.
+        // A head may begin at any time, so the watcher checks at least this often.
         let pause = options.header_timeout.min(options.body_timeout).min(options.idle_timeout);
         let next = Instant::now() + pause.max(Duration::from_millis(1));
         let after = |millis: u64, limit: Duration, due: Due| {
@@ -100,7 +101,7 @@ impl Activity {
         let moved = self.moved.load(Ordering::Relaxed);
         let head = self.head.load(Ordering::Relaxed);
         if self.waiting.load(Ordering::Relaxed) > 0 {
-            // The body of the request and the forwarder have their own limits.
+            // The request body and the forwarder have their own time limits.
             Due::At(next)
         } else if self.streaming.load(Ordering::Relaxed) > 0 {
             after(moved, options.body_timeout, Due::Slow)
@@ -112,7 +113,7 @@ impl Activity {
     }
 }
 
-/// A request whose answer is not complete.
+/// A request whose response is not complete.
 #[derive(Debug)]
 pub(super) struct InProgress {
     activity: Arc<Activity>,
@@ -120,7 +121,7 @@ pub(super) struct InProgress {
 }
 
 impl InProgress {
-    /// Records that the answer has a head.
+    /// Records that the response head is complete.
     pub(super) fn streams(&mut self) {
         self.activity.moved();
         self.activity.streaming.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +165,7 @@ mod tests {
         assert!(matches!(activity.due(&options), Due::At(_)));
         pass(1).await;
         assert_eq!(activity.due(&options), Due::Slow);
-        // While the upstream works, nothing is due.
+        // While the upstream service works, no action is due.
         let mut request = activity.begin(false);
         pass(60_000).await;
         assert!(matches!(activity.due(&options), Due::At(_)));

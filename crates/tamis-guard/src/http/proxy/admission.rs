@@ -1,8 +1,7 @@
-//! Refuses requests with more than one meaning, and brings the others into the form in which the
-//! upstream gets them.
+//! Rejects ambiguous requests, and normalizes all other requests for the upstream service.
 //!
-//! Two programs that read one request differently let an attacker pass the guard with a request
-//! that only the upstream sees (request smuggling). `hyper` refuses malformed heads before.
+//! If two programs interpret one request differently, an attacker can hide a request from the guard (request
+//! smuggling). `hyper` has already rejected malformed heads.
 
 use http::header::{CONNECTION, COOKIE, EXPECT, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
@@ -19,7 +18,7 @@ const fn bad(message: &'static str) -> Failure {
     Failure::new(StatusCode::BAD_REQUEST, message)
 }
 
-/// Checks the head of a request and prepares it for the upstream.
+/// Checks the head of a request and prepares the head for the upstream service.
 pub(super) fn admit(
     parts: &mut Parts,
     body: &impl Body,
@@ -40,8 +39,8 @@ pub(super) fn admit(
         join_cookies(&mut parts.headers);
     }
     set_framing(parts, body);
-    // The proxy has met the expectation itself: it asks for the body when the upstream takes it.
-    // An expectation that the proxy does not know stays.
+    // The proxy handles `100-continue` itself: it requests the body when the upstream service reads the body. Other
+    // expectations stay in the head.
     let is_continue = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"100-continue");
     if parts.headers.get_all(EXPECT).iter().all(is_continue) {
         parts.headers.remove(EXPECT);
@@ -54,7 +53,7 @@ pub(super) fn admit(
     Ok(())
 }
 
-/// Makes sure that there is one host, which the target does not contradict.
+/// Ensures that the request has exactly one host, and that the target does not contradict this host.
 fn check_host(parts: &mut Parts) -> Result<(), Failure> {
     let mut hosts = parts.headers.get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
@@ -89,7 +88,7 @@ fn check_host(parts: &mut Parts) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the path and the query of the target, byte for byte.
+/// Returns the path and the query of the target without any change.
 fn target(parts: &Parts) -> Result<Uri, Failure> {
     let path = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
     let is_path = path.starts_with('/') || path.starts_with('?') && parts.uri.scheme().is_some();
@@ -101,7 +100,7 @@ fn target(parts: &Parts) -> Result<Uri, Failure> {
     Ok(Uri::from(path))
 }
 
-/// Joins the parts of a cookie, which HTTP/2 may split (RFC 9113, section 8.2.3).
+/// Joins the parts of a cookie, because HTTP/2 may split a cookie (RFC 9113, section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let parts: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if parts.len() > 1 {
@@ -111,7 +110,7 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Marks a body of unknown length. HTTP/2 needs no mark, and HTTP/1.1 does.
+/// Adds the header for a body of unknown length. HTTP/1.1 needs this header, but HTTP/2 does not.
 fn set_framing(parts: &mut Parts, body: &impl Body) {
     if parts.version == Version::HTTP_2
         && !body.is_end_stream()
@@ -121,10 +120,10 @@ fn set_framing(parts: &mut Parts, body: &impl Body) {
     }
 }
 
-/// Sets what the proxy asks of its connection to the upstream.
+/// Sets the headers for the connection to the upstream service.
 fn set_connection(parts: &mut Parts, asked: &Asked, body: &impl Body) {
     let protocols = tunnel::protocols(&parts.headers).unwrap_or_default();
-    // With a body, the proxy and the upstream could disagree where HTTP ends.
+    // If the request had a body, the proxy and the upstream service could disagree about the end of the HTTP message.
     let upgrades = asked.upgrades
         && body.is_end_stream()
         && parts.version == Version::HTTP_11

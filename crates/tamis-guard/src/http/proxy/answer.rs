@@ -1,15 +1,15 @@
-//! The answers of the proxy itself.
+//! The responses that the proxy creates itself.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 
-/// Why the proxy answers a request itself.
+/// An error for which the proxy creates the response itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: StatusCode,
-    /// For the client. Contains nothing about the network behind the proxy.
+    /// The message for the client. The message reveals nothing about the network behind the proxy.
     pub(super) message: &'static str,
 }
 
@@ -18,9 +18,9 @@ impl Failure {
         Self { status, message }
     }
 
-    /// Returns the answer, with a JSON body as that of a refusal.
+    /// Returns the response. The JSON body has the same form as a refusal of the guard.
     pub(super) fn response(self) -> Response<Full<Bytes>> {
-        // The messages have no character that JSON escapes.
+        // The messages contain no character that JSON must escape.
         let body = format!(r#"{{"code":{},"message":"{}"}}"#, self.status.as_u16(), self.message);
         let mut response = Response::new(Full::from(body));
         *response.status_mut() = self.status;

@@ -1,4 +1,4 @@
-//! The stream of a client, with or without TLS.
+//! The stream to a client, with or without TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -13,13 +13,14 @@ use tokio_rustls::server::TlsStream;
 
 use crate::http::proxy::activity::Activity;
 
-/// How long a client that still sends a body may take to read an early answer.
+/// The time that the proxy grants a client to read an early response while the client still sends a body.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A stream that records its activity.
 ///
-/// A socket that is closed before all its bytes are read is reset, and the client loses the answer.
-/// So after an early answer the proxy closes its direction first, and discards for a while.
+/// If a socket is closed before all received bytes are read, TCP resets the connection and the client loses the
+/// response. So after an early response, the proxy first closes its sending direction. Then the proxy discards received
+/// bytes for a limited time.
 #[derive(Debug)]
 pub(super) struct ClientStream {
     transport: Transport,
@@ -39,11 +40,11 @@ impl ClientStream {
         Self { transport, activity, linger: None, is_read_closed: false }
     }
 
-    /// Discards what the client sends until it has the answer, at most for [`LINGER`].
+    /// Discards received bytes until the client closes the connection, for at most [`LINGER`].
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [std::mem::MaybeUninit::uninit(); 16 << 10];
         let linger = self.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
-        // Yields after some reads, so that one client does not keep the thread.
+        // The loop yields after some reads, so that one client does not block the thread.
         for _ in 0..16 {
             if linger.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Ok(()));

@@ -1,4 +1,4 @@
-//! One connection of a client: from the socket to the guard.
+//! Serves one client connection: from the socket to the guard.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -35,17 +35,17 @@ use crate::http::proxy::request_log::LoggedRequest;
 use crate::http::proxy::response_body::ResponseBody;
 use crate::request::guard_future::{AnswerBody, GuardFuture};
 
-/// Serves a connection until the client, a limit or the shutdown ends it.
+/// Serves a connection until the client, a limit or the shutdown ends the connection.
 pub(super) async fn serve(stream: TcpStream, context: Arc<ConnectionContext>) {
     let mut phase = context.phase.clone();
     let options = &context.shared.options;
-    // Without these, a connection works too.
+    // The connection also works without these socket options, so errors are ignored.
     _ = stream.set_nodelay(true);
     _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
     let transport = match &context.shared.tls {
         None => Transport::Plain(stream),
         Some(tls) => {
-            // A receiver of its own: the loop below must see each change.
+            // The handshake uses a separate receiver, because the loop below must see each change.
             let mut closed = phase.clone();
             let handshake = TlsAcceptor::from(tls.load_full()).accept(stream);
             tokio::select! {
@@ -63,8 +63,8 @@ pub(super) async fn serve(stream: TcpStream, context: Arc<ConnectionContext>) {
     };
     let stream = TokioIo::new(ClientStream::new(transport, Arc::clone(&context.activity)));
     let mut builder = Builder::new(TokioExecutor::new());
-    // No header timeout of hyper: it would also limit the time between two requests.
-    // One buffer a message, as in `upstream.rs`.
+    // The header timeout of hyper stays off, because it would also limit the time between two requests. Each message
+    // uses one write buffer, as in `upstream.rs`.
     let max = options.max_head_bytes;
     builder.http1().header_read_timeout(None).max_buf_size(max).writev(false);
     let max = u32::try_from(max).unwrap_or(u32::MAX);
@@ -106,14 +106,14 @@ pub(super) async fn serve(stream: TcpStream, context: Arc<ConnectionContext>) {
 }
 
 async fn changed(phase: &mut watch::Receiver<Phase>) -> Phase {
-    // A proxy that was dropped serves no more.
+    // If the sender was dropped, the proxy no longer serves requests.
     if phase.changed().await.is_err() {
         return Phase::Closed;
     }
     *phase.borrow_and_update()
 }
 
-/// Answers a request.
+/// Handles a request.
 fn answer(request: Request<Incoming>, context: &Arc<ConnectionContext>) -> Answer {
     let in_progress = context.activity.begin(request.version() == Version::HTTP_2);
     let options = &context.shared.options;
@@ -135,7 +135,7 @@ fn answer(request: Request<Incoming>, context: &Arc<ConnectionContext>) -> Answe
 }
 
 pin_project! {
-    /// The answer to a request while it is being made.
+    /// A future for the response to a request.
     struct Answer {
         #[pin]
         guarded: GuardFuture<ForwardFuture, ForwardBody, Infallible>,
@@ -159,14 +159,15 @@ impl Future for Answer {
     }
 }
 
-/// What happens when the head of an answer is there.
+/// The actions when the response head is complete.
 struct After {
     logged: Option<LoggedRequest>,
     request_id: Option<HeaderValue>,
 }
 
 impl After {
-    /// Returns `None` if the settings ask for nothing, so that a request costs nothing.
+    /// Returns the actions for a request. Returns `None` if the settings require no action, so that a request has no
+    /// extra cost.
     fn of(parts: &mut Parts, context: &ConnectionContext) -> Option<Box<Self>> {
         let shared = &context.shared;
         if !shared.options.logs_requests && shared.request_ids.is_none() {
@@ -180,7 +181,7 @@ impl After {
 
     fn apply<B>(self, response: &mut Response<B>) {
         if let Some(id) = self.request_id {
-            // The upstream may have answered with one.
+            // If the response of the upstream service already contains an id, this id stays.
             response.headers_mut().entry(REQUEST_ID).or_insert(id);
         }
         if let Some(mut logged) = self.logged {

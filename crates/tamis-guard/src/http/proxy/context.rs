@@ -1,4 +1,4 @@
-//! What the connections of a proxy share, and what one connection has.
+//! The state that the connections of a proxy share, and the state of one connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::http::proxy::request_id::RequestIds;
 use crate::http::proxy::upstream::Upstream;
 use crate::request::layer::GuardLayer;
 
-/// What all connections of a proxy use.
+/// The state that all connections of a proxy share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: ProxyOptions,
     pub(super) guard: ArcSwap<GuardLayer>,
     pub(super) upstream: ArcSwap<Upstream>,
     pub(super) tls: Option<ArcSwap<ServerConfig>>,
-    /// `None` if requests without an id get none.
+    /// The generator of request ids. The value is `None` if the proxy generates no request ids.
     pub(super) request_ids: Option<RequestIds>,
-    /// One permit for each connection. A tunnel keeps that of its connection.
+    /// One permit for each connection. A tunnel keeps the permit of its connection.
     pub(super) connections: Arc<Semaphore>,
 }
 
-/// How far the shutdown of a proxy is.
+/// The phase of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Serving,
-    /// No new connections. Requests are finished.
+    /// The proxy accepts no new connections, and finishes its requests.
     Draining,
-    /// Everything is closed.
+    /// All connections are closed.
     Closed,
 }
 
-/// A connection of a client. Its requests and its tunnel share it.
+/// The state of a client connection, which its requests and its tunnel share.
 #[derive(Debug)]
 pub(super) struct ConnectionContext {
     pub(super) shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! Why a proxy cannot start.
+//! The errors of starting a proxy.
 
 use std::fmt;
 use std::io;
@@ -8,33 +8,33 @@ use std::path::PathBuf;
 use http::Uri;
 use tamis_sources::{PlainIo, tls::CertificateError};
 
-/// Why a proxy cannot start, or cannot use new TLS files.
+/// The reason why a proxy cannot start or cannot load new TLS files.
 #[derive(Debug)]
 pub enum ProxyError {
-    /// The address of the upstream is wrong.
+    /// The address of the upstream service is invalid.
     Upstream {
-        /// The address.
+        /// The rejected address.
         uri: Uri,
-        /// What is wrong.
+        /// A description of the problem.
         why: &'static str,
     },
     /// `max_connections` is 0, or `max_head_bytes` is below 8192.
     Limit,
-    /// The proxy cannot listen.
+    /// The proxy cannot listen on an address.
     Listen {
-        /// The address.
+        /// The rejected address.
         address: SocketAddr,
-        /// The error of the system.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// A certificate or key cannot be used.
+    /// A certificate or a key cannot be used.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// A description of the problem and its solution.
         why: String,
     },
-    /// The certificates of the system cannot be read.
+    /// The certificates of the operating system cannot be read.
     SystemCertificates,
 }
 

@@ -1,4 +1,4 @@
-//! Sends requests that passed the guard to the upstream.
+//! Forwards requests that passed the guard to the upstream service.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -24,10 +24,10 @@ use crate::http::proxy::upstream_body::UpstreamBody;
 use crate::http::proxy::{forwarded, hop_by_hop, tunnel};
 use crate::request::body::GuardedBody;
 
-/// The body of an answer: the proxy's own, or that of the upstream.
+/// The body of a response. The proxy or the upstream service has created the body.
 pub(super) type ForwardBody = Either<Full<Bytes>, UpstreamBody>;
 
-/// The answer to a forwarded request while it is being made.
+/// A future for the response to a forwarded request.
 pub(super) type ForwardFuture =
     Pin<Box<dyn Future<Output = Result<Response<ForwardBody>, Infallible>> + Send>>;
 
@@ -41,7 +41,7 @@ const SLOW_BODY: Failure =
 const BAD_BODY: Failure =
     Failure::new(StatusCode::BAD_REQUEST, "the body of the request is malformed");
 
-/// The service behind the guard. One value serves one request.
+/// The inner service behind the guard. Each value serves one request.
 #[derive(Clone, Debug)]
 pub(super) struct Forward {
     pub(super) context: Arc<ConnectionContext>,
@@ -90,13 +90,12 @@ impl Forward {
         Ok(answer.unwrap_or_else(|failure| failure.response().map(Either::Left)))
     }
 
-    /// Returns when the upstream is too late, if the client sends nothing until then.
+    /// Returns the time at which the response is late, if the client sends no more data until then.
     fn late(&self) -> Instant {
         self.upload.idle_since() + self.context.shared.options.response_timeout
     }
 
-    /// Adds what the upstream learns about the client. Returns the change of protocol that the
-    /// client asks for.
+    /// Adds the headers that describe the client. Returns the protocol upgrade that the client requests.
     fn prepare(
         &self,
         request: &mut Request<GuardedBody<RequestBody>>,
@@ -109,7 +108,7 @@ impl Forward {
         upgrade
     }
 
-    /// Returns the answer as the client gets it.
+    /// Returns the response in the form for the client.
     fn finish(
         &self,
         mut answer: Response<UpstreamBody>,
@@ -124,7 +123,7 @@ impl Forward {
         Ok(answer.map(Either::Right))
     }
 
-    /// Starts the tunnel after an answer 101.
+    /// Starts the tunnel after a response with status 101.
     fn switch(
         &self,
         answer: &mut Response<UpstreamBody>,
@@ -142,7 +141,7 @@ impl Forward {
     }
 }
 
-/// Removes the headers of the upstream's connection.
+/// Removes the headers that belong to the connection to the upstream service.
 fn clean(answer: &mut Response<UpstreamBody>) -> Result<(), Failure> {
     let status = answer.status();
     let headers = answer.headers_mut();
@@ -154,13 +153,14 @@ fn clean(answer: &mut Response<UpstreamBody>) -> Result<(), Failure> {
     if status != StatusCode::UPGRADE_REQUIRED {
         headers.remove(UPGRADE);
     } else if headers.contains_key(UPGRADE) {
-        // The client learns which protocol to ask for. A tunnel reaches the upstream.
+        // This header names the protocol that the client must request. The proxy then opens a tunnel to the upstream
+        // service.
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
     Ok(())
 }
 
-/// Returns the answer to a request that failed.
+/// Returns the response for a request that failed.
 fn failure_of(error: &SendError) -> Failure {
     for cause in causes(error) {
         match cause.downcast_ref::<RequestBodyError>() {
@@ -183,7 +183,7 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     std::iter::successors(Some(error), |error| (*error).source())
 }
 
-/// An error with its causes.
+/// Formats an error together with its causes.
 struct Chain<'e>(&'e SendError);
 
 impl std::fmt::Display for Chain<'_> {

@@ -1,4 +1,4 @@
-//! The headers that tell the upstream about the client.
+//! The headers that describe the client to the upstream service.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -14,7 +14,8 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Removes the headers that only a trusted proxy may set, also if their names have `_` for `-`.
+/// Removes the headers that only a trusted proxy may set. The function also removes variants of these names with `_`
+/// instead of `-`.
 pub(super) fn remove(headers: &mut HeaderMap) {
     let names = [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED];
     for name in &names {
@@ -27,15 +28,15 @@ pub(super) fn remove(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the client to `X-Forwarded-For`, and sets `X-Forwarded-Proto` and `X-Forwarded-Host` if
-/// they are missing.
+/// Appends the client to `X-Forwarded-For`. Adds `X-Forwarded-Proto` and `X-Forwarded-Host` if the request does not
+/// contain them.
 pub(super) fn add(headers: &mut HeaderMap, client: IpAddr, is_tls: bool) {
     let mut chain = Vec::new();
     for value in headers.get_all(FOR) {
         chain.extend_from_slice(value.as_bytes());
         chain.extend_from_slice(b", ");
     }
-    // Writing to a vector does not fail.
+    // Writing to a `Vec` never fails.
     _ = write!(chain, "{}", client.to_canonical());
     let chain = HeaderValue::from_maybe_shared(Bytes::from(chain));
     headers.insert(FOR, chain.expect("header values and an address"));

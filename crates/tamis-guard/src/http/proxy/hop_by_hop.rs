@@ -1,4 +1,4 @@
-//! Headers that belong to one connection (RFC 9110, section 7.6.1).
+//! Handles the headers that apply to one connection only (RFC 9110, section 7.6.1).
 
 use http::HeaderMap;
 use http::header::{
@@ -9,18 +9,18 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// A `Connection` header that is malformed, or names a header that every message needs.
+/// The error for a `Connection` header that is malformed or names a mandatory header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadConnection;
 
-/// What the sender of a message asked of its connection.
+/// The features that the sender of a message requested for its connection.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) upgrades: bool,
     pub(super) takes_trailers: bool,
 }
 
-/// Removes the headers of a connection, except `Transfer-Encoding` and `Upgrade`.
+/// Removes the headers that apply to one connection only, except `Transfer-Encoding` and `Upgrade`.
 pub(super) fn remove(headers: &mut HeaderMap) -> Result<Asked, BadConnection> {
     let mut asked = Asked::default();
     let mut named = Vec::new();
@@ -51,13 +51,13 @@ pub(super) fn remove(headers: &mut HeaderMap) -> Result<Asked, BadConnection> {
     Ok(asked)
 }
 
-/// Tests whether the framing of a message has one meaning: one length, or chunks, but not both.
+/// Tests whether the framing of a message is unambiguous: the message has one length or chunks, but not both.
 pub(super) fn is_framing_clear(headers: &HeaderMap) -> bool {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_number =
         |value: &HeaderValue| !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
-    // Another coding, such as gzip, would be lost with the header.
+    // The removal of the header would lose another coding such as gzip.
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     let (length, coding) = (lengths.next(), codings.next());
     length.is_none_or(is_number)

@@ -1,4 +1,4 @@
-//! The pool of connections to the upstream that no request uses.
+//! The pool of idle connections to the upstream service.
 
 use std::fmt;
 use std::task::{Context, Waker};
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::http::proxy::upstream_connection::UpstreamConnection;
 
-/// The connections that no request uses.
+/// The idle connections.
 pub(super) struct IdleConnections {
     timeout: Duration,
-    /// The connection that was used last is at the end.
+    /// The connections in the order of their last use. The most recently used connection is at the end.
     connections: Mutex<Vec<Idle>>,
 }
 
@@ -22,12 +22,12 @@ struct Idle {
 }
 
 impl IdleConnections {
-    /// Creates a pool that keeps a connection so long.
+    /// Creates a pool that keeps an idle connection for `timeout`.
     pub(super) fn new(timeout: Duration) -> Self {
         Self { timeout, connections: Mutex::default() }
     }
 
-    /// Takes an idle connection that is open.
+    /// Removes an open idle connection from the pool, and returns it.
     pub(super) fn take(&self, context: &mut Context<'_>) -> Option<Box<UpstreamConnection>> {
         loop {
             let Idle { mut connection, since } = self.connections.lock().pop()?;
@@ -37,13 +37,13 @@ impl IdleConnections {
         }
     }
 
-    /// Keeps a connection for the next request.
+    /// Returns a connection to the pool for the next request.
     pub(super) fn put(&self, connection: Box<UpstreamConnection>) {
         self.connections.lock().push(Idle { connection, since: Instant::now() });
     }
 
-    /// Closes the connections that nobody has used for a while, and those that the upstream has
-    /// closed.
+    /// Closes the connections whose idle time exceeds the limit. Also removes the connections that the upstream service
+    /// has closed.
     pub(super) fn close(&self) {
         let mut context = Context::from_waker(Waker::noop());
         self.connections.lock().retain_mut(|idle| {

@@ -12,63 +12,62 @@ use crate::http::proxy::error::ProxyError;
 /// The settings of a [`Proxy`](crate::Proxy).
 #[derive(Clone, Debug)]
 pub struct ProxyOptions {
-    /// The addresses to listen on.
+    /// The addresses on which the proxy listens.
     pub listen: Vec<SocketAddr>,
-    /// The program behind the guard: `http://host:port` or `https://host:port`. It is spoken to in
-    /// HTTP/1.1.
+    /// The URL of the upstream service: `http://host:port` or `https://host:port`. The proxy sends HTTP/1.1 to the
+    /// upstream service.
     pub upstream: Uri,
-    /// The certificate of the proxy. `None` for plain HTTP.
+    /// The certificate of the proxy. With `None`, the proxy serves plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// A PEM file of the certificates that sign that of the upstream. `None` for those of the
-    /// system.
+    /// The PEM file of the CA that has signed the certificate of the upstream service. With `None`, the proxy trusts
+    /// the CAs of the operating system.
     pub upstream_ca: Option<PathBuf>,
-    /// How long a connection to the upstream may take. Then the client gets the status 504.
+    /// The time limit for connecting to the upstream service. After this time, the client gets the status 504.
     pub connect_timeout: Duration,
-    /// How long the upstream may take from the end of a request to the head of its answer. Then the
+    /// The time limit from the end of a request to the response head of the upstream service. After this time, the
     /// client gets the status 504.
     pub response_timeout: Duration,
-    /// How long a client may take for the head of a request. Then its connection is closed.
+    /// The time limit for receiving a request head. After this time, the proxy closes the connection.
     pub header_timeout: Duration,
-    /// The longest pause between two parts of a body. Then the transfer is broken off.
+    /// The maximum pause between two parts of a body. After this time, the proxy aborts the transfer.
     pub body_timeout: Duration,
-    /// How long a connection of a client stays open between two requests.
+    /// The time for which a client connection stays open between two requests.
     pub idle_timeout: Duration,
-    /// How long an unused connection to the upstream stays open. It should be shorter than the
-    /// upstream's own limit.
+    /// The time for which an idle connection to the upstream service stays open. This time should be shorter than the
+    /// idle limit of the upstream service.
     pub upstream_idle_timeout: Duration,
-    /// How long requests may take after a shutdown begins.
+    /// The time limit for the requests in progress after a shutdown begins.
     pub shutdown_timeout: Duration,
-    /// The most connections of clients at once. Further clients wait.
+    /// The maximum number of concurrent client connections. Further clients wait.
     pub max_connections: u32,
-    /// The largest head of a message in HTTP/1.1, in bytes. At least 8192. It also limits
-    /// each buffer of a connection.
+    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum is 8192. The value also limits each buffer of
+    /// a connection.
     pub max_head_bytes: usize,
-    /// True if another proxy in front of this one sets `X-Forwarded-For`, `X-Forwarded-Proto`,
-    /// `X-Forwarded-Host` and `Forwarded`. Otherwise the values of the client are removed.
+    /// True if a trusted proxy in front of this proxy sets `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
+    /// and `Forwarded`. If false, the proxy removes the values that the client has sent.
     pub trust_forwarded: bool,
-    /// True if each request is an event of `tracing` at level `info`, with its route, verdict,
-    /// status and time.
+    /// True if the proxy emits an event of `tracing` for each request at level `info`. The event contains the route,
+    /// the verdict, the status and the duration.
     pub logs_requests: bool,
-    /// True if a request without the header `X-Request-Id` gets one, and each answer has the one of
-    /// its request.
+    /// True if the proxy adds the header `X-Request-Id` to requests without this header. Each response then contains
+    /// the id of its request.
     pub gives_request_ids: bool,
 }
 
-/// How long a silent peer is trusted before the system probes its connection. Tunnels have no
-/// other limit.
+/// The idle time after which the system probes the connection of a silent peer. Tunnels have no other time limit.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// A certificate and its private key.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The PEM file of the certificate, followed by those that sign it.
+    /// The PEM file of the certificate, followed by the certificates of its issuers.
     pub certificate: PathBuf,
     /// The PEM file of the private key.
     pub key: PathBuf,
 }
 
 impl ProxyOptions {
-    /// Returns the usual settings for an upstream. The proxy listens on a free port of 127.0.0.1.
+    /// Returns the default settings for an upstream service. The proxy listens on a free port of 127.0.0.1.
     #[must_use]
     pub fn new(upstream: Uri) -> Self {
         Self {

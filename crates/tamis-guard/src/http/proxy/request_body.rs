@@ -1,4 +1,4 @@
-//! The body of a client's request, with a limit of time for each part.
+//! The body of a client request, with a time limit for each part.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,18 +14,19 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::proxy::activity::Activity;
 
-/// How far the body of a request is. The forwarder reads it, to know for what the upstream waits.
+/// The progress of a request body. The forwarder uses the progress to find out whether the client or the upstream
+/// service is slow.
 #[derive(Debug)]
 pub(super) struct Upload {
     start: Instant,
-    /// When a frame came last, in milliseconds since the start.
+    /// The time of the last frame, in milliseconds since the start.
     moved: AtomicU64,
     awaits_client: AtomicBool,
     is_complete: AtomicBool,
 }
 
 impl Upload {
-    /// `is_complete` is true for a request without a body.
+    /// Creates the progress of a body. `is_complete` is true for a request without a body.
     pub(super) fn new(is_complete: bool) -> Self {
         Self {
             start: Instant::now(),
@@ -35,12 +36,12 @@ impl Upload {
         }
     }
 
-    /// Tests whether the whole body was read.
+    /// Tests whether the proxy has read the whole body.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete.load(Ordering::Relaxed)
     }
 
-    /// Returns the time since which only the upstream is awaited.
+    /// Returns the time since which the proxy waits only for the upstream service.
     pub(super) fn idle_since(&self) -> Instant {
         // Relaxed here and below: the values publish no other data.
         if self.awaits_client.load(Ordering::Relaxed) {
@@ -67,12 +68,12 @@ pub(super) struct RequestBody {
     is_timing: bool,
 }
 
-/// Why the body of a request is incomplete.
+/// The reason why the body of a request is incomplete.
 #[derive(Debug)]
 pub(super) enum RequestBodyError {
-    /// The client made a longer pause than it may.
+    /// The client paused for longer than the time limit.
     Slow,
-    /// The client has gone, or its body is malformed.
+    /// The client has disconnected, or its body is malformed.
     Broken(hyper::Error),
 }
 

@@ -1,4 +1,4 @@
-//! Request ids: the header `X-Request-Id` joins the log lines of several programs.
+//! Request ids: the header `X-Request-Id` correlates the log lines of several programs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,8 +7,8 @@ use http::header::{HeaderName, HeaderValue};
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives ids to requests that have none. An id is a random number of this process and a counter, so
-/// it is unique but no secret.
+/// Generates ids for requests without an id. An id consists of a random number of this process and a counter. So an id
+/// is unique but predictable.
 #[derive(Debug)]
 pub(super) struct RequestIds {
     process: u64,
@@ -21,10 +21,10 @@ impl RequestIds {
         Self { process, next: AtomicU64::new(0) }
     }
 
-    /// Returns the id of a request, and adds it to the headers if it is missing.
+    /// Returns the id of a request. If the request has no id, generates an id and adds it to the headers.
     pub(super) fn of(&self, headers: &mut HeaderMap) -> HeaderValue {
         let id = headers.entry(REQUEST_ID).or_insert_with(|| {
-            // Relaxed: only the numbers must differ.
+            // Relaxed: the only requirement is that the numbers differ.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let text = format!("{:016x}{number:016x}", self.process);
             HeaderValue::try_from(text).expect("hexadecimal digits")

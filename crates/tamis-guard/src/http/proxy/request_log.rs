@@ -1,4 +1,4 @@
-//! The request log: one event for each request, with what the guard decided about it.
+//! The request log: one event for each request, including the verdict of the guard.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -13,11 +13,11 @@ use crate::request::verdict_slot::VerdictSlot;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The longest text of a client in the log, in bytes.
+/// The maximum length of a client-supplied text in the log, in bytes.
 const MAX_TEXT: usize = 256;
 
-/// A request whose answer is not known yet. It writes the event when it is dropped, so that requests
-/// of clients that go away are in the log too.
+/// A request without a known response. Dropping this value writes the event, so that the log also contains requests of
+/// clients that disconnect.
 #[derive(Debug)]
 pub(super) struct LoggedRequest {
     start: Instant,
@@ -31,11 +31,11 @@ pub(super) struct LoggedRequest {
 }
 
 impl LoggedRequest {
-    /// Begins a request. The guard writes its verdict to an extension of the request.
+    /// Starts the log entry of a request. The guard writes its verdict to an extension of the request.
     pub(super) fn begin(parts: &mut Parts, remote: SocketAddr) -> Self {
         let verdict = VerdictSlot::default();
         parts.extensions.insert(verdict.clone());
-        // Without the query, which may have secrets.
+        // The log omits the query, which may contain secrets.
         let path = shortened(parts.uri.path());
         let request_id = parts.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
         Self {
@@ -50,7 +50,7 @@ impl LoggedRequest {
         }
     }
 
-    /// Notes the status of the answer.
+    /// Records the status of the response.
     pub(super) fn answered(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
@@ -80,7 +80,7 @@ impl Drop for LoggedRequest {
     }
 }
 
-/// Returns the trace id of a `traceparent` of the W3C: `VERSION-TRACE-PARENT-FLAGS`.
+/// Returns the trace id of a W3C `traceparent` header: `VERSION-TRACE-PARENT-FLAGS`.
 fn trace_id(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(TRACEPARENT).map(HeaderValue::as_bytes)?;
     let id = value.split(|&byte| byte == b'-').nth(1)?;

@@ -1,4 +1,4 @@
-//! The body of an answer, which records when it moves and when it ends.
+//! A response body that records its activity and its end.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use crate::http::proxy::activity::InProgress;
 
 pin_project! {
-    /// The body of an answer. Its request is in progress until the body is dropped.
+    /// A response body. The request is in progress until the response body is dropped.
     #[derive(Debug)]
     pub(super) struct ResponseBody<B> {
         #[pin]

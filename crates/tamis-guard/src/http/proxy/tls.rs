@@ -1,4 +1,4 @@
-//! Reads the certificate of the proxy.
+//! Reads the TLS files of the proxy.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::http::proxy::error::ProxyError;
 use crate::http::proxy::options::{ProxyOptions, TlsFiles};
 use tamis_sources::tls::{self, CertificateError};
 
-/// Reads the certificate of the proxy.
+/// Returns the TLS settings of the proxy with its certificate.
 pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ProxyError> {
     let chain = tls::read(&files.certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
@@ -32,7 +32,7 @@ pub(super) fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>, Proxy
     Ok(Arc::new(config))
 }
 
-/// Returns the settings of connections to the upstream.
+/// Returns the TLS settings for connections to the upstream service.
 pub(super) fn client_config(options: &ProxyOptions) -> Result<ClientConfig, ProxyError> {
     Ok(tls::client_config(options.upstream_ca.as_deref())?)
 }

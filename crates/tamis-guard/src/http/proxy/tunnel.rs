@@ -1,4 +1,4 @@
-//! Tunnels: connections whose protocol changed, such as WebSocket.
+//! Tunnels: connections that switch to another protocol, such as WebSocket.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use tokio::io::copy_bidirectional;
 
 use crate::http::proxy::context::{ConnectionContext, Phase};
 
-/// Tests whether a protocol may be asked for. HTTP itself may not: its requests would pass the
-/// guard unseen.
+/// Tests whether a client may request a protocol. HTTP itself is not allowed, because the guard would not see its
+/// requests.
 pub(super) fn is_allowed(protocol: &str) -> bool {
     let name = protocol.split('/').next().unwrap_or_default().trim();
     !["", "h2c", "h2", "http", "tls"].iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Returns the protocols that `Upgrade` headers name; `None` if they are not text.
+/// Returns the protocols in the `Upgrade` headers. Returns `None` if a header is not text.
 pub(super) fn protocols(headers: &HeaderMap) -> Option<Vec<String>> {
     let mut protocols = Vec::new();
     for value in headers.get_all(UPGRADE) {
@@ -27,7 +27,7 @@ pub(super) fn protocols(headers: &HeaderMap) -> Option<Vec<String>> {
     Some(protocols)
 }
 
-/// Tests whether an answer 101 changes to a protocol that the request asked for.
+/// Tests whether a response with status 101 switches to a protocol that the request contains.
 pub(super) fn is_expected<B>(requested: &HeaderValue, response: &Response<B>) -> bool {
     let Ok(requested) = requested.to_str() else { return false };
     let Some(protocols) = protocols(response.headers()) else { return false };
@@ -36,7 +36,7 @@ pub(super) fn is_expected<B>(requested: &HeaderValue, response: &Response<B>) ->
     !protocols.is_empty() && protocols.iter().all(|name| is_allowed(name) && is_requested(name))
 }
 
-/// Moves bytes in both directions until both ends close, one breaks, or the proxy closes.
+/// Copies bytes in both directions until both ends close, one end breaks, or the proxy closes.
 pub(super) async fn run(client: OnUpgrade, upstream: OnUpgrade, context: Arc<ConnectionContext>) {
     let mut phase = context.phase.clone();
     let copy = async {

@@ -1,8 +1,7 @@
-//! The program behind the guard, and how requests reach it.
+//! The upstream service, and the connections to it.
 //!
-//! A connection has no task of its own: the request that uses it drives it. A request that passes
-//! takes 6 % less time of the processor than with the general client of `hyper-util`, which starts a
-//! task after each answer.
+//! A connection does not have its own task: the current request drives its connection. This design takes 6 % less CPU
+//! time per passed request than the general client of `hyper-util`, which starts a task after each response.
 
 use std::error::Error;
 use std::fmt;
@@ -33,7 +32,7 @@ use crate::http::proxy::tls;
 use crate::http::proxy::upstream_body::UpstreamBody;
 use crate::http::proxy::upstream_connection::{Body, UpstreamConnection};
 
-/// The program behind the guard, and its idle connections.
+/// The upstream service and its idle connections.
 pub(super) struct Upstream {
     address: (String, u16),
     tls: Option<(TlsConnector, ServerName<'static>)>,
@@ -43,12 +42,12 @@ pub(super) struct Upstream {
     idle: Arc<IdleConnections>,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no response.
 #[derive(Debug)]
 pub(super) enum SendError {
-    /// There is no connection.
+    /// The connection cannot be opened.
     Connect(io::Error),
-    /// The connection broke, or the answer is not valid.
+    /// The connection broke, or the response is invalid.
     Http(hyper::Error),
 }
 
@@ -71,12 +70,12 @@ impl Error for SendError {
 }
 
 impl Upstream {
-    /// Creates a pool without connections.
+    /// Creates the upstream service with an empty pool of connections.
     pub(super) fn new(options: &ProxyOptions) -> Result<Arc<Self>, ProxyError> {
         let wrong = || ProxyError::Upstream { uri: options.upstream.clone(), why: "has no host" };
         let authority = options.upstream.authority().ok_or_else(wrong)?;
         let is_tls = options.upstream.scheme() == Some(&Scheme::HTTPS);
-        // An IPv6 address is in brackets.
+        // The brackets of an IPv6 address are removed.
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let tls = if is_tls {
@@ -95,8 +94,7 @@ impl Upstream {
         }))
     }
 
-    /// Sends a request over an idle connection, or over a new one. The target of the request is the
-    /// path.
+    /// Sends a request over an idle connection or a new connection. The target of the request must be a path.
     pub(super) async fn send(
         self: Arc<Self>,
         mut request: Request<Body>,
@@ -106,7 +104,7 @@ impl Upstream {
         while let Some(connection) = poll_fn(|context| Poll::Ready(self.idle.take(context))).await {
             match connection.send(request, upload).await {
                 Ok(answer) => return Ok(self.with_body(answer)),
-                // The upstream has closed the connection meanwhile.
+                // The upstream service has closed the idle connection in the meantime.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(SendError::Http(error.into_error())),
@@ -130,7 +128,7 @@ impl Upstream {
 
     async fn connect(&self) -> io::Result<Box<UpstreamConnection>> {
         let stream = TcpStream::connect((self.address.0.as_str(), self.address.1)).await?;
-        // Without these, a connection works too.
+        // The connection also works without these socket options, so errors are ignored.
         _ = stream.set_nodelay(true);
         _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
         let stream = match &self.tls {
@@ -138,14 +136,14 @@ impl Upstream {
             Some((tls, name)) => Either::Right(Box::new(tls.connect(name.clone(), stream).await?)),
         };
         let mut builder = http1::Builder::new();
-        // One buffer a message: a write of several parts costs a tenth more for small ones.
+        // Each message uses one buffer. A vectored write costs a tenth more for small messages.
         builder.max_buf_size(self.max_head_bytes).writev(false);
         let (sender, connection) =
             builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Box::new(UpstreamConnection::new(sender, connection)))
     }
 
-    /// Closes the connections that nobody has used for a while.
+    /// Closes the connections whose idle time exceeds the limit.
     pub(super) fn close_idle(&self) {
         self.idle.close();
     }

@@ -1,4 +1,4 @@
-//! The body of an answer of the upstream.
+//! The body of a response from the upstream service.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use hyper::body::Incoming;
 use crate::http::proxy::idle_connections::IdleConnections;
 use crate::http::proxy::upstream_connection::UpstreamConnection;
 
-/// The body of an answer. After its end, the connection returns to the pool.
+/// The body of a response. At the end of the body, the connection returns to the pool.
 pub(super) struct UpstreamBody {
     body: Incoming,
     is_complete: bool,
-    /// `None` if the connection has ended, or has a task of its own.
+    /// The connection. The value is `None` if the connection has ended or has its own task.
     connection: Option<Box<UpstreamConnection>>,
     pool: Arc<IdleConnections>,
     /// The error that the next call returns.
@@ -53,8 +53,8 @@ impl http_body::Body for UpstreamBody {
         }
         match frame {
             Poll::Ready(Some(Err(error))) => {
-                // The client gets the frames before the error first: their sender does not flush
-                // them after an error.
+                // The error is delayed, because the server does not flush earlier frames after an error. The delay
+                // ensures that the client gets the earlier frames first.
                 this.broken = Some(error);
                 context.waker().wake_by_ref();
                 Poll::Pending

@@ -1,4 +1,4 @@
-//! One connection to the upstream.
+//! A connection to the upstream service.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -22,10 +22,10 @@ pub(super) type Body = GuardedBody<RequestBody>;
 /// The stream of a connection, with or without TLS.
 pub(super) type Stream = TokioIo<Either<TcpStream, Box<TlsStream<TcpStream>>>>;
 
-/// A connection that has at most one request.
+/// A connection that handles at most one request at a time.
 pub(super) struct UpstreamConnection {
     sender: SendRequest<Body>,
-    /// `None` after its end.
+    /// The driver of the connection. The value is `None` after the end of the connection.
     driver: Option<Connection<Stream, Body>>,
 }
 
@@ -34,12 +34,12 @@ impl UpstreamConnection {
         Self { sender, driver: Some(driver) }
     }
 
-    /// Moves what can be moved.
+    /// Drives the connection: sends and receives the available bytes.
     pub(super) fn drive(&mut self, context: &mut Context<'_>) {
         if let Some(driver) = &mut self.driver
             && let Poll::Ready(ended) = Pin::new(driver).poll(context)
         {
-            // The request or the body of the answer reports the error.
+            // The request or the response body reports the error.
             if let Err(error) = ended {
                 tracing::debug!(%error, "connection to the upstream broken");
             }
@@ -53,8 +53,8 @@ impl UpstreamConnection {
         self.driver.is_some() && self.sender.is_ready()
     }
 
-    /// Sends a request, and returns the answer when its head is complete. The body of the answer
-    /// needs the connection, unless it has ended or has a task of its own.
+    /// Sends a request. Returns the response when its head is complete, and the connection that the response body
+    /// needs. The connection is `None` if it has ended or has its own task.
     pub(super) async fn send(
         mut self: Box<Self>,
         request: Request<Body>,
@@ -63,7 +63,7 @@ impl UpstreamConnection {
         let upgrades = request.headers().contains_key(UPGRADE);
         let mut answer = pin!(self.sender.try_send_request(request));
         if upgrades && let Some(driver) = self.driver.take() {
-            // The stream outlives the exchange.
+            // The upgraded stream outlives this exchange.
             tokio::spawn(driver.with_upgrades());
         }
         let answer = std::future::poll_fn(|context| {
@@ -74,7 +74,7 @@ impl UpstreamConnection {
         if !upload.is_complete()
             && let Some(driver) = self.driver.take()
         {
-            // A client may send the rest of its body before it reads the answer.
+            // A client may send the rest of its body before it reads the response.
             tokio::spawn(driver);
         }
         let connection = self.driver.is_some().then_some(self);

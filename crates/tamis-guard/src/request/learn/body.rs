@@ -1,4 +1,4 @@
-//! The body of an answer, of which a copy is kept until its JSON is complete.
+//! A response body. The guard keeps a copy of its first bytes until the JSON is complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,10 +14,10 @@ use crate::request::learn::json_end::{JsonEnd, JsonPart};
 use crate::request::learn::lessons::Lessons;
 
 pin_project! {
-    /// The body of an answer that may teach ids. It passes each frame on at once and unchanged.
+    /// A response body from which the guard may learn ids. The body forwards each frame immediately and unchanged.
     ///
-    /// The frame with the end of the JSON passes after its ids were learnt. So the ids are known
-    /// before a client can read them.
+    /// The guard learns the ids before it forwards the last frame of the JSON. So the set contains the ids before a
+    /// client can read them.
     #[derive(Debug)]
     pub struct LearnBody<B> {
         #[pin]
@@ -27,12 +27,12 @@ pin_project! {
 }
 
 impl<B: Body> LearnBody<B> {
-    /// Wraps a body that teaches nothing.
+    /// Wraps a body from which the guard learns no ids.
     pub(crate) fn unread(body: B) -> Self {
         Self { body, copy: None }
     }
 
-    /// Learns from the head of an answer, and prepares its body.
+    /// Learns ids from the head of a response, and prepares its body.
     pub(crate) fn with_lessons(answer: Response<B>, mut lessons: Lessons) -> Response<Self> {
         if !answer.status().is_success() {
             return answer.map(Self::unread);
@@ -50,7 +50,7 @@ impl<B: Body> LearnBody<B> {
         answer.map(Self::unread)
     }
 
-    /// Wraps a body whose first `max_bytes` may teach ids.
+    /// Wraps a body from whose first `max_bytes` the guard may learn ids.
     fn read(body: B, lessons: Lessons, max_bytes: usize) -> Self {
         let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let bytes = Vec::with_capacity(expected.min(max_bytes));
@@ -59,7 +59,7 @@ impl<B: Body> LearnBody<B> {
     }
 }
 
-/// Tests whether the body of an answer is compressed.
+/// Tests whether the body of a response is compressed.
 fn is_encoded(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_ENCODING).iter().any(|value| {
         let value = value.as_bytes().trim_ascii();
@@ -76,14 +76,14 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        // Most bodies teach nothing. Their frames are not moved.
+        // The guard learns no ids from most bodies. This return avoids a copy of their frames.
         let Some(copy) = this.copy else { return this.body.poll_frame(context) };
         let frame = ready!(this.body.poll_frame(context));
         let data = match &frame {
             Some(Ok(frame)) => frame.data_ref(),
             Some(Err(_)) | None => None,
         };
-        // Trailers and an error are an end too.
+        // Trailers and errors also end the JSON.
         let is_complete = data.is_none_or(|data| copy.add(data));
         if is_complete {
             *this.copy = None;
@@ -103,7 +103,7 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
 /// A copy of the first bytes of a body.
 #[derive(Debug)]
 struct JsonCopy {
-    /// `None` after the JSON is complete.
+    /// The rules. The value is `None` after the JSON is complete.
     lessons: Option<Lessons>,
     end: JsonEnd,
     bytes: Vec<u8>,
@@ -111,7 +111,7 @@ struct JsonCopy {
 }
 
 impl JsonCopy {
-    /// Adds the next bytes. Returns true if no further ones are needed.
+    /// Adds the next bytes. Returns true if no more bytes are needed.
     fn add(&mut self, data: &[u8]) -> bool {
         let left = self.max_bytes - self.bytes.len();
         let is_cut = data.len() > left;
@@ -142,7 +142,7 @@ impl JsonCopy {
 }
 
 impl Drop for JsonCopy {
-    /// The body has ended, or the client has gone.
+    /// Ends the copy. The body has ended, or the client has disconnected.
     fn drop(&mut self) {
         self.end(NotLearnt::Incomplete);
     }

@@ -1,28 +1,28 @@
-//! What a rule has learnt, for the metrics.
+//! Counts the learned ids of a rule for the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many ids a rule has learnt, and why answers taught none.
+/// The number of learned ids of a rule, and the number of responses without a learned id by reason.
 #[derive(Debug, Default)]
 pub struct LearnCounters {
     learnt: AtomicU64,
     not_learnt: [AtomicU64; NotLearnt::ALL.len()],
 }
 
-/// Why a rule has learnt no id from a successful answer.
+/// The reason why a rule has learned no id from a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotLearnt {
-    /// No place has a value.
+    /// No place contains a value.
     NoId,
-    /// The values are no ids of the set's type.
+    /// The values are not ids of the set's type.
     NotAnId,
-    /// The body of the answer is no JSON list or object.
+    /// The body of the response is not a JSON list or object.
     NotJson,
-    /// The body of the answer ended before its JSON, or the client did not read so far.
+    /// The body of the response ended before the end of its JSON, or the client stopped reading.
     Incomplete,
-    /// The JSON of the answer is larger than the limit of the rule.
+    /// The JSON of the response exceeds the size limit of the rule.
     TooLarge,
-    /// The body of the answer is compressed.
+    /// The body of the response is compressed.
     Encoded,
 }
 
@@ -31,7 +31,7 @@ impl NotLearnt {
     pub const ALL: [Self; 6] =
         [Self::NoId, Self::NotAnId, Self::NotJson, Self::Incomplete, Self::TooLarge, Self::Encoded];
 
-    /// Returns the name of the reason, as the metrics write it.
+    /// Returns the name of the reason in the metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,13 +55,13 @@ impl LearnCounters {
         self.not_learnt[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many ids the rule has learnt. An id counts again each time it is learnt.
+    /// Returns the number of learned ids. If the rule learns the same id twice, the id counts twice.
     #[must_use]
     pub fn learnt(&self) -> u64 {
         self.learnt.load(Ordering::Relaxed)
     }
 
-    /// Returns how many successful answers taught no id for a reason.
+    /// Returns the number of successful responses from which the rule learned no id for a reason.
     #[must_use]
     pub fn not_learnt(&self, reason: NotLearnt) -> u64 {
         self.not_learnt[reason as usize].load(Ordering::Relaxed)

@@ -1,7 +1,7 @@
-//! The end of a JSON list or object in a stream of bytes.
+//! Finds the end of a JSON list or object in a stream of bytes.
 
-/// Finds the end of the first JSON list or object. It reads each byte once and counts brackets, so
-/// it does not show that the text is valid JSON.
+/// Finds the end of the first JSON list or object. The scanner reads each byte once and counts brackets, so it does not
+/// validate the JSON.
 #[derive(Debug, Default)]
 pub(super) struct JsonEnd {
     /// The number of open lists and objects.
@@ -10,19 +10,19 @@ pub(super) struct JsonEnd {
     is_escaped: bool,
 }
 
-/// What a part of a stream shows.
+/// The result of scanning a part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonPart {
-    /// The end has not come.
+    /// The end is not reached yet.
     More,
-    /// The last bracket is the byte before this position.
+    /// The closing bracket is the byte before this index.
     EndsAt(usize),
-    /// The text does not begin with a list or an object.
+    /// The text does not start with a list or an object.
     NotJson,
 }
 
 impl JsonEnd {
-    /// Reads the next bytes of the stream.
+    /// Scans the next bytes of the stream.
     pub(super) fn read(&mut self, bytes: &[u8]) -> JsonPart {
         for (at, &byte) in bytes.iter().enumerate() {
             if self.is_in_string {

@@ -1,4 +1,4 @@
-//! What one request and its answer teach.
+//! Collects the ids that the guard learns from one request and its response.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use crate::request::learn::counters::NotLearnt;
 use crate::request::learn::place::LearnPlace;
 use crate::request::learn::rule::LearnRule;
 
-/// The rules that match one request, and the ids that were found for them.
+/// The learn rules that match one request, and the values that were found for them.
 #[derive(Debug)]
 pub(crate) struct Lessons {
     rules: Arc<[LearnRule]>,
     lessons: Vec<Lesson>,
-    /// The path of the request, if an address in the answer may refer to it.
+    /// The path of the request. A relative address in the response may refer to this path.
     request_path: String,
 }
 
-/// One rule that matches the request.
+/// A learn rule that matches the request.
 #[derive(Debug)]
 struct Lesson {
     /// The index of the rule.
     rule: usize,
-    /// The values at the places that were read, until they are learnt. They may be no ids.
+    /// The values that were found but not learned yet. A value may be an invalid id.
     values: BTreeSet<Vec<u8>>,
     has_learnt: bool,
     has_wrong: bool,
 }
 
 impl Lessons {
-    /// Returns the lessons of a request; `None` if no rule matches it.
+    /// Returns the matching learn rules for a request. Returns `None` if no rule matches.
     pub(crate) fn of_request(rules: &Arc<[LearnRule]>, parts: &Parts) -> Option<Self> {
         let matching = (0..rules.len()).filter(|&rule| rules[rule].matches(parts));
         let lessons: Vec<_> = matching.map(Lesson::new).collect();
@@ -48,7 +48,8 @@ impl Lessons {
         Some(lessons)
     }
 
-    /// Returns the largest body of the request that is read, in bytes; `None` if none is read.
+    /// Returns the maximum size of a request body that the rules read, in bytes. Returns `None` if no rule reads the
+    /// request body.
     pub(crate) fn max_request_bytes(&self) -> Option<usize> {
         self.matching_rules()
             .filter(|rule| rule.needs_request_body())
@@ -56,7 +57,7 @@ impl Lessons {
             .max()
     }
 
-    /// Finds the ids in the JSON body of the request.
+    /// Finds ids in the JSON body of the request.
     pub(crate) fn read_request(&mut self, json: &Json) {
         self.add(|place, rule| match place {
             LearnPlace::Request(place) if json.len_bytes() <= rule.max_body_bytes => {
@@ -66,8 +67,8 @@ impl Lessons {
         });
     }
 
-    /// Learns the ids of the request, and those in the headers of its successful answer. Returns
-    /// how many bytes of the body may teach further ids; `None` if all rules are finished.
+    /// Learns the ids in the request and in the headers of its successful response. Returns the maximum number of body
+    /// bytes from which further ids may be learned. Returns `None` if all rules are finished.
     pub(super) fn learn_head(&mut self, headers: &HeaderMap) -> Option<usize> {
         let path = std::mem::take(&mut self.request_path);
         self.add(|place, _| place.values_in_answer(headers, &path));
@@ -76,7 +77,7 @@ impl Lessons {
         self.matching_rules().map(|rule| rule.max_body_bytes).max()
     }
 
-    /// Learns the ids in the JSON body of the answer.
+    /// Learns the ids in the JSON body of the response.
     pub(super) fn learn_json(mut self, text: &[u8]) {
         self.finish_without(|rule| text.len() <= rule.max_body_bytes, NotLearnt::TooLarge);
         let Some(json) = Json::parse(text) else {
@@ -90,12 +91,12 @@ impl Lessons {
         self.finish(NotLearnt::NoId);
     }
 
-    /// Counts the answer. `reason` is why its body has taught nothing.
+    /// Counts the response for all remaining rules. `reason` explains why the body contains no id.
     pub(super) fn finish(mut self, reason: NotLearnt) {
         self.finish_without(|_| false, reason);
     }
 
-    /// Finishes the rules that do not stay, and drops them.
+    /// Finishes and removes the rules for which `stays` returns false.
     fn finish_without(&mut self, stays: impl Fn(&LearnRule) -> bool, reason: NotLearnt) {
         let rules = &self.rules;
         self.lessons.retain(|lesson| {
@@ -133,21 +134,21 @@ impl Lesson {
         Self { rule, values: BTreeSet::new(), has_learnt: false, has_wrong: false }
     }
 
-    /// Learns the ids that were found.
+    /// Learns the values that were found.
     fn learn(&mut self, rule: &LearnRule) {
         for value in std::mem::take(&mut self.values) {
             let Ok(id) = rule.ids.options().id.canonical(&value) else {
                 self.has_wrong = true;
                 continue;
             };
-            // On an error, the filter cannot grow. The id is known nevertheless.
+            // On an error, the filter cannot grow. The set contains the id nevertheless.
             _ = rule.ids.insert_recent(&id);
             rule.counters.count_learnt();
             self.has_learnt = true;
         }
     }
 
-    /// Counts the answer if it has taught nothing. `reason` is why there is no value.
+    /// Counts the response if the rule has learned no id. `reason` explains why no value was found.
     fn finish(&self, rule: &LearnRule, reason: NotLearnt) {
         if !self.has_learnt {
             let reason = if self.has_wrong { NotLearnt::NotAnId } else { reason };

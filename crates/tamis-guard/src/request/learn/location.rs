@@ -1,9 +1,9 @@
-//! The path of an address in a header, such as `Location`.
+//! Extracts the path of an address in a header, such as `Location`.
 
 use std::borrow::Cow;
 
-/// Returns the path of an address. A relative one refers to the path of the request, as RFC 3986,
-/// section 5.2, defines it. The dots in the path stay.
+/// Returns the path of an address. A relative address is resolved against the path of the request (RFC 3986, section
+/// 5.2). The function does not resolve dot segments.
 pub(super) fn path_of<'a>(address: &'a str, request_path: &str) -> Cow<'a, str> {
     let end = address.find(['?', '#']).unwrap_or(address.len());
     let address = without_scheme(&address[..end]);

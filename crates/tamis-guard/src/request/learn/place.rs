@@ -1,4 +1,4 @@
-//! Where the id of a new row is: in the answer, or in the request that created it.
+//! The place of the id of a new row: in the response, or in the request that created the row.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::request::learn::location;
 use crate::request::path::{PathTemplate, Reading};
 use crate::request::place::IdPlace;
 
-/// Where an answer or its request has the id of a new row.
+/// The place of the id of a new row in a response or its request.
 ///
-/// Written as `answer json:/data/id`, `answer header:x-id`, `answer header:location /products/{id}`,
-/// or as an [`IdPlace`] of the request.
+/// The text form is `answer json:/data/id`, `answer header:x-id`, `answer header:location /products/{id}`, or the text
+/// of an [`IdPlace`] of the request.
 ///
 /// # Examples
 ///
@@ -28,22 +28,22 @@ use crate::request::place::IdPlace;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LearnPlace {
-    /// A place of the request.
+    /// A place in the request.
     Request(IdPlace),
-    /// A value of the JSON body of the answer, by its path.
+    /// A value in the JSON body of the response. The field is the path to the value.
     AnswerJson(Vec<String>),
-    /// A header of the answer. Its whole value is the id.
+    /// A response header whose whole value is the id.
     AnswerHeader(HeaderName),
-    /// A header of the answer that has the address of the row, such as `Location`.
+    /// A response header that contains the address of the row, such as `Location`.
     AnswerAddress {
-        /// The header.
+        /// The name of the header.
         header: HeaderName,
-        /// The path of the address. The value of its name `{id}` is the id.
+        /// The template for the path of the address. The value of the name `{id}` is the id.
         path: PathTemplate,
     },
 }
 
-/// Why a text is not a place of the id of a new row.
+/// The error for a text that is not a valid place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearnPlaceError {
     place: String,
@@ -101,14 +101,13 @@ impl fmt::Display for LearnPlace {
 }
 
 impl LearnPlace {
-    /// Tests whether the body of the request must be read.
+    /// Tests whether the guard must read the body of the request.
     #[must_use]
     pub fn needs_request_body(&self) -> bool {
         matches!(self, Self::Request(place) if place.needs_body())
     }
 
-    /// Returns all values at this place of the head of a request. `template` is the path of the
-    /// rule.
+    /// Returns all values at this place in the head of a request. `template` is the path template of the rule.
     pub(super) fn values_in_request<'r>(
         &self,
         parts: &'r Parts,
@@ -119,8 +118,8 @@ impl LearnPlace {
         place.values_in_head(parts, template, &path).into_vec()
     }
 
-    /// Returns all values at this place of the headers of an answer. `request_path` is the path of
-    /// the request, to which a relative address refers.
+    /// Returns all values at this place in the headers of a response. A relative address is resolved against
+    /// `request_path`, the path of the request.
     pub(super) fn values_in_answer(&self, headers: &HeaderMap, request_path: &str) -> Vec<Vec<u8>> {
         match self {
             Self::AnswerHeader(name) => {

@@ -1,4 +1,4 @@
-//! Which answers teach ids.
+//! A rule for learning ids from responses.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::request::learn::counters::LearnCounters;
 use crate::request::learn::place::LearnPlace;
 use crate::request::path::{PathTemplate, Reading};
 
-/// Requests whose successful answers teach ids.
+/// A rule for learning ids from the successful responses to matching requests.
 ///
-/// A request of the rule must reach the service: a [`Route`](crate::Route) for the same path should
-/// be limited to other methods.
+/// The matching requests must reach the upstream service. So a [`Route`](crate::Route) with the same path should be
+/// limited to other methods.
 ///
 /// # Examples
 ///
@@ -32,25 +32,25 @@ use crate::request::path::{PathTemplate, Reading};
 /// ```
 #[derive(Debug)]
 pub struct LearnRule {
-    /// The name in messages and metrics.
+    /// The name of the rule in messages and metrics.
     pub name: String,
-    /// The methods. Empty for all.
+    /// The methods of matching requests. An empty list matches all methods.
     pub methods: Vec<Method>,
-    /// The path.
+    /// The path template of matching requests.
     pub path: PathTemplate,
-    /// Where the ids are. The ids at all places are learnt.
+    /// The places of the ids. The rule learns the ids at all places.
     pub places: Vec<LearnPlace>,
-    /// The set that learns them.
+    /// The set that learns the ids.
     pub ids: Arc<IdSet>,
-    /// The largest JSON of a request or an answer in which ids are looked for, in bytes. A larger
-    /// body passes unchanged. The guard keeps a copy of this size for each answer.
+    /// The maximum size of a JSON body from which the rule learns, in bytes. The limit applies to requests and
+    /// responses. A larger body passes unchanged. The guard keeps a copy of up to this size for each response.
     pub max_body_bytes: usize,
-    /// What was learnt so far.
+    /// The counters of the rule.
     pub counters: LearnCounters,
 }
 
 impl LearnRule {
-    /// Returns a rule for the methods POST and PUT, with a limit of 64 KiB.
+    /// Creates a rule for the methods POST and PUT, with a limit of 64 KiB.
     #[must_use]
     pub fn new(path: PathTemplate, places: Vec<LearnPlace>, ids: Arc<IdSet>) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl LearnRule {
         }
     }
 
-    /// Tests whether the answer to a request may teach ids.
+    /// Tests whether the rule applies to a request.
     pub(super) fn matches(&self, parts: &Parts) -> bool {
         (self.methods.is_empty() || self.methods.contains(&parts.method))
             && self.path.values_of(parts.uri.path(), Reading::default()).is_some()

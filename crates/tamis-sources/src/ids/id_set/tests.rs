@@ -110,7 +110,7 @@ fn a_404_from_before_a_generation_is_forgotten() {
     set.not_found(b"1", set.passed(b"1"), request());
     let late = set.passed(b"2");
     let generation = set.start_generation(10).unwrap();
-    // Both ids were deleted, and then created again.
+    // The ids 1 and 2 were deleted, and then created again.
     for id in [b"1", b"2"] {
         generation.load(id, None).unwrap();
     }
@@ -212,8 +212,8 @@ fn false_positives_do_not_survive_a_rebuild() {
     let before = false_positives(&set, 2_000_000);
     load_thousand(&set);
     let still = before.iter().filter(|id| set.decide(id.as_bytes()).passes()).count();
-    // About 250 absent ids passed before. One of twenty passes again. With the same hash key, all of them would pass
-    // again.
+    // About 250 absent ids passed before the rebuild. About 5 % of these ids pass again. With the same hash key, all of
+    // these ids would pass again.
     assert!(before.len() > 20 && still < before.len() / 2, "{still} of {}", before.len());
 }
 

@@ -15,7 +15,7 @@ use crate::errors::plain_io::PlainIo;
 pub enum SnapshotError {
     /// A file cannot be read or written.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         error: io::Error,
@@ -33,11 +33,11 @@ pub enum SnapshotError {
     },
     /// The file ends too early.
     Truncated,
-    /// Bytes follow the end of the snapshot.
+    /// The file has more bytes after the end of the snapshot.
     TooLong,
     /// The snapshot is larger than the caller allows.
     TooLarge {
-        /// The largest size in bytes.
+        /// The maximum size in bytes.
         max_bytes: u64,
     },
     /// A field has an invalid value.
@@ -55,7 +55,7 @@ pub enum SnapshotError {
         /// The value that the guard expects.
         expected: String,
     },
-    /// The source does not contain the position of the snapshot, or no longer contains it.
+    /// The change stream of the source does not contain the position of the snapshot.
     Outdated(String),
 }
 

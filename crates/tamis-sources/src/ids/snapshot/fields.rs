@@ -9,7 +9,7 @@ use crate::ids::snapshot::error::SnapshotError;
 /// The maximum length of a text in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Writes fields. At the end, it writes the checksum of all bytes.
+/// Writes fields, and a checksum of all bytes at the end.
 pub(super) struct FieldWriter<W: Write> {
     out: BufWriter<W>,
     checksum: Xxh3,
@@ -60,7 +60,7 @@ impl<W: Write> Write for FieldWriter<W> {
     }
 }
 
-/// Reads fields. At the end, it compares the checksum of all bytes.
+/// Reads fields, and compares the checksum of all bytes at the end.
 pub(super) struct FieldReader<R> {
     stream: R,
     checksum: Xxh3,

@@ -13,8 +13,8 @@ use crate::kinds::mysql::options::MysqlOptions;
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_cluster_address', \
     'group_replication_group_name', 'group_replication_single_primary_mode', 'innodb_read_only')";
 
-/// The query for the state of this server in its group, the number of members, the number of unreachable members, and
-/// the number of queued transactions.
+/// The query for the state of this server in its group. The query also returns the numbers of members, unreachable
+/// members and queued transactions.
 const MEMBER: &str = "SELECT MEMBER_STATE, MEMBER_ROLE, \
     (SELECT COUNT(*) FROM performance_schema.replication_group_members), \
     (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'UNREACHABLE'), \
@@ -117,7 +117,8 @@ pub(super) fn is_galera(settings: &[(String, String)]) -> bool {
         let setting = settings.iter().find(|it| it.0.eq_ignore_ascii_case(name));
         setting.map(|it| it.1.to_ascii_lowercase())
     };
-    // In Percona XtraDB Cluster, `wsrep_on` is only a session variable, so the global variables do not contain it.
+    // In Percona XtraDB Cluster, `wsrep_on` is only a session variable, so the global variables do not contain
+    // `wsrep_on`.
     let is_off = value("wsrep_on").is_some_and(|value| ["off", "0"].contains(&&*value));
     !is_off && value("wsrep_cluster_address").is_some_and(|address| !address.is_empty())
 }

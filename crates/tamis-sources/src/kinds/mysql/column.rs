@@ -11,13 +11,13 @@ use crate::ids::id::IdType;
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// `DATA_TYPE`, such as `int`.
+    /// The value of `DATA_TYPE`, such as `int`.
     pub(super) data_type: String,
-    /// `COLUMN_TYPE`, such as `int(10) unsigned`.
+    /// The value of `COLUMN_TYPE`, such as `int(10) unsigned`.
     pub(super) column_type: String,
-    /// The character set. It is empty for numbers.
+    /// The character set. The text is empty for numbers.
     pub(super) charset: String,
-    /// The collation, such as `utf8mb4_general_ci`. It is empty for numbers.
+    /// The collation, such as `utf8mb4_general_ci`. The text is empty for numbers.
     pub(super) collation: String,
 }
 

@@ -11,7 +11,7 @@ use crate::kinds::mysql::explain::explained;
 use crate::kinds::mysql::options::MysqlOptions;
 use crate::tls::trusted;
 
-/// The settings of each session. They override the defaults of the server.
+/// The settings of each session, which override the defaults of the server.
 const SETTINGS: [&str; 3] = [
     // Each query has its own snapshot, results are not truncated, `CHAR` values are not padded, and a backslash is an
     // escape character. For a system-versioned table of MariaDB, a query reads only the current rows.

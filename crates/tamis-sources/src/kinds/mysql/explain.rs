@@ -1,4 +1,4 @@
-//! Converts errors of the server, and adds the SQL that fixes them.
+//! Converts errors of the server, and adds the SQL that fixes each error.
 
 use mysql_async::{Error, Opts};
 

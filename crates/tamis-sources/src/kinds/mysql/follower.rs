@@ -43,9 +43,9 @@ const TABLE_MAP: u8 = 19;
 
 /// The types of events that change no rows.
 ///
-/// Both servers: rotation, variables for statements, heartbeats, texts of statements, GTIDs and GTID lists. MySQL:
-/// events of group replication. MariaDB (from 160 on): annotations, checkpoints, GTIDs, GTID lists and the start of
-/// encryption.
+/// MySQL and MariaDB use the types for rotation, variables of statements, heartbeats, texts of statements, GTIDs and
+/// GTID lists. Only MySQL uses the types for group replication. Only MariaDB uses the types from 160 on, for
+/// annotations, checkpoints, GTIDs, GTID lists and the start of encryption.
 const HARMLESS: [u8; 19] =
     [3, 5, 13, 14, 27, 28, 29, 33, 34, 35, 36, 37, 41, 42, 160, 161, 162, 163, 164];
 
@@ -73,7 +73,7 @@ pub(super) struct Follower {
     position: Position,
     /// The time at which the server created this log file.
     created: Option<u32>,
-    /// [`Table::shape`] at the last connection.
+    /// The value of [`Table::shape`] at the last connection.
     shape: String,
     snapshots: Snapshots,
     /// The end of the snapshot from which the source continues.
@@ -395,7 +395,7 @@ impl Follower {
     fn apply_query(&mut self, run: &Run, query: &QueryEvent<'_>, table: &Table) -> Step {
         match meaning(&query.query(), &query.schema(), &table.database, &table.name) {
             Statement::Begin => return Step::ToEnd,
-            // The deleted rows may still exist or may exist again. Their ids pass until the next full read.
+            // The deleted rows may still exist or may exist again. The ids of these rows pass until the next full read.
             Statement::RollbackTo => {
                 self.deleted.clear();
                 return Step::ToEnd;
@@ -408,8 +408,8 @@ impl Follower {
         Step::EndTransaction
     }
 
-    /// Moves the position to the end of an event. 0 means that the event has no end position. The log contains only the
-    /// lower 32 bits of a position.
+    /// Moves the position to the end of an event. The value 0 means that the event has no end position. The log
+    /// contains only the lower 32 bits of a position.
     fn advance(&mut self, end: u64) {
         if end == 0 {
             return;

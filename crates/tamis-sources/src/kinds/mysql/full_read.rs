@@ -32,10 +32,11 @@ use crate::source::runtime::runtime;
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// If a table has fewer rows, the source reads it over one connection.
+/// If a table has fewer rows, the source reads the table over one connection.
 const FEW_ROWS: u64 = 50_000;
 
-/// The number of ranges. It exceeds the number of threads, so that no thread waits long for the last range.
+/// The number of ranges. The number of ranges exceeds the number of threads, so that no thread waits long for the last
+/// range.
 const RANGES: u64 = 32;
 
 /// A full read on separate threads. Dropping this value stops the threads.
@@ -48,7 +49,7 @@ struct Job {
     table: Table,
     /// The identity of the server.
     identity: String,
-    /// The transactions for which each thread waits before it reads. `None` for a polled table.
+    /// The transactions for which each thread waits before it reads. The value is `None` for a polled table.
     visible: Option<Visible>,
     /// The SQL conditions of the ranges.
     ranges: Ranges,

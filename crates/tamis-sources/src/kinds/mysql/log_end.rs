@@ -18,7 +18,7 @@ pub(super) struct LogEnd {
 /// transactions that were committed before the call.
 pub(super) async fn log_end(connection: &mut Conn) -> Result<Option<LogEnd>, Error> {
     let mut row: Result<Option<Row>, Error> = connection.query_first("SHOW MASTER STATUS").await;
-    // MySQL 8.4 has renamed the statement.
+    // MySQL 8.4 has renamed the statement `SHOW MASTER STATUS`.
     if let Err(Error::Server(error)) = &row
         && error.code == 1064
     {

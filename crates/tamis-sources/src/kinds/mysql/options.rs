@@ -29,8 +29,8 @@ pub struct MysqlOptions {
     pub exact: bool,
     /// The server id of the source, which must be unique among the replicas of the server. `None` selects a random id.
     pub server_id: Option<u32>,
-    /// The settings for polling, for a server without a usable binary log. `None` follows the log. The change column
-    /// must have an integer type, `TIMESTAMP` or `DATETIME`. A polled table has no snapshots.
+    /// The settings for polling, for a server without a usable binary log. With `None`, the source follows the log. The
+    /// change column must have an integer type, `TIMESTAMP` or `DATETIME`. A polled table has no snapshots.
     pub poll: Option<PollOptions>,
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn check_settings(
              SET GLOBAL binlog_row_image = 'FULL' (and set it in the server's configuration)"
         ));
     }
-    // Only MariaDB has this variable.
+    // Only MariaDB has the variable `log_bin_compress`.
     let compressed: Result<Option<String>, Error> =
         connection.query_first("SELECT CAST(@@global.log_bin_compress AS CHAR)").await;
     if matches!(&compressed, Ok(Some(value)) if value == "1" || value.eq_ignore_ascii_case("ON")) {

@@ -1,10 +1,9 @@
 //! Determines how current the rows of a replica are.
 //!
-//! A replica shows a row only after it has received and applied the row. A replica cannot detect missing log events:
-//! its own count of seconds stays at zero while its receiver is slow or waits for a broken connection. So the guard
-//! queries the primary for the end of its log. When the replica has applied the log up to this end, the replica shows
-//! all rows that were committed before the query. If the replication has stopped, the source returns an error and the
-//! set becomes stale.
+//! A replica shows a row only after it has received and applied the row. A replica cannot detect missing log events.
+//! Its own count of seconds stays at zero while its receiver is slow or disconnected. So the guard queries the primary
+//! for the end of its log. When the replica has applied the log up to this end, the replica shows all rows that were
+//! committed before the query. If the replication has stopped, the source returns an error and the set becomes stale.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -43,7 +42,7 @@ struct Primary {
     server_id: u64,
     /// The server id of the replica.
     replica_id: u64,
-    /// The replication state of the primary. Its field `primary` stays `None`.
+    /// The replication state of the primary. The field `primary` of this value stays `None`.
     replication: Box<Replica>,
     /// A time, and the end of the log after this time.
     asked: Option<(Instant, Position)>,
@@ -226,8 +225,8 @@ impl Primary {
         Ok(())
     }
 
-    /// Rejects a replica that may skip an unapplied transaction of another GTID domain. The log of the primary contains
-    /// the transactions of all domains up to its end.
+    /// Rejects a replica whose position may pass an unapplied transaction of another GTID domain. The log of the
+    /// primary contains the transactions of all domains up to its end.
     async fn check_domains(
         &mut self,
         replica: &mut Conn,

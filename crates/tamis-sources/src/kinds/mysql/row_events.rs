@@ -128,7 +128,7 @@ impl TableMaps {
     }
 }
 
-/// The event `PARTIAL_UPDATE_ROWS_EVENT` of MySQL. It contains changes of JSON values instead of whole values.
+/// The event `PARTIAL_UPDATE_ROWS_EVENT` of MySQL. The event contains changes of JSON values instead of whole values.
 const PARTIAL_UPDATE: u8 = 39;
 
 /// The column type `JSON` of MySQL.
@@ -186,11 +186,12 @@ fn columns(event: &mut Cursor<'_>) -> Result<Vec<Column>, Unreadable> {
     let mut metadata = Cursor(event.take(length)?);
     let column = |&kind: &u8| {
         let metadata = match kind {
-            // One byte of metadata: FLOAT, DOUBLE, times with fractions, BLOB, COMPRESSED BLOB, VECTOR, JSON, GEOMETRY.
+            // FLOAT, DOUBLE, times with fractions, BLOB, COMPRESSED BLOB, VECTOR, JSON and GEOMETRY have one byte of
+            // metadata.
             4 | 5 | 17..=19 | 140 | 242 | JSON | 249..=252 | 255 => metadata.number(1)?,
-            // Two bytes of metadata: VARCHAR, BIT, COMPRESSED VARCHAR, VAR_STRING.
+            // VARCHAR, BIT, COMPRESSED VARCHAR and VAR_STRING have two bytes of metadata.
             15 | 16 | 141 | 253 => metadata.number(2)?,
-            // Two separate values of one byte: DECIMAL, ENUM, SET, CHAR.
+            // DECIMAL, ENUM, SET and CHAR have two values of one byte as metadata.
             246..=248 | 254 => metadata.number(2)?,
             0..=3 | 6..=14 => 0,
             _ => return Err(Unreadable),
@@ -261,7 +262,7 @@ impl<'e> Cursor<'e> {
             6 => 0,
             // BIT: the upper byte is the number of full bytes, and the lower byte is the number of additional bits.
             16 => high + usize::from(low > 0),
-            // TIMESTAMP, DATETIME and TIME with fractions of seconds.
+            // The types 17 to 19 are TIMESTAMP, DATETIME and TIME with fractions of seconds.
             17 => 4 + fraction,
             18 => 5 + fraction,
             19 => 3 + fraction,

@@ -82,8 +82,8 @@ fn is_definition<'t>(first: &str, mut words: impl Iterator<Item = &'t str>) -> b
             let object = words.find(|word| {
                 matches!(*word, "table" | "view" | "procedure" | "function" | "trigger" | "event")
             });
-            // The body of another object is not executed now. `CREATE TABLE` may take rows from a query, whose
-            // functions may change any table.
+            // `CREATE` does not execute the body of another object. But `CREATE TABLE` may take rows from a query,
+            // whose functions may change any table.
             object != Some("table") || !has_query(words)
         }
         _ => false,
@@ -159,7 +159,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Replaces each comment by a space. The content of `/*! */` stays, because servers execute it.
+    /// Replaces each comment by a space. The content of `/*! */` stays, because servers execute this content.
     fn of(statement: &str) -> Self {
         let mut plain = Self { text: String::with_capacity(statement.len()), is_ambiguous: false };
         let (mut rest, mut quote) = (statement, None);

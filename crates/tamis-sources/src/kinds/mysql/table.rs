@@ -18,7 +18,7 @@ use crate::kinds::mysql::quoted::quoted;
 pub(super) struct Table {
     pub(super) database: String,
     pub(super) name: String,
-    /// `TABLE_TYPE` of the information schema.
+    /// The value of `TABLE_TYPE` in the information schema.
     pub(super) table_type: String,
     /// The name of the id column.
     pub(super) column: String,
@@ -35,8 +35,8 @@ pub(super) struct Table {
     pub(super) fold: Fold,
     /// True for `BINARY(16)`, because the log omits trailing zeros of a value.
     pub(super) is_trimmed: bool,
-    /// A text that decides how a row in the log is decoded: the names and types of all columns, and whether the id is
-    /// unique.
+    /// The properties that the decoding of log rows depends on: the names and types of all columns, and whether the id
+    /// is unique.
     pub(super) shape: String,
 }
 

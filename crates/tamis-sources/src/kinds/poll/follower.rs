@@ -25,8 +25,8 @@ pub(crate) struct Follower {
     history: History,
     /// The time at which the last poll began.
     polled: Instant,
-    /// The last poll saw all rows that were committed before this time. `None` before the first poll, and until a
-    /// replica has returned a time.
+    /// The last poll saw all rows that were committed before this time. The value is `None` before the first poll, and
+    /// until a replica has returned a time.
     known: Option<Instant>,
     /// The state of the source. Polls have no log position.
     follow: Follow<(), Instant>,
@@ -130,7 +130,7 @@ impl Follower {
             refuse("it has no place in a database");
             return Ok(());
         };
-        // If the file was replaced after it was opened, its identity no longer matches the snapshot.
+        // If the file was replaced after the open call, its identity no longer matches the snapshot.
         let is_same = Some(&place.database) == database.lasting_identity().as_ref();
         if !is_same || !database.is_same()? {
             refuse("the database is another one, or the machine was started again");
@@ -253,7 +253,7 @@ impl Follower {
     }
 
     /// Does a full read into a new generation. The method publishes the generation unless the database was replaced
-    /// meanwhile.
+    /// during the full read.
     fn read_all(
         &mut self,
         run: &Run,

@@ -1,8 +1,8 @@
 //! Derives the smallest value of the change column that a poll must read.
 //!
 //! An application takes a value for the change column, for example the current time. The application commits the value
-//! at most `overlap` later. Another transaction may take a larger value and commit it earlier. Therefore the largest
-//! value of a poll is not a valid bound for the next poll.
+//! at most `overlap` later. Another transaction may take a larger value and commit this value earlier. Therefore the
+//! largest value of a poll is not a valid bound for the next poll.
 //!
 //! ```text
 //!            sample s                 last poll p              commit c

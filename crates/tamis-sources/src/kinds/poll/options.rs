@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PollOptions {
     /// The column with which a poll finds new rows. With `None`, SQLite does a full read after each commit. MySQL and
-    /// PostgreSQL do not report commits. With `None`, they do a full read at each
+    /// PostgreSQL do not report commits. With `None`, a source in MySQL or PostgreSQL does a full read at each
     /// [`interval`](crate::SourceOptions::interval).
     pub changes: Option<ChangeColumn>,
     /// A query that returns the ids of deleted rows, such as `SELECT id FROM deleted_products`. The query must return
@@ -24,8 +24,8 @@ pub struct PollOptions {
 /// that is at least as large as all earlier values.
 ///
 /// Without `AUTOINCREMENT`, SQLite reuses the key of the last row after its deletion. Local time decreases when summer
-/// time ends, but a `TIMESTAMP` of MySQL does not decrease. The source finds a row with a smaller value only in the
-/// next full read, so the lag of this row is up to [`PollOptions::reread`].
+/// time ends, but a `TIMESTAMP` of MySQL does not decrease. If a row has a smaller value, only the next full read finds
+/// the row. The lag of this row is up to [`PollOptions::reread`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeColumn {
     /// The name of the column. The column needs an index. A row with `NULL` counts as new.

@@ -13,14 +13,14 @@ use crate::source::run::Run;
 use crate::source::runtime::{no_answer, runtime};
 use crate::source::status::Rows;
 
-/// The time between two tests of the stop flag. This is also the length of one turn of `alternate`.
+/// The time between two tests of the stop flag, and the length of one turn of `alternate`.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A tokio runtime for polls. A call blocks the thread until the server responds, the source is stopped, or the server
 /// sends nothing for longer than `limit`.
 #[derive(Debug)]
 pub(crate) struct PollRuntime {
-    /// The runtime. `None` only during drop.
+    /// The runtime. The value is `None` only during the drop.
     runtime: Option<Runtime>,
     is_stopped: Arc<AtomicBool>,
     /// The maximum time without data from the server.

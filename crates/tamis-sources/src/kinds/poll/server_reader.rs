@@ -33,7 +33,7 @@ pub(crate) struct ServerReader<T: PolledTable> {
 
 impl<T: PolledTable> ServerReader<T> {
     pub(crate) fn new(options: T::Options, poll: PollOptions) -> Self {
-        // No query returns the commits since a snapshot.
+        // The reader uses no snapshots, because no query returns the commits since a snapshot.
         let follower = Follower::new(&poll, None, String::new());
         Self { options, poll, follower, table: None, server: None }
     }

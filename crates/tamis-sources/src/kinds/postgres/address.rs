@@ -26,7 +26,7 @@ pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// The parsed URL of the settings. It contains the password.
+/// The parsed URL of the settings, including the password.
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
@@ -153,9 +153,9 @@ impl Address {
     }
 }
 
-/// The SQL that lets the server end a session about a minute after it loses the guard. The initial snapshot holds a
-/// lock on the table. Commands that change the table wait for this lock, and queries wait behind these commands. By
-/// default, a server detects a lost client only after two hours.
+/// The SQL that lets the server end a session about a minute after the guard becomes unreachable. The initial snapshot
+/// holds a lock on the table. Commands that change the table wait for this lock, and queries wait behind these
+/// commands. By default, a server detects a lost client only after two hours.
 const ENDS_WHEN_LOST: &str = "SELECT set_config(name, CASE name
         WHEN 'tcp_keepalives_count' THEN '3' WHEN 'tcp_user_timeout' THEN '60000' ELSE '15' END, false)
     FROM pg_settings WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval',

@@ -25,13 +25,13 @@ pub(super) struct Begin<'r> {
     pub(super) stream: ChangeStream,
     /// The name of the slot.
     pub(super) slot: String,
-    /// The identity of the server of a permanent slot. `None` for a temporary slot.
+    /// The identity of the server of a permanent slot. The value is `None` for a temporary slot.
     pub(super) permanent: Option<String>,
     /// The stream contains all changes after this position.
     pub(super) position: Lsn,
     /// The definition of the table at the start of the stream.
     pub(super) definition: Definition,
-    /// The running full read. `None` if the current generation contains all ids up to the position.
+    /// The running full read. The value is `None` if the current generation contains all ids up to the position.
     pub(super) full_read: Option<Work<'r, Option<Lsn>>>,
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Event {
     },
 }
 
-/// The stream of changes after the point of a slot. It hides the connection from the follower.
+/// The stream of changes after the point of a slot. The stream hides the connection from the follower.
 pub(super) struct ChangeStream {
     session: Session,
     user: String,

@@ -63,8 +63,8 @@ pub(super) fn server_state_sql() -> String {
     )
 }
 
-/// A hash of the table definition: the relation and its files, its column, unique indexes, publication, subscriptions,
-/// partitions, and the tables of which it is a partition. If the hash changes, the stream may have missed ids. For
+/// A hash of the table definition. The definition consists of the relation and its files, its column, unique indexes,
+/// publication, subscriptions, partitions and parent tables. If the hash changes, the stream may have missed ids. For
 /// example, rows that are inserted between `SET UNLOGGED` and `SET LOGGED` are in new files but not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Definition(pub(super) i64);

@@ -51,9 +51,10 @@ pub(super) struct Follower<'r> {
     definition: Definition,
     /// The catalog versions of the relations at the last query.
     versions: Versions,
-    /// The running full read. Its result is `None` if the definition of the table changes during the full read.
+    /// The running full read. The result of the future is `None` if the definition of the table changes during the full
+    /// read.
     full_read: Option<Work<'r, Option<Lsn>>>,
-    /// The running query for the server state. Its result contains the time before the query.
+    /// The running query for the server state. The result of the future contains the time before the query.
     question: Option<Work<'r, (Instant, ServerState)>>,
     /// The earliest time of the next full read.
     read_after: Instant,
@@ -273,7 +274,8 @@ impl<'r> Follower<'r> {
         }));
     }
 
-    /// Compares the server state with the known definition. Returns false if the definition of the table has changed.
+    /// Compares the server state with the definition of the followed table. Returns false if the definition of the
+    /// table has changed.
     fn compare(&mut self, moment: Instant, state: &ServerState) -> bool {
         if state.definition != self.definition {
             return false;

@@ -24,10 +24,11 @@ use crate::source::runtime::{no_answer, runtime, with_timeout};
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// The number of ranges. It exceeds the number of threads, so that no thread waits long for the last range.
+/// The number of ranges. The number of ranges exceeds the number of threads, so that no thread waits long for the last
+/// range.
 const RANGES: u64 = 32;
 
-/// If a table has fewer blocks of 8 KiB, the source reads it over one connection.
+/// If a table has fewer blocks of 8 KiB, the source reads the table over one connection.
 const FEW_BLOCKS: u64 = 256;
 
 /// The time limit for opening the connection of each thread except the first.
@@ -51,7 +52,7 @@ pub(super) struct FullRead {
 
 impl FullRead {
     /// Starts a full read into a generation. For a slot, the caller must not use the connection of the slot until this
-    /// method returns, because the next command on this connection ends the snapshot.
+    /// method returns. The next command on this connection would end the snapshot.
     pub(super) async fn start(
         run: &Run,
         address: &Address,

@@ -24,8 +24,8 @@ pub struct PostgresOptions {
     pub exact: bool,
     /// The publication that contains the table. A polled table needs no publication.
     pub publication: String,
-    /// The settings for polling a table or view, for a server without logical replication. `None` follows the changes.
-    /// The change column must have an integer type, `timestamptz` or `timestamp`.
+    /// The settings for polling a table or view, for a server without logical replication. With `None`, the source
+    /// follows the changes. The change column must have an integer type, `timestamptz` or `timestamp`.
     pub poll: Option<PollOptions>,
     /// The name of a permanent replication slot. With this slot, a restart does not need a full read. Each source needs
     /// a unique slot: the source creates the slot, and drops an unusable slot with this name. The source uses the slot

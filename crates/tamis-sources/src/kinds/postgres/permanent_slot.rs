@@ -22,7 +22,7 @@ pub(super) struct PermanentSlot {
     pub(super) process: i32,
     /// The system identifier of the server and its timeline.
     pub(super) server: String,
-    /// The state of the slot. `None` if no slot with this name exists.
+    /// The state of the slot. The value is `None` if no slot with this name exists.
     pub(super) state: Option<SlotState>,
 }
 

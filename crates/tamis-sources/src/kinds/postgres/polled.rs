@@ -31,7 +31,7 @@ use crate::kinds::postgres::server::{SERVER_IDENTITY, connect, rows};
 use crate::kinds::postgres::table::{ChangeColumn, IdColumn, check_change_column, check_column};
 use crate::source::run::Run;
 
-/// The oldest supported version. Its catalog contains everything that the queries need.
+/// The oldest supported version of PostgreSQL. The catalog of older versions lacks columns that the queries need.
 const OLDEST: i32 = 120_000;
 
 /// The time limit for cancelling a query on the server.

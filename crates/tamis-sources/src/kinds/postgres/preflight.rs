@@ -6,7 +6,7 @@ use crate::errors::source_error::SourceError;
 use crate::kinds::postgres::definition::{LINEAGE, TREE};
 use crate::kinds::postgres::explain::explained;
 
-/// The oldest supported version. It is the first version with column lists in publications.
+/// The oldest supported version of PostgreSQL: the first version with column lists in publications.
 const OLDEST: i32 = 150_000;
 
 /// The log settings of the server.

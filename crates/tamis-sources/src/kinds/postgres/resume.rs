@@ -1,11 +1,12 @@
 //! Continues the log after a snapshot or a broken connection.
 //!
 //! Only a permanent slot retains the log. The guard requests that the server retains the log from the position of the
-//! last snapshot on disk. So a restart with this snapshot finds all later changes.
+//! last snapshot on disk. So a restart with the last snapshot finds all later changes.
 //!
-//! A snapshot has a start and an end. Both are ends of transactions. The ids of the snapshot contain all changes up to
-//! the start, and no deletion after the end. The reason is a lock: the follower applies the deletions of a transaction
-//! and records its end under one lock. The writer copies the deletions, and then reads the end under the same lock.
+//! A snapshot has a start and an end. The start and the end are ends of transactions. The ids of the snapshot contain
+//! all changes up to the start, and no deletion after the end. The reason is a lock: the follower applies the deletions
+//! of a transaction and records its end under one lock. The writer copies the deletions, and then reads the end under
+//! the same lock.
 //!
 //! After a restart, the source applies all changes after the start again. When the source has passed the end, no id has
 //! a wrong state (see `snapshot.rs`). Then the source queries the end of the server log. The set is synced when the
@@ -50,7 +51,8 @@ pub(super) const TABLE_DIFFERS: &str = "the table or its publication is another 
 #[derive(Debug)]
 pub(super) struct Resume {
     snapshots: Snapshots,
-    /// The position up to which the current generation contains all changes. `None` without a permanent slot.
+    /// The position up to which the current generation contains all changes. The value is `None` without a permanent
+    /// slot.
     place: Arc<Mutex<Option<LogPlace>>>,
     /// The state of the set at the position of the stream.
     pub(super) follow: Follow<Lsn, Instant>,
@@ -232,7 +234,7 @@ fn identity(options: &PostgresOptions) -> String {
     format!("postgres {database:?} {:?} {:?}{exact}", options.table, options.column)
 }
 
-/// A lock guard of the position. No other thread can read the position meanwhile.
+/// A lock guard of the position. While the guard exists, no other thread can access the position.
 pub(super) struct Reached<'a>(MutexGuard<'a, Option<LogPlace>>);
 
 impl Reached<'_> {

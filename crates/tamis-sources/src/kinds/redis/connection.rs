@@ -1,4 +1,4 @@
-//! A connection to a Redis server. Its memory is bounded for any input from the server.
+//! A connection to a Redis server. The connection has a memory limit for any input from the server.
 
 use std::fmt;
 use std::io::{self, Read, Write};

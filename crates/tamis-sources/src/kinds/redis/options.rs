@@ -21,7 +21,7 @@ pub struct RedisOptions {
     /// The minimum number of ids in a filter, as estimated from its bits or its counter. A filter with fewer ids is not
     /// published. The default 1 keeps the current ids if the filter is emptied.
     pub min_items: u64,
-    /// The minimum number of ids in a new filter, as a share of the previous number. 0 turns the test off.
+    /// The minimum number of ids in a new filter, as a share of the previous number. The value 0 turns the test off.
     pub min_share: f64,
     /// The format of a string that does not identify its own format: `redis-bitmap`, `redis-bits` or `java-bitmap`.
     pub format: Option<&'static Format>,

@@ -99,8 +99,8 @@ impl Reading<'_> {
         match self.value(&[b"TM.DUMP", self.key], max_bytes) {
             Ok(Some(bytes)) => return tamis(TamisFile::decode(&bytes)?.filter),
             Ok(None) => return Err(RedisSourceError::NoKey),
-            // The command fails in two cases: RedisBloom does not have the command, and Tamis cannot dump a filter with
-            // the layout of RedisBloom in this way.
+            // `TM.DUMP` fails in two cases. RedisBloom does not have the command. Tamis does not support `TM.DUMP` for
+            // a filter with the layout of RedisBloom.
             Err(RedisSourceError::Server(_)) => {}
             Err(error) => return Err(error),
         }

@@ -33,8 +33,8 @@ pub(super) struct Database {
     path: PathBuf,
     identity: Identity,
     is_uuid: bool,
-    /// A query that tests whether the column compares text with case and with trailing spaces. `None` if the ids are
-    /// not texts.
+    /// A query that tests whether the column compares text with case and with trailing spaces. The value is `None` if
+    /// the ids are not texts.
     collation: Option<String>,
     /// The number of ids that one transaction reads.
     chunk: u32,

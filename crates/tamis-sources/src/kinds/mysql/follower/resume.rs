@@ -2,9 +2,10 @@
 //!
 //! # Why no id is missing
 //!
-//! A snapshot has a start and an end. Both are ends of transactions. The ids of the snapshot contain all changes up to
-//! the start, and no deletion after the end. The reason is a lock: [`Follower`] applies the deletions of a transaction
-//! and records its end under one lock. The writer copies the deletions, and then reads the end under the same lock.
+//! A snapshot has a start and an end. The start and the end are ends of transactions. The ids of the snapshot contain
+//! all changes up to the start, and no deletion after the end. The reason is a lock: [`Follower`] applies the deletions
+//! of a transaction and records its end under one lock. The writer copies the deletions, and then reads the end under
+//! the same lock.
 //!
 //! ```text
 //! log   ──────┬───────────────┬──────────────────┬────────▶
@@ -14,10 +15,10 @@
 //!
 //! The reader applies all changes after the start. The set becomes synced if three conditions hold:
 //!
-//! * The log is the log that the writer read: the server is the same, and a file with the same name was created in the
-//!   same second.
-//! * The stream passes the end exactly. If a server loses its last transactions in a crash, it continues in another
-//!   file, so the stream skips the end. Without this test, the set would refuse an id whose deletion was lost.
+//! * The log is the log that the writer read. The server is the same, and the file has the same name and the same
+//!   creation time in seconds.
+//! * The stream passes the end exactly. If a server loses its last transactions in a crash, the server continues in
+//!   another file, so the stream skips the end. Without this test, the set would refuse an id whose deletion was lost.
 //! * The stream reaches the position that the server reported after the start of the reader.
 //!
 //! The reader has then applied all changes up to the end again, so no id has a wrong state (see `snapshot.rs`).
