@@ -1,4 +1,4 @@
-//! The allocator of the module: the server's own, so that `maxmemory`, `INFO memory` and
+//! The allocator of the module. The module allocates with the server's functions, so `maxmemory`, `INFO memory` and
 //! `MEMORY USAGE` count all filters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,9 +12,9 @@ use crate::api::{api, has_api};
 
 /// Allocates with the functions of the server.
 ///
-/// The server aligns memory to 16 bytes. jemalloc aligns a multiple of 64 bytes to 64 bytes. For
-/// any other alignment, the allocation is longer, and the word before the aligned address holds the
-/// start of the allocation.
+/// The server aligns memory to 16 bytes. jemalloc aligns an allocation to 64 bytes if its size is a multiple of 64
+/// bytes. For any other alignment, this allocator requests a longer allocation. The word before the aligned address
+/// then holds the start of the allocation.
 pub struct ServerAllocator;
 
 /// The alignment of the server's memory, in bytes.
@@ -25,11 +25,11 @@ const ALIGN: usize = 16;
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_in_server() {
-            // SAFETY: the caller.
+            // SAFETY: the caller meets the contract of `GlobalAlloc`.
             return unsafe { System.alloc(layout) };
         }
-        // SAFETY: any length may be requested. `TryAlloc` returns null where `Alloc` would end the
-        // server.
+        // SAFETY: any length may be requested. If there is no memory, `TryAlloc` returns null, but `Alloc` would end
+        // the server.
         let start = unsafe { api!(RedisModule_TryAlloc(whole_bytes(layout))) };
         // SAFETY: the allocation has the whole length.
         unsafe { aligned(start, layout) }
@@ -37,14 +37,14 @@ unsafe impl GlobalAlloc for ServerAllocator {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_in_server() {
-            // SAFETY: the caller.
+            // SAFETY: the caller meets the contract of `GlobalAlloc`.
             return unsafe { System.alloc_zeroed(layout) };
         }
         let bytes = whole_bytes(layout);
         if bytes > LARGE_BYTES {
-            // `Calloc` ends the server if there is no memory, and `TryAlloc` does not return zeros.
-            // So this asks the operating system first.
-            // SAFETY: the call creates a new mapping, which affects no other memory, and removes it.
+            // If there is no memory, `Calloc` ends the server. `TryAlloc` returns memory that is not zeroed. So this
+            // function first tests with `mmap` whether there is enough memory.
+            // SAFETY: the code creates a new mapping and removes the mapping. Neither call affects other memory.
             unsafe {
                 let (access, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
                 let probe = libc::mmap(null_mut(), bytes, access, flags, -1, 0);
@@ -54,13 +54,13 @@ unsafe impl GlobalAlloc for ServerAllocator {
                 libc::munmap(probe, bytes);
             }
         }
-        // SAFETY: as in `alloc`.
+        // SAFETY: the allocation has the whole length.
         unsafe { aligned(api!(RedisModule_Calloc(1, bytes)), layout) }
     }
 
     unsafe fn dealloc(&self, first: *mut u8, layout: Layout) {
         if !is_in_server() {
-            // SAFETY: the caller.
+            // SAFETY: the caller meets the contract of `GlobalAlloc`.
             return unsafe { System.dealloc(first, layout) };
         }
         // SAFETY: `first` is the result of an allocation with this layout.
@@ -84,41 +84,41 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 }
 
-/// Tests whether a server has loaded the module. The pointers of its functions are set before the
-/// first allocation. Unit tests run without a server.
+/// Tests whether a server has loaded the module. The server sets the pointers of its functions before the first
+/// allocation. Unit tests run without a server.
 fn is_in_server() -> bool {
-    // SAFETY: nothing writes the pointers after the start.
+    // SAFETY: nothing writes the pointers after the module has started.
     unsafe { has_api!(RedisModule_Free) }
 }
 
-/// From this size on, the allocator tests whether there is memory before it calls a function that
-/// would end the server.
+/// The size from which the allocator tests for memory first, because `Calloc` and `Realloc` end the server if there is
+/// no memory.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Whether the server allocates with jemalloc. The start of the module sets it once, before the
-/// first filter, so that memory is freed as it was allocated.
+/// Whether the server allocates with jemalloc. [`register`] sets this flag once, before the first filter exists. So an
+/// allocation and its release use the same value of the flag.
 static IS_JEMALLOC: AtomicBool = AtomicBool::new(false);
 
-/// The alignment that jemalloc gives to multiples of it, in bytes.
+/// The alignment of a jemalloc allocation whose size is a multiple of this constant, in bytes.
 const LINE: usize = 64;
 
-/// Tests whether the server aligns memory of this layout itself.
+/// Tests whether the server's allocator aligns memory of this layout.
 fn is_aligned_by_server(layout: Layout) -> bool {
     let (size, align) = (layout.size(), layout.align());
     let is_lines = align == LINE && size % LINE == 0;
     align <= ALIGN || is_lines && IS_JEMALLOC.load(Ordering::Relaxed)
 }
 
-/// Returns the length to request for a layout, in bytes.
+/// Returns how many bytes to request from the server for a layout.
 fn whole_bytes(layout: Layout) -> usize {
     if is_aligned_by_server(layout) { layout.size() } else { layout.size() + layout.align() }
 }
 
-/// Returns the aligned address in an allocation; null if there was no memory.
+/// Returns the aligned address in an allocation. Returns null if `start` is null.
 ///
 /// # Safety
 ///
-/// `start` is null or an allocation of [`whole_bytes`].
+/// `start` is null or the start of an allocation of [`whole_bytes`] bytes.
 unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
     let start: *mut u8 = start.cast();
     if start.is_null() {
@@ -128,8 +128,8 @@ unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
         if start.addr().is_multiple_of(layout.align()) {
             return start;
         }
-        // The allocator is not jemalloc after all.
-        // SAFETY: nothing uses the memory.
+        // The address has the wrong alignment, so the allocator is not jemalloc.
+        // SAFETY: no other code uses the memory.
         unsafe { api!(RedisModule_Free(start.cast())) };
         return null_mut();
     }
@@ -147,18 +147,18 @@ unsafe fn aligned(start: *mut c_void, layout: Layout) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// `first` is a result of [`aligned`] for this layout.
+/// [`aligned`] returned `first` for this layout.
 unsafe fn start_of(first: *mut u8, layout: Layout) -> *mut c_void {
     if is_aligned_by_server(layout) {
         return first.cast();
     }
-    // SAFETY: `aligned` wrote the start there.
+    // SAFETY: `aligned` wrote the start into the word before `first`.
     unsafe { first.cast::<*mut u8>().sub(1).read().cast() }
 }
 
-/// Returns the memory that the server counts for an allocation of `len_bytes` bytes.
+/// Returns how many bytes the server counts for an allocation of `len_bytes` bytes.
 ///
-/// jemalloc, with which servers are usually built, has four sizes between two powers of two.
+/// Most servers are built with jemalloc, which has four allocation sizes per power of two.
 fn allocation_bytes(len_bytes: usize) -> u64 {
     match len_bytes {
         0 => 0,
@@ -172,11 +172,11 @@ fn allocation_bytes(len_bytes: usize) -> u64 {
     }
 }
 
-/// Finds out which allocator the server has, and sets the function that counts memory. Only the
-/// start of the module calls it, before the first filter.
+/// Detects the allocator of the server, and sets the function that counts memory. Only the start of the module calls
+/// this function, before the first filter exists.
 pub fn register() {
     // An allocation of 33 KiB takes 40 KiB with jemalloc.
-    // SAFETY: the memory is freed at once.
+    // SAFETY: the code frees the memory before any other use.
     let is_jemalloc = unsafe {
         let probe = api!(RedisModule_TryAlloc(33 << 10));
         let bytes = api!(RedisModule_MallocSize(probe));

@@ -1,7 +1,7 @@
-//! Tells the server the arguments of a command, for `COMMAND DOCS` and the help of clients.
+//! Describes the arguments of a command to the server, for `COMMAND DOCS` and the help of clients.
 //!
-//! The syntax of a row is a text: `a b` is a sequence, and `a | b` a choice. `[a]` is optional, and
-//! `a [a ...]` repeated. A word in upper case is a token, which may precede a value.
+//! The syntax of a row is a text: `a b` is a sequence, and `a | b` is a choice. `[a]` is optional,
+//! and `a [a ...]` is repeated. A word in upper case is a token. A value may follow a token.
 
 use std::ffi::{CString, c_int};
 
@@ -16,7 +16,7 @@ use valkey_module::raw::{
 
 use crate::api::c_text;
 
-/// The names of keys, with the key specification of each.
+/// The argument names that are keys, each with the index of its key specification.
 const KEYS: [(&str, c_int); 4] = [("key", 0), ("destination", 0), ("source", 1), ("other", 1)];
 
 /// A sequence of arguments.
@@ -37,14 +37,14 @@ impl Arguments {
         Self::parse(&mut &words[..])
     }
 
-    /// Returns the arguments, which end with an empty one.
+    /// Appends an empty argument as the end mark, and returns a pointer to the arguments.
     pub fn as_mut_ptr(&mut self) -> *mut RedisModuleCommandArg {
-        // SAFETY: an argument of zeros is empty.
+        // SAFETY: an argument of zero bytes is a valid empty argument.
         self.args.push(unsafe { std::mem::zeroed() });
         self.args.as_mut_ptr()
     }
 
-    /// Parses words up to the end or to the bracket that closes them.
+    /// Parses words up to the closing bracket or the end of the syntax.
     fn parse(words: &mut &[&str]) -> Self {
         let mut choices = vec![Self::default()];
         loop {
@@ -93,9 +93,9 @@ impl Arguments {
         one_of
     }
 
-    /// Appends an argument without parts.
+    /// Appends an argument without subarguments.
     fn push(&mut self, name: &str, kind: RedisModuleCommandArgType, token: Option<&str>) {
-        // SAFETY: an argument of zeros is empty.
+        // SAFETY: an argument of zero bytes is a valid empty argument.
         let mut arg: RedisModuleCommandArg = unsafe { std::mem::zeroed() };
         (arg.type_, arg.key_spec_index) = (kind, -1);
         if let Some((_, spec)) = KEYS.iter().find(|(key, _)| *key == name) {
@@ -108,7 +108,7 @@ impl Arguments {
         self.args.push(arg);
     }
 
-    /// Appends an argument that consists of others.
+    /// Appends an argument with subarguments.
     fn push_parts(&mut self, name: &str, kind: RedisModuleCommandArgType, mut parts: Self) {
         self.push(name, kind, None);
         let arg = self.args.last_mut().expect("it was pushed");

@@ -1,4 +1,4 @@
-//! A command in progress: opens its key, calls the handler and sends the change.
+//! Runs a command: opens the key, calls the handler and sends the change to replicas.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -20,19 +20,19 @@ use crate::{config, max_memory};
 
 /// A command in progress.
 ///
-/// Invariant: `ctx` is the context of the command, and the strings are valid during it.
+/// Invariant: `ctx` is the context of the command, and `strings` are valid during the command.
 pub struct Call<'c> {
     pub ctx: *mut Ctx,
     pub command: &'static Command,
-    /// The name, the key and perhaps more of the command.
+    /// The arguments of the client. The first two strings are the name and the key.
     pub strings: &'c [*mut ServerString],
     pub argv: Argv<'c>,
-    /// What replicas run.
+    /// The argv that replicas run.
     pub sent: Sent<'c>,
 }
 
 impl Call<'_> {
-    /// Runs the command and sends its change to replicas. The caller sends the reply.
+    /// Runs the command and sends the change to replicas. The caller sends the reply.
     pub fn run(&self) -> KeyReply {
         match self.command.handler {
             Handler::Key(KeyHandler::Items(items)) if !items.inserts => self.look_up(items),
@@ -56,7 +56,7 @@ impl Call<'_> {
         if let Some((filter, hash)) = self.bloom_and_hash(items, key.value()) {
             return Reply::Bool(filter.contains_hash(hash)).into();
         }
-        // Only windows need the time.
+        // Only a window filter needs the time.
         let is_window = key.value().is_some_and(|value| value.window_began_millis().is_some());
         let now_millis = if is_window { now_millis() } else { 0 };
         self.with_batch(|batch| {
@@ -65,8 +65,9 @@ impl Call<'_> {
         })
     }
 
-    /// Returns the filter and the hash of the item if the command has one item and its key is a
-    /// filter of `BF.RESERVE`. Such a command needs no batch, which takes a tenth of its time.
+    /// Returns the filter and the hash of the item if the command has one item and the key holds a
+    /// filter of `BF.RESERVE`. A command with one item runs without a batch, because the batch
+    /// takes a tenth of the command's time.
     fn bloom_and_hash<'v>(
         &self,
         items: BatchItems,
@@ -80,7 +81,7 @@ impl Call<'_> {
         }
     }
 
-    /// Calls a function with a batch of this command.
+    /// Calls a function with a batch that contains this command.
     fn with_batch<R>(&self, run: impl FnOnce(&mut Batch<'_>) -> R) -> R {
         // After a panic, the next command gets a new batch.
         let mut batch = BATCH.take().reused();
@@ -102,7 +103,8 @@ impl Call<'_> {
             return Reply::Bool(is_new).into();
         }
         self.with_batch(|batch| {
-            // A Bloom filter that need not grow takes neither settings nor the time.
+            // An insert into a Bloom filter that need not grow uses neither the settings nor the
+            // time.
             if let Some(mut answers) = batch.run(items, key.value(), 0) {
                 let changed = answers.count_ones() > 0;
                 let answered = answers.next().expect("one command was pushed");
@@ -156,10 +158,10 @@ impl Call<'_> {
         KeyReply { reply: outcome.reply, stops: outcome.stops }
     }
 
-    /// Sends a change to replicas, and to clients that watch the key.
+    /// Sends a change to replicas, and notifies clients that watch the key.
     fn send_change(&self, replicated: Replicated<'_>) {
         let name = registered_name(self.command);
-        // SAFETY: the invariant.
+        // SAFETY: the context and the strings are valid by the invariant.
         unsafe {
             replicate(self.ctx, self.strings[1], self.sent, replicated);
             api!(RedisModule_SignalModifiedKey(self.ctx, self.strings[1]));
@@ -168,8 +170,8 @@ impl Call<'_> {
         }
     }
 
-    /// Creates a filter like that of another key, which is closed before this key is opened: both
-    /// may be the same.
+    /// Creates a filter with the layout of the filter under another key. Both keys may be the same,
+    /// so this function closes the other key before it opens the new key.
     fn reserve_like(&self, other: *mut ServerString) -> KeyReply {
         let other = OpenKey::read(self.ctx, other);
         let made = self.with_env(|env| made_like(other.value(), env));
@@ -182,7 +184,7 @@ impl Call<'_> {
 
     fn merge(&self) -> KeyReply {
         let is_source = |string: &&*mut ServerString| {
-            // SAFETY: the invariant.
+            // SAFETY: the context and the strings are valid by the invariant.
             unsafe { bytes(**string) != self.argv[1] }
         };
         let sources: Vec<OpenKey> = self.strings[2..]
@@ -202,11 +204,12 @@ impl Call<'_> {
         self.command.like_key(self.argv).map(|_| self.strings[3])
     }
 
-    /// Calls a handler with the settings, the protocol of the client and the time.
+    /// Calls a handler with the settings, the client's protocol and the time.
     ///
-    /// A command from a primary or from the append-only file was accepted there. So it has no
-    /// limits here, and does not move the clock of a window. If it creates a filter, it comes from
-    /// RedisBloom, and the filter gets the layout of RedisBloom.
+    /// A server has already accepted each command from a primary or from the append-only file. So
+    /// this function applies no limits to the command, and the command does not advance the clock
+    /// of a window. If the command creates a filter, RedisBloom sent the command, and the filter
+    /// gets RedisBloom's layout.
     fn with_env<R>(&self, handle: impl FnOnce(&Env<'_>) -> R) -> R {
         let flags = self.flags();
         if flags & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) > 0
@@ -217,24 +220,26 @@ impl Call<'_> {
         handle(&Env::new(&config::settings(), protocol(flags), now_millis()))
     }
 
-    /// Returns the state of the server and of the client. This takes longer than a lookup.
+    /// Returns the server's flags for the server and the client. This call takes longer than a
+    /// lookup in a filter.
     pub fn flags(&self) -> u32 {
-        // SAFETY: the invariant.
+        // SAFETY: the context and the strings are valid by the invariant.
         unsafe { api!(RedisModule_GetContextFlags(self.ctx)) as u32 }
     }
 
-    /// Returns the protocol of the client, if the reply needs it.
+    /// Returns the client's protocol if the encoding of the reply depends on the protocol,
+    /// otherwise RESP2.
     pub fn protocol_of(&self, reply: &Reply) -> Protocol {
         match reply {
-            // The server encodes these replies itself.
+            // The server encodes replies of these types for the protocol of the client.
             Reply::Bool(_) | Reply::Bools { .. } | Reply::Integer(_) => Protocol::Resp2,
             _ => protocol(self.flags()),
         }
     }
 }
 
-/// Returns how much memory one growth of a filter of `held_bytes` may take, in bytes. A command
-/// that was accepted elsewhere, which has no time, has no limit.
+/// Returns how many bytes one growth step of a filter may allocate. `held_bytes` is the size of the
+/// filter now. A command that another server has accepted has no time, and therefore no limit.
 fn growth_bytes(env: &Env<'_>, held_bytes: u64) -> u64 {
     match env.now_millis {
         0 => u64::MAX,
@@ -242,23 +247,23 @@ fn growth_bytes(env: &Env<'_>, held_bytes: u64) -> u64 {
     }
 }
 
-/// Tests whether a new filter takes more memory than `maxmemory` leaves.
+/// Tests whether a new filter exceeds `maxmemory`.
 fn is_above_max_memory(env: &Env<'_>, new: &Value) -> bool {
     env.now_millis > 0 && max_memory::is_above(new.heap_bytes())
 }
 
-/// Returns the protocol of the client.
+/// Returns the client's protocol according to the context flags.
 pub fn protocol(flags: u32) -> Protocol {
     if flags & raw::REDISMODULE_CTX_FLAGS_RESP3 > 0 { Protocol::Resp3 } else { Protocol::Resp2 }
 }
 
 /// Returns the time, in milliseconds since 1970.
 pub fn now_millis() -> u64 {
-    // SAFETY: the function has no conditions.
+    // SAFETY: this function of the server has no preconditions.
     unsafe { api!(RedisModule_Milliseconds()) as u64 }
 }
 
 thread_local! {
-    /// The memory of the last batch.
+    /// The last batch, whose memory the next batch uses again.
     static BATCH: Cell<Batch<'static>> = Cell::default();
 }

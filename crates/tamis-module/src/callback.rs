@@ -12,15 +12,15 @@ use crate::key_specs::reports_keys;
 use crate::replicate::Sent;
 use crate::{long, reply};
 
-/// The callback of the command with this index in the table. So the module need not find the row by
-/// the name, which a user may have changed.
+/// The callback of the command with index `ROW` in the command table. A user may rename a command,
+/// so the module does not find the row by name.
 unsafe extern "C" fn call<const ROW: usize>(
     ctx: *mut Ctx,
     argv: *mut *mut ServerString,
     argc: c_int,
 ) -> c_int {
     let command = &COMMANDS[ROW];
-    // SAFETY: the arguments of this callback.
+    // SAFETY: the server passes valid arguments to this callback.
     unsafe {
         if reports_keys(command, ctx, strings(argv, argc)) {
             return OK;
@@ -41,14 +41,14 @@ macro_rules! callbacks {
     };
 }
 
-/// A callback for each row of the table, and for some rows that do not exist.
+/// The callbacks, one for each row of the command table. The array is longer than the table.
 pub static CALLBACKS: [RedisModuleCmdFunc; 150] = callbacks!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 
 /// Runs a command that a client sent.
 ///
 /// # Safety
 ///
-/// The arguments are those of a callback of this command.
+/// The server passed the arguments to a callback of this command.
 unsafe fn run(
     command: &'static Command,
     ctx: *mut Ctx,
@@ -65,7 +65,7 @@ unsafe fn run(
         if long::begin(command, ctx, strings) {
             return;
         }
-        // Most commands have few words, which need no allocation.
+        // A command with at most 8 words needs no allocation.
         let (mut few, mut many) = ([&b""[..]; 8], Vec::new());
         let argv = if let Some(few) = few.get_mut(..strings.len()) {
             few
@@ -80,7 +80,8 @@ unsafe fn run(
     }));
     if ran.is_err() {
         let text = format!("tamis: {} failed unexpectedly; please report this", command.name);
-        // SAFETY: a command sends its reply last, so none was sent.
+        // SAFETY: the context is valid. A command sends the reply as the last step, so the failed
+        // command has sent no reply.
         unsafe {
             log(ctx, Level::Warning, &text);
             api!(RedisModule_ReplyWithError(ctx, c_text(&format!("ERR {text}")).as_ptr()));

@@ -1,4 +1,4 @@
-//! Registers the commands: one for each row of the table that belongs to a module.
+//! Registers one command of the server for each row of the command table with the flag `Module`.
 
 use std::ffi::c_int;
 use std::ptr::{null, null_mut};
@@ -15,16 +15,17 @@ use crate::callback::CALLBACKS;
 use crate::key_specs::{KeySpecs, has_optional_key};
 use crate::registered_name::registered_name;
 
-/// The categories that the module adds to those of the server.
+/// The ACL categories that the module adds to the server.
 const CATEGORIES: [Category; 3] = [Category::Bloom, Category::Cuckoo, Category::Tamis];
 
 /// Registers the commands.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the start.
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`.
 pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
-    // SAFETY: the reading of a function pointer; nothing writes them after the start.
+    // SAFETY: the code reads a function pointer. Nothing writes the function pointers after the
+    // start.
     let has_categories = unsafe { has_api!(RedisModule_AddACLCategory) };
     if has_categories {
         for category in CATEGORIES {
@@ -37,7 +38,7 @@ pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
     }
     for (row, command) in COMMANDS.iter().enumerate() {
         if command.has(Flag::Module) {
-            // SAFETY: `ctx` is the context of the start.
+            // SAFETY: `ctx` is the context that the server passed to `RedisModule_OnLoad`.
             unsafe { register_one(ctx, command, CALLBACKS[row], has_categories)? };
         }
     }
@@ -46,7 +47,7 @@ pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
 
 /// # Safety
 ///
-/// `ctx` is the context of the start.
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`.
 unsafe fn register_one(
     ctx: *mut Ctx,
     command: &'static Command,
@@ -115,8 +116,9 @@ unsafe fn register_one(
 
 /// Returns the name of a flag for the registration of a command.
 ///
-/// RedisBloom flags `CF.COMPACT` as read-only. The server would let it change a key for users who
-/// may only read, on replicas, and while writes are paused, where a change ends the server.
+/// RedisBloom flags `CF.COMPACT` as read-only, although `CF.COMPACT` may change a key. The server
+/// would then run `CF.COMPACT` for users without permission to write, on replicas, and while writes
+/// are paused. A change while writes are paused ends the server.
 fn flag_name(command: &Command, flag: Flag) -> Option<&'static str> {
     match flag {
         Flag::ReadOnly if command.may_change() => Some("write"),

@@ -1,5 +1,5 @@
-//! The parameters of the module: `CONFIG GET`, `CONFIG SET`, the configuration file and the
-//! arguments of `loadmodule`.
+//! The parameters of the module. Users set the parameters with `CONFIG SET`, in the configuration
+//! file and as arguments of `loadmodule`.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -11,7 +11,7 @@ use crate::api::{
     Ctx, ERR, Level, OK, ServerString, api, bytes, c_text, is_valkey, log, new_string, strings,
 };
 
-/// The settings of new filters. `None` before the start.
+/// The settings of new filters. `None` until the module has started.
 static SETTINGS: RwLock<Option<Settings>> = RwLock::new(None);
 
 /// The settings of new filters, locked for reading.
@@ -27,19 +27,21 @@ impl std::ops::Deref for CurrentSettings {
 
 /// Returns the settings of new filters.
 pub fn settings() -> CurrentSettings {
-    // The settings are changed in one step, so they are whole after a panic too.
+    // Each change replaces the settings in one step, so the settings are complete even after a
+    // panic.
     CurrentSettings(SETTINGS.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Registers the parameters. Sets them from the arguments of `loadmodule`, and then from the
-/// configuration file.
+/// Registers the parameters. Sets the parameters from the arguments of `loadmodule`, and then from
+/// the configuration file.
 ///
-/// `CONFIG REWRITE` keeps the arguments, and writes each parameter that differs from its default.
-/// So the arguments are the defaults, and the configuration file takes precedence.
+/// `CONFIG REWRITE` keeps the arguments of `loadmodule`, and writes each parameter that differs
+/// from its default. So this function registers the arguments as defaults, and the configuration
+/// file takes precedence.
 ///
 /// # Safety
 ///
-/// The arguments are those of the start.
+/// The server passed the arguments to `RedisModule_OnLoad`.
 pub unsafe fn register(
     ctx: *mut Ctx,
     argv: *mut *mut ServerString,
@@ -47,7 +49,7 @@ pub unsafe fn register(
 ) -> Result<(), String> {
     let mut settings = Settings { max_filter_bytes: machine_bytes(), ..Settings::default() };
     settings.set_hash_key(Some(random_key()));
-    // SAFETY: the texts end with a zero, and the server copies them. The private data is the
+    // SAFETY: the texts end with a zero, and the server copies the texts. The private data is the
     // address of a row of a static table.
     unsafe {
         let arguments: Vec<&[u8]> = strings(argv, argc).iter().map(|it| bytes(*it)).collect();
@@ -91,24 +93,26 @@ fn settings_key_is_random(arguments: &[&[u8]]) -> bool {
     !arguments.chunks(2).any(|pair| pair[0].eq_ignore_ascii_case(HASH_KEY.as_bytes()))
 }
 
-/// The argument for the secret key with which new filters hash. It is no parameter, because
-/// `CONFIG GET` would show it.
+/// The argument of `loadmodule` for the secret hash key of new filters. The hash key is not a
+/// parameter, because `CONFIG GET` would show the secret.
 const HASH_KEY: &str = "hash-key";
 
-/// A parameter and its value in the configuration file, or its default.
+/// A parameter, and its value from the configuration file or its default value.
 type Loaded = (&'static Setting, Vec<u8>);
 
-/// The parameters that the server has set during the start; `None` at any other time. The server
-/// sets them in an order of its own, in which a value may be out of range until another is set.
+/// The parameters that the server has set during the start; `None` at any other time. The module
+/// cannot choose the order in which the server sets the parameters. A value may be out of range
+/// until the server sets a related parameter.
 fn loaded() -> MutexGuard<'static, Option<Vec<Loaded>>> {
     static LOADED: Mutex<Option<Vec<Loaded>>> = Mutex::new(None);
     LOADED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets the parameters that the server has set during the start.
+/// Applies the parameters that the server has set during the start.
 fn set_loaded(settings: &mut Settings) -> Result<(), String> {
     let loaded = loaded().take().unwrap_or_default();
-    // The default of a parameter is the argument, whose range may be wider.
+    // The default of a parameter is the argument of `loadmodule`. An argument may have a wider
+    // range than a parameter.
     let is_changed = |(setting, value): &&Loaded| !is_set(settings, setting, value);
     let changed: Vec<(&str, &[u8])> =
         loaded.iter().filter(is_changed).map(|(setting, value)| (setting.name, &**value)).collect();
@@ -119,7 +123,7 @@ fn is_set(settings: &Settings, setting: &Setting, value: &[u8]) -> bool {
     settings.get(setting.name).is_some_and(|held| held.as_bytes() == value)
 }
 
-/// Sets the pairs of name and value that follow the path in `loadmodule`.
+/// Applies the pairs of name and value that follow the path in `loadmodule`.
 fn set_arguments(settings: &mut Settings, arguments: &[&[u8]]) -> Result<(), String> {
     for pair in arguments.chunks(2) {
         let name = String::from_utf8_lossy(pair[0]).to_lowercase();
@@ -152,12 +156,12 @@ fn parse_hash_key(value: &[u8]) -> Result<Option<[u8; 16]>, String> {
 
 fn random_key() -> [u8; 16] {
     let mut key = [0; 16];
-    // SAFETY: the server writes the given number of bytes.
+    // SAFETY: the server writes `key.len()` bytes.
     unsafe { api!(RedisModule_GetRandomBytes(key.as_mut_ptr(), key.len())) };
     key
 }
 
-/// Returns the memory of the machine, in bytes; the maximum if it is unknown.
+/// Returns the memory of the machine, in bytes. Returns `u64::MAX` if the memory size is unknown.
 fn machine_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -165,16 +169,17 @@ fn machine_bytes() -> u64 {
     kilobytes.map_or(u64::MAX, |kilobytes| kilobytes << 10)
 }
 
-/// The flag of a parameter whose name does not begin with `tamis.`, from Redis 8 on.
+/// The flag of a parameter whose name does not begin with `tamis.`. Redis 8 and later accept this
+/// flag.
 const UNPREFIXED: u32 = 1 << 9;
 
 /// Tests whether the server is Redis 8 or later, which accepts [`UNPREFIXED`].
 unsafe fn has_names_without_prefix() -> bool {
-    // SAFETY: the function has no conditions.
+    // SAFETY: these functions of the server have no preconditions.
     unsafe { !is_valkey() && api!(RedisModule_GetServerVersion()) >= 0x0008_0000 }
 }
 
-/// The texts that the server read last, one for each setting. The module owns them.
+/// The text that the server last read for each setting. The module owns these texts.
 static SHOWN: Mutex<[Shown; Settings::ALL.len()]> =
     Mutex::new([const { Shown(null_mut()) }; Settings::ALL.len()]);
 
@@ -184,12 +189,12 @@ struct Shown(*mut ServerString);
 unsafe impl Send for Shown {}
 
 unsafe extern "C" fn get(_: *const c_char, setting: *mut c_void) -> *mut ServerString {
-    // SAFETY: the private data is a row of the table.
+    // SAFETY: the private data is a row of the settings table.
     let setting = unsafe { &*setting.cast::<Setting>() };
     let text = settings().get(setting.name).unwrap_or_default();
     let row = Settings::ALL.iter().position(|it| it.name == setting.name).unwrap_or(0);
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the server has read the text of the last call.
+    // SAFETY: the server has finished reading the text of the previous call.
     unsafe {
         if !shown[row].0.is_null() {
             api!(RedisModule_FreeString(null_mut(), shown[row].0));
@@ -205,7 +210,8 @@ unsafe extern "C" fn set(
     setting: *mut c_void,
     error: *mut *mut ServerString,
 ) -> c_int {
-    // SAFETY: the arguments of this callback. The private data is a row of the table.
+    // SAFETY: the server passes valid arguments to this callback. The private data is a row of the
+    // settings table.
     let (value, setting) = unsafe { (bytes(value), &*setting.cast::<Setting>()) };
     if let Some(loaded) = &mut *loaded() {
         loaded.push((setting, value.to_vec()));
@@ -214,11 +220,12 @@ unsafe extern "C" fn set(
     let mut settings = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
     let Some(settings) = settings.as_mut() else { return ERR };
     match settings.set(setting.name, value) {
-        // The server may set the argument again, whose range may be wider.
+        // The server may set the value of a `loadmodule` argument again. An argument may have a
+        // wider range than a parameter, so an unchanged value is accepted.
         Ok(()) => OK,
         Err(_) if is_set(settings, setting, value) => OK,
         Err(refusal) => {
-            // SAFETY: the server frees the text.
+            // SAFETY: the server frees the error text.
             unsafe { *error = new_string(null_mut(), refusal.to_string().as_bytes()) };
             ERR
         }

@@ -7,13 +7,13 @@ use valkey_module::raw::RedisModuleInfoCtx;
 use crate::api::{Ctx, api, c_text};
 use crate::value_type::ValueType;
 
-/// Registers the section.
+/// Registers the callback that writes the section.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the start.
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`.
 pub unsafe fn register(ctx: *mut Ctx) {
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a valid context.
     unsafe { api!(RedisModule_RegisterInfoFunc(ctx, Some(info))) };
 }
 

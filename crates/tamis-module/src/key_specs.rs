@@ -1,4 +1,4 @@
-//! Tells the server which words of a command are keys.
+//! Describes the key positions of a command to the server.
 
 use std::ffi::{CString, c_int};
 
@@ -7,17 +7,19 @@ use valkey_module::raw::{self, RedisModuleCommandKeySpec};
 
 use crate::api::{Ctx, ServerString, api, bytes, c_text};
 
-/// Tests whether a word of the command decides whether another word is a key. A server of a cluster
-/// ignores the specification of such a key, and asks the module instead.
+/// Tests whether an option of the command decides whether another argument is a key. A server in
+/// cluster mode ignores the specification of this optional key, and calls the module to get the key
+/// positions.
 pub fn has_optional_key(command: &Command) -> bool {
     matches!(command.keys.option, KeyOption::SourceAfter(_))
 }
 
-/// Reports which words are keys, if the server only asks for them. Returns whether it does.
+/// Reports the key positions if the server calls the command only to get the key positions. Returns
+/// true in this case, and false if the command must run.
 ///
 /// # Safety
 ///
-/// The arguments are those of a callback of this command.
+/// The server passed the arguments to a callback of this command.
 pub unsafe fn reports_keys(command: &Command, ctx: *mut Ctx, argv: &[*mut ServerString]) -> bool {
     // SAFETY: the context and the strings are valid during the callback.
     unsafe {
@@ -37,15 +39,15 @@ pub unsafe fn reports_keys(command: &Command, ctx: *mut Ctx, argv: &[*mut Server
     true
 }
 
-/// The key specifications of a command, which end with an empty one.
+/// The key specifications of a command. The last specification is empty, as the end mark.
 pub struct KeySpecs {
     pub specs: Vec<RedisModuleCommandKeySpec>,
-    /// The keyword of a specification. The server copies it.
+    /// The keyword to which a specification points. The server copies the keyword.
     _keyword: Option<CString>,
 }
 
 impl KeySpecs {
-    /// Creates the specifications of a row.
+    /// Creates the key specifications of a command.
     pub fn of(command: &Command) -> Self {
         let keys = command.keys;
         let (mut specs, mut keyword) = (Vec::new(), None);
@@ -57,7 +59,7 @@ impl KeySpecs {
                 keys.first_access
             };
             let last = if is_one_access { keys.last - keys.first as i64 } else { 0 };
-            // A last key counted from the end stays so.
+            // A negative last key counts from the end and remains unchanged.
             let last = if is_one_access && keys.last < 0 { keys.last } else { last };
             specs.push(index_spec(keys.first, last, keys.step, first_access));
             if !is_one_access {
@@ -66,7 +68,7 @@ impl KeySpecs {
         }
         if let KeyOption::SourceAfter(name) = keys.option {
             let name = c_text(name);
-            // SAFETY: a specification of zeros is empty.
+            // SAFETY: a specification of zero bytes is a valid empty specification.
             let mut spec: RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
             spec.flags = flags(Access::READ);
             spec.begin_search_type =
@@ -78,16 +80,16 @@ impl KeySpecs {
             specs.push(spec);
             keyword = Some(name);
         }
-        // SAFETY: as above.
+        // SAFETY: a specification of zero bytes is a valid empty specification.
         specs.push(unsafe { std::mem::zeroed() });
         Self { specs, _keyword: keyword }
     }
 }
 
-/// Returns the specification of keys from a position on. `last` is relative to the first key, or
-/// negative: counted from the end.
+/// Returns the specification of the keys from position `first`. A positive `last` is relative to
+/// the first key. A negative `last` counts from the end.
 fn index_spec(first: usize, last: i64, step: usize, access: Access) -> RedisModuleCommandKeySpec {
-    // SAFETY: a specification of zeros is empty.
+    // SAFETY: a specification of zero bytes is a valid empty specification.
     let mut spec: RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
     spec.flags = flags(access);
     spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
@@ -98,8 +100,8 @@ fn index_spec(first: usize, last: i64, step: usize, access: Access) -> RedisModu
     spec
 }
 
-/// Returns the flags of a key specification. An insert has only the permission to write, as in the
-/// table.
+/// Returns the flags of a key specification. An insert needs only the permission to write, as in
+/// the command table.
 fn flags(access: Access) -> u64 {
     let flags = match (access.reads, access.writes) {
         (false, false) => raw::REDISMODULE_CMD_KEY_RO,

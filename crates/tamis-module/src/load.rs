@@ -8,10 +8,11 @@ use valkey_module::raw;
 use crate::api::{Ctx, ERR, Level, OK, ServerString, api, has_api, is_valkey, log};
 use crate::{allocator, commands, config, info, max_memory, types, write_value};
 
-/// The version as `MODULE LIST` shows it: 10,000 × major + 100 × minor + patch.
+/// The version that `MODULE LIST` shows: 10,000 × major + 100 × minor + patch.
 const VERSION: c_int = 100;
 
-/// Registers types, commands and parameters. Servers call this function when they load the module.
+/// Registers types, commands and parameters. A server calls this function when the server loads the
+/// module.
 ///
 /// # Safety
 ///
@@ -22,8 +23,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argv: *mut *mut ServerString,
     argc: c_int,
 ) -> c_int {
-    // SAFETY: the name ends with a zero. Before this call, no function of the server is known, and
-    // so nothing may allocate.
+    // SAFETY: the name ends with a zero. This call sets the pointers to the server's functions, so
+    // the module must not allocate before this call.
     let status = unsafe {
         raw::Export_RedisModule_Init(
             ctx,
@@ -35,23 +36,23 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     if status == ERR {
         return ERR;
     }
-    // SAFETY: the arguments are those of the server.
+    // SAFETY: the server passed the arguments.
     let loaded = catch_unwind(AssertUnwindSafe(|| unsafe { load(ctx, argv, argc) }));
     let refusal = match loaded {
         Ok(Ok(())) => return OK,
         Ok(Err(refusal)) => refusal,
         Err(_) => "the module failed at its start; please report this".to_owned(),
     };
-    // SAFETY: the context is that of this call.
+    // SAFETY: the server passed the context to this call.
     unsafe { log(ctx, Level::Warning, &format!("tamis: {refusal}")) };
     ERR
 }
 
-/// Registers everything. Returns the reason if the module cannot be loaded.
+/// Registers types, commands and parameters. Returns the reason if the module cannot be loaded.
 ///
 /// # Safety
 ///
-/// As for [`RedisModule_OnLoad`].
+/// Same conditions as [`RedisModule_OnLoad`].
 unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Result<(), String> {
     // SAFETY: each function gets the context of this call. The names end with a zero.
     unsafe {
@@ -76,12 +77,14 @@ unsafe fn load(ctx: *mut Ctx, argv: *mut *mut ServerString, argc: c_int) -> Resu
 const REDISBLOOM: &str = "RedisBloom is loaded and has the same commands. Tamis reads its data: \
     start the server without redisbloom.so and with libtamis.so. Steps: docs/scale-out.md";
 
-/// An error while reading a value is reported to its callback, so that a broken payload does not
-/// end the server. A key that was opened for a write counts as modified only if it is.
+/// `HANDLE_IO_ERRORS`: the server reports a read error to the callback that reads the value, so a
+/// broken payload does not end the server. `NO_IMPLICIT_SIGNAL_MODIFIED`: the server does not treat
+/// each key that was opened for writing as modified.
 const OPTIONS: c_int = (raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
     | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED) as c_int;
 
-/// `CLUSTER MIGRATESLOTS` sends the values as commands, and then their changes as to a replica. A
-/// long command waits while writes are paused, and stops when another node owns its slot. Redis may
-/// use the bit for another option.
+/// The module supports `CLUSTER MIGRATESLOTS`, which sends values as commands and then replicates
+/// changes of these values. A long command waits while writes are paused, and stops when another
+/// node owns the slot of the key. The module sets this option only on Valkey, because Redis may use
+/// the same bit for another option.
 const VALKEY_OPTIONS: c_int = raw::VALKEYMODULE_OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION as c_int;

@@ -1,12 +1,14 @@
-//! Runs a command with very many items in parts, between which other clients have their turn.
+//! Runs a command with very many items in parts. The server runs commands of other clients between
+//! two parts.
 //!
 //! ```text
 //! command ──▶ part ──▶ timer: part ──▶ timer: part ──▶ ... ──▶ the blocked client gets its reply
 //!             each part is a command of its own: its change is sent to replicas
 //! ```
 //!
-//! The server keeps the arguments of a blocked client. In a transaction, in a script, and for a
-//! command of the primary, a client cannot be blocked, so the command runs at once.
+//! The module blocks the client during a long command, and the server keeps the arguments of a
+//! blocked client. In a transaction, in a script, and for a command from the primary, the module
+//! cannot block the client. So the whole command runs in one turn.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,41 +26,45 @@ use crate::call::{Call, protocol};
 use crate::replicate::Sent;
 use crate::reply;
 
-/// A command with more items is long.
+/// The maximum number of items that a command runs in one turn. A command with more items is a long
+/// command.
 const MAX_ITEMS: usize = 4096;
 
-/// Options come before the items: no command has more words before its first item.
+/// The maximum number of words before the first item. The options of a command precede the items.
 const MAX_START: usize = 32;
 
-/// The items of a part that is measured. An insert into a full cuckoo filter may take 0.1 ms.
+/// The number of items in a part. The module measures the time after each part. An insert into a
+/// full cuckoo filter may take 0.1 ms.
 const STEP_ITEMS: usize = 64;
 
-/// How long parts run before other clients have their turn.
+/// The time that parts run before the server runs commands of other clients.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A long command in progress. The timer owns it.
+/// A long command in progress. The timer owns this structure.
 struct Long {
     client: *mut RedisModuleBlockedClient,
-    /// The context in which the reply grows.
+    /// The context to which each part appends its replies.
     reply_ctx: *mut Ctx,
     command: &'static Command,
     protocol: Protocol,
-    /// The arguments of the client, which are valid until the client is unblocked or gone.
+    /// The arguments of the client. The arguments are valid until the client is unblocked or has
+    /// disconnected.
     strings: *const [*mut ServerString],
-    /// The index of the first item, and of the next.
+    /// The index of the first item.
     first: usize,
+    /// The index of the next item.
     next: usize,
-    /// The values of the reply so far.
+    /// The number of values in the reply so far.
     values: usize,
-    /// The client disconnected, or the server unblocked it.
+    /// Whether the client has disconnected, or the server has unblocked the client.
     is_gone: bool,
 }
 
-/// Starts a long command. Returns false if the command is not long, or must run at once.
+/// Starts a long command. Returns false if the command is not long, or must run in one turn.
 ///
 /// # Safety
 ///
-/// The arguments are those of a callback of this command.
+/// The server passed the arguments to a callback of this command.
 pub unsafe fn begin(
     command: &'static Command,
     ctx: *mut Ctx,
@@ -67,8 +73,8 @@ pub unsafe fn begin(
     if strings.len() <= MAX_ITEMS {
         return false;
     }
-    // SAFETY: the strings and the context are those of the command. The server keeps the strings of
-    // a blocked client.
+    // SAFETY: the strings and the context belong to the command. The server keeps the strings of a
+    // blocked client.
     unsafe {
         let start: Vec<&[u8]> = strings[..MAX_START].iter().map(|word| bytes(*word)).collect();
         let Some(first) = command.first_item(&start) else { return false };
@@ -76,7 +82,8 @@ pub unsafe fn begin(
         if strings.len() - first <= MAX_ITEMS || flags & AT_ONCE > 0 {
             return false;
         }
-        // The timer is not a client that sent ASKING for a key of a slot that is being imported.
+        // While this node imports a slot, a client sends ASKING before a command. The timer cannot
+        // send ASKING. So this code tests whether the timer may access the key.
         if flags & raw::REDISMODULE_CTX_FLAGS_CLUSTER > 0 {
             let timer = api!(RedisModule_GetDetachedThreadSafeContext(ctx));
             api!(RedisModule_SelectDb(timer, api!(RedisModule_GetSelectedDb(ctx))));
@@ -97,8 +104,8 @@ pub unsafe fn begin(
             values: 0,
             is_gone: false,
         });
-        // A refusal of the whole command is a single error, so the first part runs before the
-        // array begins.
+        // If the command fails as a whole, the reply is one error and not an array. So the first
+        // part runs before the reply array begins.
         let KeyReply { reply, stops } = long.part(ctx);
         if matches!(reply, Reply::Error(_)) {
             reply::send(ctx, &reply, long.protocol);
@@ -117,37 +124,37 @@ pub unsafe fn begin(
     true
 }
 
-/// The conditions in which a client cannot be blocked.
+/// The flags of a context in which the module cannot block the client.
 const AT_ONCE: u32 = raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | raw::REDISMODULE_CTX_FLAGS_MULTI
     | raw::REDISMODULE_CTX_FLAGS_LUA
     | raw::REDISMODULE_CTX_FLAGS_REPLICATED
     | raw::REDISMODULE_CTX_FLAGS_LOADING;
 
-/// The length of an array that is known only at its end.
+/// The placeholder length of an array whose length is known only after the last value.
 const POSTPONED_LEN: i64 = raw::REDISMODULE_POSTPONED_LEN as i64;
 
-/// How long a command waits before it tests again whether writes are paused, in milliseconds.
+/// The time between two tests for paused writes, in milliseconds.
 const PAUSE_MILLIS: i64 = 5;
 
-/// Continues after some milliseconds; zero is the next turn of the event loop.
+/// Continues the command after `millis` milliseconds. Zero means the next turn of the event loop.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the present command or timer.
+/// `ctx` is the context of the current command or timer.
 unsafe fn next_turn(ctx: *mut Ctx, long: Box<Long>, millis: i64) {
     let long = Box::into_raw(long).cast();
-    // SAFETY: the timer owns the command from here on.
+    // SAFETY: the timer owns the command after this call.
     unsafe { api!(RedisModule_CreateTimer(ctx, millis, Some(turn), long)) };
 }
 
-/// Runs parts for a turn.
+/// Runs the parts of one turn when the timer fires.
 unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
-    // SAFETY: `next_turn` gave the command to the timer.
+    // SAFETY: `next_turn` passed the ownership of the command to the timer.
     let mut long = unsafe { Box::from_raw(data.cast::<Long>()) };
     let client = long.client.addr();
     long.is_gone = gone().extract_if(.., |gone| *gone == client).count() > 0;
-    // SAFETY: the context of this callback.
+    // SAFETY: the server passes a valid context to this callback.
     unsafe {
         let ran = catch_unwind(AssertUnwindSafe(|| long.parts(ctx)));
         let pause_millis = ran.unwrap_or_else(|_| {
@@ -158,7 +165,8 @@ unsafe extern "C" fn turn(ctx: *mut Ctx, data: *mut c_void) {
     }
 }
 
-/// The addresses of blocked clients that are gone, until the timer of their command sees them.
+/// The addresses of blocked clients that have disconnected. The timer of the command removes the
+/// address of its client.
 fn gone() -> MutexGuard<'static, Vec<usize>> {
     static GONE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     GONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -170,22 +178,23 @@ unsafe extern "C" fn disconnected(_: *mut Ctx, client: *mut RedisModuleBlockedCl
 
 impl Long {
     fn is_done(&self) -> bool {
-        // SAFETY: only the length of the slice is read.
+        // SAFETY: the code reads only the length of the slice.
         self.is_gone || self.next >= self.strings.len()
     }
 
-    /// Runs parts for a turn. Returns the milliseconds to wait before the next turn.
+    /// Runs parts until the time of a turn has passed. Returns the milliseconds to wait before the
+    /// next turn.
     ///
     /// # Safety
     ///
-    /// As for [`part`](Self::part).
+    /// Same conditions as [`part`](Self::part).
     unsafe fn parts(&mut self, ctx: *mut Ctx) -> i64 {
         if !self.is_done() && self.is_paused() {
             return PAUSE_MILLIS;
         }
         let began = Instant::now();
         while !self.is_done() && began.elapsed() < TURN {
-            // SAFETY: the caller.
+            // SAFETY: the caller meets the conditions of this function.
             unsafe {
                 if let Some(refusal) = self.refusal(ctx) {
                     self.fail(&refusal);
@@ -201,46 +210,47 @@ impl Long {
         0
     }
 
-    /// Ends the reply with an error.
+    /// Appends an error as the last value of the reply, and ends the command.
     ///
     /// # Safety
     ///
     /// The client is blocked.
     unsafe fn fail(&mut self, error: &Reply) {
-        // SAFETY: the caller.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.push_one(error) };
         self.next = self.strings.len();
     }
 
-    /// Runs the next part. Returns its reply.
+    /// Runs the next part and returns the reply of the part.
     ///
     /// # Safety
     ///
     /// `ctx` is the context of the present command or timer, and the client is blocked.
     unsafe fn part(&mut self, ctx: *mut Ctx) -> KeyReply {
-        // SAFETY: the client is not gone, so its strings are valid.
+        // SAFETY: the client has not disconnected, so the strings of the client are valid.
         let strings = unsafe { &*self.strings };
         let end = strings.len().min(self.next + STEP_ITEMS);
         let words = strings[..self.first].iter().chain(&strings[self.next..end]);
-        // SAFETY: as above.
+        // SAFETY: the strings of the client are valid.
         let argv: Vec<&[u8]> = words.map(|word| unsafe { bytes(*word) }).collect();
         self.next = end;
         Call { ctx, command: self.command, strings, argv: &argv, sent: Sent::Argv(&argv) }.run()
     }
 
-    /// Tests whether the command must not change anything now: a client has paused writes, or the
-    /// server hands over to a replica. The server ends itself if a module sends a change then.
+    /// Tests whether the command must not change a key now, because a client has paused writes or a
+    /// failover to a replica is in progress. If a module sends a change during this time, the
+    /// server exits.
     fn is_paused(&self) -> bool {
         // SAFETY: the function has no conditions.
         self.command.may_change() && unsafe { api!(RedisModule_AvoidReplicaTraffic()) } != 0
     }
 
-    /// Returns why the command cannot go on. The state of the server may have changed since its
-    /// start.
+    /// Returns an error if the command cannot continue. The state of the server may have changed
+    /// since the start of the command.
     ///
     /// # Safety
     ///
-    /// As for [`part`](Self::part).
+    /// Same conditions as [`part`](Self::part).
     unsafe fn refusal(&self, ctx: *mut Ctx) -> Option<Reply> {
         // SAFETY: the context and the strings are valid.
         unsafe {
@@ -260,13 +270,13 @@ impl Long {
         }
     }
 
-    /// Appends the values of the reply to a part.
+    /// Appends the reply of a part to the reply of the command.
     ///
     /// # Safety
     ///
     /// The client is blocked.
     unsafe fn push(&mut self, reply: &Reply) {
-        // SAFETY: the context of the reply belongs to the client.
+        // SAFETY: the context of the reply belongs to the blocked client.
         unsafe {
             match reply {
                 Reply::Array(values) => values.iter().for_each(|value| self.push_one(value)),
@@ -283,20 +293,20 @@ impl Long {
 
     /// # Safety
     ///
-    /// As for [`push`](Self::push).
+    /// Same conditions as [`push`](Self::push).
     unsafe fn push_one(&mut self, value: &Reply) {
-        // SAFETY: as in `push`.
+        // SAFETY: the context of the reply belongs to the blocked client.
         unsafe { reply::send(self.reply_ctx, value, self.protocol) };
         self.values += 1;
     }
 
-    /// Sends the reply and frees the command.
+    /// Sends the reply to the client and frees the command.
     ///
     /// # Safety
     ///
-    /// `client` was blocked and not unblocked.
+    /// The module has blocked `client` and has not unblocked `client`.
     unsafe fn end(self) {
-        // SAFETY: the caller.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe {
             api!(RedisModule_ReplySetArrayLength(self.reply_ctx, self.values as i64));
             api!(RedisModule_FreeThreadSafeContext(self.reply_ctx));
@@ -309,14 +319,14 @@ impl Long {
 const FAILED: &str = "ERR tamis: the command failed unexpectedly; please report this";
 const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
-/// Returns an error if another node of the cluster owns the slot of the key, or has the key while
-/// the slot migrates. The server refuses a call for such a key.
+/// Returns an error if another node of the cluster owns the slot of the key, or stores the key
+/// while the slot migrates. The server rejects a call with a key of another node.
 ///
 /// # Safety
 ///
 /// The context and the key are valid.
 unsafe fn other_node(ctx: *mut Ctx, key: *mut ServerString) -> Option<String> {
-    // SAFETY: the format names one string, and asks for errors as a reply.
+    // SAFETY: the format names one string, and `E` requests errors as replies.
     unsafe {
         let reply = api!(RedisModule_Call(ctx, c"EXISTS".as_ptr(), c"Es".as_ptr(), key));
         let refusal = error_of(reply);
@@ -327,13 +337,13 @@ unsafe fn other_node(ctx: *mut Ctx, key: *mut ServerString) -> Option<String> {
     }
 }
 
-/// Returns the text of an error reply.
+/// Returns the text of an error reply. Returns `None` for any other reply.
 ///
 /// # Safety
 ///
-/// `reply` is null or a reply of a call.
+/// `reply` is null or the result of `RedisModule_Call`.
 unsafe fn error_of(reply: *mut RedisModuleCallReply) -> Option<String> {
-    // SAFETY: the caller.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe {
         if reply.is_null() {
             return Some("ERR the key is not on this node any more".to_owned());

@@ -1,4 +1,4 @@
-//! `maxmemory`: how large a new filter may be, and how much a filter may grow at once.
+//! Limits the size of a new filter and the growth of a filter to the server's `maxmemory`.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,20 +7,22 @@ use valkey_module::raw::{self, RedisModuleEvent};
 
 use crate::api::{Ctx, api, reply_text};
 
-/// `maxmemory`, in bytes; 0 without a limit. Only the main thread reads and writes both values.
+/// `maxmemory`, in bytes; 0 without a limit. Only the main thread reads and writes `MAX_BYTES` and
+/// `EVICTS`.
 static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Whether `maxmemory-policy` makes the server evict keys.
 static EVICTS: AtomicBool = AtomicBool::new(false);
 
-/// Reads the parameters, now and after each change.
+/// Reads `maxmemory` and `maxmemory-policy`, now and after each change of the server's
+/// configuration.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the start.
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`.
 pub unsafe fn register(ctx: *mut Ctx) {
     let event = RedisModuleEvent { id: raw::REDISMODULE_EVENT_CONFIG, dataver: 1 };
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a valid context.
     unsafe {
         api!(RedisModule_SubscribeToServerEvent(ctx, event, Some(changed)));
         read(ctx);
@@ -28,26 +30,27 @@ pub unsafe fn register(ctx: *mut Ctx) {
 }
 
 unsafe extern "C" fn changed(ctx: *mut Ctx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
-    // SAFETY: the context of this callback.
+    // SAFETY: the server passes a valid context to this callback.
     unsafe { read(ctx) };
 }
 
 /// # Safety
 ///
-/// `ctx` is the context of the present callback.
+/// `ctx` is the context of the current callback.
 unsafe fn read(ctx: *mut Ctx) {
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a valid context.
     let (bytes, policy) =
         unsafe { (parameter(ctx, c"maxmemory"), parameter(ctx, c"maxmemory-policy")) };
     MAX_BYTES.store(bytes.parse().unwrap_or(0), Ordering::Relaxed);
     EVICTS.store(policy != "noeviction", Ordering::Relaxed);
 }
 
-/// Returns a parameter of the server; the empty text if it has none of this name.
+/// Returns the value of a server parameter. Returns an empty text if the server has no parameter of
+/// this name.
 ///
 /// # Safety
 ///
-/// As for [`read`].
+/// Same conditions as [`read`].
 unsafe fn parameter(ctx: *mut Ctx, name: &CStr) -> String {
     // SAFETY: the format names two texts. The reply is null if the server has renamed the command.
     unsafe {
@@ -63,8 +66,9 @@ unsafe fn parameter(ctx: *mut Ctx, name: &CStr) -> String {
     }
 }
 
-/// Returns how much memory one growth of a filter of `held_bytes` may take, in bytes: what is left
-/// of `maxmemory`. If the server evicts keys, the growth may take the memory of all other keys.
+/// Returns how many bytes one growth step of a filter may allocate. `held_bytes` is the size of the
+/// filter now. The limit is the unused part of `maxmemory`. If the server evicts keys, the growth
+/// may also use the memory of all other keys.
 pub fn growth_bytes(held_bytes: u64) -> u64 {
     match MAX_BYTES.load(Ordering::Relaxed) {
         0 => u64::MAX,
@@ -73,8 +77,8 @@ pub fn growth_bytes(held_bytes: u64) -> u64 {
     }
 }
 
-/// Tests whether a new filter of `new_bytes`, which is allocated, takes more than `maxmemory`
-/// leaves. If the server evicts keys, the filter may take the memory of all other keys.
+/// Tests whether a new filter of `new_bytes` exceeds `maxmemory`. The filter is already allocated.
+/// If the server evicts keys, the filter may use the memory of all other keys.
 pub fn is_above(new_bytes: u64) -> bool {
     match MAX_BYTES.load(Ordering::Relaxed) {
         0 => false,
@@ -83,14 +87,14 @@ pub fn is_above(new_bytes: u64) -> bool {
     }
 }
 
-/// Returns the memory that keys may take, in bytes. The rest is for clients and the server. Without
-/// it, the server would evict all other keys, and then the filter itself.
+/// Returns how many bytes all keys together may use. The rest of `maxmemory` is for clients and the
+/// server. Without this reserve, the server would evict all other keys, and then the filter.
 fn evictable_bytes(max: u64) -> u64 {
     max - (max / 8).min(64 << 20)
 }
 
-/// Returns the used memory as a part of `maxmemory`.
+/// Returns the ratio of used memory to `maxmemory`.
 fn used_ratio() -> f64 {
-    // SAFETY: the function has no conditions.
+    // SAFETY: this function of the server has no preconditions.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }

@@ -1,4 +1,4 @@
-//! A key that the present command reads or changes.
+//! A key that the current command reads or changes.
 
 use std::ffi::c_int;
 use std::sync::LazyLock;
@@ -11,7 +11,8 @@ use crate::value_type::{self, Slot, ValueType};
 
 /// An open key. Dropping it closes the key.
 ///
-/// Invariant: `key` is open, or null for a key that is read and does not exist.
+/// Invariant: `key` is open or null. `key` is null if the command opens the key for reading and the
+/// key does not exist.
 pub struct OpenKey {
     key: *mut Key,
     name: *mut ServerString,
@@ -29,7 +30,7 @@ impl OpenKey {
     }
 
     fn open(ctx: *mut Ctx, name: *mut ServerString, mode: u32) -> Self {
-        // SAFETY: context and name are those of the present command.
+        // SAFETY: the context and the name belong to the current command.
         let key = unsafe { api!(RedisModule_OpenKey(ctx, name, mode as c_int)) };
         Self { key: key.cast(), name }
     }
@@ -42,7 +43,8 @@ impl OpenKey {
 
     /// Tests whether the key holds a value of the server or of another module.
     fn is_of_another_type(&self) -> bool {
-        // SAFETY: the invariant. A null key is empty.
+        // SAFETY: the key is open, or null by the invariant. The server reports a null key as
+        // empty.
         unsafe {
             let key_type = api!(RedisModule_KeyType(self.key));
             key_type != raw::REDISMODULE_KEYTYPE_EMPTY as c_int
@@ -50,9 +52,10 @@ impl OpenKey {
         }
     }
 
-    /// Returns what the key holds, if it is of this module.
+    /// Returns the content of the key if the key holds a value of this module.
     pub fn slot(&mut self) -> Option<&mut Slot> {
-        // SAFETY: the invariant, and `self` is borrowed uniquely.
+        // SAFETY: the key is open or null by the invariant, and the caller borrows `self`
+        // exclusively.
         unsafe { value_type::slot(self.key) }
     }
 
@@ -61,14 +64,15 @@ impl OpenKey {
         if self.key.is_null() {
             return None;
         }
-        // SAFETY: the invariant. `change` needs `&mut self`, so no exclusive reference exists.
+        // SAFETY: the key is open by the invariant. `change` needs `&mut self`, so no exclusive
+        // reference exists.
         match unsafe { value_type::slot(self.key) } {
             Some(slot) => slot.as_ref(),
             None => self.is_of_another_type().then_some(&OTHER_TYPE),
         }
     }
 
-    /// Calls a handler with the value, and stores the result under the key.
+    /// Calls a handler with the value of the key, and stores the value that the handler leaves.
     pub fn change(&mut self, handle: impl FnOnce(&mut Slot) -> Outcome) -> Outcome {
         let is_other = self.is_of_another_type();
         let Some(slot) = self.slot() else {
@@ -86,20 +90,21 @@ impl OpenKey {
         if slot.as_ref().map(ValueType::of) != before {
             match slot.take() {
                 Some(value) => self.set(value),
-                // SAFETY: the key is open for a write.
+                // SAFETY: the key is open for writing.
                 None => _ = unsafe { api!(RedisModule_DeleteKey(self.key)) },
             }
         }
         outcome
     }
 
-    /// Replaces the value of a key that is open for a write.
+    /// Replaces the value of a key that is open for writing.
     fn set(&mut self, value: Value) {
         let name = ValueType::of(&value).pointer();
         let pointer = value_type::into_pointer(value);
-        // SAFETY: the key is open for a write. The server now owns the value.
+        // SAFETY: the key is open for writing. The server now owns the value.
         unsafe {
-            // The server removes the expiry with the old value.
+            // The server removes the expiry time together with the old value, so this code sets the
+            // expiry time again.
             let left_millis = api!(RedisModule_GetExpire(self.key));
             api!(RedisModule_ModuleTypeSetValue(self.key, name, pointer));
             if left_millis >= 0 {
@@ -111,12 +116,12 @@ impl OpenKey {
 
 impl Drop for OpenKey {
     fn drop(&mut self) {
-        // SAFETY: the invariant. A null key is not open.
+        // SAFETY: the key is open or null by the invariant. The server ignores a null key.
         unsafe { api!(RedisModule_CloseKey(self.key)) };
     }
 }
 
-/// What handlers see of a value of another type: a string, which is no filter.
+/// The value that handlers get for a key of another type: a string, which is not a filter.
 static OTHER_TYPE: LazyLock<Value> = LazyLock::new(other_type);
 
 fn other_type() -> Value {

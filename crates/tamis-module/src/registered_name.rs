@@ -1,4 +1,4 @@
-//! The names of the commands as the server knows them.
+//! The names under which the module registers the commands.
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -7,10 +7,10 @@ use tamis_commands::{COMMANDS, Command};
 
 use crate::api::c_text;
 
-/// The name of each row as it is registered: in lower case.
+/// The registered name of each command: the name in lower case.
 static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
 
-/// Returns the name of a command as it is registered. It is also the name of its keyspace events.
+/// Returns the registered name of a command. The keyspace events of the command have the same name.
 pub fn registered_name(command: &'static Command) -> &'static CStr {
     let lower = |command: &Command| c_text(&command.name.to_ascii_lowercase());
     &NAMES.get_or_init(|| COMMANDS.iter().map(lower).collect())[command.index()]

@@ -1,14 +1,15 @@
 //! Sends changes to replicas and to the append-only file.
 //!
-//! A replica runs the same commands on the same values and must end with the same bytes, whatever
-//! its settings, hash key and clock are. So what a command takes from them is sent too:
+//! A replica runs the same commands on the same values and must store the same bytes. But the replica may have other
+//! settings, another hash key and another clock. So the primary also sends the values that a command takes from its own
+//! settings, hash key and clock:
 //!
 //! | taken from | sent before the command |
 //! | --- | --- |
 //! | settings and hash key, for a new filter | `BF.LOADCHUNK` or `CF.LOADCHUNK` with its parameters |
 //! | clock, for a window | `TM.ADVANCE`, until an insert has stored the time in the window |
 //!
-//! A command that changes nothing is not sent.
+//! The primary does not send a command that changes nothing.
 
 use std::ffi::CStr;
 
@@ -16,25 +17,26 @@ use tamis_commands::{Change, load_commands};
 
 use crate::api::{Ctx, ServerString, api, bytes, c_text, new_string};
 
-/// What a command did to its key.
+/// The change that a command made to its key.
 #[derive(Clone, Copy)]
 pub struct Replicated<'c> {
-    /// The new image of the filter that the command created.
+    /// The image of the filter if the command created a filter.
     pub created: Option<&'c [u8]>,
-    /// The time to which the command moved the clock of a window, in milliseconds since 1970.
+    /// The new time of a window's clock if the command advanced the clock, in milliseconds since 1970.
     pub advanced_millis: Option<u64>,
     pub change: &'c Change,
-    /// The command deleted the key, for example because of the clock of this server.
+    /// Whether the command deleted the key. A deletion may depend on the clock of this server.
     pub is_deleted: bool,
 }
 
 impl Replicated<'static> {
-    /// The command as it is.
+    /// The change of a command that replicas run unchanged.
     pub const VERBATIM: Self =
         Self { created: None, advanced_millis: None, change: &Change::Argv, is_deleted: false };
 }
 
-/// Sends the changes of a command. `argv` is the command, and `key` its key.
+/// Sends the change of a command to replicas and to the append-only file. `argv` is the command, and `key` is the key
+/// of the command.
 ///
 /// # Safety
 ///
@@ -45,7 +47,7 @@ pub unsafe fn replicate(
     argv: Sent<'_>,
     replicated: Replicated<'_>,
 ) {
-    // SAFETY: the caller. The key is valid during the command.
+    // SAFETY: the caller passes the context of the command. The key is valid during the command.
     unsafe {
         if replicated.is_deleted {
             return send(ctx, &[b"DEL", bytes(key)]);
@@ -73,25 +75,25 @@ pub unsafe fn replicate(
     }
 }
 
-/// The command as replicas run it.
+/// The argv that replicas run.
 #[derive(Clone, Copy)]
 pub enum Sent<'c> {
-    /// The command that the client sent.
+    /// The unchanged argv of the client.
     Verbatim,
-    /// A part of it.
+    /// One part of a long command.
     Argv(&'c [&'c [u8]]),
 }
 
-/// Sends a command.
+/// Sends a command to replicas and to the append-only file.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the present command or timer.
+/// `ctx` is the context of the current command or timer.
 unsafe fn send(ctx: *mut Ctx, argv: &[&[u8]]) {
     let name = c_text(&String::from_utf8_lossy(argv[0]));
     let name: &CStr = &name;
-    // SAFETY: the server keeps its own references to the strings, and those of this function are
-    // freed. The format names one vector.
+    // SAFETY: the server keeps its own references to the strings, so this function frees its references. The format
+    // names one vector.
     unsafe {
         let mut words: Vec<*mut ServerString> =
             argv[1..].iter().map(|word| new_string(ctx, word)).collect();

@@ -6,13 +6,14 @@ use tamis_resp::{Protocol, Reply};
 
 use crate::api::{Ctx, api, c_text};
 
-/// Sends a reply. The server encodes it for the protocol of the client.
+/// Sends a reply. The server encodes the reply for the protocol of the client.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of a command or of a blocked client, which still gets this reply.
+/// `ctx` is the context of a command or of a blocked client. The client still expects this reply.
 pub unsafe fn send(ctx: *mut Ctx, reply: &Reply, protocol: Protocol) {
-    // SAFETY: texts end with a zero, and bytes have their length. The server copies them.
+    // SAFETY: each text ends with a zero, and the code passes the length with the bytes. The server
+    // copies texts and bytes.
     unsafe {
         match reply {
             Reply::Simple(text) => {
@@ -32,7 +33,8 @@ pub unsafe fn send(ctx: *mut Ctx, reply: &Reply, protocol: Protocol) {
                 api!(RedisModule_ReplyWithNullArray(ctx));
             }
             Reply::Bool(answer) => send_bool(ctx, *answer),
-            // In RESP2, the server would send 17 digits.
+            // In RESP2, `RedisModule_ReplyWithDouble` would send 17 digits, so only RESP3 uses this
+            // function.
             Reply::Double(number) if protocol == Protocol::Resp3 => {
                 api!(RedisModule_ReplyWithDouble(ctx, *number));
             }
@@ -77,29 +79,29 @@ pub unsafe fn send(ctx: *mut Ctx, reply: &Reply, protocol: Protocol) {
 
 /// # Safety
 ///
-/// As for [`send`].
+/// Same conditions as [`send`].
 pub unsafe fn send_bool(ctx: *mut Ctx, answer: bool) {
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a valid context.
     unsafe { api!(RedisModule_ReplyWithBool(ctx, answer.into())) };
 }
 
 /// # Safety
 ///
-/// As for [`send`]; `len` replies follow.
+/// Same conditions as [`send`]. The caller then sends `len` replies.
 pub unsafe fn send_array(ctx: *mut Ctx, len: usize) {
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a valid context.
     unsafe { api!(RedisModule_ReplyWithArray(ctx, len as c_long)) };
 }
 
 /// # Safety
 ///
-/// As for [`send`].
+/// Same conditions as [`send`].
 unsafe fn send_bytes(ctx: *mut Ctx, bytes: &[u8]) {
-    // SAFETY: the caller. The bytes have their length.
+    // SAFETY: the caller passes a valid context. The code passes the length with the bytes.
     unsafe { api!(RedisModule_ReplyWithStringBuffer(ctx, bytes.as_ptr().cast(), bytes.len())) };
 }
 
-/// Returns the digits of a double as RESP2 encodes them.
+/// Returns the digits of a double in the RESP2 encoding.
 fn digits(reply: &Reply) -> Vec<u8> {
     let mut encoded = Vec::new();
     reply.encode(Protocol::Resp2, &mut encoded);
@@ -107,7 +109,7 @@ fn digits(reply: &Reply) -> Vec<u8> {
     encoded.drain(header..encoded.len() - 2).collect()
 }
 
-/// Returns a text of one line.
+/// Replaces line breaks by spaces and returns a text for C.
 fn line(text: &str) -> std::ffi::CString {
     c_text(&text.replace(['\r', '\n'], " "))
 }

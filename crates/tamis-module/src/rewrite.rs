@@ -1,7 +1,8 @@
-//! Writes a value as commands, for an append-only file without an RDB part.
+//! Writes a value as commands into an append-only file that has no RDB part.
 //!
-//! RedisBloom's values become its own commands, which both modules run. Other filters become the
-//! header and the chunks of `BF.LOADCHUNK`.
+//! A value of RedisBloom becomes `BF.LOADCHUNK` or `CF.LOADCHUNK` commands, which RedisBloom and
+//! Tamis both run. Any other filter becomes `BF.LOADCHUNK` commands that carry a header and the
+//! chunks.
 
 use std::ffi::{c_char, c_longlong, c_void};
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use crate::api::api;
 use crate::value_type::value_of;
 use crate::write_value::write_value;
 
-/// The longest chunk, as RedisBloom writes it, in bytes.
+/// The maximum length of a chunk, in bytes. RedisBloom uses the same maximum.
 const CHUNK_BYTES: usize = 16 << 20;
 
 pub unsafe extern "C" fn rewrite(
@@ -21,7 +22,7 @@ pub unsafe extern "C" fn rewrite(
     key: *mut RedisModuleString,
     pointer: *mut c_void,
 ) {
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     let Some(value) = (unsafe { value_of(pointer) }) else { return };
     let write = || match value {
         Value::RedisBloom(filter) => {
@@ -46,17 +47,17 @@ pub unsafe extern "C" fn rewrite(
             written.expect("the server takes all");
         }
     };
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     unsafe { write_value(io, write) };
 }
 
-/// Collects the bytes of an image in chunks.
+/// Splits an image into chunks and writes a command for each chunk.
 struct Chunks {
     io: *mut RedisModuleIO,
     key: *mut RedisModuleString,
     command: *const c_char,
     chunk: Vec<u8>,
-    /// The position after the last chunk, counted from 1.
+    /// The position after the last chunk. Positions start at 1.
     position: i64,
 }
 
@@ -65,7 +66,7 @@ impl Chunks {
         Self { io, key, command, chunk: Vec::new(), position: 1 }
     }
 
-    /// Writes a command with this position and these bytes.
+    /// Writes one command with a position and the bytes of a chunk.
     fn emit(&mut self, position: i64, bytes: &[u8]) {
         // SAFETY: the format names a string, a number, and bytes with their length.
         unsafe {

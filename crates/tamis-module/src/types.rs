@@ -1,4 +1,5 @@
-//! The types of the values: how the server loads, saves, rewrites, copies, counts and frees them.
+//! The data types of the module, with the callbacks that load, save, rewrite, copy, count and free
+//! their values.
 //!
 //! | type | values | version |
 //! | --- | --- | --- |
@@ -6,7 +7,8 @@
 //! | `MBbloomCF` | RedisBloom's cuckoo filters, in RedisBloom's format | 4 |
 //! | `tamis-flt` | all other filters, as images (`tamis_commands::Value::write_image`) | 2 |
 //!
-//! So RedisBloom and this module read each other's values of the first two types.
+//! For the first two types, RedisBloom reads values of this module, and this module reads values of
+//! RedisBloom.
 
 use std::ffi::{CString, c_int, c_void};
 use std::io::{self, Write};
@@ -30,11 +32,11 @@ use crate::rewrite::rewrite;
 use crate::value_type::{Slot, ValueType, into_pointer, value_of};
 use crate::write_value::write_value;
 
-/// Registers the types.
+/// Registers the data types with their callbacks.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the start.
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`.
 pub unsafe fn register(ctx: *mut Ctx) -> Result<(), String> {
     for value_type in ValueType::ALL {
         let (load, free): (LoadFn, FreeFn) = match value_type {
@@ -88,7 +90,7 @@ unsafe extern "C" fn load<const TYPE: usize>(
     io: *mut RedisModuleIO,
     version: c_int,
 ) -> *mut c_void {
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     let mut from = unsafe { ModuleIo::new(io) };
     let version = version as u64;
     let value = catch_unwind(AssertUnwindSafe(|| match ValueType::ALL[TYPE] {
@@ -97,14 +99,15 @@ unsafe extern "C" fn load<const TYPE: usize>(
         ValueType::Tamis => {
             let image = ImageReader::new(&mut from, version);
             let (mut image, len) = image.ok_or(ImageError::Value)?;
-            // An image without bits could request any memory.
+            // The length limits the memory, because an image without bits could request any amount
+            // of memory.
             Value::read_dump(&mut image, len, None)
         }
     }));
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     let ctx = unsafe { api!(RedisModule_GetContextFromIO(io)) };
     let reason = match value {
-        // SAFETY: the context of this callback.
+        // SAFETY: the context belongs to this callback.
         Ok(Ok(value)) if value.is_ahead(unsafe { restored_millis(ctx) }) => {
             tm::CLOCK_AHEAD.trim_start_matches("ERR ").to_owned()
         }
@@ -114,27 +117,28 @@ unsafe extern "C" fn load<const TYPE: usize>(
     };
     let name = ValueType::ALL[TYPE].name();
     let text = format!("tamis: refuses a value of type {name} (version {version}): {reason}");
-    // SAFETY: as above.
+    // SAFETY: the server passes a valid argument to this callback.
     unsafe { log(ctx, Level::Warning, &text) };
     null_mut()
 }
 
-/// Returns the time if a client restores a value, in milliseconds since 1970. Returns 0 if a file
-/// or a primary contains the value, because a server has accepted it already.
+/// Returns the time in milliseconds since 1970 if a client restores a value. Returns 0 if the value
+/// comes from a file or a primary, because a server has already accepted the value.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the present callback.
+/// `ctx` is the context of the current callback.
 unsafe fn restored_millis(ctx: *mut Ctx) -> u64 {
-    // The context has no client. A replica restores only what its primary sends.
+    // The context has no client, so this code tests flags of the server. A replica restores only
+    // values from the primary.
     let accepted = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a valid context.
     let flags = unsafe { api!(RedisModule_GetContextFlags(ctx)) } as u32;
     if flags & accepted > 0 { 0 } else { now_millis() }
 }
 
 unsafe extern "C" fn save(io: *mut RedisModuleIO, pointer: *mut c_void) {
-    // SAFETY: the arguments of this callback.
+    // SAFETY: the server passes valid arguments to this callback.
     let (mut to, value) = unsafe { (ModuleIo::new(io), value_of(pointer)) };
     let write = || match value {
         Some(Value::RedisBloom(filter)) => write_bloom(&mut to, filter),
@@ -146,12 +150,12 @@ unsafe extern "C" fn save(io: *mut RedisModuleIO, pointer: *mut c_void) {
         }
         None => {}
     };
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     unsafe { write_value(io, write) };
 }
 
 unsafe extern "C" fn memory_usage(pointer: *const c_void) -> usize {
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     let value = unsafe { value_of(pointer.cast_mut()) };
     let slot = tamis::allocation_bytes(size_of::<Slot>());
     (slot + value.map_or(0, Value::heap_bytes)) as usize
@@ -161,7 +165,8 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, pointer: *mut c_void
     struct Digest(*mut RedisModuleDigest);
     impl Write for Digest {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // SAFETY: the argument of this callback. The server reads the bytes during the call.
+            // SAFETY: the server passes a valid argument to this callback. The server reads the
+            // bytes during the call.
             unsafe {
                 api!(RedisModule_DigestAddStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len()));
             }
@@ -171,23 +176,25 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, pointer: *mut c_void
             Ok(())
         }
     }
-    // SAFETY: the arguments of this callback.
+    // SAFETY: the server passes valid arguments to this callback.
     let Some(value) = (unsafe { value_of(pointer) }) else { return };
     _ = catch_unwind(AssertUnwindSafe(|| value.write_image(None, &mut Digest(digest))));
-    // SAFETY: as above.
+    // SAFETY: the server passes a valid argument to this callback.
     unsafe { api!(RedisModule_DigestEndSequence(digest)) };
 }
 
 unsafe extern "C" fn free<const TYPE: usize>(pointer: *mut c_void) {
     ValueType::ALL[TYPE].count_freed();
-    // SAFETY: `into_pointer` created the value, and the server gives it up here.
+    // SAFETY: `into_pointer` created the value, and the server does not use the pointer after this
+    // callback.
     let slot = unsafe { Box::from_raw(pointer.cast::<Slot>()) };
     _ = catch_unwind(AssertUnwindSafe(|| drop(slot)));
 }
 
-/// The server frees a value on another thread if its effort is above 64.
+/// Returns the effort to free a value. The server frees a value on another thread if the effort is
+/// above 64.
 unsafe extern "C" fn free_effort(_: *mut RedisModuleString, pointer: *const c_void) -> usize {
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     let value = unsafe { value_of(pointer.cast_mut()) };
     1 + (value.map_or(0, Value::heap_bytes) >> 16) as usize
 }
@@ -197,7 +204,7 @@ unsafe extern "C" fn copy(
     _: *mut RedisModuleString,
     pointer: *const c_void,
 ) -> *mut c_void {
-    // SAFETY: the argument of this callback.
+    // SAFETY: the server passes a valid argument to this callback.
     let Some(value) = (unsafe { value_of(pointer.cast_mut()) }) else { return null_mut() };
     let copied = catch_unwind(AssertUnwindSafe(|| {
         let mut image = Vec::new();
@@ -208,15 +215,15 @@ unsafe extern "C" fn copy(
     copied.ok().flatten().map_or(null_mut(), into_pointer)
 }
 
-/// Moves the structures of a value. Its bits are not moved: those of a large filter have pages of
-/// their own.
+/// Moves the structures of a value, but not the bits. The bits of a large filter are on separate
+/// memory pages and need no move.
 unsafe extern "C" fn defrag(
     ctx: *mut RedisModuleDefragCtx,
     _: *mut RedisModuleString,
     pointer: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the server copies an allocation to a better place and frees the old one, or returns
-    // null. Rust values may be moved so.
+    // SAFETY: the server copies an allocation to a better place and frees the old allocation, or
+    // returns null. A bytewise copy is a valid move of a Rust value.
     unsafe {
         let moved = api!(RedisModule_DefragAlloc(ctx, *pointer));
         if !moved.is_null() {
@@ -235,13 +242,13 @@ unsafe extern "C" fn defrag(
 
 /// # Safety
 ///
-/// `ctx` is the argument of the callback `defrag`. The alignment of `T` is at most 16, so that the
-/// box is an allocation of the server without an offset.
+/// `ctx` is the argument of the callback `defrag`. The alignment of `T` is at most 16, so the box
+/// is an allocation of the server without an offset.
 unsafe fn move_box<T>(ctx: *mut RedisModuleDefragCtx, moved: &mut Box<T>) {
     const { assert!(align_of::<T>() <= 16) };
     let old: *mut T = &raw mut **moved;
-    // SAFETY: the box owns the allocation. If the server moved it, the old box must not free it, so
-    // it is overwritten without a drop.
+    // SAFETY: the box owns the allocation. If the server moved the allocation, the old box must not
+    // free the memory. So this code overwrites the old box without a drop.
     unsafe {
         let new = api!(RedisModule_DefragAlloc(ctx, old.cast()));
         if !new.is_null() {

@@ -1,4 +1,4 @@
-//! The types of the values, and the pointers with which the server keeps them.
+//! The data types that the module registers, and the pointers to the values of these types.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -22,7 +22,7 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// Every type; the position of each is its number.
+    /// Every type. The position of a type is its number.
     pub const ALL: [ValueType; 3] = [ValueType::Tamis, ValueType::Bloom, ValueType::Cuckoo];
 
     /// Returns the type that stores a value.
@@ -34,7 +34,7 @@ impl ValueType {
         }
     }
 
-    /// Returns the name in the reply of `TYPE`.
+    /// Returns the name of the type as the command `TYPE` reports the name.
     pub const fn name(self) -> &'static str {
         match self {
             ValueType::Bloom => BLOOM_TYPE,
@@ -43,7 +43,7 @@ impl ValueType {
         }
     }
 
-    /// Returns the version in which values are written.
+    /// Returns the format version that this module writes.
     pub const fn version(self) -> u64 {
         match self {
             ValueType::Bloom | ValueType::Cuckoo => VERSION,
@@ -51,17 +51,17 @@ impl ValueType {
         }
     }
 
-    /// Returns the pointer with which the server names the type.
+    /// Returns the server's pointer to the type.
     pub fn pointer(self) -> *mut RedisModuleType {
         POINTERS[self as usize].load(Ordering::Relaxed)
     }
 
-    /// Sets the pointer.
+    /// Sets the server's pointer to the type.
     pub fn set_pointer(self, pointer: *mut RedisModuleType) {
         POINTERS[self as usize].store(pointer, Ordering::Relaxed);
     }
 
-    /// Counts one value less.
+    /// Subtracts one freed value from the count of this type.
     pub fn count_freed(self) {
         COUNTS[self as usize].fetch_sub(1, Ordering::Relaxed);
     }
@@ -72,30 +72,32 @@ impl ValueType {
     }
 }
 
-/// The pointers of the types, which [`register`] sets once, before any command runs.
+/// The server's pointers to the types. The start of the module sets each pointer once, before any
+/// command runs.
 static POINTERS: [AtomicPtr<RedisModuleType>; 3] = [const { AtomicPtr::new(null_mut()) }; 3];
 
-/// How many values of each type exist. Relaxed, because the counters order no other memory.
+/// How many values of each type exist. The ordering is relaxed, because no other memory depends on
+/// these counters.
 static COUNTS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// What a key holds. It is `Some` between two commands.
+/// The content of a key. Between two commands, the content is `Some`.
 pub type Slot = Option<Value>;
 
-/// Moves a value to the heap, for the server to keep.
+/// Moves a value to the heap and returns the pointer that the server stores.
 pub fn into_pointer(value: Value) -> *mut c_void {
     COUNTS[ValueType::of(&value) as usize].fetch_add(1, Ordering::Relaxed);
     Box::into_raw(Box::new(Some(value))).cast()
 }
 
-/// Returns what an open key holds; `None` if it is empty or holds a value of another module or of
-/// the server.
+/// Returns the content of an open key. Returns `None` if the key is empty, or holds a value of the
+/// server or of another module.
 ///
 /// # Safety
 ///
-/// `key` is open or null. No other reference to its value exists during `'k`.
+/// `key` is open or null. No other reference to the value of the key exists during `'k`.
 pub unsafe fn slot<'k>(key: *mut Key) -> Option<&'k mut Slot> {
-    // SAFETY: the caller opened the key. A value of one of these types is a pointer from
-    // `into_pointer`.
+    // SAFETY: the caller opened the key. Each value of a type of this module is a pointer that
+    // `into_pointer` returned.
     unsafe {
         let pointer = api!(RedisModule_ModuleTypeGetType(key));
         if pointer.is_null() || !ValueType::ALL.iter().any(|it| it.pointer() == pointer) {
@@ -109,8 +111,8 @@ pub unsafe fn slot<'k>(key: *mut Key) -> Option<&'k mut Slot> {
 ///
 /// # Safety
 ///
-/// `pointer` is the value of a key, of one of these types, and the callback may read it.
+/// `pointer` is the value of a key and has a type of this module. The callback may read the value.
 pub unsafe fn value_of<'v>(pointer: *mut c_void) -> Option<&'v Value> {
-    // SAFETY: the caller.
+    // SAFETY: the caller passes a pointer to a readable `Slot`.
     unsafe { pointer.cast::<Slot>().as_ref()?.as_ref() }
 }

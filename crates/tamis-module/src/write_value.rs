@@ -1,7 +1,7 @@
-//! What follows a panic while a value is written.
+//! Handles a panic while the module writes a value.
 //!
-//! The callbacks cannot report an error. An incomplete value makes a whole file unreadable, and the
-//! file would replace the last complete one. So the process that writes a file ends:
+//! A callback that writes a value cannot report an error. An incomplete value makes the whole file unreadable, and this
+//! file would replace the last complete file. So the module ends the process that writes the file:
 //!
 //! | command | what ends | what remains |
 //! | --- | --- | --- |
@@ -17,17 +17,17 @@ use valkey_module::raw::{self, RedisModuleEvent, RedisModuleIO};
 
 use crate::api::{Ctx, Level, api, log};
 
-/// Whether the server itself is saving. Only the main thread reads and writes it.
+/// Whether the main process of the server is writing an RDB file. Only the main thread reads and writes this flag.
 static IS_SAVING: AtomicBool = AtomicBool::new(false);
 
-/// Asks the server to report when it saves.
+/// Subscribes to the persistence events of the server.
 ///
 /// # Safety
 ///
-/// `ctx` is the context of the start.
+/// `ctx` is the context that the server passed to `RedisModule_OnLoad`.
 pub unsafe fn register(ctx: *mut Ctx) {
     let event = RedisModuleEvent { id: raw::REDISMODULE_EVENT_PERSISTENCE, dataver: 1 };
-    // SAFETY: the caller.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe { api!(RedisModule_SubscribeToServerEvent(ctx, event, Some(changed))) };
 }
 
@@ -36,22 +36,22 @@ unsafe extern "C" fn changed(_: *mut Ctx, _: RedisModuleEvent, subevent: u64, _:
     IS_SAVING.store(is_saving, Ordering::Relaxed);
 }
 
-/// Calls a function that writes a value.
+/// Calls a function that writes a value, and handles a panic of this function.
 ///
 /// # Safety
 ///
-/// `io` is the argument of the present callback.
+/// `io` is the argument of the current callback.
 pub unsafe fn write_value(io: *mut RedisModuleIO, write: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(write)).is_ok() {
         return;
     }
-    // SAFETY: the caller.
+    // SAFETY: the caller meets the conditions of this function.
     unsafe {
         let ctx = api!(RedisModule_GetContextFromIO(io));
         log(ctx, Level::Warning, "tamis: a value could not be written; please report this");
         let flags = api!(RedisModule_GetContextFlags(ctx)) as u32;
         if flags & raw::REDISMODULE_CTX_FLAGS_IS_CHILD > 0 || IS_SAVING.load(Ordering::Relaxed) {
-            // The server removes the file of a child that a signal ended.
+            // SIGKILL ends the process. If the process is a child, the server then removes the child's incomplete file.
             libc::raise(libc::SIGKILL);
         }
     }

@@ -7,13 +7,13 @@ use crate::reply::Reply;
 use crate::{double, integer};
 
 impl Reply {
-    /// Decodes the first reply of `input`, in either protocol. Returns the reply and its length in
-    /// bytes.
+    /// Decodes the first reply of `input`, in RESP2 or RESP3. Returns the reply and the length of
+    /// the encoded reply in bytes.
     ///
-    /// Returns `None` if the reply is incomplete. The caller calls again with the same bytes and
-    /// more after them. Memory is bounded by the input: a length or count in the input allocates
-    /// nothing before its bytes arrive. Attributes are skipped. Invalid UTF-8 in a text is
-    /// replaced.
+    /// Returns `None` if the reply is incomplete. The caller must then append more bytes to the
+    /// same input and call this method again. The input bounds the memory: this method does not
+    /// allocate for a length or count until the bytes have arrived. This method skips attributes
+    /// and replaces invalid UTF-8 in texts.
     ///
     /// ```
     /// use tamis_resp::Reply;
@@ -25,7 +25,8 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// If the bytes are no reply, or if a reply is nested deeper than 32 levels.
+    /// A [`ProtocolError`] if the bytes are not a valid reply, or if a reply is nested deeper than
+    /// 32 levels.
     pub fn decode(input: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {
         let mut reader = Reader { rest: input };
         match reader.reply(0) {
@@ -36,12 +37,12 @@ impl Reply {
     }
 }
 
-/// The bytes that are not decoded yet.
+/// The remaining input, which is not yet decoded.
 struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// Why no reply was decoded.
+/// The reason why the input contains no complete reply.
 enum Stop {
     Unfinished,
     Wrong(ProtocolError),
@@ -127,8 +128,8 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| Ok((self.reply(depth + 1)?, self.reply(depth + 1)?))).collect()
     }
 
-    /// Returns an error, before allocating, if `count` values cannot be complete in the rest of the
-    /// input.
+    /// Returns an error if the rest of the input is too short for `count` values. Call this method
+    /// before allocating memory for the values.
     fn announced(&self, count: usize) -> Result<(), Stop> {
         if count.saturating_mul(MIN_BYTES) > self.rest.len() {
             return Err(Stop::Unfinished);
@@ -136,7 +137,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a length and that many bytes.
+    /// Reads a length line, then as many bytes as the length specifies.
     fn bulk(&mut self, of: u8) -> Result<&'a [u8], Stop> {
         let len = self.length(of)?;
         let end = len.checked_add(2).ok_or(ProtocolError::ReplyValue { of })?;
@@ -145,13 +146,13 @@ impl<'a> Reader<'a> {
         Ok(bytes.strip_suffix(b"\r\n").ok_or(ProtocolError::ReplyValue { of })?)
     }
 
-    /// Reads a line that holds a length or a count.
+    /// Reads a line with a length or a count.
     fn length(&mut self, of: u8) -> Result<usize, Stop> {
         let length = integer::parse(self.line()?).and_then(|length| length.try_into().ok());
         Ok(length.ok_or(ProtocolError::ReplyValue { of })?)
     }
 
-    /// Reads the rest of a line.
+    /// Reads the remaining bytes of the current line.
     fn line(&mut self) -> Result<&'a [u8], Stop> {
         let end = self.rest.windows(2).position(|bytes| bytes == b"\r\n");
         let end = end.ok_or(Stop::Unfinished)?;
@@ -167,15 +168,15 @@ fn is_whole(digits: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-/// Converts bytes to text, replacing invalid UTF-8.
+/// Converts bytes to text, and replaces invalid UTF-8.
 fn text(bytes: &[u8]) -> Cow<'static, str> {
     Cow::Owned(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// The maximum nesting depth: enough for any reply, and safe for any stack.
+/// The maximum nesting depth. No server reply is deeper, and the recursion fits in any stack.
 const MAX_DEPTH: usize = 32;
 
-/// The length of the shortest reply, `_` and a line end, in bytes.
+/// The length of the shortest reply, in bytes: `_` and a line end.
 const MIN_BYTES: usize = 3;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Prints floating-point numbers as Redis 7 does: with the fewest digits that parse to the same
-//! number.
+//! Writes floating-point numbers like Redis 7: with the fewest digits that parse to the same number.
 
 use std::io::Write as _;
 
@@ -29,7 +28,7 @@ pub(crate) fn push(out: &mut Vec<u8>, value: f64) {
 
 /// Appends a finite number other than zero.
 fn push_shortest(out: &mut Vec<u8>, value: f64) {
-    // `d.ddde±x`: the standard library finds the fewest digits.
+    // The format is `d.ddde±x`. The standard library finds the fewest digits.
     let mut text = [0; MAX_TEXT];
     let mut rest = &mut text[..];
     write!(rest, "{:e}", value.abs()).expect("17 digits, a point and an exponent fit");
@@ -49,7 +48,7 @@ fn push_shortest(out: &mut Vec<u8>, value: f64) {
     if value < 0.0 {
         out.push(b'-');
     }
-    // The number is digits × 10^scale.
+    // The value of the number is digits × 10^scale.
     let scale = exponent - (count as i64 - 1);
     if scale >= 0 && exponent < count as i64 + 7 {
         out.extend_from_slice(digits);
@@ -76,15 +75,15 @@ fn push_shortest(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Parses a number in the notation of this or an older server.
+/// Parses a number in any notation that a Redis server writes.
 pub(crate) fn parse(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Half of 2⁶³. Integers up to this are printed in full.
+/// Half of 2⁶³. [`push`] writes integers up to this value with all digits.
 const MAX_WHOLE: f64 = (1_u64 << 62) as f64;
 
-/// 17 digits, a point, `e-` and 3 digits, with some spare bytes.
+/// The buffer size for 17 digits, a point, `e-` and 3 digits, with some spare bytes.
 const MAX_TEXT: usize = 32;
 
 #[cfg(test)]

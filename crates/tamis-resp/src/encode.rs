@@ -1,13 +1,13 @@
-//! Encodes replies.
+//! Encodes replies for a client.
 
 use crate::reply::{Protocol, Reply};
 use crate::{double, integer};
 
 impl Reply {
-    /// Appends the bytes of the reply.
+    /// Encodes the reply and appends the bytes to `out`.
     ///
-    /// Linear in the length of the output. Each answer of [`Bools`](Self::Bools) is a copy of four
-    /// bytes.
+    /// The cost is linear in the length of the output. To encode one answer of
+    /// [`Bools`](Self::Bools), this method copies four bytes.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};
@@ -70,8 +70,8 @@ impl Reply {
 
     /// Appends the first line of an array of `len` values.
     ///
-    /// Together with [`encode_values`](Self::encode_values), it writes a long array while the
-    /// caller still produces its values.
+    /// With `begin_array` and [`encode_values`](Self::encode_values), the caller can write the
+    /// first part of a long array before the last values exist.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};
@@ -87,8 +87,8 @@ impl Reply {
         push_len(out, b'*', len);
     }
 
-    /// Appends the values of an array without its first line, and returns their number; `None` if
-    /// the reply is no array.
+    /// Appends the values of an array without the first line, and returns the number of values.
+    /// Returns `None` if the reply is not an array.
     pub fn encode_values(&self, protocol: Protocol, out: &mut Vec<u8>) -> Option<usize> {
         match self {
             Self::Array(values) => {
@@ -112,19 +112,20 @@ fn push_all(out: &mut Vec<u8>, protocol: Protocol, prefix: u8, values: &[Reply])
     }
 }
 
-/// Appends a line that holds a length.
+/// Appends a line with a length.
 fn push_len(out: &mut Vec<u8>, prefix: u8, len: usize) {
     integer::push_line(out, prefix, len as i64);
 }
 
-/// Appends the length of the bytes, then the bytes.
+/// Appends the length of `bytes`, then `bytes`.
 fn push_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     push_len(out, b'$', bytes.len());
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a line of text. Replaces line ends, which would start another reply.
+/// Appends a line of text. Replaces each line end by a space, because a line end would start
+/// another reply.
 fn push_text(out: &mut Vec<u8>, prefix: u8, text: &str) {
     out.push(prefix);
     let start = out.len();
@@ -137,7 +138,7 @@ fn push_text(out: &mut Vec<u8>, prefix: u8, text: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends an answer for each of the first `len` bits.
+/// Appends one answer for each of the first `len` bits of `mask`.
 fn push_bools(out: &mut Vec<u8>, answers: [[u8; 4]; 2], mask: &[u64], len: usize) {
     let start = out.len();
     out.resize(start + len * 4, 0);

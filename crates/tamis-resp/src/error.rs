@@ -1,13 +1,14 @@
-//! Protocol errors.
+//! Errors of the decoders.
 
 use std::fmt;
 
 use crate::reply::Reply;
 
-/// Why bytes are no valid request or reply. The connection cannot continue after this error.
+/// The reason why bytes are not a valid request or reply. After this error, the caller must close
+/// the connection.
 ///
-/// The text of a request error is exactly that of Redis, because clients show it and people search
-/// for it.
+/// The text of a request error equals the text of Redis, because clients show the text and users
+/// search for the text.
 ///
 /// ```
 /// use tamis_resp::{Limits, ProtocolError, RequestDecoder};
@@ -30,7 +31,7 @@ pub enum ProtocolError {
     LongBulkLength,
     /// A word of a request does not start with `$`.
     ExpectedBulk {
-        /// The byte that it starts with.
+        /// The first byte of the word.
         found: u8,
     },
     /// The length of a word is invalid, negative or above the limit.
@@ -41,14 +42,14 @@ pub enum ProtocolError {
     LongInline,
     /// A quote of an inline command is not closed, or no white space follows the closing quote.
     Quotes,
-    /// No type of reply starts with this byte.
+    /// The first byte of a reply is not the type byte of any reply type.
     ReplyType {
-        /// The byte.
+        /// The first byte of the reply.
         found: u8,
     },
     /// The bytes after the type byte of a reply are invalid for this type.
     ReplyValue {
-        /// The type byte.
+        /// The type byte of the reply.
         of: u8,
     },
     /// Replies are nested deeper than 32 levels.

@@ -1,21 +1,22 @@
-//! Inline commands: a line of words, as a user types them into a terminal.
+//! Parses inline commands. An inline command is a line of words that a user types into a terminal.
 //!
 //! Spaces, tabs and carriage returns separate words. A word may contain quoted parts. Inside double
-//! quotes, `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are escape sequences, and any other escaped
-//! character stands for itself. Inside single quotes, only `\'` is an escape sequence. White space
-//! must follow a closing quote. Vertical tabs and form feeds are white space after a closing quote
-//! and before a word, but part of a word inside it. Redis follows the same rules, with one
-//! exception: Redis stops reading at a zero byte, while this parser treats it as any other byte.
+//! quotes, `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are escape sequences, and for any other escaped
+//! character, the parser removes only the backslash. Inside single quotes, only `\'` is an escape
+//! sequence. White space must follow a closing quote. Vertical tabs and form feeds are white space
+//! before a word and after a closing quote. Inside a word, they are part of the word. Redis follows
+//! the same rules, with one exception: Redis stops at a zero byte, but this parser accepts a zero
+//! byte as a part of a word.
 
 use crate::request::WordSpan;
 
-/// Tests whether the line contains quotes, so that its words may differ from its bytes.
+/// Tests whether the line contains quotes. Words with quotes need decoding.
 pub(crate) fn has_quotes(line: &[u8]) -> bool {
     line.iter().any(|&byte| matches!(byte, b'"' | b'\''))
 }
 
-/// Appends the spans of the words of a line without quotes. The line starts at the first byte of
-/// the input.
+/// Appends the spans of the words in a line without quotes. The line must start at the first byte
+/// of the input.
 pub(crate) fn push_spans(line: &[u8], words: &mut Vec<WordSpan>) {
     let mut at = 0;
     while let Some(skipped) = line[at..].iter().position(|&byte| !is_space(byte)) {
@@ -26,7 +27,7 @@ pub(crate) fn push_spans(line: &[u8], words: &mut Vec<WordSpan>) {
     }
 }
 
-/// Returns the words of a line; `None` if its quotes are invalid.
+/// Returns the words of a line. Returns `None` if the quotes in the line are invalid.
 pub(crate) fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -43,7 +44,7 @@ pub(crate) fn unquote(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Removes the first word from a line.
+/// Removes and decodes the first word of a line.
 fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let mut word = Vec::new();
     while let [byte, behind @ ..] = *rest {
@@ -63,8 +64,8 @@ fn word(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// Removes the bytes up to and including the closing quote from a line, and appends what they stand
-/// for to `word`. Returns `None` without a closing quote.
+/// Decodes the bytes before the closing quote into `word`, and removes the bytes and the quote from
+/// the line. Returns `None` without a closing quote.
 fn quoted(quote: u8, rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     let is_double = quote == b'"';
     loop {
@@ -88,7 +89,7 @@ fn quoted(quote: u8, rest: &mut &[u8], word: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Returns the byte that an escaped character represents in double quotes.
+/// Returns the byte for an escaped character in double quotes.
 fn unescape(escaped: u8) -> u8 {
     match escaped {
         b'n' => b'\n',
@@ -105,7 +106,7 @@ fn nibble(digit: u8) -> u8 {
     char::from(digit).to_digit(16).expect("a hexadecimal digit") as u8
 }
 
-/// Tests for white space before a word or after a closing quote.
+/// Tests whether a byte is white space before a word or after a closing quote.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }

@@ -1,20 +1,21 @@
-//! Integers in the protocol's notation, which is unique for each integer.
+//! Parses and writes integers in the protocol's notation. Each integer has exactly one valid
+//! notation.
 
-/// Parses an integer in the protocol's notation. Rejects a plus sign, leading zeros, a negative
-/// zero and surrounding bytes.
+/// Parses an integer in the protocol's notation. Returns `None` for a plus sign, leading zeros, a
+/// negative zero or surrounding bytes.
 pub(crate) fn parse(digits: &[u8]) -> Option<i64> {
     match digits {
         [b'0'] => return Some(0),
         [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..] => {}
         _ => return None,
     }
-    // The match above has rejected everything else that `str::parse` would accept.
+    // The match above has rejected all other notations that `str::parse` accepts.
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Appends `prefix`, the number and the end of the line.
 pub(crate) fn push_line(out: &mut Vec<u8>, prefix: u8, value: i64) {
-    // Most numbers that a server sends are short lengths or yes-no answers.
+    // Most numbers that a server sends have one digit: short lengths, 0 and 1.
     if let Ok(digit @ 0..=9) = u8::try_from(value) {
         out.extend_from_slice(&[prefix, b'0' + digit, b'\r', b'\n']);
         return;

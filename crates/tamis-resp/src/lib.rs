@@ -6,9 +6,9 @@
 //! | a reply → bytes | [`Reply::encode`] |
 //! | bytes of a server → a reply | [`Reply::decode`] |
 //!
-//! This crate does no I/O and knows no command: the caller supplies and receives all bytes. The
-//! input may be untrusted: no input causes a panic, and a length in the input allocates nothing
-//! before its bytes arrive.
+//! This crate performs no I/O and contains no command: the caller supplies and receives all bytes.
+//! The input may be untrusted. No input causes a panic. A decoder does not allocate memory for an
+//! announced length until the bytes have arrived.
 //!
 //! ```
 //! use tamis_resp::{Limits, Protocol, Reply, Request, RequestDecoder};

@@ -1,4 +1,4 @@
-//! Continues decoding a request where the last piece ended.
+//! Decodes a request from pieces of input, and continues at the end of the previous piece.
 //!
 //! ```text
 //! *2\r\n $4\r\n ECHO\r\n $5\r\n hel      the next piece starts here
@@ -7,32 +7,34 @@
 //!                        ^ at: no end of the line in the 2 bytes `searched`
 //! ```
 //!
-//! Nearly every line is a few digits that have all arrived. [`short_number`] reads such lines. It
-//! leaves every other line to [`Progress::line`], which implements all rules and remembers where to
-//! continue.
+//! Nearly every line is complete and contains only a few digits. [`short_number`] reads these
+//! lines. [`Progress::line`] reads all other lines: it implements all rules and stores the position
+//! where decoding continues.
 
 use crate::error::ProtocolError;
 use crate::request::{Limits, Request, WordSpan};
 use crate::{inline, integer};
 
-/// Something that was read, or `None` if more bytes are needed.
+/// A decoded value, or `None` if more bytes are needed.
 type Read<T> = Result<Option<T>, ProtocolError>;
 
-/// The progress in an incomplete request.
+/// The decoding state of an incomplete request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Bytes that are decoded, up to the start of a line or of a word.
+    /// The number of decoded bytes. The next line or word starts at this position.
     at: usize,
-    /// Bytes after `at` that do not contain the end of the line.
+    /// The number of bytes after `at` that the decoder has searched without finding the end of the
+    /// line.
     searched: usize,
-    /// Words still missing, once the first line is decoded.
+    /// The number of missing words. Valid after the decoder has read the first line.
     missing: usize,
-    /// The length of the word that starts at `at`, in bytes, if its line is decoded.
+    /// The length in bytes of the word that starts at `at`. `None` until the decoder has read the
+    /// line with this length.
     word_bytes: Option<usize>,
 }
 
 impl Progress {
-    /// Continues with a command that is an array of words.
+    /// Continues decoding a command in the array format.
     pub(super) fn array(
         &mut self,
         input: &[u8],
@@ -69,7 +71,7 @@ impl Progress {
         Ok(Some(Request::Words { consumed: self.at }))
     }
 
-    /// Returns the number of words from the first line, and the length of the line in bytes.
+    /// Reads the first line. Returns the number of words, and the length of the line in bytes.
     #[inline]
     fn count(&mut self, input: &[u8], limits: &Limits) -> Read<(usize, usize)> {
         let (count, line_bytes) = match short_number(input) {
@@ -79,7 +81,7 @@ impl Progress {
                     return Ok(None);
                 };
                 let count = integer::parse(&line[1..]).ok_or(ProtocolError::Count)?;
-                // A null array counts as an empty one.
+                // A null array is treated as an empty array.
                 (usize::try_from(count.max(0)).unwrap_or(usize::MAX), line.len() + 2)
             }
         };
@@ -92,8 +94,8 @@ impl Progress {
         Ok(Some((count, line_bytes)))
     }
 
-    /// Returns the length of the next word, read from its length line, and the length of that line,
-    /// both in bytes.
+    /// Reads the length line of the next word. Returns the length of the word and the length of the
+    /// line, both in bytes.
     #[inline]
     fn word_length(&mut self, input: &[u8], limits: &Limits) -> Read<(usize, usize)> {
         let rest = input.get(self.at..).unwrap_or_default();
@@ -119,13 +121,13 @@ impl Progress {
         Ok(Some((bytes, line_bytes)))
     }
 
-    /// Returns the first line of `rest` without its end, once the byte after its carriage return
-    /// has arrived.
+    /// Returns the first line of `rest` without the line end. Returns `None` until the byte after
+    /// the carriage return has arrived.
     #[cold]
     fn line<'a>(&mut self, rest: &'a [u8], long: ProtocolError) -> Read<&'a [u8]> {
         match self.find(b'\r', rest, long)? {
             Some(end) if end + 1 < rest.len() => Ok(Some(&rest[..end])),
-            // The next search starts at the carriage return again.
+            // The next search starts at this carriage return.
             Some(end) => {
                 self.searched = end;
                 Ok(None)
@@ -143,7 +145,7 @@ impl Progress {
         let (line, consumed) = (&input[..end], end + 1);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if inline::has_quotes(line) {
-            // A quote belongs to a word, so the line has at least one word.
+            // Each quote is part of a word, so the line has at least one word.
             let words = inline::unquote(line).ok_or(ProtocolError::Quotes)?;
             return Ok(Some(Request::Quoted { consumed, argv: words }));
         }
@@ -155,10 +157,10 @@ impl Progress {
         }))
     }
 
-    /// Returns the position of the end of a line. Searches no byte twice.
-    fn find(&mut self, end: u8, rest: &[u8], long: ProtocolError) -> Read<usize> {
-        // One byte more than the maximum line, so that the check for a too long line does not
-        // depend on how the bytes arrive.
+/// A decoded value, or `None` if more bytes are needed.
+type Read<T> = Result<Option<T>, ProtocolError>;
+
+/// The decoding state of an incomplete request.
         let line = &rest[..rest.len().min(MAX_LINE + 1)];
         let unseen = line.get(self.searched..).unwrap_or_default();
         match unseen.iter().position(|&byte| byte == end) {
@@ -172,11 +174,10 @@ impl Progress {
     }
 }
 
-/// Returns the number after the first byte of a line and the length of the line, in bytes. Returns
-/// a result only if the line is complete and the number has few digits and the notation of the
-/// protocol.
+/// Returns the number after the first byte of a line, and the length of the line in bytes. Returns
+/// `None` unless the line is complete and the number has few digits in the protocol's notation.
 ///
-/// `None` only means that [`Progress::line`] must decode the line.
+/// After `None`, the caller must decode the line with [`Progress::line`].
 #[inline]
 fn short_number(line: &[u8]) -> Option<(usize, usize)> {
     let digits = line.get(1..)?;
@@ -193,14 +194,15 @@ fn short_number(line: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// The maximum length, in bytes, of a line: an inline command, or a length or count.
+/// The maximum length in bytes of an inline command, or of a line with a length or count.
 pub(super) const MAX_LINE: usize = 64 * 1024;
 
-/// A number of this many digits fits any `usize`.
+/// The maximum number of digits that [`short_number`] reads. Each number with 8 digits fits in a
+/// `usize`.
 const SHORT_DIGITS: usize = 8;
 
-/// The maximum number of words in a command of a client that is not authenticated.
+/// The maximum number of words in a command from a client that is not authenticated.
 const UNAUTHENTICATED_WORDS: usize = 10;
 
-/// The maximum length, in bytes, of a word of a client that is not authenticated.
+/// The maximum length in bytes of a word from a client that is not authenticated.
 const UNAUTHENTICATED_WORD_BYTES: usize = 16_384;

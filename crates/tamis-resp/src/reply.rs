@@ -1,8 +1,8 @@
-//! Reply values.
+//! The values that a server sends as replies.
 
 use std::borrow::Cow;
 
-/// The version of the protocol that a client chose with `HELLO`.
+/// The protocol version that a client selected with `HELLO`.
 ///
 /// ```
 /// use tamis_resp::{Protocol, Reply};
@@ -14,15 +14,14 @@ use std::borrow::Cow;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// The version at the start of a connection: text, numbers and arrays.
+    /// The version at the start of a connection. RESP2 has types for texts, numbers and arrays.
     #[default]
     Resp2,
-    /// The version with a type for each variant of [`Reply`].
+    /// The newer version. RESP3 has a type for each variant of [`Reply`].
     Resp3,
 }
 
-/// A server's reply. If RESP2 has no type for a variant, the variant is encoded as the closest
-/// type.
+/// A server's reply. If RESP2 has no type for a variant, the encoder uses the closest type.
 ///
 /// ```
 /// use tamis_resp::{Protocol, Reply};
@@ -34,9 +33,10 @@ pub enum Protocol {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// A short text, such as `OK`. Line ends in it are replaced by spaces.
+    /// A short text, such as `OK`. The encoder replaces line ends in the text by spaces.
     Simple(Cow<'static, str>),
-    /// An error, starting with its kind in upper case. Line ends in it are replaced by spaces.
+    /// An error text. The first word is the kind of the error in upper case. The encoder replaces
+    /// line ends in the text by spaces.
     Error(Cow<'static, str>),
     /// An integer.
     Integer(i64),
@@ -46,31 +46,32 @@ pub enum Reply {
     Null,
     /// The absence of an array. RESP3 encodes it like [`Null`](Self::Null).
     NullArray,
-    /// Yes or no; 1 or 0 in RESP2.
+    /// A boolean; 1 or 0 in RESP2.
     Bool(bool),
-    /// A floating-point number; its digits as bytes in RESP2.
+    /// A floating-point number; the digits as a bulk string in RESP2.
     Double(f64),
-    /// The digits of an integer of any size; bytes in RESP2.
+    /// The digits of an integer of any size; a bulk string in RESP2.
     BigNumber(Cow<'static, str>),
-    /// A text for people; bytes in RESP2.
+    /// A text for people to read; a bulk string in RESP2.
     Verbatim {
         /// The format of the text: `*b"txt"` for plain text, `*b"mkd"` for Markdown.
         format: [u8; 3],
         /// The text.
         text: Vec<u8>,
     },
-    /// Values in order.
+    /// An ordered list of values.
     Array(Vec<Reply>),
-    /// Pairs of key and value; in RESP2 an array of key, value, key, value and so on.
+    /// Pairs of key and value. In RESP2, an array of key, value, key, value and so on.
     Map(Vec<(Reply, Reply)>),
-    /// Values without order; in RESP2 an array.
+    /// Values without order. In RESP2, an array.
     Set(Vec<Reply>),
-    /// A message that is no reply to a command; in RESP2 an array.
+    /// A message that is not the reply to a command. In RESP2, an array.
     Push(Vec<Reply>),
-    /// An array of [`Bool`](Self::Bool) stored as a bit mask, for answers about many items. It
-    /// decodes as an array of booleans.
+    /// An array of [`Bool`](Self::Bool) answers, stored as a bit mask. A client decodes this
+    /// variant as an array of booleans.
     Bools {
-        /// The first answer is the lowest bit of the first word. Missing words count as zeros.
+        /// The lowest bit of the first word is the first answer. The encoder treats missing words
+        /// as zeros.
         mask: Vec<u64>,
         /// The number of answers.
         len: usize,
@@ -78,7 +79,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Returns the reply to a command that succeeded.
+    /// Returns the reply `OK` for a command that succeeded.
     ///
     /// ```
     /// use tamis_resp::Reply;
@@ -89,7 +90,7 @@ impl Reply {
         Self::Simple(Cow::Borrowed("OK"))
     }
 
-    /// Returns a short text.
+    /// Returns a reply with a short text.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};
@@ -102,8 +103,8 @@ impl Reply {
         Self::Simple(text.into())
     }
 
-    /// Returns an error. Its first word is the kind by which clients distinguish errors, usually
-    /// `ERR`.
+    /// Returns an error reply. Clients distinguish errors by the first word of the text, which is
+    /// usually `ERR`.
     ///
     /// ```
     /// use tamis_resp::{Protocol, Reply};
@@ -116,7 +117,7 @@ impl Reply {
         Self::Error(text.into())
     }
 
-    /// Returns bytes.
+    /// Returns a reply with bytes, which RESP calls a bulk string.
     ///
     /// ```
     /// use tamis_resp::Reply;

@@ -1,6 +1,6 @@
-//! Requests: commands as words, and their limits.
+//! Requests of clients, and the limits for requests.
 
-/// The position of a word in the input.
+/// The position of one word in the input.
 ///
 /// ```
 /// use tamis_resp::WordSpan;
@@ -9,14 +9,14 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordSpan {
-    /// The first byte.
+    /// The position of the first byte.
     pub start: usize,
     /// The position after the last byte.
     pub end: usize,
 }
 
 impl WordSpan {
-    /// Returns the word.
+    /// Returns the bytes of the word in `input`.
     ///
     /// ```
     /// # use tamis_resp::WordSpan;
@@ -25,16 +25,17 @@ impl WordSpan {
     ///
     /// # Panics
     ///
-    /// If the span exceeds `input`, because the caller passed another input than the decoded one.
+    /// If the span exceeds `input`. The caller must pass the same input that the decoder read.
     #[inline]
     pub fn of(self, input: &[u8]) -> &[u8] {
         &input[self.start..self.end]
     }
 }
 
-/// What a client may send in one command. The default is for an authenticated client.
+/// The limits for one command of a client. The default values apply to an authenticated client.
 ///
-/// The total size of a command is not limited here. The owner of the input buffer limits it.
+/// These limits do not include the total size of a command. The owner of the input buffer must
+/// limit the total size.
 ///
 /// ```
 /// use tamis_resp::{Limits, ProtocolError, RequestDecoder};
@@ -49,7 +50,8 @@ pub struct Limits {
     pub max_words: usize,
     /// The maximum length of a word in bytes; 512 MiB by default.
     pub max_word_bytes: usize,
-    /// True if the client is authenticated. Other clients may send 10 words of 16,384 bytes.
+    /// Whether the client is authenticated. Before authentication, a command may have at most 10
+    /// words of at most 16,384 bytes.
     pub authenticated: bool,
 }
 
@@ -59,26 +61,26 @@ impl Default for Limits {
     }
 }
 
-/// The first request of an input. It takes the first `consumed` bytes; the next request starts
-/// after them.
+/// The first request of an input. The request consists of the first `consumed` bytes. The next
+/// request starts at position `consumed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A command. Its words, one or more, are spans.
+    /// A command with one or more words. The decoder has written the spans of the words.
     Words {
         /// The length of the command, in bytes.
         consumed: usize,
     },
-    /// A command in one line with quotes. The variant owns its words, because the input contains
-    /// them only with quotes and escape sequences.
+    /// An inline command with quotes. This variant owns the words, because the words in the input
+    /// still contain quotes and escape sequences.
     Quoted {
         /// The length of the line, in bytes.
         consumed: usize,
-        /// The words, one or more.
+        /// The decoded words, one or more.
         argv: Vec<Vec<u8>>,
     },
-    /// No command: an empty line, or an array of no words. It gets no reply.
+    /// An empty line or an empty array, which is not a command. The server must not send a reply.
     Nothing {
-        /// The bytes to skip.
+        /// The number of bytes to skip.
         consumed: usize,
     },
 }

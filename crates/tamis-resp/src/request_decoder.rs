@@ -1,4 +1,5 @@
-//! Decodes requests, which are commands as words, from bytes that arrive in pieces.
+//! Decodes requests from bytes that arrive in pieces. A request is a command, which is a list of
+//! words.
 
 use crate::error::ProtocolError;
 use crate::progress::Progress;
@@ -6,9 +7,9 @@ use crate::request::{Limits, Request, WordSpan};
 
 /// Decodes requests from bytes that arrive in pieces.
 ///
-/// When more bytes of an incomplete command arrive, the decoder continues where it stopped, so a
-/// command of a million words may arrive in any number of pieces. Memory: a [`WordSpan`] for each
-/// word that has arrived.
+/// When more bytes of an incomplete command arrive, the decoder continues at the end of the
+/// previous bytes. So a command of a million words may arrive in any number of pieces. The decoder
+/// stores a [`WordSpan`] for each word that has arrived.
 ///
 /// ```
 /// use tamis_resp::{Limits, Request, RequestDecoder};
@@ -33,12 +34,12 @@ use crate::request::{Limits, Request, WordSpan};
 pub struct RequestDecoder {
     limits: Limits,
     progress: Progress,
-    /// The words of the incomplete command that have arrived.
+    /// The spans of the words that have arrived, if the command is incomplete.
     found: Vec<WordSpan>,
 }
 
 impl RequestDecoder {
-    /// Creates a decoder for the beginning of a connection.
+    /// Creates a decoder for a new connection.
     ///
     /// ```
     /// use tamis_resp::{Limits, RequestDecoder};
@@ -50,7 +51,7 @@ impl RequestDecoder {
         Self { limits, progress: Progress::default(), found: Vec::new() }
     }
 
-    /// Sets new limits for the bytes that are decoded after this call.
+    /// Sets new limits. The new limits apply to bytes that the decoder reads after this call.
     ///
     /// ```
     /// use tamis_resp::{Limits, RequestDecoder};
@@ -63,7 +64,7 @@ impl RequestDecoder {
         self.limits = limits;
     }
 
-    /// Returns the memory of the words of the incomplete command, in bytes.
+    /// Returns how many bytes the decoder uses to store the words of an incomplete command.
     ///
     /// ```
     /// use tamis_resp::{Limits, RequestDecoder};
@@ -77,16 +78,17 @@ impl RequestDecoder {
         self.found.len() * size_of::<WordSpan>()
     }
 
-    /// Decodes the first request of `input`, and writes the positions of its words to `words`.
+    /// Decodes the first request of `input`, and writes the positions of the words to `words`.
     ///
-    /// Returns `None` if the request is incomplete. The caller calls again with the same bytes and
-    /// more after them. The decoder skips the two bytes after a word, whatever they are, as Redis
-    /// does. `words` keeps its capacity: replace it after a command of a million words.
+    /// Returns `None` if the request is incomplete. The caller must then append more bytes to the
+    /// same input and call this method again. Like Redis, the decoder skips the two bytes after a
+    /// word without checking them. `words` keeps its capacity, so replace `words` after a command
+    /// of a million words.
     ///
     /// # Errors
     ///
-    /// If the bytes are no request, or if the request exceeds the limits. The connection cannot
-    /// continue.
+    /// A [`ProtocolError`] if the bytes are not a valid request, or if the request exceeds the
+    /// limits. After an error, the caller must close the connection.
     ///
     /// # Examples
     ///
@@ -134,11 +136,11 @@ impl RequestDecoder {
         read
     }
 
-    /// Stores the words of an incomplete command, because the caller may pass another vector to the
-    /// next call.
+    /// Stores the words of an incomplete command, because the caller may pass a different vector to
+    /// the next call.
     ///
-    /// The vector may have capacity for a million words of an earlier command, perhaps of another
-    /// connection. A connection must not keep that memory for a few bytes.
+    /// The vector may have capacity for a million words, after an earlier command from any
+    /// connection. A connection must not keep this much memory for a few words.
     fn keep(&mut self, words: &mut Vec<WordSpan>) {
         if words.len() <= FEW {
             self.found.append(words);
@@ -152,7 +154,7 @@ impl RequestDecoder {
         }
     }
 
-    /// Moves the stored words to the caller's empty vector.
+    /// Moves the stored words into the caller's empty vector.
     fn lend(&mut self, words: &mut Vec<WordSpan>) {
         if self.found.len() <= FEW {
             words.append(&mut self.found);
@@ -162,13 +164,14 @@ impl RequestDecoder {
     }
 }
 
-/// Up to this number, words are copied. More words are moved together with their allocation.
+/// The maximum number of words that the decoder copies. For more words, the decoder moves the whole
+/// vector.
 const FEW: usize = 64;
 
-/// A command that already has `MANY` words may have a million words. Growing their memory step by
-/// step would copy all of it at each step. Instead `VERY_MANY` words are reserved at once. The
-/// allocator maps an area of this size separately, so it uses memory only for the pages that are
-/// written.
+/// A command with more than `MANY` words may have a million words. If the vector grew step by step,
+/// each step would copy all words. Instead, the decoder reserves memory for `VERY_MANY` words in
+/// one step. The allocator maps an area of this size separately, so only pages that the decoder
+/// writes use memory.
 const MANY: usize = 1 << 15;
 const VERY_MANY: usize = (33 << 20) / size_of::<WordSpan>();
 
