@@ -157,10 +157,11 @@ impl Progress {
         }))
     }
 
-/// A decoded value, or `None` if more bytes are needed.
-type Read<T> = Result<Option<T>, ProtocolError>;
-
-/// The decoding state of an incomplete request.
+    /// Returns the position of the line end. The search skips bytes that an earlier call has
+    /// searched.
+    fn find(&mut self, end: u8, rest: &[u8], long: ProtocolError) -> Read<usize> {
+        // The search covers one byte more than the maximum line length. So the result for a too
+        // long line does not depend on the sizes of the pieces.
         let line = &rest[..rest.len().min(MAX_LINE + 1)];
         let unseen = line.get(self.searched..).unwrap_or_default();
         match unseen.iter().position(|&byte| byte == end) {

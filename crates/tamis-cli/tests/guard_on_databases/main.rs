@@ -4,9 +4,9 @@
 //! A checker sends requests all the time, while the guard, the database and the network between them
 //! are attacked. `cargo xtask test` installs the databases and runs the tests.
 
-#[path = "../../../tamis-guard/tests/support/changes.rs"]
+#[path = "../../../tamis-sources/tests/support/changes.rs"]
 mod changes;
-#[path = "../../../tamis-guard/tests/support/checker.rs"]
+#[path = "../../../tamis-sources/tests/support/checker.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod checker;
 mod client;
@@ -16,7 +16,7 @@ mod mysql;
 mod postgres;
 mod promise;
 mod story;
-#[path = "../../../tamis-guard/tests/support/tcp_proxy.rs"]
+#[path = "../../../tamis-sources/tests/support/tcp_proxy.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod tcp_proxy;
 #[path = "../integration/upstream.rs"]

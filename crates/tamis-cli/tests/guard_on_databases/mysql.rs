@@ -1,8 +1,8 @@
 //! A guard in front of MariaDB.
 
-#[path = "../../../tamis-guard/tests/mysql/database.rs"]
+#[path = "../../../tamis-sources/tests/mysql/database.rs"]
 mod database;
-#[path = "../../../tamis-guard/tests/mysql/server.rs"]
+#[path = "../../../tamis-sources/tests/mysql/server.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 

@@ -1,8 +1,8 @@
 //! A guard in front of PostgreSQL.
 
-#[path = "../../../tamis-guard/tests/postgres/database.rs"]
+#[path = "../../../tamis-sources/tests/postgres/database.rs"]
 mod database;
-#[path = "../../../tamis-guard/tests/postgres/server.rs"]
+#[path = "../../../tamis-sources/tests/postgres/server.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 

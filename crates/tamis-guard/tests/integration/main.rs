@@ -2,20 +2,20 @@
 //! program is linked separately.
 
 mod admin;
-mod audit;
-#[path = "../support/checker.rs"]
+#[path = "../../../tamis-sources/tests/support/checker.rs"]
 mod checker;
 mod config;
+#[path = "../../../tamis-sources/tests/support/filter_file.rs"]
+mod filter_file;
 mod fleet;
 mod layer;
 mod learn;
 mod proxy;
-mod redis;
 mod service;
 mod single_flight;
-mod snapshot;
-mod sources;
-#[path = "../support/tcp_proxy.rs"]
+#[path = "../../../tamis-sources/tests/support/sqlite_shop.rs"]
+mod sqlite_shop;
+#[path = "../../../tamis-sources/tests/support/tcp_proxy.rs"]
 mod tcp_proxy;
-#[path = "../support/transactions.rs"]
+#[path = "../../../tamis-sources/tests/support/transactions.rs"]
 mod transactions;

@@ -1,37 +1,14 @@
-//! Ids in MariaDB, with real servers that the tests start.
+//! The example `shop`, with a real MariaDB that the test starts.
 //!
-//! `cargo xtask test` installs `mariadbd` and runs them.
+//! `cargo xtask test` installs `mariadbd` and runs it.
 
-mod accounts;
-mod backend;
-#[path = "../support/changes.rs"]
-mod changes;
-#[path = "../support/chaos.rs"]
-mod chaos;
-#[path = "../support/checker.rs"]
+#[path = "../../../tamis-sources/tests/support/checker.rs"]
+#[allow(dead_code, reason = "the tests of the sources use the rest")]
 mod checker;
-mod collations;
-mod connections;
-mod database;
-mod faults;
-#[path = "../../../tamis-sources/src/ids/fold.rs"]
-#[allow(dead_code, reason = "the library uses the rest")]
-mod fold;
-mod lost_rows;
-mod polls;
-mod random_faults;
-mod replicas;
-mod restarts;
-mod rows;
+#[path = "../../../tamis-sources/tests/mysql/server.rs"]
+#[allow(dead_code, reason = "the tests of the sources use the rest")]
 mod server;
 mod shop;
 #[path = "../../examples/shop.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod shop_example;
-#[path = "../stories/all.rs"]
-mod stories;
-#[path = "../support/tcp_proxy.rs"]
-mod tcp_proxy;
-#[path = "../support/transactions.rs"]
-mod transactions;
-mod unlogged;

@@ -82,7 +82,7 @@ impl Leader {
         let mut file = FileOptions::new(dir.path("ids.txt"), FileFormat::Lines);
         file.quiet = Duration::from_millis(20);
         file.min_share = 0.0;
-        Self::start(address, 8 << 20, |ids| Source::file(ids, file, options()))
+        Self::start(address, 8 << 20, |ids| Source::start(ids, file, options()))
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -110,7 +110,7 @@ impl Follower {
 
     pub fn with(leader: LeaderOptions, options: SourceOptions) -> Self {
         let ids = id_set(integers());
-        let source = Source::leader(Arc::clone(&ids), leader, options);
+        let source = Source::start(Arc::clone(&ids), leader, options);
         Self { ids, source }
     }
 }

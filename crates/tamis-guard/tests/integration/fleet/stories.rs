@@ -20,7 +20,7 @@ fn followers_get_all_ids_and_then_each_change_at_once() {
         stale_after: Duration::from_secs(7200),
         ..options()
     };
-    let followers = [1, 2].map(|_| Follower::with(leader_options(leader.address()), slow));
+    let followers = [1, 2].map(|_| Follower::with(leader_options(leader.address()), slow.clone()));
     for follower in &followers {
         wait_synced(&follower.source);
         assert!((1..=1000).all(|id| knows(&follower.ids, id)));
@@ -72,10 +72,10 @@ fn a_follower_takes_each_key_of_a_folded_text() {
     let publication = Publication::new(Arc::clone(&leader), &publication);
     let mut file = FileOptions::new(dir.path("ids.txt"), FileFormat::Lines);
     file.quiet = Duration::from_millis(20);
-    let _read = Source::file(Arc::clone(&leader), file, options());
+    let _read = Source::start(Arc::clone(&leader), file, options());
     let server = Server::publish(any_port(), publication);
     let options_of_leader = leader_options(server.address);
-    let source = Source::leader(Arc::clone(&follower), options_of_leader, options());
+    let source = Source::start(Arc::clone(&follower), options_of_leader, options());
     wait_synced(&source);
     // A source inserts keys. The key of a blank id is empty, and a key may be longer than its id.
     for key in ["", "longer than each id", "last"] {
@@ -91,7 +91,7 @@ fn a_follower_takes_each_key_of_a_folded_text() {
 fn a_follower_of_a_follower_has_all_ids() {
     let (_dir, leader) = Leader::with_ids(100);
     let middle = Leader::start(any_port(), 1 << 20, |ids| {
-        Source::leader(ids, leader_options(leader.address()), options())
+        Source::start(ids, leader_options(leader.address()), options())
     });
     let last = Follower::synced(middle.address());
     assert!((1..=100).all(|id| knows(&last.ids, id)));
@@ -168,7 +168,7 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
     let dir = Dir::new();
     write_list(&dir, 1..=100);
     let leader = Leader::start(any_port(), 0, |ids| {
-        Source::file(ids, FileOptions::new(dir.path("ids.txt"), FileFormat::Lines), options())
+        Source::start(ids, FileOptions::new(dir.path("ids.txt"), FileFormat::Lines), options())
     });
     let proxy = TcpProxy::start(leader.address());
     let follower = Follower::synced(proxy.address);
@@ -212,7 +212,7 @@ fn wrong_settings_of_a_follower_are_one_clear_line() {
     assert!(wrong.starts_with("the leader: "), "{wrong}");
     // The ids of another type are written in another way.
     let ids = id_set(IdType::Uuid);
-    let source = Source::leader(ids, leader_options(leader.address()), options());
+    let source = Source::start(ids, leader_options(leader.address()), options());
     let status = wait(&source, "a failure", |status| status.failures > 0);
     let error = status.last_error.unwrap();
     let expected =

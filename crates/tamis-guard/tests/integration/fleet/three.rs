@@ -11,7 +11,7 @@ use tamis_guard::source::{ChangeColumn, Source, SqliteOptions};
 
 use super::instances::{Follower, Leader, any_port};
 use crate::checker::{Committed, Random, check, options, wait_synced};
-use crate::sources::sqlite::Shop;
+use crate::sqlite_shop::Shop;
 use crate::tcp_proxy::TcpProxy;
 
 fn leader(path: &Path, address: std::net::SocketAddr) -> Leader {
@@ -22,7 +22,7 @@ fn leader(path: &Path, address: std::net::SocketAddr) -> Leader {
         ..SqliteOptions::new(path, "products", "id")
     };
     // Little history, so that followers lose it too.
-    Leader::start(address, 0, |ids: Arc<_>| Source::sqlite(ids, sqlite, options()))
+    Leader::start(address, 0, |ids: Arc<_>| Source::start(ids, sqlite, options()))
 }
 
 /// Writes transactions until the time is over.

@@ -7,7 +7,7 @@ use tamis_guard::source::{FileFormat, FileOptions, Source, SourceOptions};
 
 use super::*;
 use crate::checker::{Dir, INTERVAL, options as source_options, wait, wait_stale};
-use crate::sources::file::filter_file;
+use crate::filter_file::filter_file;
 
 /// A set of a file, with a guarded shop that has the products 1 to 99.
 struct FromFile {
@@ -38,7 +38,7 @@ impl FromFile {
         let file = FileOptions { quiet: INTERVAL, ..FileOptions::new(&path, format) };
         // No state but the one that the test waits for: the watch thread is slow on a busy machine.
         let options = SourceOptions { stale_after: Duration::from_secs(60), ..source_options() };
-        let source = Source::file(Arc::clone(&ids), file, options);
+        let source = Source::start(Arc::clone(&ids), file, options);
         wait(&source, "a generation", |status| status.generations == 1 && status.lag.is_some());
         Self { guarded: Guarded::new(vec![route]), ids, source, _dir: dir }
     }
