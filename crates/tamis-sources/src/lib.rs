@@ -3,8 +3,8 @@
 //! An [`IdSet`] contains the ids that exist. A [`Source`] reads the ids on its own thread, and follows their changes
 //! until the source is stopped or dropped. A source guarantees:
 //!
-//! > While the state is [`SyncState::Synced`], the set contains every id that was committed more than >
-//! [`SourceOptions::stale_after`] before the request.
+//! > While the state is [`SyncState::Synced`], the set contains every id that was committed more than
+//! > [`SourceOptions::stale_after`] before the request.
 //!
 //! Each successful read proves that the set contains all ids that were committed before the start of the read. A second
 //! thread watches the start time of the last successful read. If this time is older than `stale_after`, the thread sets
