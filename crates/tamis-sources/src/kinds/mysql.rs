@@ -16,8 +16,8 @@
 //! * **The lag is measured.** At each interval the source queries the log position of the server. When the stream has
 //!   reached this position, the set contains all ids that were committed before the query.
 //!
-//! After a broken connection, the source continues at the end of the last transaction. The source does a full read in
-//! these cases: the server is another server, or the server has deleted this part of the log. The source also does a
+//! After a broken connection, the source continues at the end of the last transaction. The source does a full read if
+//! the server is another server, or if the server has deleted the following part of the log. The source also does a
 //! full read after a statement that the source cannot interpret. Examples are statements that change the definition of
 //! the table, replace or empty the table, or change rows in the statement format. The set is stale until the full read
 //! ends.
