@@ -60,7 +60,7 @@ impl PublicationOptions {
 ///
 /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 /// let ids = Arc::new(IdSet::new(IdSetOptions::new(IdType::Uuid))?);
-/// // Before the source starts.
+/// // Create the publication before the source starts.
 /// let options = PublicationOptions::new("orders", BearerToken::new("a long secret")?);
 /// let publication = Arc::new(Publication::new(Arc::clone(&ids), &options));
 /// let server = HttpServer::bind("127.0.0.1:0".parse()?).await?;

@@ -412,7 +412,7 @@ impl IdSet {
     /// request for [`IdSetOptions::negative_for`].
     ///
     /// The set ignores the 404 if the id was created meanwhile, or within [`IdSetOptions::recent_for`] before the
-    /// response. The upstream service may read such an id from a replica that lags.
+    /// response. The upstream service may read an inserted id from a replica that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
         self.negative.insert(&self.key(id), passed, request);
     }
