@@ -46,8 +46,8 @@ impl RouteCounters {
         self.refused[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns the number of wrong refusals in shadow mode: the shadow route would have refused the request, but the
-    /// response had a status from 200 to 299.
+    /// Returns the number of requests that a shadow route would have refused, although the response had a status from
+    /// 200 to 299.
     #[must_use]
     pub fn misjudged(&self) -> u64 {
         self.misjudged.load(Ordering::Relaxed)

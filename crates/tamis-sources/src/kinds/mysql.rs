@@ -23,9 +23,9 @@
 //! ends.
 //!
 //! A snapshot contains the end of a transaction in the log. A starting source continues at this position. `snapshot.rs`
-//! proves the consistency. The source tests three conditions: the server is the same, the log file was created at the
-//! same time, and the log contains the end of the snapshot. If a condition is false, the source does a full read. The
-//! source also does a full read if the columns or the unique indexes of the table have changed.
+//! proves the consistency. The source continues if the server is the same, the log file was created at the same time,
+//! and the log contains the end of the snapshot. Otherwise the source does a full read. The source also does a full
+//! read if the columns or the unique indexes of the table have changed.
 //!
 //! InnoDB does not log the changes that a foreign key causes. If a foreign key deletes a row (`ON DELETE CASCADE`), its
 //! id passes until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions). If a foreign key can
