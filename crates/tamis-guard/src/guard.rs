@@ -94,7 +94,7 @@ impl Guard {
     /// Serves requests until `shutdown` completes. Then the guard finishes the requests in progress and stops the
     /// sources. Returns the number of connections that the guard had to close.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
-        // Dropping this set ends the task of the admin server.
+        // Dropping the `JoinSet` ends the task of the admin server.
         let mut admin = tokio::task::JoinSet::new();
         if let Some(server) = self.admin {
             admin.spawn(server.run(self.handle.clone()));

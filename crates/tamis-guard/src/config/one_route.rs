@@ -71,7 +71,7 @@ impl Config {
             places = path.names().map(|name| format!("path:{name}")).collect();
         }
         let path = route.ids;
-        // The path is checked here. With a wrong path, the guard would wait for the file and pass all requests.
+        // The code checks the path now. With a wrong path, the guard would wait for the file and pass all requests.
         let is_filter = is_filter(&path)
             .map_err(|error| value("ids", format!("{}: {}", path.display(), PlainIo(&error))))?;
         let source = if is_filter {

@@ -12,8 +12,8 @@
 //! for which it holds the request. So `S + h - a <= K`. After the follower has applied the changes, it claims that its
 //! set contains all ids that were committed before `S + h - a`.
 //!
-//! Only durations cross the network. The two clocks may run at different speeds, so the follower rounds both durations
-//! by 1/1000 in the safe direction.
+//! Only durations cross the network. The clocks of the follower and the leader may run at different speeds, so the
+//! follower rounds `h` and `a` by 1/1000 in the safe direction.
 //!
 //! A snapshot makes no claim. The first delta after the snapshot makes the first claim.
 //!
@@ -140,7 +140,7 @@ impl LeaderReader {
         }
     }
 
-    /// Downloads a snapshot and the changes after it, and publishes both.
+    /// Downloads a snapshot and the changes after the snapshot, and publishes the resulting generation.
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
         // A leader may offer a new snapshot after each download, so the pace limits the downloads.
         self.snapshot_pace.keep(run, run.options().interval.min(MAX_WAIT));

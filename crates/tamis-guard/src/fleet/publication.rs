@@ -60,7 +60,7 @@ impl PublicationOptions {
 ///
 /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 /// let ids = Arc::new(IdSet::new(IdSetOptions::new(IdType::Uuid))?);
-/// // Before the source starts.
+/// // Create the publication before the source starts.
 /// let options = PublicationOptions::new("orders", BearerToken::new("a long secret")?);
 /// let publication = Arc::new(Publication::new(Arc::clone(&ids), &options));
 /// let server = HttpServer::bind("127.0.0.1:0".parse()?).await?;
@@ -230,8 +230,8 @@ impl Publication {
         answer
     }
 
-    /// Returns the last snapshot. Builds a new snapshot if the later changes fill more than half of the history. This
-    /// sharing limits the builds: each half of the history causes at most one build.
+    /// Returns the last snapshot. Builds a new snapshot if the later changes fill more than half of the history. All
+    /// followers share a snapshot, so each half of the history causes at most one build.
     async fn snapshot(self: &Arc<Self>) -> Result<Snapshot, NoSnapshot> {
         let mut snapshots = Arc::clone(&self.snapshots).lock_owned().await;
         if let Some(last) = &mut snapshots.last
@@ -247,7 +247,7 @@ impl Publication {
             source: self.name.clone(),
             position: position.to_string().into_bytes(),
             created: SystemTime::now(),
-            // With this time, followers rebuild whenever their leader rebuilds.
+            // The current time makes followers rebuild whenever their leader rebuilds.
             built: SystemTime::now(),
         };
         // The memory of an old snapshot is freed before the next snapshot is built.
@@ -310,7 +310,8 @@ fn add_headers(headers: &mut HeaderMap, position: FeedPosition, cache: &'static 
     headers.insert(ETAG, tag(position).to_header());
 }
 
-/// Returns the response for a wrong token and for an unknown set. One response for both cases hides the names of sets.
+/// Returns the response for a wrong token and for an unknown set. The same response for a wrong token and an unknown
+/// set hides the names of sets.
 pub(crate) fn unauthorized() -> Answer {
     error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.publish is not set")
 }
@@ -377,7 +378,7 @@ mod tests {
                 () = std::future::ready(()) => {}
             }
         }
-        // A second build would contain this id.
+        // A second build of the snapshot would contain the id 7.
         publication.ids.insert(b"7").unwrap();
         let second = publication.answer(&request).await;
         assert_eq!(position(&second), begin);

@@ -31,7 +31,7 @@ impl EntityTag {
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
         let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
         let mut tags = tags.flat_map(|tags| tags.split(',')).map(str::trim);
-        // RFC 9110 requires a weak comparison for this header.
+        // RFC 9110 requires a weak comparison for `If-None-Match`.
         let is_same = |tag: &str| {
             let tag = tag.strip_prefix("W/").unwrap_or(tag);
             let tag = tag.strip_prefix('"').and_then(|it| it.strip_suffix('"'));

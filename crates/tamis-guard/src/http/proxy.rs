@@ -136,7 +136,7 @@ impl Proxy {
             acceptors.spawn(accept(listener, Arc::clone(&self.shared), self.phase.subscribe()));
         }
         let shared = Arc::clone(&self.shared);
-        // Dropping this set ends the task.
+        // Dropping the `JoinSet` ends the task.
         let mut closer = JoinSet::new();
         closer.spawn(async move {
             loop {

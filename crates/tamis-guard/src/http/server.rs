@@ -84,7 +84,7 @@ impl HttpServer {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        // Dropping this set ends the tasks of all connections.
+        // Dropping the `JoinSet` ends the tasks of all connections.
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}

@@ -23,7 +23,7 @@ use http::{HeaderMap, Method};
 pub struct Cors {
     /// The allowed origins, such as `https://shop.example.com`. An empty list allows all origins.
     pub origins: Vec<HeaderValue>,
-    /// True if pages may send cookies. Browsers accept this only together with a list of origins.
+    /// True if pages may send cookies. Browsers accept cookies only together with a list of origins.
     pub has_credentials: bool,
 }
 

@@ -39,15 +39,15 @@ impl RouteCounters {
         self.passed[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests that were refused for a reason. In shadow mode, this is the number of requests
+    /// Returns the number of requests that were refused for a reason. In shadow mode, the counter counts the requests
     /// that would have been refused.
     #[must_use]
     pub fn refused(&self, reason: RefuseReason) -> u64 {
         self.refused[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns the number of wrong refusals in shadow mode: the shadow route would have refused the request, but the
-    /// response had a status from 200 to 299.
+    /// Returns the number of requests that a shadow route would have refused, although the response had a status from
+    /// 200 to 299.
     #[must_use]
     pub fn misjudged(&self) -> u64 {
         self.misjudged.load(Ordering::Relaxed)
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(counters.observed_rate(), Some(0.0));
         counters.count(Verdict::Pass(PassReason::Known));
         counters.count_not_found();
-        // This loop counts existing ids, and ids that the negative cache refuses.
+        // The counter `absent` ignores existing ids, and ids that the negative cache refuses.
         counters.count(Verdict::Pass(PassReason::Known));
         counters.count(Verdict::Refuse(RefuseReason::Negative));
         assert_eq!((counters.absent(), counters.observed_rate()), (1000, Some(0.001)));

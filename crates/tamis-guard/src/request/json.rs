@@ -145,7 +145,7 @@ mod tests {
                 r#"{"id": 1.0E7, "id": 1.2345678E7, "id": -7e+1, "id": 120e-1, "id": 0.0E5}"#,
                 &["10000000", "12345678", "-70", "12", "0"],
             ),
-            // The numbers in this case are not integers, or are too long.
+            // The following numbers are not integers, or are too long.
             (
                 r#"{"id": 1.5, "id": 12e-1, "id": 1e99, "id": 1e99999999999999999999}"#,
                 &["1.5", "12e-1", "1e99", "1e99999999999999999999"],

@@ -12,8 +12,8 @@
 //! learn rules never cause a wrong refusal.
 //!
 //! The guard does not learn deletions from responses. The response to a `DELETE` may precede the commit, the deletion
-//! may be undone, or a soft delete may keep the row. In these cases, the guard would refuse an existing id. Only the
-//! source reports deletions.
+//! may be undone, or a soft delete may keep the row. After learning a wrong deletion, the guard would refuse an
+//! existing id. Only the source reports deletions.
 
 mod body;
 mod counters;

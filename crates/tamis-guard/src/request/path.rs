@@ -173,7 +173,7 @@ impl Reading {
     }
 
     /// Returns the other interpretations in which a route may match a path. `is_matched` is true if a route matches in
-    /// the default interpretation. In this case, only a path with `..` can contain another id.
+    /// the default interpretation. If `is_matched` is true, only a path with `..` can contain another id.
     pub(crate) fn others(path: &str, is_matched: bool) -> SmallVec<[Self; 3]> {
         let mut readings = SmallVec::new();
         if is_plain(path) {

@@ -76,7 +76,7 @@ impl FromStr for IdPlace {
             "cookie" => Self::Cookie(name.to_owned()),
             "json" => {
                 let path = name.strip_prefix('/').ok_or_else(wrong)?;
-                // RFC 6901, section 3, defines these escapes.
+                // RFC 6901, section 3, defines the escapes `~0` and `~1`.
                 let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
                 Self::Json(path.split('/').map(unescaped).collect())
             }
@@ -140,7 +140,7 @@ impl IdPlace {
         }
     }
 
-    /// Tests whether the ids are in the path or the query. A preflight contains both.
+    /// Tests whether the ids are in the path or the query, which a preflight also contains.
     pub(crate) fn is_in_target(&self) -> bool {
         matches!(self, Self::Path(_) | Self::Query(_))
     }

@@ -19,7 +19,7 @@ use crate::request::cors::{Cors, allow_request};
 ///
 /// let refusal = Refusal::json(r#"{"code":404,"message":"产品不存在!"}"#);
 /// assert_eq!(refusal.response(RefuseReason::Absent).status(), 404);
-/// // The guard does not know that the id is absent, so the client may ask again.
+/// // The set is not complete, so the client may send the request again later.
 /// assert_eq!(refusal.response(RefuseReason::Unsure).status(), 503);
 /// ```
 #[derive(Clone, Debug)]

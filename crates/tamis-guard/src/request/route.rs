@@ -309,7 +309,7 @@ impl Decision {
 
     /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other
     /// ids from the request. The mark also excludes ids in the filter. The filter may contain these ids as false
-    /// positives. If only these ids counted, and the unknown ids did not, a wrong filter would look correct.
+    /// positives. If only ids in the filter counted, a wrong filter would look correct.
     pub(crate) fn be_no_evidence(&mut self) {
         self.is_ambiguous = true;
     }

@@ -14,8 +14,8 @@
 //!   requests.
 //! * After any other response, all waiting requests go to the upstream service immediately. Requests do not share a
 //!   response, because a response may depend on a cookie or a header.
-//! * If the first request ends without a response, the next request gets the turn. This happens if the client
-//!   disconnects.
+//! * If the first request ends without a response, the next request gets the turn. A request ends without a response if
+//!   the client disconnects.
 //!
 //! Requests for popular ids must not wait for each other. So an id is *proven* if its last response was a success or a
 //! redirect, and requests for a proven id do not wait. A table of fixed size contains the hashes of the proven ids. If
@@ -69,7 +69,7 @@ pub(crate) struct Turn<'s> {
     _turn: Option<(OwnedSemaphorePermit, Membership<'s>)>,
 }
 
-/// The membership of a request in a flight. Dropping this value ends the membership.
+/// The membership of a request in a flight. Dropping the `Membership` ends the membership.
 #[derive(Debug)]
 struct Membership<'s> {
     single: &'s SingleFlight,
@@ -229,7 +229,7 @@ mod tests {
     fn a_late_end_of_a_request_does_not_end_the_flight_of_others() {
         let single = SingleFlight::new(Duration::from_secs(5), 0);
         let first = enter(&single);
-        // No request may wait, so this request does not wait either.
+        // `max_waiting` is 0, so the second request does not wait.
         let second = enter(&single);
         assert_eq!((single.ids_in_flight(), single.gave_up()), (1, 1));
         second.answered(StatusCode::INTERNAL_SERVER_ERROR);

@@ -1,4 +1,4 @@
-//! Generates random ids. Nearly all of these ids are absent from the source.
+//! Generates random ids, nearly all of which are absent from the source.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ const MAX_INTEGER: i128 = 10_i128.pow(38) - 1;
 /// The length of a text id.
 const TEXT_BYTES: usize = 16;
 
-/// The range is exhausted after this many repeated integers in a row.
+/// The maximum number of repeated integers in a row. After this number, the range counts as exhausted.
 const MAX_REPEATS: usize = 1000;
 
 impl<'t> AbsentIds<'t> {

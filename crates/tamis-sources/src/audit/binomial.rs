@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn large_numbers_agree_with_the_normal_distribution() {
-        // The points are three and six standard deviations above the mean. The tail probabilities are 0.00135 and
-        // 9.9e-10.
+        // The tested values are three and six standard deviations above the mean. Their tail probabilities are 0.00135
+        // and 9.9e-10.
         let at =
             |deviations: f64| upper_tail(1_000_000, 0.5, 500_000 + (deviations * 500.0) as u64);
         assert!((at(3.0) / 0.001_35 - 1.0).abs() < 0.01, "{}", at(3.0));

@@ -3,9 +3,9 @@
 //! A filter reveals neither its ids nor the encoding that a program used for the ids. With a wrong charset, funnel or
 //! plan, the guard reads the filter without an error, but does not find the existing ids. Therefore a set whose ids
 //! come from a filter is *unproven* at first: unknown ids pass. An id exists if the upstream service responds with 2xx.
-//! Two cases are possible:
+//! For this id, two cases are possible:
 //!
-//! * The set contains the id. After enough of these ids, the set is *proven*.
+//! * The set contains the id. If the set contains enough existing ids, the set is *proven*.
 //! * The set does not contain the id. The id may be new. The guard waits until the source has read everything up to the
 //!   time of the response. If the set still does not contain the id, the id is *missing*. A set with several missing
 //!   ids is *refuted*: the guard would refuse existing ids.
@@ -16,7 +16,8 @@
 //! refuted  ──▶ any           the source has the missing ids now
 //! ```
 //!
-//! Sets of other sources are proven from the start. The responses on a shadow route can refute these sets.
+//! A set whose ids do not come from a filter is proven from the start. The responses on a shadow route can refute the
+//! set.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -238,7 +239,7 @@ mod tests {
         }
         evidence.found(&id(99), &generation);
         assert_eq!(evidence.finding(), Finding::Proven);
-        // The same ids prove an equal filter. A filter without these ids stays unproven.
+        // The found ids prove an equal filter. A filter without the found ids stays unproven.
         evidence.start(&filter(1000));
         assert_eq!(evidence.finding(), Finding::Proven);
         evidence.start(&filter(20));

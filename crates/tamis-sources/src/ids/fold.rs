@@ -4,8 +4,8 @@
 //!
 //! Under a collation such as `utf8mb4_general_ci`, a query for `abc` finds the row `Abc`. A filter stores only hashes,
 //! so the guard folds each text to a key before hashing. All texts that are equal under the collation must have the
-//! same key. Otherwise the guard would refuse an id that the query finds. Different ids may have the same key. In that
-//! case, more absent ids pass.
+//! same key. Otherwise the guard would refuse an id that the query finds. Different ids may have the same key. If
+//! different ids have the same key, more absent ids pass.
 //!
 //! # Weights
 //!
@@ -18,8 +18,8 @@
 //! In three cases, texts with different weights have the same key. In these cases, keys are not precise.
 //!
 //! * In the collations of `uca.txt`, some pairs of characters have other weights than the single characters
-//!   (contractions). The versions of the collations differ in a few characters. The table maps both groups of
-//!   characters to nothing.
+//!   (contractions). The versions of the collations differ in a few characters. The table maps the characters of
+//!   contractions, and the characters that differ, to nothing.
 //! * A key has no trailing spaces, also for collations that compare trailing spaces (`NO PAD`).
 //! * Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that do not.
 
@@ -123,8 +123,8 @@ impl Fold {
         let table = match self {
             Self::Exact | Self::Padded => return key.push(character),
             Self::Case => return push_case(key, character),
-            // In `general_ci`, each of these characters has the weight of U+FFFD. In `unicode_ci`, these characters
-            // share one weight.
+            // In `general_ci`, each character above U+FFFF has the weight of U+FFFD. In `unicode_ci`, all characters
+            // above U+FFFF have the same weight.
             Self::General if character > '\u{FFFF}' => return key.push('\u{FFFD}'),
             Self::Unicode if character > '\u{FFFF}' => return key.push('\u{10000}'),
             Self::General => &GENERAL,
@@ -146,7 +146,8 @@ fn push_case(key: &mut String, character: char) {
         match lower {
             'ı' => key.push('I'),
             'ς' => key.push('σ'),
-            // U+0307 is the dot above. The lower case of İ contains this dot, and Lithuanian writes it below an accent.
+            // U+0307 is the combining dot above. The lower case of İ contains this dot, and Lithuanian combines the dot
+            // with an accent.
             '\u{307}' => {}
             'ì' => key.push_str("I\u{300}"),
             'í' => key.push_str("I\u{301}"),

@@ -195,7 +195,7 @@ impl Generation {
     /// the same time.
     pub(crate) fn load_hashes(&self, hashes: &[u64]) -> Result<(), PlanError> {
         let mut result = Ok(());
-        // A part may exceed its capacity by the length of a chunk. This excess does not change the rate noticeably.
+        // A part may exceed its capacity by the length of a chunk, which does not change the rate noticeably.
         for chunk in hashes.chunks(64) {
             result = result.and(self.grow_if_full());
             let parts = self.parts.load();

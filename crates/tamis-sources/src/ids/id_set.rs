@@ -220,7 +220,8 @@ impl IdSet {
         self.evidence.start(&building);
         let mut old = None;
         let mut swap = || {
-            // With this order, each change reaches the new generation through `building` or `current`.
+            // `current` is replaced before `building` is cleared, so that each change reaches the new generation
+            // through one of the two fields.
             old = Some(self.current.swap(Arc::clone(&building)));
             self.building.store(None);
         };
@@ -256,7 +257,7 @@ impl IdSet {
             None => Ok(()),
         };
         // If a generation was published between the two inserts above, neither insert has changed the new generation.
-        // This third insert closes the gap.
+        // The third insert closes this gap.
         self.current.load().insert(id, value)?;
         self.negative.remove(&self.key(id));
         current.and(building)
@@ -348,15 +349,15 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
-    /// from a filter, these ids prove the set.
+    /// from a filter, ids with this response prove the set.
     pub fn found(&self, id: &[u8]) {
         if self.evidence.is_open() {
             self.evidence.found(id, &self.generation());
         }
     }
 
-    /// Records that the upstream service responded with a status from 200 to 299 for an unknown id. Many of these ids
-    /// show that the guard decodes the source wrongly.
+    /// Records that the upstream service responded with a status from 200 to 299 for an unknown id. Many unknown ids
+    /// with this response show that the guard decodes the source wrongly.
     pub fn missed(&self, id: &[u8]) {
         self.evidence.missed(id);
     }
@@ -411,7 +412,7 @@ impl IdSet {
     /// request for [`IdSetOptions::negative_for`].
     ///
     /// The set ignores the 404 if the id was created meanwhile, or within [`IdSetOptions::recent_for`] before the
-    /// response. The upstream service may read such an id from a replica that lags.
+    /// response. The upstream service may read an inserted id from a replica that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
         self.negative.insert(&self.key(id), passed, request);
     }

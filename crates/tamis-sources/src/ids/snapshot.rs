@@ -21,7 +21,7 @@
 //! end.
 //!
 //! If the stream does not contain the end, the stream is not the stream that the writer read. For example, the source
-//! may have lost its last changes in a crash. In this case, the reader reads all ids from the source.
+//! may have lost its last changes in a crash. Without the end in the stream, the reader reads all ids from the source.
 //!
 //! # Layout
 //!

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(present(), SyncState::Warming);
         state.set_synced_until(now + minute);
         assert_eq!(present(), SyncState::Synced);
-        // This situation occurs after the process was suspended: no thread has set the state to stale.
+        // After a suspension of the process, the deadline may have passed before a thread sets the state to stale.
         state.set_synced_until(now);
         assert_eq!((state.get(), present()), (SyncState::Synced, SyncState::Stale));
         // A program sets the state itself after its source has ended.

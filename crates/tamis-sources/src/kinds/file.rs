@@ -2,9 +2,9 @@
 //!
 //! The reader compares the signature of the file at each interval. If the signature differs from the published
 //! generation, the new signature must stay unchanged for [`FileOptions::quiet`]. Only then the reader opens the file.
-//! This rule has two effects. The reader does not publish a file that a program is still writing. The reader detects
-//! two changes within one tick of the file system's clock. The reader publishes the ids only if the signature is still
-//! unchanged after the last byte.
+//! Therefore the reader does not publish a file that a program is still writing. The reader also detects two changes
+//! within one tick of the file system's clock. The reader publishes the ids only if the signature is still unchanged
+//! after the last byte.
 //!
 //! If a snapshot has the same signature as the file, a starting reader uses the snapshot and does not read the file.
 

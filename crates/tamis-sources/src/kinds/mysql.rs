@@ -16,16 +16,16 @@
 //! * **The lag is measured.** At each interval the source queries the log position of the server. When the stream has
 //!   reached this position, the set contains all ids that were committed before the query.
 //!
-//! After a broken connection, the source continues at the end of the last transaction. The source does a full read in
-//! these cases: the server is another server, or the server has deleted this part of the log. The source also does a
+//! After a broken connection, the source continues at the end of the last transaction. The source does a full read if
+//! the server is another server, or if the server has deleted the following part of the log. The source also does a
 //! full read after a statement that the source cannot interpret. Examples are statements that change the definition of
 //! the table, replace or empty the table, or change rows in the statement format. The set is stale until the full read
 //! ends.
 //!
 //! A snapshot contains the end of a transaction in the log. A starting source continues at this position. `snapshot.rs`
-//! proves the consistency. The source tests three conditions: the server is the same, the log file was created at the
-//! same time, and the log contains the end of the snapshot. If a condition is false, the source does a full read. The
-//! source also does a full read if the columns or the unique indexes of the table have changed.
+//! proves the consistency. The source continues if the server is the same, the log file was created at the same time,
+//! and the log contains the end of the snapshot. Otherwise the source does a full read. The source also does a full
+//! read if the columns or the unique indexes of the table have changed.
 //!
 //! InnoDB does not log the changes that a foreign key causes. If a foreign key deletes a row (`ON DELETE CASCADE`), its
 //! id passes until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions). If a foreign key can

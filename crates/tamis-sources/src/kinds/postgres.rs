@@ -9,7 +9,7 @@
 //! * **No id is missing.** The snapshot of the slot contains exactly the transactions that were committed before C in
 //!   the order of the log. The stream contains all later transactions, and the generation receives all changes of the
 //!   stream. The snapshot of an ordinary transaction is not sufficient, because a commit enters the log before other
-//!   transactions see the commit. A synchronous standby can extend this time.
+//!   transactions see the commit. A synchronous standby can extend the time between the log record and the visibility.
 //! * **Deleted ids stay deleted.** The stream may deliver the deletion of a row before the full read finds the row.
 //!   [`Generation::load`](crate::Generation::load) does not undo a deletion.
 //! * **The source applies a transaction atomically.** The server sends a transaction after its commit. The source
@@ -27,7 +27,8 @@
 //! * **A stopped guard retains no log on the server.** The slot is temporary: the slot ends with its connection. After
 //!   a broken connection, the source does a full read. The set keeps the present ids during the full read.
 //! * **A permanent slot is possible.** With a permanent slot, the source continues the log after a broken connection
-//!   and after a restart. `resume.rs` describes this continuation. The server must limit the size of the log for slots.
+//!   and after a restart. `resume.rs` describes how the source continues. The server must limit the size of the log for
+//!   slots.
 //!
 //! A deletion removes an id only if a unique index shows that no other row has the same id. Otherwise the id passes
 //! until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions).

@@ -14,8 +14,8 @@
 //! * **The check misses no change.** The second connection watches the keys before the first connection runs `EXEC`.
 //!   Then the two connections exchange their roles.
 //! * **A copy contains all items of its time.** The source watches the keys before it reads them. One command reads a
-//!   whole value. The source reads the shards of `tamis-redis` one by one. This is correct because clients only set
-//!   bits.
+//!   whole value. The source reads the shards of `tamis-redis` one by one. Reading the shards one by one is correct,
+//!   because clients only set bits.
 //! * **The server is a primary.** The source checks the role of the server before each check of the keys. A replica
 //!   lags. A replaced primary receives no more items.
 //! * **The source reads a changed filter as a whole.** If the filter always changes, the source reads it at each

@@ -9,8 +9,8 @@
 //! was restarted after the snapshot, or the schema has changed.
 //!
 //! If the file at the path was replaced or the schema has changed, the table may be another table. The set is then
-//! stale until the next full read ends. Each statement that changes the schema has this effect, including `VACUUM` and
-//! `CREATE INDEX`.
+//! stale until the next full read ends. Each statement that changes the schema makes the set stale, including `VACUUM`
+//! and `CREATE INDEX`.
 
 mod audit;
 mod column_value;

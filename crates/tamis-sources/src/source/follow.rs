@@ -11,7 +11,7 @@
 //!
 //! In the phase `Current`, the source may do another full read into a second generation (a [`Renewal`]). The reason is
 //! that many ids are deleted, or that a caller requested a new generation. The current generation stays valid during
-//! this read.
+//! the second full read.
 //!
 //! The driver of a source does all input and output. The driver reports each [`Event`] and executes each [`Effect`].
 //! The driver begins a full read while [`Follow::is_read_due`] is true. A generation receives all changes that the log
@@ -177,8 +177,8 @@ impl<P: LogPosition, M> Follow<P, M> {
                 Phase::Lost
             }
             (Event::ReadRequired, phase) => {
-                // The running full read continues. A restart at each of these changes could prevent a full read from
-                // ever ending.
+                // The running full read continues. If each `ReadRequired` restarted the full read, a full read might
+                // never end.
                 self.excess = if phase.has_read() { Excess::Twice } else { Excess::Once };
                 phase.with_due_read()
             }
@@ -457,7 +457,7 @@ mod tests {
                     }
                 }
             }
-            // If another log continued from the position, these changes would be wrong.
+            // If another log continued from the position, the later changes in the generation would be wrong.
             if self.follow.is_current() && self.current.newest > self.position {
                 return Err("the generation has changes after the position".to_owned());
             }

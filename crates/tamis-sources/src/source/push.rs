@@ -11,7 +11,7 @@ use crate::ids::id_set::IdSet;
 /// Inserts and deletes ids for a caller that presents the token.
 ///
 /// A push source neither builds generations nor sets the state. A pushed id passes immediately. Another source of the
-/// set may publish a generation without the id. In this case, the id is unknown again after
+/// set may publish a generation without the id. Without the id in the generation, the id is unknown again after
 /// [`recent_for`](crate::IdSetOptions::recent_for).
 ///
 /// # Examples

@@ -42,7 +42,7 @@ impl Ranges {
     }
 }
 
-/// The reading threads. Dropping this value stops the threads.
+/// The reading threads. Dropping the `ReadThreads` stops the threads.
 #[derive(Debug)]
 pub(crate) struct ReadThreads {
     ends: UnboundedReceiver<Result<Rows, SourceError>>,

@@ -37,9 +37,9 @@ pub struct SourceOptions {
     /// generation never causes a full read. The new generation has a new hash key. The new generation does not contain
     /// ids whose deletion the change stream missed.
     pub rebuild_after: Option<Duration>,
-    /// Where the source stores its ids, so that a restart does not need a full read. Some sources cannot report the
-    /// changes since a snapshot; for these sources the setting has no effect. The page of the guard lists the kinds
-    /// that support snapshots.
+    /// Where the source stores its ids, so that a restart does not need a full read. The setting has no effect for a
+    /// source that cannot report the changes since a snapshot. The page of the guard lists the kinds that support
+    /// snapshots.
     pub snapshot: Option<SnapshotOptions>,
 }
 

@@ -20,8 +20,8 @@ pub struct SourceStatus {
     pub generation_age: Option<Duration>,
     /// The number of failed reads.
     pub failures: u64,
-    /// The sync lag: the set contains all ids that were committed before now minus this value. The value is `None`
-    /// before the first complete read, and after changes were lost.
+    /// The sync lag: the set contains all ids that were committed at least this long ago. The value is `None` before
+    /// the first complete read, and after changes were lost.
     pub lag: Option<Duration>,
     /// The number of bytes in the change log that are not applied yet. The value is `None` if the source has no change
     /// log, or if the end of the log is unknown.

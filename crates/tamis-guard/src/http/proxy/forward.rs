@@ -153,8 +153,8 @@ fn clean(answer: &mut Response<UpstreamBody>) -> Result<(), Failure> {
     if status != StatusCode::UPGRADE_REQUIRED {
         headers.remove(UPGRADE);
     } else if headers.contains_key(UPGRADE) {
-        // This header names the protocol that the client must request. The proxy then opens a tunnel to the upstream
-        // service.
+        // The header `Upgrade` names the protocol that the client must request. The proxy then opens a tunnel to the
+        // upstream service.
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
     Ok(())

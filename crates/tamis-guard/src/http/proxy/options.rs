@@ -22,14 +22,14 @@ pub struct ProxyOptions {
     /// The PEM file of the CA that has signed the certificate of the upstream service. With `None`, the proxy trusts
     /// the CAs of the operating system.
     pub upstream_ca: Option<PathBuf>,
-    /// The time limit for connecting to the upstream service. After this time, the client gets the status 504.
+    /// The time limit for connecting to the upstream service. After the limit, the client gets the status 504.
     pub connect_timeout: Duration,
-    /// The time limit from the end of a request to the response head of the upstream service. After this time, the
+    /// The time limit from the end of a request to the response head of the upstream service. After the limit, the
     /// client gets the status 504.
     pub response_timeout: Duration,
-    /// The time limit for receiving a request head. After this time, the proxy closes the connection.
+    /// The time limit for receiving a request head. After the limit, the proxy closes the connection.
     pub header_timeout: Duration,
-    /// The maximum pause between two parts of a body. After this time, the proxy aborts the transfer.
+    /// The maximum pause between two parts of a body. After a longer pause, the proxy aborts the transfer.
     pub body_timeout: Duration,
     /// The time for which a client connection stays open between two requests.
     pub idle_timeout: Duration,

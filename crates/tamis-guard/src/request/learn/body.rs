@@ -76,7 +76,7 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        // The guard learns no ids from most bodies. This return avoids a copy of their frames.
+        // The guard learns no ids from most bodies. The early return avoids moving the frames of these bodies.
         let Some(copy) = this.copy else { return this.body.poll_frame(context) };
         let frame = ready!(this.body.poll_frame(context));
         let data = match &frame {

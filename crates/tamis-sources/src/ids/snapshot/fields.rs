@@ -49,7 +49,7 @@ impl<W: Write> FieldWriter<W> {
     }
 }
 
-/// The filters are written through this implementation.
+/// The serialization of the filters uses this implementation.
 impl<W: Write> Write for FieldWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes(bytes).map(|()| bytes.len())
@@ -127,7 +127,7 @@ impl<R: Read> FieldReader<R> {
     }
 }
 
-/// The filters are read through this implementation.
+/// The deserialization of the filters uses this implementation.
 impl<R: Read> Read for FieldReader<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(bytes)?;

@@ -68,7 +68,7 @@ impl SnapshotStore {
     /// # Errors
     ///
     /// [`SnapshotError`] if the file cannot be read or is damaged, or if it belongs to another source, other ids or
-    /// another rate. In this case, the source reads all ids.
+    /// another rate. After an error, the source reads all ids.
     pub fn load(
         &self,
         source: &str,

@@ -99,7 +99,7 @@ enum Kind {
 impl Kind {
     /// Returns the conversion for a column. Returns `None` if values of the column type cannot be ids.
     fn of(column: &ColumnDescriptor) -> Option<Self> {
-        // Old writers set only the converted type. New writers set both types.
+        // Old writers set only the converted type. New writers set the converted type and the logical type.
         let (logical, converted) = (column.logical_type_ref(), column.converted_type());
         let is_plain = logical.is_none() && converted == ConvertedType::NONE;
         let is_integer = |types: [ConvertedType; 4], is_signed: bool| match logical {

@@ -40,7 +40,7 @@ enum Cluster {
 }
 
 /// Waits until the server shows all rows that any server of its cluster had committed before the call. Rejects a server
-/// that cannot guarantee this.
+/// that cannot guarantee that it shows these rows.
 pub(super) async fn catch_up(
     connection: &mut Conn,
     options: &MysqlOptions,

@@ -47,7 +47,8 @@ pub(super) fn unlogged_values(
     let key = keys.into_iter().find_map(|key| {
         let at = key.columns.iter().position(|it| it.eq_ignore_ascii_case(column));
         let changes_ids = at.is_some() && key.actions.contains("ON UPDATE CASCADE");
-        // The code does not test from which columns the generated column is computed, because this combination is rare.
+        // The code does not test from which columns the generated column is computed, because a generated id column
+        // with a foreign key is rare.
         let changes_base = is_generated && changes(&key.actions);
         (changes_ids || changes_base).then_some((key, at))
     });

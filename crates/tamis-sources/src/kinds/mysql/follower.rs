@@ -43,9 +43,9 @@ const TABLE_MAP: u8 = 19;
 
 /// The types of events that change no rows.
 ///
-/// MySQL and MariaDB use the types for rotation, variables of statements, heartbeats, texts of statements, GTIDs and
-/// GTID lists. Only MySQL uses the types for group replication. Only MariaDB uses the types from 160 on, for
-/// annotations, checkpoints, GTIDs, GTID lists and the start of encryption.
+/// The types up to 42 are the end of a file, variables for statements, heartbeats, texts of statements, GTIDs, GTID
+/// lists, and events of group replication. The types from 160 on are events of MariaDB: annotations, checkpoints,
+/// GTIDs, GTID lists, and the start of encryption.
 const HARMLESS: [u8; 19] =
     [3, 5, 13, 14, 27, 28, 29, 33, 34, 35, 36, 37, 41, 42, 160, 161, 162, 163, 164];
 

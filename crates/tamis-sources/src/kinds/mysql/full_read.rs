@@ -35,11 +35,10 @@ use crate::source::stop_flag::StopFlag;
 /// If a table has fewer rows, the source reads the table over one connection.
 const FEW_ROWS: u64 = 50_000;
 
-/// The number of ranges. The number of ranges exceeds the number of threads, so that no thread waits long for the last
-/// range.
+/// The number of ranges, which exceeds the number of threads so that no thread waits long for the last range.
 const RANGES: u64 = 32;
 
-/// A full read on separate threads. Dropping this value stops the threads.
+/// A full read on separate threads. Dropping the `FullRead` stops the threads.
 #[derive(Debug)]
 pub(super) struct FullRead(ReadThreads);
 

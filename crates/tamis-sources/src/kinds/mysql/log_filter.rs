@@ -6,8 +6,8 @@ use mysql_async::{Conn, Error};
 use crate::kinds::mysql::cluster::is_galera;
 use crate::kinds::mysql::replica::Replica;
 
-/// Tests whether the server is a replica that does not log the changes of its primary. If true, returns a message with
-/// the setting that enables this log.
+/// Tests whether the server is a replica that does not log the changes of its primary. If the replica does not log the
+/// changes, returns a message with the setting that enables the log.
 pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<String>, Error> {
     // MySQL 8.0.26 has renamed the variable.
     let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \

@@ -39,7 +39,7 @@ pub(super) struct LogPlace {
     /// The identity of the server.
     pub(super) server: String,
     /// The time at which the server created the file, in seconds since 1970. The value is `None` until the stream
-    /// reports the time. After `RESET MASTER`, a server uses the same file names again.
+    /// reports the time. After `RESET MASTER`, a server reuses the names of its log files.
     pub(super) created: Option<u32>,
     pub(super) position: Position,
 }

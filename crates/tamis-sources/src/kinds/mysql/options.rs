@@ -14,8 +14,8 @@ pub struct MysqlOptions {
     /// The URL of the server, the user and the database: `mysql://user:password@host:3306/shop`. `?require_ssl=true`
     /// enables TLS.
     pub url: String,
-    /// The PEM file of the CA that has signed the certificate of the server. With this file, all connections use TLS.
-    /// With `None`, the client trusts the CAs of the operating system.
+    /// The PEM file of the CA that has signed the certificate of the server. If the CA file is set, all connections use
+    /// TLS. With `None`, the client trusts the CAs of the operating system.
     pub ca: Option<PathBuf>,
     /// The URL of the primary, if the server of `url` is a replica. The source queries the primary for the end of its
     /// log.

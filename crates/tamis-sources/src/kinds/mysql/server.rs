@@ -48,9 +48,9 @@ impl Server {
             )));
         }
         server.check_definition().await?;
-        // This call rejects a server that may lag without any sign.
+        // `known_before` rejects a server that may lag without any sign.
         server.known_before().await?;
-        // This call also tests the privileges.
+        // `position` also tests the privileges of the user.
         server.position().await?;
         Ok(server)
     }

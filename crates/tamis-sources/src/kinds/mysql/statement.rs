@@ -107,7 +107,7 @@ fn has_query<'t>(words: impl Iterator<Item = &'t str>) -> bool {
 }
 
 /// Tests whether a statement changes only a table of the database `mysql`, which has no triggers. Cloud servers write
-/// these statements as heartbeats.
+/// to the database `mysql` as a heartbeat.
 fn is_of_system_table(text: &str, first: &str) -> bool {
     let text = text.replace('`', "");
     let words = text.split_whitespace().skip(1);

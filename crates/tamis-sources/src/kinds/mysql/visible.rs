@@ -1,8 +1,9 @@
 //! Waits until queries see all transactions up to a position in the binary log.
 //!
-//! A server writes a transaction to its log first. Then the storage engine commits the transaction. Between these
-//! steps, the server syncs the log to disk. With semi-synchronous replication, the server also waits for a replica. A
-//! query in this gap does not see a transaction that the log already contains:
+//! A server writes a transaction to its log first. Then the storage engine commits the transaction. Between the write
+//! and the commit, the server syncs the log to disk. With semi-synchronous replication, the server also waits for a
+//! replica. A query between the write and the commit does not see the transaction, although the log contains the
+//! transaction:
 //!
 //! ```text
 //! log      T ── position of the stream ──────────────────▶
@@ -14,7 +15,7 @@
 //!
 //! Proof: let T be a transaction. If all of T is after the position, the stream applies T to the generation. Otherwise
 //! the engine has committed T before the full read, so the full read sees T. The position may also be inside T. The
-//! status of the server contains only ends of transactions, so the engine has committed T in this case too.
+//! status of the server contains only ends of transactions, so the engine has committed T if the position is inside T.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_SYNC: Duration = Duration::from_secs(5);
 
 /// The assumed maximum time in which the storage engine commits the second phase of a transaction (`XA`). The status of
-/// the server does not contain this phase.
+/// the server does not contain the second phase.
 const LONGEST_SECOND_PHASE: Duration = Duration::from_secs(1);
 
 /// The transactions that a full read must see.

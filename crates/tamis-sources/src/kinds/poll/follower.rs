@@ -229,7 +229,7 @@ impl Follower {
         let start = Instant::now();
         // A later poll sees all rows that an earlier poll saw.
         let Some(known) = database.known_before()?.max(self.known) else { return Ok(()) };
-        // The version is read before the rows, so that the next poll finds a commit between both queries.
+        // The version is read before the rows, so that the next poll finds a commit between the two queries.
         let version = database.version()?;
         if version.is_some() && self.version == version {
             self.history.repeat(Instant::now(), known);

@@ -32,7 +32,7 @@ pub(super) struct History {
     overlap: Duration,
     /// The samples. The time of each entry is after the sample was taken.
     samples: VecDeque<(Instant, ColumnValue)>,
-    /// The bound of an earlier process. This bound is older than all samples.
+    /// The bound of an earlier process, which is older than all samples.
     resumed: Option<ColumnValue>,
     highest: ColumnValue,
 }

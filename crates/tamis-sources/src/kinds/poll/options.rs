@@ -5,7 +5,8 @@ use std::time::Duration;
 /// The settings of polling a database.
 ///
 /// The source sends the query `deletions` to the database unchanged. SQLite also uses the name of the change column
-/// unchanged. MySQL and PostgreSQL check and quote the name. Accept both settings only from a trusted operator.
+/// unchanged. MySQL and PostgreSQL check and quote the name. Accept the query and the column name only from a trusted
+/// operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PollOptions {
     /// The column with which a poll finds new rows. With `None`, SQLite does a full read after each commit. MySQL and

@@ -25,7 +25,7 @@ pub(crate) fn in_deletions(error: SourceError) -> SourceError {
 /// A database that is polled. The default methods fit every database server.
 pub(crate) trait PolledDatabase {
     /// Returns a number that changes after each commit of another connection. Returns `None` if the database has no
-    /// such number. In this case, the database may have changed.
+    /// such number. After `None`, the caller must assume that the database has changed.
     fn version(&self) -> Result<Option<i64>, SourceError> {
         Ok(None)
     }

@@ -51,8 +51,8 @@ impl<'r> Connection<'r> {
         })
     }
 
-    /// Continues the stream of a permanent slot at the last position. If this is impossible, the method drops the slot,
-    /// creates a new slot and starts a full read.
+    /// Continues the stream of a permanent slot at the last position. If the stream cannot continue, the method drops
+    /// the slot, creates a new slot and starts a full read.
     pub(super) async fn begin_permanent(
         self,
         name: &str,
@@ -155,8 +155,8 @@ impl<'r> Connection<'r> {
         definition: Definition,
     ) -> Result<Option<Lsn>, SourceError> {
         let rows = full_read.finish().await?;
-        // The full read still locks the definition of the table here. If the table was rewritten before the full read
-        // began, the table looks empty in the older snapshot.
+        // The full read locks the definition of the table until `full_read` is dropped below. If the table was
+        // rewritten before the full read began, the table looks empty in the older snapshot.
         let state = self.server.state(&stream_slot).await?;
         drop(full_read);
         if state.definition != definition {

@@ -24,8 +24,7 @@ use crate::source::runtime::{no_answer, runtime, with_timeout};
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// The number of ranges. The number of ranges exceeds the number of threads, so that no thread waits long for the last
-/// range.
+/// The number of ranges, which exceeds the number of threads so that no thread waits long for the last range.
 const RANGES: u64 = 32;
 
 /// If a table has fewer blocks of 8 KiB, the source reads the table over one connection.
@@ -43,7 +42,7 @@ pub(super) enum Snapshot<'a> {
     Present(&'a str),
 }
 
-/// A full read on separate threads. Dropping this value stops the threads.
+/// A full read on separate threads. Dropping the `FullRead` stops the threads.
 pub(super) struct FullRead {
     threads: ReadThreads,
     /// The connection that locks the definition of the table.

@@ -12,14 +12,14 @@ pub struct PostgresOptions {
     /// `?sslmode=require`, all connections use TLS, and the source verifies the certificate of the server. If the URL
     /// has several hosts, the source uses the first host that is not a standby.
     pub url: String,
-    /// The PEM file of the CA that has signed the certificate of the server. With this file, all connections use TLS.
-    /// With `None`, the client trusts the CAs of the operating system.
+    /// The PEM file of the CA that has signed the certificate of the server. If the CA file is set, all connections use
+    /// TLS. With `None`, the client trusts the CAs of the operating system.
     pub ca: Option<PathBuf>,
     /// The table, as `table` or `schema.table`. A name with dots must be in double quotes.
     pub table: String,
     /// The column that contains the ids. The type is an integer, a text, or `uuid`.
     pub column: String,
-    /// True if requests write each text id exactly as the table stores it. Set this for a column that compares
+    /// True if requests write each text id exactly as the table stores it. Set this field for a column that compares
     /// different texts as equal: `citext`, or a nondeterministic collation.
     pub exact: bool,
     /// The publication that contains the table. A polled table needs no publication.

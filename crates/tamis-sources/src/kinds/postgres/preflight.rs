@@ -105,7 +105,7 @@ pub(super) async fn check_settings(
     Ok(Settings { page: size(2), segment: size(3) })
 }
 
-/// Finds the configured table. Rejects a table that a subscription fills, and a partition of such a table.
+/// Finds the configured table. Rejects a table with a subscription, and a partition of a table with a subscription.
 pub(super) async fn find_table(client: &Client, text: &str) -> Result<TableName, SourceError> {
     let name = find_name(client, text).await?;
     let TableName { schema, table, .. } = &name;

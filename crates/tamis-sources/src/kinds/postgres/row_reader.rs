@@ -109,7 +109,7 @@ impl RowReader {
             let Some(chunk) = chunk else { break };
             let chunk: Bytes = chunk.map_err(|error| explained(&error))?;
             let mut chunk: &[u8] = &chunk;
-            // PostgreSQL sends one line in each chunk, but the protocol does not guarantee this.
+            // PostgreSQL sends one line in each chunk, but the protocol does not guarantee one line per chunk.
             while let Some(end) = chunk.iter().position(|&byte| byte == b'\n') {
                 let line = &chunk[..end];
                 chunk = &chunk[end + 1..];

@@ -18,8 +18,8 @@ use crate::kinds::postgres::slot_state::SlotState;
 use crate::kinds::postgres::table::{Table, check_table};
 use crate::source::runtime::with_timeout;
 
-/// The SQL for the identity of the server. The identity changes when a standby is promoted (new timeline) and after a
-/// crash (the statistics are reset), because both events may lose commits.
+/// The SQL for the identity of the server. The identity changes after a promotion (new timeline) and after a crash
+/// (statistics reset), because a promotion and a crash may lose commits.
 pub(super) const SERVER_IDENTITY: &str = "concat_ws('/',
     (SELECT system_identifier FROM pg_control_system()),
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),

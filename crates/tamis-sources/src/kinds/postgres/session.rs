@@ -1,8 +1,8 @@
 //! A replication connection.
 //!
 //! `tokio-postgres` does not support replication connections. The crate `pgwire-replication` supports them, but adds a
-//! second cryptography library besides ring. So this module implements the required part of the protocol on top of the
-//! messages of `postgres-protocol`: the login, a command with rows, and the stream in both directions.
+//! second cryptography library besides ring. So this module implements the required part of the protocol with the
+//! messages of `postgres-protocol`: the login, queries, and the bidirectional stream.
 
 use std::io;
 

@@ -24,7 +24,7 @@ pub(super) struct Slot {
 }
 
 /// Creates a slot on a replication connection: a permanent slot with the name `permanent`, or a temporary slot. The
-/// server waits until all open transactions end. If this takes long, the status of the source lists the blocking
+/// server waits until all open transactions end. If the wait takes long, the status of the source lists the blocking
 /// processes.
 pub(super) async fn create_slot(
     connection: Connection<'_>,

@@ -48,7 +48,7 @@ pub(super) struct Table {
     pub(super) column: String,
     /// The OID of the column type.
     pub(super) column_type: u32,
-    /// True if no two rows have the same id. Only in this case, a deleted row is a deleted id.
+    /// True if no two rows have the same id. Only if ids are unique, a deleted row means a deleted id.
     pub(super) is_unique: bool,
     pub(super) ids: IdColumn,
 }
@@ -196,8 +196,8 @@ struct Described {
 struct Relations {
     /// True if an index of the table itself is unique.
     is_unique: bool,
-    /// True if the log contains only the id column of each deleted row. In this case, the publication may list only
-    /// this column.
+    /// True if the log contains only the id column of each deleted row. If true, the publication may list only the id
+    /// column.
     may_list_column: bool,
 }
 

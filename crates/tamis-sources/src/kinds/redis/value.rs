@@ -109,7 +109,8 @@ impl Reading<'_> {
         match RedisValue::from_payload(&bytes, max_bytes)? {
             RedisValue::Bloom(filter) => Ok(self.copied(Contents::new(filter))),
             RedisValue::Cuckoo(filter) => Ok(self.copied(Contents::new(filter))),
-            // This case occurs if `TM.DUMP` is not allowed, or if the filter has grown beyond its reservation.
+            // The value is a Tamis image if `TM.DUMP` is not allowed, or if the filter has grown beyond its
+            // reservation.
             RedisValue::Tamis(image) => of_image(&image, max_bytes),
             RedisValue::String(_) => Err(RedisSourceError::NoFormat),
         }

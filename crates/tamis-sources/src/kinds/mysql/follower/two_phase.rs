@@ -1,9 +1,8 @@
 //! Handles two-phase transactions (`XA`).
 //!
 //! The log contains the rows before `XA PREPARE`. At `XA COMMIT`, the log contains only the statement. A query does not
-//! see prepared rows. So a generation contains the rows in two cases. In the first case, the generation has received
-//! the log from `XA START` on. In the second case, the full read of the generation began after the commit. In all other
-//! cases, a full read is required.
+//! see prepared rows. So a generation contains the rows if the generation has received the log from `XA START` on. A
+//! generation also contains the rows if its full read began after the commit. Otherwise a full read is required.
 
 use std::time::Instant;
 
