@@ -3,6 +3,7 @@
 
 mod admin;
 #[path = "../../../tamis-sources/tests/support/checker.rs"]
+#[allow(dead_code, reason = "the tests of the sources use the rest")]
 mod checker;
 mod config;
 #[path = "../../../tamis-sources/tests/support/filter_file.rs"]
@@ -14,8 +15,7 @@ mod proxy;
 mod service;
 mod single_flight;
 #[path = "../../../tamis-sources/tests/support/sqlite_shop.rs"]
+#[allow(dead_code, reason = "the tests of the sources use the rest")]
 mod sqlite_shop;
 #[path = "../../../tamis-sources/tests/support/tcp_proxy.rs"]
 mod tcp_proxy;
-#[path = "../../../tamis-sources/tests/support/transactions.rs"]
-mod transactions;
