@@ -25,8 +25,8 @@ impl<F: FnMut() -> Vec<String>> AuditSource for Rows<F> {
 }
 
 /// Audits a set with these rows.
-fn audited(ids: &IdSet, rows: Vec<String>, options: AuditOptions) -> AuditReport {
-    audit(ids, &mut Rows(move || rows.clone()), options).unwrap()
+fn audited(ids: &IdSet, rows: &[String], options: AuditOptions) -> AuditReport {
+    audit(ids, &mut Rows(|| rows.to_vec()), options).unwrap()
 }
 
 fn integers() -> IdType {
@@ -63,7 +63,7 @@ fn a_good_set_passes_with_each_type_of_id() {
         (IdType::Text { max_bytes: 20 }, (0..20_000).map(|i| format!("商品 {i}")).collect()),
     ] {
         let ids = set(id, 0.01, &rows);
-        let report = audited(&ids, rows, QUICK);
+        let report = audited(&ids, &rows, QUICK);
         assert_eq!((report.present_checked, report.present_refused), (20_000, 0));
         // Two of the random integers are expected to exist.
         assert!((99_900..=100_000).contains(&report.absent_checked), "{report:?}");
@@ -84,7 +84,7 @@ fn a_refused_id_is_found() {
     let rows = numbers(20_000);
     let ids = set(integers(), 0.001, &rows[..19_990]);
     ids.delete(b"5");
-    let report = audited(&ids, rows, QUICK);
+    let report = audited(&ids, &rows, QUICK);
     assert!(!report.is_complete());
     assert_eq!(report.present_refused, 11);
     assert_eq!(report.refused_examples.len(), 10);
@@ -97,7 +97,7 @@ fn an_id_in_the_negative_cache_that_exists_is_found() {
     let ids = set(integers(), 0.001, &rows);
     let request = http::Request::new(()).into_parts().0;
     ids.not_found(b"7", ids.passed(b"7"), RequestKey::of(&request).unwrap());
-    let report = audited(&ids, rows, QUICK);
+    let report = audited(&ids, &rows, QUICK);
     assert_eq!(report.refused_examples, [b"7"]);
 }
 
@@ -112,7 +112,7 @@ fn an_id_that_the_set_learns_in_time_is_none() {
             std::thread::sleep(Duration::from_millis(20));
             ids.insert(b"100").unwrap();
         });
-        audited(&ids, rows, patient)
+        audited(&ids, &rows, patient)
     });
     assert!(report.is_complete() && start.elapsed() < patient.patience, "{report:?}");
 }
@@ -138,11 +138,11 @@ fn a_rate_that_is_too_high_is_found() {
     let ids = set(small, 0.01, &numbers(5000));
     let absent = AuditOptions { absent: 50_000, ..QUICK };
     // Without the even ids, which then look absent.
-    let odd = (1..=5000).step_by(2).map(|id| id.to_string()).collect();
-    let report = audited(&ids, odd, absent);
+    let odd: Vec<_> = (1..=5000).step_by(2).map(|id| id.to_string()).collect();
+    let report = audited(&ids, &odd, absent);
     assert!(report.is_complete() && !report.is_rate_kept(), "{report:?}");
     assert!(report.rate() > 0.02 && report.chance < 1e-6, "{report:?}");
-    let report = audited(&ids, numbers(5000), absent);
+    let report = audited(&ids, &numbers(5000), absent);
     assert!(report.is_rate_kept(), "{report:?}");
 }
 
@@ -152,7 +152,7 @@ fn ids_that_exist_are_no_absent_ones() {
     let rows: Vec<_> = numbers(1000).into_iter().filter(|id| id != "17").collect();
     let ids = set(dense, 1e-7, &rows);
     let report =
-        audited(&ids, [rows, [" 5 ", "x", "0"].map(str::to_owned).to_vec()].concat(), QUICK);
+        audited(&ids, &[rows, [" 5 ", "x", "0"].map(str::to_owned).to_vec()].concat(), QUICK);
     assert_eq!((report.absent_checked, report.absent_passed), (1, 0));
     assert_eq!((report.present_checked, report.invalid_rows), (1000, 2));
 }
@@ -161,7 +161,7 @@ fn ids_that_exist_are_no_absent_ones() {
 fn the_state_and_the_policies_do_not_count() {
     let ids = IdSet::new(IdSetOptions::new(integers())).unwrap();
     assert!(ids.decide(b"5").passes());
-    let report = audited(&ids, numbers(5), QUICK);
+    let report = audited(&ids, &numbers(5), QUICK);
     assert_eq!((report.state, report.present_refused), (SyncState::Warming, 5));
     assert_eq!((report.absent_passed, report.estimated_rate), (0, 0.0));
     ids.set_denied(HashSet::from([b"7"[..].into()]));

@@ -74,13 +74,6 @@ fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
 }
 
 #[test]
-fn a_view_is_refused() {
-    let mut shop = shop();
-    shop.run("CREATE VIEW shown AS SELECT * FROM products");
-    refused(&shop.table("shown"), "is a VIEW");
-}
-
-#[test]
 fn an_id_of_several_rows_passes_after_one_is_deleted() {
     let mut shop = shop();
     shop.run("CREATE TABLE offers (n INT PRIMARY KEY, id BIGINT, KEY (id))");

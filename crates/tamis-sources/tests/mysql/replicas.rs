@@ -23,7 +23,7 @@ fn replicate(session: &mut Session, primary: SocketAddr, file: &str) {
 
 /// Starts a primary with a table of products, and a replica that reaches it at `address`. Returns the options for the
 /// replica.
-fn replicated_at(primary: &Server, address: SocketAddr) -> (Shop, Server, MysqlOptions) {
+fn replicated_at(primary: &Server, address: SocketAddr) -> (Shop, Server, Session, MysqlOptions) {
     let replica = Server::start_with(&["--server-id=2", "--log-slave-updates=ON"]);
     let mut session = replica.session();
     replicate(&mut session, address, "binlog.000001");
@@ -35,7 +35,7 @@ fn replicated_at(primary: &Server, address: SocketAddr) -> (Shop, Server, MysqlO
     });
     let url = replica.url(&shop.name);
     let options = MysqlOptions { url, primary: Some(primary.url("")), ..shop.options.clone() };
-    (shop, replica, options)
+    (shop, replica, session, options)
 }
 
 /// Returns options that follow the log, and options that read all ids again and again.
@@ -43,7 +43,7 @@ fn both(options: &MysqlOptions) -> [MysqlOptions; 2] {
     [options.clone(), reread(options)]
 }
 
-fn replicated(primary: &Server) -> (Shop, Server, MysqlOptions) {
+fn replicated(primary: &Server) -> (Shop, Server, Session, MysqlOptions) {
     replicated_at(primary, primary.address())
 }
 
@@ -51,14 +51,13 @@ fn replicated(primary: &Server) -> (Shop, Server, MysqlOptions) {
 fn a_receiver_that_is_behind_makes_the_set_stale() {
     let primary = Server::start();
     let proxy = TcpProxy::start(primary.address());
-    let (mut shop, replica, options) = replicated_at(&primary, proxy.address);
+    let (mut shop, _replica, mut session, options) = replicated_at(&primary, proxy.address);
     let sets = both(&options).map(|options| follow(&options));
     // The replica waits for bytes, and says that it runs and is 0 seconds behind.
     proxy.partition();
     shop.run("INSERT INTO products VALUES ('new', 60)");
     // Beyond the sync delay.
     sleep(Duration::from_millis(1500));
-    let mut session = replica.session();
     assert!(session.try_run("SELECT * FROM information_schema.TABLES LIMIT 1").is_ok());
     for (ids, source) in &sets {
         assert!(knows(ids, 60), "{:?}", source.status());
@@ -75,7 +74,7 @@ fn a_receiver_that_is_behind_makes_the_set_stale() {
 fn a_row_that_a_replica_gets_after_the_overlap_is_found_by_a_poll() {
     let primary = Server::start();
     let proxy = TcpProxy::start(primary.address());
-    let (mut shop, replica, options) = replicated_at(&primary, proxy.address);
+    let (mut shop, _replica, _, options) = replicated_at(&primary, proxy.address);
     shop.run(
         "CREATE TABLE items (id BIGINT PRIMARY KEY, at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6), INDEX (at))",
     );
@@ -102,13 +101,12 @@ fn a_row_that_a_replica_gets_after_the_overlap_is_found_by_a_poll() {
     shop.after(&ids, &source, "INSERT INTO items (id) VALUES (4)", &[4], &[]);
     assert!(has(&ids, 2), "{:?}", source.status());
     assert_eq!(source.status().generations, 1);
-    drop(replica);
 }
 
 #[test]
 fn a_replica_whose_primary_the_guard_cannot_ask_is_refused() {
     let primary = Server::start();
-    let (_shop, replica, options) = replicated(&primary);
+    let (_shop, replica, _, options) = replicated(&primary);
     let second = Server::start_with(&["--server-id=3"]);
     for (asked, expected) in [
         (None, "primary = \"mysql://user:password@host:3306\""),
@@ -134,7 +132,7 @@ fn follow_log(session: &mut Session, server: &Server) {
 #[test]
 fn two_servers_may_be_replicas_of_each_other_and_a_third_one_is_refused() {
     let first = Server::start_with(&["--log-slave-updates=ON"]);
-    let (mut shop, second, options) = replicated(&first);
+    let (mut shop, second, _, options) = replicated(&first);
     follow_log(&mut first.session(), &second);
     for (server, other, id) in [(&first, &second, 60), (&second, &first, 61)] {
         let url = server.url(&shop.name);
@@ -159,7 +157,7 @@ fn two_servers_may_be_replicas_of_each_other_and_a_third_one_is_refused() {
 #[test]
 fn a_primary_that_becomes_a_replica_makes_the_set_stale() {
     let primary = Server::start_with(&["--log-slave-updates=ON"]);
-    let (mut shop, _replica, options) = replicated(&primary);
+    let (mut shop, _replica, _, options) = replicated(&primary);
     let (_, source) = follow(&options);
     let third = Server::start_with(&["--server-id=3"]);
     follow_log(&mut shop.session, &third);
@@ -172,8 +170,7 @@ fn a_primary_that_becomes_a_replica_makes_the_set_stale() {
 #[test]
 fn a_replica_that_applies_several_domains_out_of_order_is_refused() {
     let primary = Server::start();
-    let (mut shop, replica, options) = replicated(&primary);
-    let mut session = replica.session();
+    let (mut shop, _replica, mut session, options) = replicated(&primary);
     session.run("STOP SLAVE");
     session.run("SET GLOBAL slave_parallel_threads = 2");
     session.run("CHANGE MASTER TO MASTER_USE_GTID = slave_pos");
@@ -192,8 +189,7 @@ fn a_replica_that_applies_several_domains_out_of_order_is_refused() {
 #[test]
 fn a_replica_that_has_stopped_makes_the_set_stale() {
     let primary = Server::start();
-    let (mut shop, replica, options) = replicated(&primary);
-    let mut session = replica.session();
+    let (mut shop, _replica, mut session, options) = replicated(&primary);
     for options in both(&options) {
         let (ids, source) = follow(&options);
         for (statement, id) in
@@ -216,7 +212,7 @@ fn a_replica_that_has_stopped_makes_the_set_stale() {
 #[test]
 fn the_lag_of_a_replica_counts() {
     let primary = Server::start();
-    let (mut shop, replica, options) = replicated(&primary);
+    let (mut shop, _replica, _, options) = replicated(&primary);
     let (ids, source) = follow(&options);
     // The replica applies a row only when this transaction ends.
     let mut session = Session::open(&options.url);
@@ -229,14 +225,12 @@ fn the_lag_of_a_replica_counts() {
     session.run("COMMIT");
     wait_synced(&source);
     wait_until(&source, "applied", || knows(&ids, 60));
-    drop(replica);
 }
 
 #[test]
 fn a_user_who_may_not_ask_a_replica_for_its_lag_is_refused() {
     let primary = Server::start();
-    let (_shop, replica, options) = replicated(&primary);
-    let mut session = replica.session();
+    let (_shop, _replica, mut session, options) = replicated(&primary);
     session.create_follower("watcher", "*.*");
     let url = options.url.replace("root@", "watcher:geheim@");
     let watcher = MysqlOptions { url, ..options };
@@ -256,9 +250,8 @@ fn a_user_who_may_not_ask_a_replica_for_its_lag_is_refused() {
 #[test]
 fn a_replica_with_a_filter_that_leaves_out_the_table_is_refused() {
     let primary = Server::start();
-    let (mut shop, replica, options) = replicated(&primary);
+    let (mut shop, _replica, mut session, options) = replicated(&primary);
     let (ids, source) = follow(&options);
-    let mut session = replica.session();
     let mut filter = |pattern: &str| {
         session.run("STOP SLAVE");
         session.run(&format!("SET GLOBAL replicate_wild_ignore_table = '{pattern}'"));

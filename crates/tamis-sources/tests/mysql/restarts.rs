@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tamis_sources::{IdSet, IdSetOptions, Source, SourceOptions, SyncState};
 
-use crate::checker::{Dir, has, id_set, integers, knows, options, wait, wait_synced, wait_until};
+use crate::checker::{has, id_set, integers, knows, options, wait, wait_synced, wait_until};
 use crate::server::Server;
 use crate::stories::follow::{continued, lasting_shop, restart, start};
 use crate::stories::restarts::{costs_a_read, goes_on, reads_all, rewrite};
@@ -95,13 +95,10 @@ fn a_log_that_has_lost_its_end_is_not_continued() {
 
 #[test]
 fn a_damaged_snapshot_costs_a_read_of_all_ids() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
+    let (_server, mut shop, dir, mysql) = lasting_shop(100);
     shop.run("CREATE TABLE other (id INT PRIMARY KEY)");
     shop.run("INSERT INTO other VALUES (7)");
     let path = dir.path("a");
-    let mysql = continued(&shop.options, &path);
     restart(&mysql).1.stop();
     let whole = fs::read(&path).unwrap();
     let damaged = |at: usize| {
@@ -142,9 +139,7 @@ fn a_damaged_snapshot_costs_a_read_of_all_ids() {
 
 #[test]
 fn a_folder_without_space_costs_no_id() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
+    let (_server, mut shop, dir, _) = lasting_shop(100);
     let folder = dir.path("folder");
     fs::create_dir(&folder).unwrap();
     let mysql = continued(&shop.options, &folder.join("a"));

@@ -31,8 +31,10 @@ fn a_column_that_a_foreign_key_changes_is_refused() {
 }
 
 #[test]
-fn a_table_whose_rows_live_elsewhere_is_refused() {
+fn a_view_and_a_table_whose_rows_live_elsewhere_are_refused() {
     let mut shop = shop();
+    shop.run("CREATE VIEW shown AS SELECT * FROM products");
+    refused(&shop.table("shown"), "is a VIEW");
     shop.run("CREATE TABLE part (id BIGINT PRIMARY KEY) ENGINE=MyISAM");
     shop.run(
         "CREATE TABLE whole (id BIGINT PRIMARY KEY) ENGINE=MERGE UNION=(part) INSERT_METHOD=LAST",

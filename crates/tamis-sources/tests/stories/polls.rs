@@ -27,14 +27,14 @@ fn the_promise_holds_while_a_table_without_a_log_is_polled() {
     });
     let (ids, source) = follow(&options);
     let committed = Committed::of(1..=1000);
-    write_at_random(&source, &ids, &committed, &mut |sql| shop.run(sql));
+    write_at_random(&mut shop, &source, &ids, &committed);
     assert!(source.status().generations > 2, "{:?}", source.status());
     assert_eq!(audited(&options), committed.ids());
 }
 
 /// Writes random transactions for some seconds, and checks the promise meanwhile. The table has the
 /// ids that are committed.
-fn write_at_random(source: &Source, ids: &IdSet, committed: &Committed, run: &mut dyn FnMut(&str)) {
+fn write_at_random(shop: &mut Shop, source: &Source, ids: &IdSet, committed: &Committed) {
     let first = committed.ids().last().map_or(1, |last| last + 1);
     let (mut random, mut next) = (Random(7), first);
     let sql = |change| match change {
@@ -51,7 +51,7 @@ fn write_at_random(source: &Source, ids: &IdSet, committed: &Committed, run: &mu
     check(source, ids, committed, || {
         let end = Instant::now() + Duration::from_secs(4);
         while Instant::now() < end {
-            transact(run, sql, committed, &mut random, &mut next);
+            transact(&mut |sql| shop.run(sql), sql, committed, &mut random, &mut next);
             std::thread::sleep(Duration::from_millis(random.below(10)));
         }
     });

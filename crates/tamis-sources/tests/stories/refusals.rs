@@ -9,7 +9,8 @@ use crate::server::Server;
 #[test]
 fn tables_columns_and_urls_that_do_not_exist_are_refused() {
     let shop = shop();
-    refused(&shop.table("nothing"), "there is no table nothing");
+    let error = refused(&shop.table("nothing"), "there is no table");
+    assert!(error.contains("nothing"), "{error}");
     let of = |column: &str| Options { column: column.to_owned(), ..shop.options.clone() };
     refused(&of("nothing"), "has no column nothing; it has: name, id");
     refused(&of("name"), "which holds no ids of the configured type");

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use tamis_guard::{GuardLayer, Proxy, ProxyError, ProxyOptions};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use super::secure::write_certificate;

@@ -1,7 +1,6 @@
 //! The guard in the proxy.
 
 use tamis_guard::{GuardLayer, IdSetOptions, Refusal};
-use tokio::io::AsyncWriteExt as _;
 
 use super::support::*;
 use crate::checker::integers;

@@ -1,7 +1,5 @@
 //! Requests that two programs could read differently, as raw bytes.
 
-use tokio::io::AsyncWriteExt as _;
-
 use super::support::*;
 
 /// What follows the head `POST / HTTP/1.1` with a host in requests that the upstream must not get.

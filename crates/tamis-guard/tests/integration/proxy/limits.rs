@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use super::support::*;

@@ -1,7 +1,5 @@
 //! Messages that pass.
 
-use tokio::io::AsyncWriteExt as _;
-
 use super::support::*;
 
 #[tokio::test]

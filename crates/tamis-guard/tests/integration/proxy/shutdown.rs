@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 

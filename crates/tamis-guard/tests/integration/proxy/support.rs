@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tamis_guard::{GuardLayer, Proxy, ProxyHandle, ProxyOptions};
 use tamis_testing::DEADLINE;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+pub use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

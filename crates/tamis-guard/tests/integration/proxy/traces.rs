@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tamis_guard::{GuardLayer, IdSetOptions, ProxyOptions};
-use tokio::io::AsyncWriteExt as _;
 use tracing::field::{Field, Visit};
 use tracing::span;
 

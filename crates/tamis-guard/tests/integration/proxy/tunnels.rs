@@ -1,7 +1,5 @@
 //! Connections whose protocol changes.
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
 use super::support::*;
 
 /// An upstream that changes to any protocol that it is asked for and returns what it gets.

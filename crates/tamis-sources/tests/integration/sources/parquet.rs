@@ -82,7 +82,8 @@ fn a_replaced_file_is_read_again_and_a_damaged_one_keeps_the_ids() {
 
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    wait_broken(&source, "cannot read the Parquet file: ");
+    let message = wait_stale(&source).last_error.unwrap();
+    assert!(message.starts_with("cannot read the Parquet file: "), "{message}");
     assert!((1..=1000).all(|id| has(&ids, id)));
     fs::write(&path, &whole).unwrap();
     wait_synced(&source);
