@@ -12,8 +12,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::checker::{Dir, id_set, integers, wait, wait_synced};
-use crate::server::{Server, start};
+use crate::checker::{Dir, id_set, integers, wait, wait_error, wait_synced};
+use crate::stories::follow::{follow, own_shop, start};
 
 /// Where `cargo xtask test` puts the plugins of Debian's package `mariadb-server`, which is not installed.
 const PLUGINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/mariadb-plugins");
@@ -24,29 +24,26 @@ fn every_authentication_plugin_works_or_is_refused_with_a_line() {
     let has_plugins = Path::new(&folder).join("auth_ed25519.so").exists();
     let plugin_dir = format!("--plugin-dir={folder}");
     let settings: &[&str] = if has_plugins { &[&plugin_dir] } else { &[] };
-    let server = Server::start_with(settings);
-    let mut shop = server.shop();
-    shop.fill(1, 10);
+    let (_server, mut shop) = own_shop(settings, 10);
     let mut plugins = vec![
         ("native", "mysql_native_password USING PASSWORD('geheim')", None),
         ("old", "mysql_old_password USING '7a8b9c0d1e2f3a4b'", Some("old format")),
         ("socket", "unix_socket", Some("Access denied")),
     ];
     if has_plugins {
-        shop.session.run("INSTALL SONAME 'auth_ed25519'");
-        shop.session.run("INSTALL SONAME 'auth_pam'");
+        shop.run("INSTALL SONAME 'auth_ed25519'");
+        shop.run("INSTALL SONAME 'auth_pam'");
         plugins.push(("elliptic", "ed25519 USING PASSWORD('geheim')", None));
         plugins.push(("pam", "pam USING 'mysql'", Some("dialog")));
     } else {
         println!("ed25519 and PAM were not tested: {folder} does not exist");
     }
     for (user, plugin, refusal) in plugins {
-        shop.session.run(&format!("CREATE USER {user} IDENTIFIED VIA {plugin}"));
-        shop.session
-            .run(&format!("GRANT SELECT, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO {user}"));
+        shop.run(&format!("CREATE USER {user} IDENTIFIED VIA {plugin}"));
+        shop.run(&format!("GRANT SELECT, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO {user}"));
         for password in ["geheim", "falsch", ""] {
-            let url = shop.options.url.replace("root@", &format!("{user}:{password}@"));
-            let source = start(&id_set(integers()), &MysqlOptions { url, ..shop.options.clone() });
+            let options = shop.as_user(&format!("{user}:{password}"));
+            let source = start(&id_set(integers()), &options);
             if refusal.is_none() && password == "geheim" {
                 wait_synced(&source);
                 continue;
@@ -64,17 +61,11 @@ fn every_authentication_plugin_works_or_is_refused_with_a_line() {
 
 #[test]
 fn two_guards_with_one_server_id_are_told_so() {
-    let server = Server::start();
-    let mut shop = server.shop();
-    shop.fill(1, 10);
+    let (_server, shop) = own_shop(&[], 10);
     let options = MysqlOptions { server_id: Some(77), ..shop.options.clone() };
-    let first = start(&id_set(integers()), &options);
-    wait_synced(&first);
+    let (_, first) = follow(&options);
     let _second = start(&id_set(integers()), &options);
-    wait(&first, "told", |status| {
-        let error = status.last_error.as_deref().unwrap_or_default();
-        error.contains("another reader of the binary log uses server_id 77")
-    });
+    wait_error(&first, "another reader of the binary log uses server_id 77");
 }
 
 /// A key of 2048 bits.
@@ -182,9 +173,7 @@ fn a_user_of_mysql_logs_in_with_caching_sha2_password() {
         let url = format!("mysql://guard:geheim@{address}/shop");
         let mysql = MysqlOptions { ca, ..MysqlOptions::new(&url, "products", "id") };
         let source = start(&id_set(integers()), &mysql);
-        wait(&source, "logged in", |status| {
-            status.last_error.as_ref().is_some_and(|error| error.contains("the script ends"))
-        });
+        wait_error(&source, "the script ends");
         drop(source);
         join("the scripted server", server).unwrap();
     }

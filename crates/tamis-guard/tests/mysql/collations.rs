@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use tamis_guard::source::{ChangeColumn, MysqlOptions, PollOptions};
+use tamis_guard::source::MysqlOptions;
 use tamis_guard::{IdType, SyncState};
 
-use crate::checker::{Dir, has, id_set, knows, wait, wait_synced, wait_until};
+use crate::checker::{Dir, has, id_set, knows, text, wait_synced, wait_until};
 use crate::fold::Fold;
-use crate::restarts::with_snapshot;
-use crate::server::{Session, Shop, start, text};
-use crate::stories::shop;
+use crate::server::{Session, Shop};
+use crate::stories::follow::{continued, follow_as, polled, refused_as, shop, start, with};
 
 /// Returns the weights of texts. `numbers` is SQL for the numbers of the characters, and `text` for the arguments of
 /// `CHAR`. A weight has 2 bytes, or 4 if the collation computes it from the number of the character.
@@ -126,25 +125,20 @@ fn letters_of_ascii_that_a_collation_takes_for_one_have_one_key() {
 
 /// Creates a table with text ids under a collation, and returns options that follow it.
 fn texts(shop: &mut Shop, name: &str, collation: &str, ids: &[&str]) -> MysqlOptions {
-    shop.session.run(&format!(
+    shop.run(&format!(
         "CREATE TABLE {name} (id VARCHAR(40) CHARACTER SET utf8mb4 COLLATE {collation} PRIMARY KEY, \
          at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6))"
     ));
     for id in ids {
-        shop.session.run(&format!("INSERT INTO {name} (id) VALUES ('{id}')"));
+        shop.run(&format!("INSERT INTO {name} (id) VALUES ('{id}')"));
     }
-    MysqlOptions { table: name.to_owned(), ..shop.options.clone() }
+    shop.table(name)
 }
 
 #[test]
 fn texts_pass_that_the_database_finds() {
     let mut shop = shop();
-    shop.session.run("SET NAMES utf8mb4");
-    let changes = Some(ChangeColumn {
-        overlap: std::time::Duration::from_millis(50),
-        ..ChangeColumn::new("at")
-    });
-    let poll = Some(PollOptions { changes, ..PollOptions::default() });
+    shop.run("SET NAMES utf8mb4");
     for (number, (collation, spellings)) in [
         ("utf8mb4_general_ci", &["abc", "ABC ", "àbĉ"][..]),
         ("utf8mb4_unicode_ci", &["abc", "ABC ", "àbĉ", "ab\u{1}c"]),
@@ -158,10 +152,8 @@ fn texts_pass_that_the_database_finds() {
     .enumerate()
     {
         let log = texts(&mut shop, &format!("texts{number}"), collation, &["Abc", "产品"]);
-        for mysql in [log.clone(), MysqlOptions { poll: poll.clone(), ..log }] {
-            let ids = id_set(text());
-            let source = start(&ids, &mysql);
-            wait_synced(&source);
+        for mysql in [log.clone(), polled(&log, "at", 50)] {
+            let (ids, source) = follow_as(text(), &mysql);
             for spelling in spellings {
                 let sql = format!("SELECT id FROM {} WHERE id = '{spelling}'", mysql.table);
                 assert_eq!(shop.session.texts(&sql).len(), 1, "{collation} {spelling}");
@@ -171,7 +163,7 @@ fn texts_pass_that_the_database_finds() {
                 assert!(!has(&ids, absent), "{collation} {absent}");
             }
             let new = if mysql.poll.is_some() { "New" } else { "Newer" };
-            shop.session.run(&format!("INSERT INTO {} (id) VALUES ('{new}')", mysql.table));
+            shop.run(&format!("INSERT INTO {} (id) VALUES ('{new}')", mysql.table));
             wait_until(&source, "the new row", || has(&ids, new));
         }
     }
@@ -186,13 +178,11 @@ fn a_deletion_deletes_no_other_spelling_that_exists() {
         ("coarse", "utf8mb4_uca1400_as_cs", false),
     ] {
         let mysql = texts(&mut shop, name, collation, &["Abc", "gone", "last"]);
-        let ids = id_set(text());
-        let source = start(&ids, &mysql);
-        wait_synced(&source);
-        shop.session.run(&format!("UPDATE {name} SET id = 'ABC' WHERE id = 'Abc'"));
-        shop.session.run(&format!("REPLACE INTO {name} (id) VALUES ('ABC')"));
-        shop.session.run(&format!("DELETE FROM {name} WHERE id = 'gone'"));
-        shop.session.run(&format!("INSERT INTO {name} (id) VALUES ('new')"));
+        let (ids, source) = follow_as(text(), &mysql);
+        shop.run(&format!("UPDATE {name} SET id = 'ABC' WHERE id = 'Abc'"));
+        shop.run(&format!("REPLACE INTO {name} (id) VALUES ('ABC')"));
+        shop.run(&format!("DELETE FROM {name} WHERE id = 'gone'"));
+        shop.run(&format!("INSERT INTO {name} (id) VALUES ('new')"));
         wait_until(&source, "the last change", || has(&ids, "new"));
         assert!(knows(&ids, "ABC"), "{collation}");
         assert_eq!(has(&ids, "gone"), !is_precise, "{collation}");
@@ -212,20 +202,13 @@ fn a_polled_deletion_in_another_spelling_deletes_no_row() {
     ] {
         let gone = "00000000-0000-0000-0000-000000000000";
         let mysql = texts(&mut shop, name, "utf8mb4_general_ci", &[row, gone]);
-        shop.session.run(&format!("CREATE TABLE deleted_{name} (id VARCHAR(40))"));
-        shop.session.run(&format!("INSERT INTO deleted_{name} VALUES ('{deleted}'), ('{gone}')"));
-        let poll = PollOptions {
-            changes: Some(ChangeColumn {
-                overlap: std::time::Duration::from_millis(50),
-                ..ChangeColumn::new("at")
-            }),
-            deletions: Some(format!("SELECT id FROM deleted_{name}")),
-            ..PollOptions::default()
-        };
-        let ids = id_set(id);
-        let source = start(&ids, &MysqlOptions { poll: Some(poll), ..mysql });
-        wait_synced(&source);
-        shop.session.run(&format!("DELETE FROM {name} WHERE id = '{gone}'"));
+        shop.run(&format!("CREATE TABLE deleted_{name} (id VARCHAR(40))"));
+        shop.run(&format!("INSERT INTO deleted_{name} VALUES ('{deleted}'), ('{gone}')"));
+        let mysql = with(&polled(&mysql, "at", 50), |poll| {
+            poll.deletions = Some(format!("SELECT id FROM deleted_{name}"));
+        });
+        let (ids, source) = follow_as(id, &mysql);
+        shop.run(&format!("DELETE FROM {name} WHERE id = '{gone}'"));
         // The same poll reads both deletions.
         wait_until(&source, "the deletion", || !has(&ids, gone));
         assert!(has(&ids, row) && has(&ids, deleted), "{name}: {:?}", source.status());
@@ -237,23 +220,18 @@ fn a_polled_deletion_in_another_spelling_deletes_no_row() {
 fn a_collation_of_a_language_is_refused_unless_ids_are_exact() {
     let mut shop = shop();
     let mysql = texts(&mut shop, "language", "utf8mb4_swedish_ci", &["Abc"]);
-    let source = start(&id_set(text()), &mysql);
-    wait(&source, "refused", |status| {
-        let error = status.last_error.as_deref().unwrap_or_default();
-        error.contains("utf8mb4_swedish_ci") && error.contains("exact = true")
-    });
+    let error = refused_as(text(), &mysql, "exact = true");
+    assert!(error.contains("utf8mb4_swedish_ci"), "{error}");
     let exact = MysqlOptions { exact: true, ..mysql };
-    let ids = id_set(text());
-    let source = start(&ids, &exact);
-    wait_synced(&source);
+    let (ids, _source) = follow_as(text(), &exact);
     assert!(knows(&ids, "Abc") && !knows(&ids, "abc") && !knows(&ids, "Abc "));
     // The next generation has the rule of the new collation.
     let ids = id_set(text());
     let source = start(&ids, &MysqlOptions { exact: false, ..exact });
-    shop.session.run("ALTER TABLE language MODIFY id VARCHAR(40) COLLATE utf8mb4_bin");
+    shop.run("ALTER TABLE language MODIFY id VARCHAR(40) COLLATE utf8mb4_bin");
     wait_synced(&source);
     assert!(!knows(&ids, "abc"));
-    shop.session.run("ALTER TABLE language MODIFY id VARCHAR(40) COLLATE utf8mb4_general_ci");
+    shop.run("ALTER TABLE language MODIFY id VARCHAR(40) COLLATE utf8mb4_general_ci");
     wait_until(&source, "the new rule", || {
         source.status().state == SyncState::Synced && has(&ids, "abc ")
     });
@@ -264,11 +242,9 @@ fn a_collation_of_a_language_is_refused_unless_ids_are_exact() {
 fn a_snapshot_keeps_which_texts_are_one_id() {
     let (mut shop, dir) = (shop(), Dir::new());
     let mysql =
-        with_snapshot(&texts(&mut shop, "kept", "utf8mb4_general_ci", &["Abc"]), &dir.path("a"));
+        continued(&texts(&mut shop, "kept", "utf8mb4_general_ci", &["Abc"]), &dir.path("a"));
     for exact in [false, false, true] {
-        let ids = id_set(text());
-        let source = start(&ids, &MysqlOptions { exact, ..mysql.clone() });
-        wait_synced(&source);
+        let (ids, source) = follow_as(text(), &MysqlOptions { exact, ..mysql.clone() });
         assert_eq!(has(&ids, "abc"), !exact);
         assert!(has(&ids, "Abc") && !has(&ids, "abd"));
         source.stop();

@@ -20,6 +20,7 @@ impl Maria {
     }
 
     /// Returns the URL of the database through a proxy at `address`.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
     pub fn url_at(&self, address: SocketAddr) -> String {
         let direct = self.server.address().to_string();
         self.shop.options.url.replace(&direct, &address.to_string())
@@ -29,49 +30,18 @@ impl Maria {
     fn limit_locks(&mut self) {
         self.sql("SET lock_wait_timeout = 20, innodb_lock_wait_timeout = 20");
     }
+}
+
+impl Database for Maria {
+    const CREATE: &'static str = "CREATE TABLE replacement LIKE products";
+    const REPLACE: &'static str =
+        "RENAME TABLE products TO old, replacement TO products; DROP TABLE old";
 
     fn sql(&mut self, sql: &str) {
         self.shop.session.run(sql);
     }
 
-    fn insert(&mut self, table: &str, ids: &[u64]) {
-        if !ids.is_empty() {
-            let rows: Vec<String> = ids.iter().map(|id| format!("('p', {id})")).collect();
-            self.sql(&format!("INSERT INTO {table} VALUES {}", rows.join(", ")));
-        }
-    }
-}
-
-impl Database for Maria {
-    fn commit(&mut self, delete: &[u64], insert: &[u64]) {
-        self.sql("START TRANSACTION");
-        for id in delete {
-            self.sql(&format!("DELETE FROM products WHERE id = {id}"));
-        }
-        self.insert("products", insert);
-        self.sql("COMMIT");
-    }
-
-    fn roll_back(&mut self, insert: &[u64]) {
-        self.sql("START TRANSACTION");
-        self.insert("products", insert);
-        self.sql("ROLLBACK");
-    }
-
-    fn swap(&mut self, ids: &[u64]) {
-        self.sql("CREATE TABLE replacement LIKE products");
-        self.insert("replacement", ids);
-        self.sql("RENAME TABLE products TO old, replacement TO products");
-        self.sql("DROP TABLE old");
-    }
-
-    fn truncate(&mut self) {
-        self.sql("TRUNCATE products");
-    }
-
-    fn kill(&mut self, insert: &[u64]) {
-        self.sql("START TRANSACTION");
-        self.insert("products", insert);
+    fn kill(&mut self) {
         self.server.kill();
     }
 

@@ -3,12 +3,12 @@
 //! `cargo xtask test` installs `mariadbd` and runs them.
 
 mod accounts;
+mod backend;
 #[path = "../support/changes.rs"]
 mod changes;
 #[path = "../support/chaos.rs"]
 mod chaos;
 #[path = "../support/checker.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
 mod checker;
 mod collations;
 mod connections;
@@ -18,21 +18,17 @@ mod faults;
 #[allow(dead_code, reason = "the library uses the rest")]
 mod fold;
 mod lost_rows;
-#[path = "../support/polling.rs"]
-mod polling;
 mod polls;
 mod random_faults;
 mod replicas;
 mod restarts;
+mod rows;
 mod server;
 mod shop;
 #[path = "../../examples/shop.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod shop_example;
-#[path = "../support/silent_server.rs"]
-mod silent_server;
-#[path = "../support/snapshots.rs"]
-mod snapshots;
+#[path = "../stories/all.rs"]
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;

@@ -1,132 +1,53 @@
 //! A source that starts with a snapshot goes on in the log, or reads all ids if it cannot.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tamis_guard::source::{MysqlOptions, Source, SourceOptions, SourceStatus};
-use tamis_guard::{
-    Generation, IdSet, IdSetOptions, SnapshotHead, SnapshotOptions, SnapshotStore, SyncState,
-};
+use tamis_guard::source::{MysqlOptions, SourceOptions};
+use tamis_guard::{IdSet, IdSetOptions, SyncState};
 
-use crate::checker::{Dir, has, id_set, integers, knows, options, wait, wait_synced, wait_until};
-use crate::server::{Server, start};
-use crate::snapshots::{goes_on, reads_all, restart_while_rows_change};
-use crate::stories::transact;
-
-/// Returns the options with a snapshot that is written often.
-pub fn with_snapshot(mysql: &MysqlOptions, path: &Path) -> MysqlOptions {
-    let every = Duration::from_millis(20);
-    let snapshot = SnapshotOptions { every, ..SnapshotOptions::new(path) };
-    MysqlOptions { snapshot: Some(snapshot), ..mysql.clone() }
-}
-
-/// Starts a source with an empty set, and waits until it is synced.
-fn restart(mysql: &MysqlOptions) -> (Arc<IdSet>, Source, SourceStatus) {
-    let ids = id_set(integers());
-    let source = start(&ids, mysql);
-    let status = wait_synced(&source);
-    (ids, source, status)
-}
-
-#[test]
-fn a_restart_goes_on_in_the_log_and_does_not_read_the_table() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 5000);
-    let mysql = with_snapshot(&shop.options, &dir.path("a"));
-    let (ids, source, status) = restart(&mysql);
-    assert_eq!((status.items_read, status.snapshots.unused), (5000, None));
-    shop.session.run("INSERT INTO products VALUES ('new', 5001), ('new', 5002)");
-    shop.session.run("DELETE FROM products WHERE id IN (7, 8, 5002)");
-    wait_until(&source, "changed", || knows(&ids, 5001) && !has(&ids, 8) && !has(&ids, 5002));
-    source.stop();
-    shop.session.run("INSERT INTO products VALUES ('while it is stopped', 5003)");
-    shop.session.run("INSERT INTO products VALUES ('created again', 8)");
-    shop.session.run("DELETE FROM products WHERE id = 9");
-    shop.session.run("FLUSH BINARY LOGS");
-    shop.session.run("INSERT INTO products VALUES ('in another file', 5004)");
-    for _ in 0..2 {
-        let (ids, source, status) = restart(&mysql);
-        goes_on(&status);
-        assert!([1, 8, 5000, 5001, 5003, 5004].iter().all(|id| knows(&ids, id)));
-        assert!([7, 9, 5002, 5005].iter().all(|id| !has(&ids, id)));
-        source.stop();
-    }
-    // A read of all ids has another hash key, which the next snapshot has too.
-    let (ids, source, _) = restart(&mysql);
-    source.rebuild();
-    wait(&source, "read again", |status| status.generations == 2);
-    shop.session.run("INSERT INTO products VALUES ('new', 5005)");
-    wait_until(&source, "new", || knows(&ids, 5005));
-    source.stop();
-    let (ids, _source, status) = restart(&mysql);
-    goes_on(&status);
-    assert!([1, 8, 5005].iter().all(|id| knows(&ids, id)) && !has(&ids, 7));
-}
-
-#[test]
-fn the_promise_holds_over_restarts_while_rows_change() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 2000);
-    let options = shop.options.clone();
-    let start = |ids: &Arc<IdSet>, path: &Path| start(ids, &with_snapshot(&options, path));
-    restart_while_rows_change(&dir, start, true, &mut |committed, random, next| {
-        transact(&mut shop, committed, random, next);
-    });
-}
+use crate::checker::{has, id_set, integers, knows, options, wait, wait_synced, wait_until};
+use crate::server::Server;
+use crate::stories::database::Database as _;
+use crate::stories::follow::{continued, lasting_shop, restart, start};
+use crate::stories::restarts::{costs_a_read, goes_on, reads_all, rewrite};
 
 #[test]
 fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
-    let path = dir.path("a");
-    let mysql = with_snapshot(&shop.options, &path);
+    let (_server, mut shop, _dir, mysql) = lasting_shop(100);
     restart(&mysql).1.stop();
     // Files have the second in which they were created.
     std::thread::sleep(Duration::from_millis(1100));
-    let changes: [(&[&str], &str); 6] = [
-        (&["ALTER TABLE products ADD COLUMN price INT"], "the table has other columns"),
+    let changes = [
+        ("ALTER TABLE products ADD COLUMN price INT", "the table has other columns"),
         // The deletion of a row is not that of its id any more.
-        (&["ALTER TABLE products DROP PRIMARY KEY"], "other columns or unique indexes"),
+        ("ALTER TABLE products DROP PRIMARY KEY", "other columns or unique indexes"),
         (
-            &["RESET MASTER", "INSERT INTO products (id) SELECT seq FROM seq_2000_to_9000"],
+            "RESET MASTER; INSERT INTO products (id) SELECT seq FROM seq_2000_to_9000",
             "has started a new binary log",
         ),
         (
-            &["FLUSH BINARY LOGS", "INSERT INTO products (id) VALUES (501)"],
+            "FLUSH BINARY LOGS; INSERT INTO products (id) VALUES (501)",
             "the server no longer has its log",
         ),
-        (&["SET GLOBAL server_id = 9"], "the server is another one"),
+        ("SET GLOBAL server_id = 9", "the server is another one"),
         (
-            &["RENAME TABLE products TO old", "CREATE TABLE products AS SELECT id, name FROM old"],
+            "RENAME TABLE products TO old; CREATE TABLE products AS SELECT id, name FROM old",
             "the table has other columns",
         ),
     ];
-    for (i, (statements, reason)) in changes.into_iter().enumerate() {
-        for statement in statements {
-            shop.session.run(statement);
-        }
+    for (id, (statements, reason)) in (1000..).zip(changes) {
+        shop.run(statements);
         if reason.contains("no longer") {
             shop.session.purge_logs();
         }
-        let id = 1000 + i;
-        shop.session.run(&format!("INSERT INTO products (id) VALUES ({id})"));
-        let (ids, source, status) = restart(&mysql);
-        reads_all(&status, reason);
-        assert!(knows(&ids, id) && knows(&ids, 1) && !has(&ids, id + 1), "{reason}");
-        // The next one goes on.
-        source.stop();
-        let (_, source, status) = restart(&mysql);
-        goes_on(&status);
-        source.stop();
+        costs_a_read(&mut shop, &mysql, id, reason);
     }
     // The log has the change of the table.
-    shop.session.run("TRUNCATE products");
-    shop.session.run("INSERT INTO products (id) VALUES (7)");
+    shop.run("TRUNCATE products");
+    shop.run("INSERT INTO products (id) VALUES (7)");
     let (ids, _source, status) = restart(&mysql);
     assert_eq!(status.items_read, 1);
     assert!(knows(&ids, 7) && !has(&ids, 1));
@@ -134,41 +55,32 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
 
 /// Writes the snapshot at a path with another end.
 fn move_end(path: &Path, move_by: i64) {
-    let snapshot = Generation::read_snapshot(fs::File::open(path).unwrap(), 1 << 30).unwrap();
-    let mut end: serde_json::Value = serde_json::from_slice(&snapshot.end).unwrap();
-    let offset = end["offset"].as_i64().unwrap() + move_by;
-    end["offset"] = offset.into();
-    let store = SnapshotStore::new(SnapshotOptions::new(path));
-    let end = || end.to_string().into_bytes();
-    store.save(&snapshot.head, &snapshot.generation, end).unwrap();
+    rewrite(path, |snapshot| {
+        let mut end: serde_json::Value = serde_json::from_slice(&snapshot.end).unwrap();
+        end["offset"] = (end["offset"].as_i64().unwrap() + move_by).into();
+        snapshot.end = end.to_string().into_bytes();
+    });
 }
 
 #[test]
 fn a_log_that_has_lost_its_end_is_not_continued() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
+    let (_server, mut shop, dir, mysql) = lasting_shop(100);
     let path = dir.path("a");
-    let mysql = with_snapshot(&shop.options, &path);
     restart(&mysql).1.stop();
     // As if the writer had applied a deletion that the server then lost in a crash.
-    let head = {
-        let snapshot = Generation::read_snapshot(fs::File::open(&path).unwrap(), 1 << 30).unwrap();
+    rewrite(&path, |snapshot| {
         snapshot.generation.delete(b"7");
-        let store = SnapshotStore::new(SnapshotOptions::new(&path));
-        store.save(&snapshot.head, &snapshot.generation, || snapshot.end.clone()).unwrap();
-        snapshot.head
-    };
-    assert!(head.created <= SystemTime::now());
+        assert!(snapshot.head.created <= SystemTime::now());
+    });
     move_end(&path, 300);
-    shop.session.run("FLUSH BINARY LOGS");
+    shop.run("FLUSH BINARY LOGS");
     let (ids, source, status) = restart(&mysql);
     reads_all(&status, "does not have all changes");
     assert!(knows(&ids, 7));
     source.stop();
     // The log has more bytes than the end, and no transaction that ends there.
     move_end(&path, 1);
-    shop.session.run("INSERT INTO products VALUES ('new', 101)");
+    shop.run("INSERT INTO products VALUES ('new', 101)");
     let (_, source, status) = restart(&mysql);
     reads_all(&status, "does not have all changes");
     source.stop();
@@ -179,19 +91,16 @@ fn a_log_that_has_lost_its_end_is_not_continued() {
     wait_until(&source, "loaded", || ids.generation().contains(b"7"));
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(ids.state(), SyncState::Warming);
-    shop.session.run("FLUSH BINARY LOGS");
+    shop.run("FLUSH BINARY LOGS");
     reads_all(&wait_synced(&source), "does not have all changes");
 }
 
 #[test]
 fn a_damaged_snapshot_costs_a_read_of_all_ids() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
-    shop.session.run("CREATE TABLE other (id INT PRIMARY KEY)");
-    shop.session.run("INSERT INTO other VALUES (7)");
+    let (_server, mut shop, dir, mysql) = lasting_shop(100);
+    shop.run("CREATE TABLE other (id INT PRIMARY KEY)");
+    shop.run("INSERT INTO other VALUES (7)");
     let path = dir.path("a");
-    let mysql = with_snapshot(&shop.options, &path);
     restart(&mysql).1.stop();
     let whole = fs::read(&path).unwrap();
     let damaged = |at: usize| {
@@ -230,16 +139,14 @@ fn a_damaged_snapshot_costs_a_read_of_all_ids() {
 
 #[test]
 fn a_folder_without_space_costs_no_id() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
-    let folder: PathBuf = dir.path("folder");
+    let (_server, mut shop, dir, _) = lasting_shop(100);
+    let folder = dir.path("folder");
     fs::create_dir(&folder).unwrap();
-    let mysql = with_snapshot(&shop.options, &folder.join("a"));
+    let mysql = continued(&shop.options, &folder.join("a"));
     let (ids, source, _) = restart(&mysql);
     wait(&source, "written", |status| status.snapshots.age.is_some());
     fs::remove_dir_all(&folder).unwrap();
-    shop.session.run("INSERT INTO products VALUES ('new', 101)");
+    shop.run("INSERT INTO products VALUES ('new', 101)");
     let status = wait(&source, "failed", |status| status.snapshots.failures > 1);
     let error = status.snapshots.last_error.unwrap();
     assert!(error.contains("folder/a: No such file") && !error.contains("os error"), "{error}");
@@ -253,23 +160,17 @@ fn a_folder_without_space_costs_no_id() {
 
 #[test]
 fn the_age_of_the_ids_counts_from_their_read() {
-    let server = Server::start();
-    let (mut shop, dir) = (server.shop(), Dir::new());
-    shop.fill(1, 100);
+    let (_server, _shop, dir, mysql) = lasting_shop(100);
     let path = dir.path("a");
-    let mysql = with_snapshot(&shop.options, &path);
     restart(&mysql).1.stop();
-    let snapshot = Generation::read_snapshot(fs::File::open(&path).unwrap(), 1 << 30).unwrap();
     let hour = Duration::from_secs(3600);
-    let head = SnapshotHead { built: snapshot.head.built - hour, ..snapshot.head };
-    let store = SnapshotStore::new(SnapshotOptions::new(&path));
-    store.save(&head, &snapshot.generation, || snapshot.end.clone()).unwrap();
+    rewrite(&path, |snapshot| snapshot.head.built -= hour);
     let (_, source, status) = restart(&mysql);
     assert!(status.generation_age.unwrap() >= hour, "{status:?}");
     source.stop();
     // They are read again when they are too old, however often the guard is restarted.
     let times = SourceOptions { rebuild_after: Some(hour), ..options() };
-    let source = Source::mysql(id_set(integers()), mysql, times);
+    let source = Server::source(&id_set(integers()), &mysql, times);
     wait(&source, "read again", |status| status.generations == 2);
     assert_eq!(source.status().items_read, 100);
 }

@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Opts};
-use tamis_guard::source::{MysqlOptions, Source};
-use tamis_guard::{IdSet, IdType};
+use tamis_guard::source::MysqlOptions;
 use tamis_testing::{CommandExt as _, Process, free_port, wait_until};
 
-use crate::checker::{Dir, limited, options};
+use crate::checker::{Dir, limited};
 
 /// A server that ends with the test.
 pub struct Server {
@@ -104,11 +103,16 @@ impl Server {
         format!("mysql://root@{}/{database}", self.address())
     }
 
+    /// Opens a session without a database.
+    pub fn session(&self) -> Session {
+        Session::open(&self.url(""))
+    }
+
     /// Creates a database with a table of products. Returns a session in it.
     pub fn shop(&self) -> Shop {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("shop{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let mut session = Session::open(&self.url(""));
+        let mut session = self.session();
         session.run(&format!("CREATE DATABASE {name}"));
         session.run(&format!("USE {name}"));
         session
@@ -124,7 +128,7 @@ fn empty_data() -> PathBuf {
     static DATA: Mutex<Option<Dir>> = Mutex::new(None);
     let mut data = DATA.lock().unwrap();
     let dir = data.get_or_insert_with(|| {
-        remove_old_folders();
+        Dir::remove_old();
         let dir = Dir::new();
         let installed = Command::new("mariadb-install-db")
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
@@ -135,17 +139,6 @@ fn empty_data() -> PathBuf {
         dir
     });
     dir.path("data")
-}
-
-/// Removes the folders of earlier runs: nothing drops a static.
-fn remove_old_folders() {
-    for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).into_iter().flatten().flatten() {
-        let name = entry.file_name().into_string().unwrap_or_default();
-        let process = name.strip_prefix("sources-").and_then(|rest| rest.split('-').next());
-        if process.is_some_and(|process| !PathBuf::from(format!("/proc/{process}")).exists()) {
-            _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 impl Drop for Server {
@@ -159,15 +152,6 @@ pub struct Shop {
     pub session: Session,
     pub options: MysqlOptions,
     pub name: String,
-}
-
-impl Shop {
-    /// Inserts the ids from `first` to `last`.
-    pub fn fill(&mut self, first: u64, last: u64) {
-        self.session.run(&format!(
-            "INSERT INTO products SELECT 'a product', seq FROM seq_{first}_to_{last}"
-        ));
-    }
 }
 
 /// A connection for statements of a test.
@@ -215,18 +199,18 @@ impl Session {
         rows.iter().map(|row| row.get(0).unwrap()).collect()
     }
 
+    /// Creates a user who may follow the log and read some tables.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
+    pub fn create_follower(&mut self, user: &str, tables: &str) {
+        self.run(&format!(
+            "CREATE USER {user} IDENTIFIED BY 'geheim'; GRANT SELECT ON {tables} TO {user};
+            GRANT REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO {user}"
+        ));
+    }
+
     pub fn try_run(&mut self, sql: &str) -> Result<(), mysql_async::Error> {
         limited(&self.runtime, self.connection.query_drop(sql))
     }
-}
-
-pub fn start(ids: &std::sync::Arc<IdSet>, mysql: &MysqlOptions) -> Source {
-    Source::mysql(std::sync::Arc::clone(ids), mysql.clone(), options())
-}
-
-/// Returns the type of text ids of at most 100 bytes.
-pub fn text() -> IdType {
-    IdType::Text { max_bytes: 100 }
 }
 
 fn runtime() -> tokio::runtime::Runtime {

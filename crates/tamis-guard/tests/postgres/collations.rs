@@ -1,11 +1,10 @@
 //! Text ids that are equal in PostgreSQL.
 
-use tamis_guard::source::{ChangeColumn, PollOptions, PostgresOptions};
+use tamis_guard::source::PostgresOptions;
 
-use crate::checker::{id_set, wait_synced, wait_until};
+use crate::checker::{has, text, wait_until};
 use crate::fold::Fold;
-use crate::server::{has, start, text};
-use crate::stories::shop;
+use crate::stories::follow::{follow_as, polled, shop};
 
 #[test]
 fn all_characters_have_the_key_of_their_small_letter() {
@@ -29,7 +28,7 @@ fn all_characters_have_the_key_of_their_small_letter() {
 #[test]
 fn texts_pass_that_the_database_finds() {
     let mut shop = shop();
-    shop.session.run(
+    shop.run(
         "CREATE EXTENSION citext;
         CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
         CREATE TABLE words (at bigint, id citext PRIMARY KEY);
@@ -39,9 +38,6 @@ fn texts_pass_that_the_database_finds() {
         INSERT INTO words VALUES (1, 'Abc'), (1, 'gone'); INSERT INTO codes VALUES (1, 'Abc'), (1, 'gone');
         INSERT INTO loose VALUES (1, 'Abc'), (1, 'gone')",
     );
-    let changes =
-        ChangeColumn { overlap: std::time::Duration::from_millis(10), ..ChangeColumn::new("at") };
-    let poll = Some(PollOptions { changes: Some(changes), ..PollOptions::default() });
     for (table, exact, spellings, is_precise) in [
         ("words", false, &["abc", "ABC", "Abc"][..], false),
         ("words", true, &["Abc"], true),
@@ -49,23 +45,21 @@ fn texts_pass_that_the_database_finds() {
         ("loose", true, &["Abc"], true),
     ] {
         let log = PostgresOptions { exact, ..shop.table(table) };
-        for postgres in [log.clone(), PostgresOptions { poll: poll.clone(), ..log }] {
-            let ids = id_set(text());
-            let source = start(&ids, &postgres);
-            wait_synced(&source);
+        for postgres in [log.clone(), polled(&log, "at", 10)] {
+            let (ids, source) = follow_as(text(), &postgres);
             assert!(spellings.iter().all(|spelling| has(&ids, spelling)), "{table}");
             assert!(!has(&ids, "abd"));
             assert_eq!(has(&ids, "aBC"), !exact && table == "words");
             if postgres.poll.is_some() {
                 continue;
             }
-            shop.session.run(&format!("UPDATE {table} SET id = 'ABC' WHERE id = 'Abc'"));
-            shop.session.run(&format!("DELETE FROM {table} WHERE id = 'gone'"));
-            shop.session.run(&format!("INSERT INTO {table} VALUES (2, 'new')"));
+            shop.run(&format!("UPDATE {table} SET id = 'ABC' WHERE id = 'Abc'"));
+            shop.run(&format!("DELETE FROM {table} WHERE id = 'gone'"));
+            shop.run(&format!("INSERT INTO {table} VALUES (2, 'new')"));
             wait_until(&source, "the last change", || has(&ids, "new"));
             assert!(has(&ids, "ABC"), "{table}");
             assert_eq!(has(&ids, "gone"), !is_precise, "{table}");
-            shop.session.run(&format!(
+            shop.run(&format!(
                 "TRUNCATE {table}; INSERT INTO {table} VALUES (1, 'Abc'), (1, 'gone')"
             ));
         }

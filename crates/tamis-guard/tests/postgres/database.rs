@@ -20,6 +20,7 @@ impl Postgres {
     }
 
     /// Returns the URL of the database through a proxy at `address`.
+    #[allow(dead_code, reason = "not every test that includes this uses it")]
     pub fn url_at(&self, address: SocketAddr) -> String {
         let direct = self.server.address().to_string();
         self.shop.options.url.replace(&direct, &address.to_string())
@@ -30,48 +31,19 @@ impl Postgres {
     fn limit_locks(&mut self) {
         self.sql("SET lock_timeout = '60s'");
     }
+}
+
+impl Database for Postgres {
+    const CREATE: &'static str = "CREATE TABLE replacement (LIKE products INCLUDING ALL);
+        ALTER PUBLICATION tamis_guard ADD TABLE replacement (id)";
+    const REPLACE: &'static str = "BEGIN; ALTER TABLE products RENAME TO old;
+        ALTER TABLE replacement RENAME TO products; COMMIT; DROP TABLE old";
 
     fn sql(&mut self, sql: &str) {
         self.shop.session.run(sql);
     }
-}
 
-fn insert(table: &str, ids: &[u64]) -> String {
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    format!("INSERT INTO {table} SELECT 'p', unnest('{{{}}}'::bigint[]);", ids.join(", "))
-}
-
-fn delete(ids: &[u64]) -> String {
-    ids.iter().map(|id| format!("DELETE FROM products WHERE id = {id};")).collect()
-}
-
-impl Database for Postgres {
-    fn commit(&mut self, deleted: &[u64], inserted: &[u64]) {
-        self.sql(&format!("BEGIN; {} {} COMMIT", delete(deleted), insert("products", inserted)));
-    }
-
-    fn roll_back(&mut self, inserted: &[u64]) {
-        self.sql(&format!("BEGIN; {} ROLLBACK", insert("products", inserted)));
-    }
-
-    fn swap(&mut self, ids: &[u64]) {
-        self.sql(&format!(
-            "CREATE TABLE replacement (LIKE products INCLUDING ALL);
-            ALTER PUBLICATION tamis_guard ADD TABLE replacement (id); {}",
-            insert("replacement", ids)
-        ));
-        self.sql(
-            "BEGIN; ALTER TABLE products RENAME TO old;
-            ALTER TABLE replacement RENAME TO products; COMMIT; DROP TABLE old",
-        );
-    }
-
-    fn truncate(&mut self) {
-        self.sql("TRUNCATE products");
-    }
-
-    fn kill(&mut self, inserted: &[u64]) {
-        self.sql(&format!("BEGIN; {}", insert("products", inserted)));
+    fn kill(&mut self) {
         self.server.kill();
     }
 

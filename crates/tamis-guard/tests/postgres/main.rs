@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask test` installs PostgreSQL and runs them.
 
+mod backend;
 #[path = "../support/changes.rs"]
 mod changes;
 #[path = "../support/chaos.rs"]
@@ -15,17 +16,13 @@ mod faults;
 #[path = "../../src/ids/fold.rs"]
 #[allow(dead_code, reason = "the library uses the rest")]
 mod fold;
-#[path = "../support/polling.rs"]
-mod polling;
 mod polls;
 mod random_faults;
 mod refusals;
 mod restarts;
+mod rows;
 mod server;
-#[path = "../support/silent_server.rs"]
-mod silent_server;
-#[path = "../support/snapshots.rs"]
-mod snapshots;
+#[path = "../stories/all.rs"]
 mod stories;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;

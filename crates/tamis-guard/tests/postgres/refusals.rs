@@ -1,27 +1,14 @@
 //! What the source refuses, and whether the SQL in its messages mends it.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::Arc;
 
-use tamis_guard::source::{PollOptions, PostgresOptions, Source, SourceStatus};
+use tamis_guard::source::{PostgresOptions, SourceStatus};
 use tamis_guard::{IdType, SyncState};
 
-use crate::checker::{Dir, id_set, integers, options, wait, wait_synced, wait_until};
-use crate::server::{Server, Session, give_away, has, start, text};
-use crate::stories::shop;
-
-/// Returns the message with which a source refuses.
-fn refusal(postgres: &PostgresOptions, id: IdType, expected: &str) -> String {
-    let ids = id_set(id);
-    let source = Source::postgres(Arc::clone(&ids), postgres.clone(), options());
-    // A busy server may not answer in time, at first.
-    let status = wait(&source, expected, |status| {
-        status.last_error.as_deref().is_some_and(|error| error.contains(expected))
-    });
-    let error = status.last_error.unwrap();
-    assert_eq!(ids.state(), SyncState::Warming);
-    error
-}
+use crate::checker::*;
+use crate::server::{Server, Session, give_away};
+use crate::stories::certificate;
+use crate::stories::follow::{follow, own_shop, refused, refused_as, reread, shop, start};
 
 /// Returns the SQL of a message.
 fn sql(message: &str) -> &str {
@@ -53,7 +40,7 @@ fn mend(session: &mut Session, postgres: &PostgresOptions) -> Vec<String> {
 #[test]
 fn the_sql_of_the_messages_mends_what_is_missing() {
     let mut shop = shop();
-    shop.session.run(
+    shop.run(
         "CREATE SCHEMA \"Other\"; CREATE UNLOGGED TABLE \"Other\".\"user\" (
           shop int, \"Id\" int NOT NULL UNIQUE, PRIMARY KEY (shop, \"Id\"));
         ALTER TABLE \"Other\".\"user\" DROP CONSTRAINT user_pkey;
@@ -62,8 +49,8 @@ fn the_sql_of_the_messages_mends_what_is_missing() {
         ALTER TABLE \"Other\".\"user\" ENABLE ROW LEVEL SECURITY",
     );
     let user = format!("U{}", shop.name);
-    shop.session.run(&format!("CREATE USER \"{user}\" PASSWORD 'geheim'"));
-    let url = shop.options.url.replace("postgres@", &format!("{user}:geheim@"));
+    shop.run(&format!("CREATE USER \"{user}\" PASSWORD 'geheim'"));
+    let url = shop.as_user(&format!("{user}:geheim")).url;
     let mut postgres = PostgresOptions::new(&url, "Other.user", "Id");
     postgres.publication = "My guard".to_owned();
     assert_eq!(
@@ -79,19 +66,17 @@ fn the_sql_of_the_messages_mends_what_is_missing() {
             "ALTER ROLE \"USER\" REPLICATION".replace("USER", &user),
         ]
     );
-    let ids = id_set(integers());
-    let source = start(&ids, &postgres);
-    wait_synced(&source);
+    let (ids, source) = follow(&postgres);
     assert!(has(&ids, 5));
     let wrong = PostgresOptions { url: url.replace("geheim", "falsch"), ..postgres.clone() };
-    refusal(&wrong, integers(), "password authentication failed");
+    refused(&wrong, "password authentication failed");
     assert!(!format!("{postgres:?} {:?}", source.status()).contains("geheim"));
 }
 
 #[test]
 fn publications_that_omit_changes_are_refused_and_mended() {
     let mut shop = shop();
-    shop.session.run(
+    shop.run(
         "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY HASH (id);
         CREATE TABLE parts1 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
         CREATE TABLE plain (id int); CREATE TABLE wide (id int UNIQUE, b int PRIMARY KEY);
@@ -132,17 +117,16 @@ fn publications_that_omit_changes_are_refused_and_mended() {
         ),
         ("wide", "FOR TABLE products", &["ALTER PUBLICATION p ADD TABLE public.wide"]),
     ] {
-        shop.session
-            .run(&format!("DROP PUBLICATION IF EXISTS p; CREATE PUBLICATION p {publication}"));
+        shop.run(&format!("DROP PUBLICATION IF EXISTS p; CREATE PUBLICATION p {publication}"));
         let mut postgres = shop.table(table);
         postgres.publication = "p".to_owned();
         assert_eq!(mend(&mut shop.session, &postgres), expected, "{table} {publication}");
         // Programs may still write.
         let row = if table == "wide" { "VALUES (1, 1)" } else { "(id) VALUES (1)" };
-        shop.session.run(&format!("INSERT INTO {table} {row}"));
-        shop.session.run(&format!("UPDATE {table} SET id = 2; DELETE FROM {table}"));
+        shop.run(&format!("INSERT INTO {table} {row}"));
+        shop.run(&format!("UPDATE {table} SET id = 2; DELETE FROM {table}"));
     }
-    shop.session.run("DROP PUBLICATION p");
+    shop.run("DROP PUBLICATION p");
     let mut parts = shop.table("parts");
     parts.publication = "p".to_owned();
     let created = "CREATE PUBLICATION p FOR TABLE public.parts (id) \
@@ -153,7 +137,7 @@ fn publications_that_omit_changes_are_refused_and_mended() {
 #[test]
 fn tables_and_columns_that_cannot_be_followed_are_refused() {
     let mut shop = shop();
-    shop.session.run(
+    shop.run(
         "CREATE VIEW seen AS SELECT * FROM products;
         CREATE SCHEMA away; CREATE TABLE away.far (id int PRIMARY KEY);
         CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent);
@@ -164,14 +148,12 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
         column: column.to_owned(),
         ..shop.table(table)
     };
-    refusal(&of("nothing", "id"), integers(), "there is no table nothing");
-    refusal(&of("a.b.c", "id"), integers(), "write table or schema.table");
-    refusal(&of("far", "id"), integers(), "set table to away.far");
-    refusal(&of("seen", "id"), integers(), "public.seen is a view");
-    refusal(&of("parent", "id"), integers(), "ALTER TABLE public.child NO INHERIT public.parent");
-    refusal(&of("products", "no"), integers(), "has no column no; it has: name, id");
-    refusal(&of("kinds", "t"), text(), "different texts are equal");
-    refusal(&of("kinds", "t"), text(), "exact = true");
+    refused(&of("a.b.c", "id"), "write table or schema.table");
+    refused(&of("far", "id"), "set table to away.far");
+    refused(&of("seen", "id"), "public.seen is a view");
+    refused(&of("parent", "id"), "ALTER TABLE public.child NO INHERIT public.parent");
+    refused_as(text(), &of("kinds", "t"), "different texts are equal");
+    refused_as(text(), &of("kinds", "t"), "exact = true");
     for (column, id) in [
         ("n", integers()),
         ("f", integers()),
@@ -180,25 +162,21 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
         ("u", text()),
         ("i", IdType::Uuid),
     ] {
-        refusal(&of("kinds", column), id, "which holds no ids of the configured type");
+        refused_as(id, &of("kinds", column), "which holds no ids of the configured type");
     }
     let good = shop.options.clone();
-    let url = |url: String| PostgresOptions { url, ..good.clone() };
-    refusal(&url("postgres://a@127.0.0.1:1/shop".to_owned()), integers(), "cannot be read");
-    refusal(&url("mysql://a".to_owned()), integers(), "the URL of the database");
-    refusal(&url("postgres://127.0.0.1/shop".to_owned()), integers(), "names no user");
-    refusal(&url(shop.options.url.replace(&shop.name, "")), integers(), "names no database");
-    refusal(&url(shop.options.url.clone() + "?sslmode=require"), integers(), "has no TLS");
-    shop.session.run(&format!(
+    let url = |url: &str| PostgresOptions { url: url.to_owned(), ..good.clone() };
+    refused(&url("postgres://127.0.0.1/shop"), "names no user");
+    refused(&url(&(shop.options.url.clone() + "?sslmode=require")), "has no TLS");
+    shop.run(&format!(
         "CREATE DATABASE latin{} ENCODING LATIN1 LOCALE 'C' TEMPLATE template0",
         shop.name
     ));
     let latin = shop.options.url.replace(&shop.name, &format!("latin{}", shop.name));
-    refusal(&url(latin), integers(), "must be UTF8");
+    refused(&url(&latin), "must be UTF8");
     let two = shop.options.url.replace("postgres@", "postgres@127.0.0.1:1,");
     shop.fill(1, 5);
-    let ids = id_set(integers());
-    wait_synced(&start(&ids, &url(two)));
+    let (ids, _source) = follow(&url(&two));
     assert!(has(&ids, 5));
 }
 
@@ -206,31 +184,22 @@ fn tables_and_columns_that_cannot_be_followed_are_refused() {
 fn a_table_that_a_subscription_fills_is_refused() {
     let (publisher, mut shop) = (shop(), shop());
     shop.fill(1, 3);
-    let poll = Some(PollOptions::default());
-    let polled = PostgresOptions { poll, ..shop.options.clone() };
-    let sets = [shop.options.clone(), polled.clone()].map(|postgres| {
-        let ids = id_set(integers());
-        let source = start(&ids, &postgres);
-        wait_synced(&source);
-        (ids, source)
-    });
+    let both = [shop.options.clone(), reread(&shop.options)];
+    let sets = both.each_ref().map(follow);
     let url = publisher.options.url;
-    shop.session.run(&format!(
+    shop.run(&format!(
         "CREATE SUBSCRIPTION s_{0} CONNECTION '{url}' PUBLICATION tamis_guard
          WITH (create_slot = false, enabled = false, copy_data = false, slot_name = NONE)",
         shop.name
     ));
     let expected = "connect to the server that publishes the table";
     for (_, source) in &sets {
-        wait(source, "refused", |status| {
-            let error = status.last_error.as_deref().unwrap_or_default();
-            status.state == SyncState::Stale && error.contains(expected)
-        });
+        wait_broken(source, expected);
     }
-    for postgres in [shop.options.clone(), polled] {
-        refusal(&postgres, integers(), expected);
+    for options in &both {
+        refused(options, expected);
     }
-    shop.session.run(&format!("DROP SUBSCRIPTION s_{}", shop.name));
+    shop.run(&format!("DROP SUBSCRIPTION s_{}", shop.name));
     sets.iter().for_each(|(_, source)| _ = wait_synced(source));
 }
 
@@ -238,45 +207,37 @@ fn a_table_that_a_subscription_fills_is_refused() {
 fn a_partition_of_a_table_that_a_subscription_fills_is_refused() {
     let (mut publisher, mut shop) = (shop(), shop());
     for shop in [&mut publisher, &mut shop] {
-        shop.session.run(
+        shop.run(
             "CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY HASH (id);
             CREATE TABLE parts1 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
             ALTER PUBLICATION tamis_guard ADD TABLE parts1",
         );
     }
     publisher
-        .session
         .run("CREATE PUBLICATION root FOR TABLE parts WITH (publish_via_partition_root = true)");
     let log = shop.table("parts1");
-    let polled = PostgresOptions { poll: Some(PollOptions::default()), ..log.clone() };
-    let source = start(&id_set(integers()), &log);
-    wait_synced(&source);
+    let (_, source) = follow(&log);
     let url = publisher.options.url;
-    shop.session.run(&format!(
+    shop.run(&format!(
         "CREATE SUBSCRIPTION r_{0} CONNECTION '{url}' PUBLICATION root
          WITH (create_slot = false, enabled = false, copy_data = false, slot_name = NONE)",
         shop.name
     ));
     let expected = "connect to the server that publishes the table";
-    wait(&source, "refused", |status| {
-        status.last_error.as_deref().is_some_and(|error| error.contains(expected))
-    });
-    for postgres in [&log, &polled] {
-        refusal(postgres, integers(), expected);
-    }
-    shop.session.run(&format!("DROP SUBSCRIPTION r_{}", shop.name));
+    wait_error(&source, expected);
+    refused(&log, expected);
+    refused(&reread(&log), expected);
+    shop.run(&format!("DROP SUBSCRIPTION r_{}", shop.name));
 }
 
 #[test]
 fn users_with_an_old_hash_of_the_password_may_log_in() {
     let mut shop = shop();
-    shop.session.run(
+    shop.run(
         "SET password_encryption = md5; CREATE USER old REPLICATION PASSWORD 'geheim';
         GRANT SELECT ON products TO old",
     );
-    let url = shop.options.url.replace("postgres@", "old:geheim@");
-    let ids = id_set(integers());
-    wait_synced(&start(&ids, &PostgresOptions { url, ..shop.options.clone() }));
+    follow(&shop.as_user("old:geheim"));
 }
 
 #[test]
@@ -287,15 +248,11 @@ fn servers_without_changes_in_the_log_are_refused() {
         ("max_wal_senders=0", "ALTER SYSTEM SET max_wal_senders = N"),
     ] {
         let server = Server::start_with(&[setting]);
-        refusal(&server.shop().options, integers(), expected);
+        refused(&server.shop().options, expected);
     }
-    let server = Server::start_with(&["max_replication_slots=1"]);
-    let mut shop = server.shop();
-    shop.fill(1, 10);
-    let ids = id_set(integers());
-    let source = start(&ids, &shop.options);
-    wait_synced(&source);
-    refusal(&shop.options, integers(), "ALTER SYSTEM SET max_replication_slots = N");
+    let (_server, mut shop) = own_shop(&["max_replication_slots=1"], 10);
+    let (ids, source) = shop.follow();
+    refused(&shop.options, "ALTER SYSTEM SET max_replication_slots = N");
     // A second generation needs a second slot. Without one, the first generation stays in use.
     source.rebuild();
     wait(&source, "no slot", |status| status.failures > 0);
@@ -309,20 +266,14 @@ fn a_standby_is_refused() {
     let server = Server::start();
     let shop = server.shop();
     let standby = server.standby();
-    let url =
-        shop.options.url.replace(&server.address().to_string(), &standby.address().to_string());
-    let postgres = PostgresOptions { url, ..shop.options.clone() };
-    refusal(&postgres, integers(), "is a standby");
+    refused(&shop.at(standby.address()), "is a standby");
 }
 
 #[test]
 fn a_private_ca_is_trusted_by_option() {
     let dir = Dir::new();
-    let made =
-        [(); 2].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
-    std::fs::write(dir.path("cert.pem"), made[0].cert.pem()).unwrap();
-    std::fs::write(dir.path("other.pem"), made[1].cert.pem()).unwrap();
-    std::fs::write(dir.path("key.pem"), made[0].signing_key.serialize_pem()).unwrap();
+    certificate::write(&dir, "cert.pem", "key.pem");
+    certificate::write(&dir, "other.pem", "other-key.pem");
     let private = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(dir.path("key.pem"), private).unwrap();
     for name in ["", "cert.pem", "key.pem"] {
@@ -334,16 +285,12 @@ fn a_private_ca_is_trusted_by_option() {
         format!("ssl_cert_file={}", file("cert.pem")),
         format!("ssl_key_file={}", file("key.pem")),
     ];
-    let server = Server::start_with(&settings.each_ref().map(String::as_str));
-    let mut shop = server.shop();
-    shop.fill(1, 10);
+    let (_server, shop) = own_shop(&settings.each_ref().map(String::as_str), 10);
     let with_ca = |name: &str| PostgresOptions { ca: Some(dir.path(name)), ..shop.options.clone() };
-    let ids = id_set(integers());
-    let source = start(&ids, &with_ca("cert.pem"));
-    wait_synced(&source);
+    let (ids, source) = follow(&with_ca("cert.pem"));
     assert!(has(&ids, 10) && !has(&ids, 11));
     drop(source);
-    refusal(&with_ca("other.pem"), integers(), "invalid peer certificate");
-    refusal(&with_ca("key.pem"), integers(), "key.pem: has no certificate in PEM");
-    refusal(&with_ca("missing.pem"), integers(), "missing.pem: cannot be read");
+    refused(&with_ca("other.pem"), "invalid peer certificate");
+    refused(&with_ca("key.pem"), "key.pem: has no certificate in PEM");
+    refused(&with_ca("missing.pem"), "missing.pem: cannot be read");
 }

@@ -3,18 +3,15 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tamis_guard::source::{PostgresOptions, Source, SourceOptions};
-use tamis_guard::{IdSet, IdType};
+use tamis_guard::source::PostgresOptions;
 use tamis_testing::{CommandExt as _, Process, free_port, wait_until};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-#[allow(unused_imports, reason = "not every test that includes this uses it")]
-pub use crate::checker::has;
-use crate::checker::{Dir, limited, options};
+use crate::checker::{Dir, limited};
 
 /// A server that ends with the test.
 pub struct Server {
@@ -193,7 +190,7 @@ fn empty_data() -> PathBuf {
     static DATA: Mutex<Option<Dir>> = Mutex::new(None);
     let mut data = DATA.lock().unwrap();
     let dir = data.get_or_insert_with(|| {
-        remove_old_folders();
+        Dir::remove_old();
         let dir = Dir::new();
         give_away(&dir.path(""));
         let made = Command::new("sh")
@@ -212,17 +209,6 @@ fn empty_data() -> PathBuf {
         dir
     });
     dir.path("data")
-}
-
-/// Removes the folders of earlier runs: nothing drops a static.
-fn remove_old_folders() {
-    for entry in std::fs::read_dir(env!("CARGO_TARGET_TMPDIR")).into_iter().flatten().flatten() {
-        let name = entry.file_name().into_string().unwrap_or_default();
-        let process = name.strip_prefix("sources-").and_then(|rest| rest.split('-').next());
-        if process.is_some_and(|process| !PathBuf::from(format!("/proc/{process}")).exists()) {
-            _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// Returns the newest version of a program of the server.
@@ -278,28 +264,6 @@ pub struct Shop {
     pub name: String,
 }
 
-impl Shop {
-    /// Inserts the ids from `first` to `last`.
-    pub fn fill(&mut self, first: u64, last: u64) {
-        self.session.run(&format!(
-            "INSERT INTO products SELECT 'a product', id FROM generate_series({first}, {last}) id"
-        ));
-    }
-
-    /// Returns the settings for the server at another address, such as that of a proxy.
-    pub fn at(&self, address: impl std::fmt::Display) -> PostgresOptions {
-        let config: tokio_postgres::Config = self.options.url.parse().unwrap();
-        let direct = format!("127.0.0.1:{}", config.get_ports()[0]);
-        let url = self.options.url.replace(&direct, &address.to_string());
-        PostgresOptions { url, ..self.options.clone() }
-    }
-
-    /// Returns the settings for another table of the same publication.
-    pub fn table(&self, table: &str) -> PostgresOptions {
-        PostgresOptions { table: table.to_owned(), ..self.options.clone() }
-    }
-}
-
 /// A connection for statements of a test.
 pub struct Session {
     client: Client,
@@ -334,6 +298,11 @@ impl Session {
         limited(&self.runtime, self.client.batch_execute(sql))
     }
 
+    /// Waits until a query returns a value.
+    pub fn wait_for(&mut self, sql: &str, expected: &str) {
+        wait_until(format_args!("{sql} gives {expected}"), || self.value(sql) == expected);
+    }
+
     /// Returns the first value of the first row.
     pub fn value(&mut self, sql: &str) -> String {
         let messages = limited(&self.runtime, self.client.simple_query(sql)).unwrap();
@@ -343,19 +312,4 @@ impl Session {
         });
         value.unwrap_or_default()
     }
-}
-
-pub fn start(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
-    Source::postgres(Arc::clone(ids), postgres.clone(), options())
-}
-
-/// As `start`, for a test that counts reads: a slow answer of a busy server ends no connection, and so
-/// does not cost a read of all ids.
-pub fn start_patient(ids: &Arc<IdSet>, postgres: &PostgresOptions) -> Source {
-    let options = SourceOptions { stale_after: Duration::from_secs(60), ..options() };
-    Source::postgres(Arc::clone(ids), postgres.clone(), options)
-}
-
-pub fn text() -> IdType {
-    IdType::Text { max_bytes: 100 }
 }

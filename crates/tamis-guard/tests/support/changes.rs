@@ -6,20 +6,29 @@ use std::time::Duration;
 
 use crate::checker::{Committed, Random};
 
-/// A database with a table of ids.
+/// A database with a table `products` of ids.
 pub trait Database {
-    /// Commits one transaction that deletes and inserts ids.
-    fn commit(&mut self, delete: &[u64], insert: &[u64]);
-    /// Begins a transaction that inserts ids, and ends it without a commit.
-    fn roll_back(&mut self, insert: &[u64]);
-    /// Replaces the table by another one with these ids, in one step.
-    fn swap(&mut self, ids: &[u64]);
-    fn truncate(&mut self);
-    /// Kills the server in the middle of a transaction that inserts ids.
-    fn kill(&mut self, insert: &[u64]);
+    /// Creates an empty table `replacement`, which is like `products`.
+    const CREATE: &'static str;
+    /// Replaces the products by that table in one step, and drops the old table.
+    const REPLACE: &'static str;
+
+    /// Runs statements.
+    fn sql(&mut self, sql: &str);
+    /// Kills the server.
+    fn kill(&mut self);
     /// Starts the server that was killed.
     fn run(&mut self);
     fn address(&self) -> SocketAddr;
+}
+
+/// Returns the statement that inserts ids, or an empty text for no ids.
+fn insert(table: &str, ids: &[u64]) -> String {
+    if ids.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<String> = ids.iter().map(|id| format!("('p', {id})")).collect();
+    format!("INSERT INTO {table} VALUES {};", rows.join(", "))
 }
 
 /// Changes a table, and records which ids exist.
@@ -50,7 +59,8 @@ impl Changes {
             1 => self.truncate(database),
             2 | 3 => {
                 let never = self.never();
-                database.roll_back(&never);
+                let insert = insert("products", &never);
+                database.sql(&format!("START TRANSACTION; {insert} ROLLBACK"));
             }
             _ => self.commit(database),
         }
@@ -59,27 +69,32 @@ impl Changes {
     /// Commits a transaction. Some of its new ids were deleted before.
     pub fn commit(&mut self, database: &mut impl Database) {
         let count = self.random.below(8) as usize;
-        let delete = self.picked(count);
-        self.remove(&delete);
-        let mut insert = self.new_ids();
+        let gone = self.picked(count);
+        self.remove(&gone);
+        let mut new = self.new_ids();
         if self.random.below(2) == 0 {
             let back: Vec<u64> = self.gone.iter().copied().take(2).collect();
             // An id that this transaction deletes and inserts exists in the end.
-            insert.extend(back);
+            new.extend(back);
         }
-        insert.iter().for_each(|id| _ = self.gone.remove(id));
-        database.commit(&delete, &insert);
-        self.committed.insert(insert);
+        new.iter().for_each(|id| _ = self.gone.remove(id));
+        let delete: String =
+            gone.iter().map(|id| format!("DELETE FROM products WHERE id = {id};")).collect();
+        let insert = insert("products", &new);
+        database.sql(&format!("START TRANSACTION; {delete} {insert} COMMIT"));
+        self.committed.insert(new);
     }
 
     /// Replaces the table by one with some other ids.
-    pub fn swap(&mut self, database: &mut impl Database) {
+    pub fn swap<D: Database>(&mut self, database: &mut D) {
         let removed = self.picked(5);
         self.remove(&removed);
         let new = self.new_ids();
         let mut ids = self.committed.ids();
         ids.extend(&new);
-        database.swap(&ids);
+        database.sql(D::CREATE);
+        database.sql(&insert("replacement", &ids));
+        database.sql(D::REPLACE);
         self.committed.insert(new);
     }
 
@@ -87,14 +102,15 @@ impl Changes {
     pub fn truncate(&mut self, database: &mut impl Database) {
         let all = self.committed.ids();
         self.remove(&all);
-        database.truncate();
+        database.sql("TRUNCATE products");
         self.commit(database);
     }
 
     /// Kills the server in the middle of a transaction.
     pub fn kill(&mut self, database: &mut impl Database) {
         let never = self.never();
-        database.kill(&never);
+        database.sql(&format!("START TRANSACTION; {}", insert("products", &never)));
+        database.kill();
     }
 
     pub fn pause(&mut self, most_millis: u64) {

@@ -3,53 +3,55 @@
 //!
 //! A guard lives several lives: between two of them it is stopped, and the table changes without it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tamis_guard::SyncState;
 use tamis_guard::source::Source;
-use tamis_guard::{IdSet, SyncState};
 
 use crate::changes::{Changes, Database};
 use crate::checker::{Committed, check, has, id_set, integers, knows, wait_until};
+use crate::stories::follow::{Options, at, start};
 use crate::tcp_proxy::TcpProxy;
 
-/// Runs `lives` guards after each other, with `steps` changes and faults in each life.
+/// Runs `lives` guards after each other for each of two seeds, with 40 changes and faults in each life.
 ///
-/// `start` starts a source whose connections go to an address. If the source can have a snapshot, it
-/// continues that of the source before it.
-pub fn run<D: Database>(
-    database: &mut D,
-    start: impl Fn(&D, &Arc<IdSet>, SocketAddr) -> Source,
-    seed: u64,
-    lives: u32,
-    steps: u32,
-) {
-    let mut changes = Changes::new(seed);
-    changes.commit(database);
-    for life in 0..lives {
-        let proxy = TcpProxy::start(database.address());
-        let ids = id_set(integers());
-        let source = start(database, &ids, proxy.address);
-        // The checker reads the ids while the story changes them.
-        let committed = Committed(Arc::clone(&changes.committed.0));
-        check(&source, &ids, &committed, || {
-            for _ in 0..steps {
-                step(&mut changes, database, &proxy, &source);
-            }
-            proxy.heal();
-            wait_caught_up(&source);
-        });
-        let what = format!("life {life} of seed {seed} knows exactly the ids that exist");
-        wait_until(&source, &what, || {
-            changes.committed.ids().iter().all(|id| knows(&ids, id))
-                && changes.gone.iter().all(|id| !has(&ids, id))
-        });
-        drop(source);
-        // Changes that no guard sees.
-        for _ in 0..changes.random.below(4) {
-            changes.change(database);
+/// `options` returns the options of a source. If the source can have a snapshot, it continues that of the
+/// source before it.
+pub fn run<D: Database>(database: &mut D, options: impl Fn(&D) -> Options, lives: u32) {
+    for seed in [1, 2] {
+        let mut changes = Changes::new(seed);
+        changes.commit(database);
+        for life in 0..lives {
+            println!("life {life} of seed {seed}");
+            live(&mut changes, database, &options);
         }
+        database.sql("TRUNCATE products");
+    }
+}
+
+/// Runs a guard whose connections go through a proxy.
+fn live<D: Database>(changes: &mut Changes, database: &mut D, options: impl Fn(&D) -> Options) {
+    let proxy = TcpProxy::start(database.address());
+    let ids = id_set(integers());
+    let source = start(&ids, &at(&options(database), proxy.address));
+    // The checker reads the ids while the story changes them.
+    let committed = Committed(Arc::clone(&changes.committed.0));
+    check(&source, &ids, &committed, || {
+        for _ in 0..40 {
+            step(changes, database, &proxy, &source);
+        }
+        proxy.heal();
+        wait_caught_up(&source);
+    });
+    wait_until(&source, "the guard knows exactly the ids that exist", || {
+        changes.committed.ids().iter().all(|id| knows(&ids, id))
+            && changes.gone.iter().all(|id| !has(&ids, id))
+    });
+    drop(source);
+    // Changes that no guard sees.
+    for _ in 0..changes.random.below(4) {
+        changes.change(database);
     }
 }
 

@@ -29,6 +29,11 @@ pub fn integers() -> IdType {
     IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }
 }
 
+/// Returns the type of text ids of at most 100 bytes.
+pub fn text() -> IdType {
+    IdType::Text { max_bytes: 100 }
+}
+
 /// Returns an empty set. Its rate is low, so that no test sees a false positive.
 pub fn id_set(id: IdType) -> Arc<IdSet> {
     let options =
@@ -57,8 +62,43 @@ pub fn wait_until(source: &Source, what: &str, is_done: impl FnMut() -> bool) {
     tamis_testing::wait_until(what, is_done);
 }
 
+/// Runs a change, and waits until a source has read all ids after it.
+#[allow(dead_code, reason = "not every test that includes this calls it")]
+pub fn read_again(source: &Source, change: impl FnOnce()) {
+    let before = source.status().generations;
+    change();
+    wait(source, "read again", |status| status.generations > before);
+    wait_synced(source);
+}
+
 pub fn wait_synced(source: &Source) -> SourceStatus {
     wait(source, "synced", |status| status.state == SyncState::Synced)
+}
+
+/// Waits until the last error of a source contains a text.
+pub fn wait_error(source: &Source, part: &str) -> SourceStatus {
+    wait(source, part, |status| has_error(status, part))
+}
+
+/// Waits until a set is stale, and the last error of its source contains a text.
+pub fn wait_broken(source: &Source, part: &str) -> SourceStatus {
+    wait(source, part, |status| status.state == SyncState::Stale && has_error(status, part))
+}
+
+fn has_error(status: &SourceStatus, part: &str) -> bool {
+    status.last_error.as_deref().is_some_and(|error| error.contains(part))
+}
+
+pub fn wait_stale(source: &Source) -> SourceStatus {
+    wait(source, "stale", |status| status.state == SyncState::Stale)
+}
+
+/// Starts a source with an empty set, and waits until the set is synced.
+pub fn synced(id: IdType, start: impl FnOnce(&Arc<IdSet>) -> Source) -> (Arc<IdSet>, Source) {
+    let ids = id_set(id);
+    let source = start(&ids);
+    wait_synced(&source);
+    (ids, source)
 }
 
 /// Waits for the reply of a database.
@@ -81,6 +121,19 @@ impl Dir {
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
+
+    /// Removes the directories of earlier runs: nothing drops a static.
+    #[allow(dead_code, reason = "not every test that includes this calls it")]
+    pub fn remove_old() {
+        let entries = std::fs::read_dir(env!("CARGO_TARGET_TMPDIR"));
+        for entry in entries.into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let process = name.strip_prefix("sources-").and_then(|rest| rest.split('-').next());
+            if process.is_some_and(|process| !PathBuf::from(format!("/proc/{process}")).exists()) {
+                _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
 }
 
 /// Pseudorandom numbers (xorshift64).
@@ -100,6 +153,14 @@ impl Random {
 pub struct Committed(pub Arc<Mutex<BTreeMap<u64, Instant>>>);
 
 impl Committed {
+    /// Records ids that exist already.
+    #[allow(dead_code, reason = "not every test that includes this calls it")]
+    pub fn of(ids: impl IntoIterator<Item = u64>) -> Self {
+        let committed = Self::default();
+        committed.insert(ids);
+        committed
+    }
+
     /// Records a commit that has ended. An id that exists keeps its time.
     pub fn insert(&self, ids: impl IntoIterator<Item = u64>) {
         let mut committed = self.0.lock();

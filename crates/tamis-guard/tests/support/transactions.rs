@@ -1,37 +1,44 @@
-//! Random transactions of a table `products (name, id)`.
+//! Random transactions of a table of ids.
 
 use crate::checker::{Committed, Random};
 
-/// Runs a transaction that inserts, replaces and deletes some rows, and records which ids exist. New
-/// ids begin at `next`. `replace` returns the SQL that deletes a row and inserts it again.
+/// A change of one row.
+#[derive(Clone, Copy)]
+pub enum Change {
+    Delete(u64),
+    /// The row exists before and after the change, and so all the time.
+    Update(u64),
+    Insert(u64),
+}
+
+/// Runs a transaction that changes some rows, and records which ids exist. New ids begin at `next`. `sql`
+/// returns the statements of a change.
 pub fn transact(
     run: &mut dyn FnMut(&str),
-    replace: impl Fn(u64) -> String,
+    sql: impl Fn(Change) -> String,
     committed: &Committed,
     random: &mut Random,
     next: &mut u64,
 ) {
-    run("START TRANSACTION");
+    run("BEGIN");
     let (mut new, mut gone) = (Vec::new(), Vec::new());
     for _ in 0..=random.below(10) {
-        match random.below(4) {
-            0 => {
-                let Some(id) = committed.pick(random) else { continue };
+        let change = match (random.below(4), committed.pick(random)) {
+            (0 | 1, None) => continue,
+            (0, Some(id)) => {
+                // Before the deletion is visible.
                 committed.remove([id]);
-                run(&format!("DELETE FROM products WHERE id = {id}"));
                 gone.push(id);
+                Change::Delete(id)
             }
-            // A row that a transaction deletes and inserts again exists all the time.
-            1 => {
-                let Some(id) = committed.pick(random) else { continue };
-                run(&replace(id));
-            }
+            (1, Some(id)) => Change::Update(id),
             _ => {
-                run(&format!("INSERT INTO products VALUES ('new', {next})"));
                 new.push(*next);
                 *next += 1;
+                Change::Insert(*next - 1)
             }
-        }
+        };
+        run(&sql(change));
     }
     if random.below(5) == 0 {
         run("ROLLBACK");

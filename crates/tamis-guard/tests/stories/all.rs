@@ -1,0 +1,11 @@
+//! Stories that are the same for each database. A test program includes them, and says in `backend.rs`
+//! how its database differs.
+
+pub mod certificate;
+pub mod database;
+mod faults;
+pub mod follow;
+pub mod polls;
+mod refusals;
+pub mod restarts;
+mod rows;
