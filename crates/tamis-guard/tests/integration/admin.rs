@@ -5,9 +5,9 @@ use std::path::Path;
 
 use tamis_guard::{Config, Guard, GuardHandle, GuardSet, SyncState};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
-use crate::proxy::support::{in_time, read_all, wait_until};
+use crate::proxy::support::{in_time, read_all, read_message, upstream, wait_until};
 
 const CONFIG: &str = r#"
 proxy = { listen = "127.0.0.1:0", upstream = "http://UPSTREAM" }
@@ -45,26 +45,18 @@ struct Running {
 
 /// Starts a guard in front of a shop that has no product, but creates number 77 for each POST.
 async fn start() -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let upstream = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move {
-                let mut bytes = vec![0; 4096];
-                while let Ok(read @ 1..) = stream.read(&mut bytes).await {
-                    let (status, body) = match bytes[..read].starts_with(b"POST") {
-                        true => ("201 Created", r#"{"data":{"id":77}}"#),
-                        false => ("404 Not Found", "{}"),
-                    };
-                    let length = body.len();
-                    let answer =
-                        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
-                    stream.write_all(answer.as_bytes()).await.unwrap();
-                }
-            });
+    let upstream = upstream(|mut stream| async move {
+        while let Some(request) = read_message(&mut stream).await {
+            let (status, body) = match request.starts_with("POST") {
+                true => ("201 Created", r#"{"data":{"id":77}}"#),
+                false => ("404 Not Found", "{}"),
+            };
+            let length = body.len();
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+            stream.write_all(answer.as_bytes()).await.unwrap();
         }
-    });
+    })
+    .await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("ids.txt"), "1\n2\n").unwrap();
     let text = CONFIG.replace("UPSTREAM", &upstream.to_string());
@@ -183,11 +175,8 @@ async fn programs_with_the_token_push_ids() {
     }
     assert!(!knows("9"));
     for set in ["nothing", "odd%20%22%20name", "", "products/x"] {
-        assert_eq!(
-            post(running.admin, &format!("/ids/{set}"), "program", "9").await.0,
-            401,
-            "{set}"
-        );
+        let path = format!("/ids/{set}");
+        assert_eq!(post(running.admin, &path, "program", "9").await.0, 401, "{set}");
     }
     // Larger than the limit, and without a length.
     let mut stream = TcpStream::connect(running.admin).await.unwrap();

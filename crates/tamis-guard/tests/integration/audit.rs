@@ -2,25 +2,33 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tamis_guard::source::{AuditSource, CsvColumn, FileFormat, FileOptions, SourceError};
+use tamis_guard::source::{
+    AuditSource, CsvColumn, FileFormat, FileOptions, SourceError, SqliteAudit, SqliteOptions,
+};
 use tamis_guard::{
-    AuditOptions, IdSet, IdSetOptions, IdType, IntegerForm, RefuseReason, RequestKey, SyncState,
-    Verdict, audit,
+    AuditOptions, AuditReport, IdSet, IdSetOptions, IdType, IntegerForm, RefuseReason, RequestKey,
+    SyncState, Verdict, audit,
 };
 
-/// A source in memory.
-struct Rows(Vec<String>);
+use crate::checker::Dir;
 
-impl AuditSource for Rows {
+/// A source in memory. The function returns the rows of each read.
+struct Rows<F>(F);
+
+impl<F: FnMut() -> Vec<String>> AuditSource for Rows<F> {
     fn each_row(
         &mut self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
     ) -> Result<(), SourceError> {
-        self.0.iter().try_for_each(|row| each(row.as_bytes()))
+        (self.0)().iter().try_for_each(|row| each(row.as_bytes()))
     }
+}
+
+/// Audits a set with these rows.
+fn audited(ids: &IdSet, rows: &[String], options: AuditOptions) -> AuditReport {
+    audit(ids, &mut Rows(|| rows.to_vec()), options).unwrap()
 }
 
 fn integers() -> IdType {
@@ -57,7 +65,7 @@ fn a_good_set_passes_with_each_type_of_id() {
         (IdType::Text { max_bytes: 20 }, (0..20_000).map(|i| format!("商品 {i}")).collect()),
     ] {
         let ids = set(id, 0.01, &rows);
-        let report = audit(&ids, &mut Rows(rows), QUICK).unwrap();
+        let report = audited(&ids, &rows, QUICK);
         assert_eq!((report.present_checked, report.present_refused), (20_000, 0));
         // Two of the random integers are expected to exist.
         assert!((99_900..=100_000).contains(&report.absent_checked), "{report:?}");
@@ -78,7 +86,7 @@ fn a_refused_id_is_found() {
     let rows = numbers(20_000);
     let ids = set(integers(), 0.001, &rows[..19_990]);
     ids.delete(b"5");
-    let report = audit(&ids, &mut Rows(rows), QUICK).unwrap();
+    let report = audited(&ids, &rows, QUICK);
     assert!(!report.is_complete());
     assert_eq!(report.present_refused, 11);
     assert_eq!(report.refused_examples.len(), 10);
@@ -91,7 +99,7 @@ fn an_id_in_the_negative_cache_that_exists_is_found() {
     let ids = set(integers(), 0.001, &rows);
     let request = http::Request::new(()).into_parts().0;
     ids.not_found(b"7", ids.passed(b"7"), RequestKey::of(&request).unwrap());
-    let report = audit(&ids, &mut Rows(rows), QUICK).unwrap();
+    let report = audited(&ids, &rows, QUICK);
     assert_eq!(report.refused_examples, [b"7"]);
 }
 
@@ -106,51 +114,37 @@ fn an_id_that_the_set_learns_in_time_is_none() {
             std::thread::sleep(Duration::from_millis(20));
             ids.insert(b"100").unwrap();
         });
-        audit(&ids, &mut Rows(rows), patient).unwrap()
+        audited(&ids, &rows, patient)
     });
     assert!(report.is_complete() && start.elapsed() < patient.patience, "{report:?}");
 }
 
 #[test]
 fn an_id_that_was_deleted_meanwhile_is_none() {
-    /// Has the last row only in the first read.
-    struct Shrinking(Rows);
-    impl AuditSource for Shrinking {
-        fn each_row(
-            &mut self,
-            each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
-        ) -> Result<(), SourceError> {
-            self.0.each_row(each)?;
-            self.0.0.pop();
-            Ok(())
-        }
-    }
     let rows = numbers(100);
     let ids = set(integers(), 0.001, &rows);
     ids.delete(b"100");
-    let report = audit(&ids, &mut Shrinking(Rows(rows)), QUICK).unwrap();
+    // The last row is only in the first read.
+    let mut last = 101;
+    let shrinking = || {
+        last -= 1;
+        numbers(last)
+    };
+    let report = audit(&ids, &mut Rows(shrinking), QUICK).unwrap();
     assert!(report.is_complete(), "{report:?}");
 }
 
 #[test]
 fn a_rate_that_is_too_high_is_found() {
-    /// Hides the even ids, so that they look absent.
-    struct Half(u32);
-    impl AuditSource for Half {
-        fn each_row(
-            &mut self,
-            each: &mut dyn FnMut(&[u8]) -> Result<(), SourceError>,
-        ) -> Result<(), SourceError> {
-            (1..=self.0).step_by(2).try_for_each(|id| each(id.to_string().as_bytes()))
-        }
-    }
     let small = IdType::Integer { min: 1, max: 100_000, form: IntegerForm::default() };
     let ids = set(small, 0.01, &numbers(5000));
     let absent = AuditOptions { absent: 50_000, ..QUICK };
-    let report = audit(&ids, &mut Half(5000), absent).unwrap();
+    // Without the even ids, which then look absent.
+    let odd: Vec<_> = (1..=5000).step_by(2).map(|id| id.to_string()).collect();
+    let report = audited(&ids, &odd, absent);
     assert!(report.is_complete() && !report.is_rate_kept(), "{report:?}");
     assert!(report.rate() > 0.02 && report.chance < 1e-6, "{report:?}");
-    let report = audit(&ids, &mut Rows(numbers(5000)), absent).unwrap();
+    let report = audited(&ids, &numbers(5000), absent);
     assert!(report.is_rate_kept(), "{report:?}");
 }
 
@@ -159,8 +153,8 @@ fn ids_that_exist_are_no_absent_ones() {
     let dense = IdType::Integer { min: 1, max: 1000, form: IntegerForm::default() };
     let rows: Vec<_> = numbers(1000).into_iter().filter(|id| id != "17").collect();
     let ids = set(dense, 1e-7, &rows);
-    let mut source = Rows([rows, vec![" 5 ".to_owned(), "x".to_owned(), "0".to_owned()]].concat());
-    let report = audit(&ids, &mut source, QUICK).unwrap();
+    let report =
+        audited(&ids, &[rows, [" 5 ", "x", "0"].map(str::to_owned).to_vec()].concat(), QUICK);
     assert_eq!((report.absent_checked, report.absent_passed), (1, 0));
     assert_eq!((report.present_checked, report.invalid_rows), (1000, 2));
 }
@@ -169,59 +163,40 @@ fn ids_that_exist_are_no_absent_ones() {
 fn the_state_and_the_policies_do_not_count() {
     let ids = IdSet::new(IdSetOptions::new(integers())).unwrap();
     assert!(ids.decide(b"5").passes());
-    let report = audit(&ids, &mut Rows(numbers(5)), QUICK).unwrap();
+    let report = audited(&ids, &numbers(5), QUICK);
     assert_eq!((report.state, report.present_refused), (SyncState::Warming, 5));
     assert_eq!((report.absent_passed, report.estimated_rate), (0, 0.0));
     ids.set_denied(HashSet::from([b"7"[..].into()]));
     assert_eq!(ids.decide(b"7"), Verdict::Refuse(RefuseReason::Denied));
 }
 
-/// A file that is removed at the end.
-struct TestFile(PathBuf);
-
-impl TestFile {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("audit-{}-{name}", std::process::id()));
-        fs::write(&path, text).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for TestFile {
-    fn drop(&mut self) {
-        _ = fs::remove_file(&self.0);
-    }
-}
-
 #[test]
 fn files_are_audited() {
-    let ids = set(integers(), 0.001, &numbers(3));
+    let (dir, ids) = (Dir::new(), set(integers(), 0.001, &numbers(3)));
     let csv = FileFormat::Csv { column: CsvColumn::Name("id".to_owned()), delimiter: b',' };
     for (name, text, format) in [
         ("lines", "1\n2\r\n\n 3 \nx\n4\n", FileFormat::Lines),
         ("csv", "name,id\na,1\nb,2\n\"c\",3\nd,x\ne,4\n", csv),
     ] {
-        let file = TestFile::new(name, text);
-        let mut options = FileOptions::new(&file.0, format);
+        let path = dir.path(name);
+        fs::write(&path, text).unwrap();
+        let mut options = FileOptions::new(&path, format);
         let report = audit(&ids, &mut options, QUICK).unwrap();
         assert_eq!((report.present_checked, report.invalid_rows), (4, 1), "{name}");
         assert_eq!(report.refused_examples, [b"4"], "{name}");
     }
-    let file = TestFile::new("filter", "");
-    let mut filter = FileOptions::new(&file.0, FileFormat::Filter);
+    let mut filter = FileOptions::new(dir.path("lines"), FileFormat::Filter);
     let error = audit(&ids, &mut filter, QUICK).unwrap_err();
     assert!(matches!(error, SourceError::NoList), "{error}");
     let mut absent = FileOptions::new("/nowhere/ids", FileFormat::Lines);
     assert!(matches!(audit(&ids, &mut absent, QUICK), Err(SourceError::Io { .. })));
 }
 
-#[cfg(feature = "sources")]
 #[test]
 fn databases_are_audited() {
-    use tamis_guard::source::{SqliteAudit, SqliteOptions};
-
-    let file = TestFile::new("shop.db", "");
-    let database = rusqlite::Connection::open(&file.0).unwrap();
+    let dir = Dir::new();
+    let path = dir.path("shop.db");
+    let database = rusqlite::Connection::open(&path).unwrap();
     database
         .execute_batch(
             "CREATE TABLE products (id INTEGER PRIMARY KEY, hidden INTEGER);
@@ -236,7 +211,7 @@ fn databases_are_audited() {
         let options = SqliteOptions {
             condition: Some("NOT hidden".to_owned()),
             chunk,
-            ..SqliteOptions::new(&file.0, "products", "id")
+            ..SqliteOptions::new(&path, "products", "id")
         };
         let mut source = SqliteAudit::open(&options, &integers()).unwrap();
         let report = audit(&ids, &mut source, QUICK).unwrap();
@@ -245,7 +220,7 @@ fn databases_are_audited() {
     }
     // A row may have the bytes of a UUID.
     let ids = set(IdType::Uuid, 1e-7, &["67e55044-10b1-426f-9247-000102030405".to_owned()]);
-    let options = SqliteOptions::new(&file.0, "orders", "id");
+    let options = SqliteOptions::new(&path, "orders", "id");
     let mut source = SqliteAudit::open(&options, &IdType::Uuid).unwrap();
     let report = audit(&ids, &mut source, QUICK).unwrap();
     assert_eq!((report.present_checked, report.present_refused), (1, 0));

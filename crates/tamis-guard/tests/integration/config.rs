@@ -2,6 +2,7 @@
 
 use tamis_guard::{Config, Guard, GuardSet, SyncState};
 
+use crate::checker::Random;
 use crate::proxy::support::{in_time, wait_until};
 
 const GOOD: &str = r#"
@@ -21,8 +22,52 @@ fn message(text: &str) -> String {
     Config::parse(text, "guard.toml").expect_err(text).to_string()
 }
 
+/// Tests the message about the good configuration with another text in place of `from`.
+fn refused(from: &str, to: &str, expected: &str) {
+    assert!(GOOD.contains(from), "{from}");
+    let text = message(&GOOD.replacen(from, to, 1));
+    assert!(text.contains(expected), "{to}: {text}");
+    assert!(text.starts_with("guard.toml:") && !text.contains('\n'), "{text}");
+}
+
 #[test]
 fn wrong_values_are_named_with_their_place() {
+    for (field, expected) in [
+        ("type = \"int\"", "expected one of `integer`, `uuid`"),
+        ("rate = 1.0", "ids.products.rate: write a probability"),
+        ("rate = nan", "ids.products.rate: write a probability"),
+        ("max = 0", "ids.products.max: must be at least min"),
+        ("type = \"uuid\"\nmin = 1", "ids.products.min: only for ids of the type integer"),
+        ("allow = [\"x\"]", "ids.products.allow: \"x\" is not"),
+        ("deny_file = \"nowhere\"", "ids.products.deny_file: nowhere: No such file"),
+        ("policy = { stale = \"limit\" }", "expected \"pass\", \"reject\" or \"limit 100/s\""),
+        (
+            "push = { token = \"${TAMIS_NO_SUCH}\" }",
+            "the environment variable \"TAMIS_NO_SUCH\" is not set",
+        ),
+        ("stale_after = \"1s\"", "must be longer than `interval`"),
+    ] {
+        refused("[ids.products]", &format!("[ids.products]\n{field}"), expected);
+    }
+    for (field, expected) in [
+        ("refusal = { status = 99 }", "route 1: refusal.status"),
+        (
+            "refusal = { cors = { origins = \"*\", credentials = true } }",
+            "browsers do not accept * with credentials",
+        ),
+        (
+            "refusal = { cors = { origins = [\"https://a.com/\"] } }",
+            "is not \"*\" and not an origin",
+        ),
+        ("methods = [\"G T\"]", "route 1: methods"),
+        ("refusal = { body = \"a\", code = 1 }", "write either `body`, or `code` and `message`"),
+        (
+            "refusal = { headers = { \"Content-Length\" = \"1\" } }",
+            "Content-Length follows from the body",
+        ),
+    ] {
+        refused("\n[[route]]", &format!("\n[[route]]\n{field}"), expected);
+    }
     for (from, to, expected) in [
         ("upstream", "upstrem", "guard.toml:4:1: unknown field `upstrem`"),
         ("listen =", "listen", "guard.toml:3:"),
@@ -31,36 +76,6 @@ fn wrong_values_are_named_with_their_place() {
         ("http://127.0.0.1:9", "ftp://a", "begins with neither http:// nor https://"),
         ("\nupstream", "\nbody_timeout = \"5\"\nupstream", "expected a time such as \"250ms\""),
         ("\nupstream", "\nmax_head = 10\nupstream", "guard.toml: proxy: max_connections must"),
-        ("[ids.products]", "[ids.products]\ntype = \"int\"", "expected one of `integer`, `uuid`"),
-        ("[ids.products]", "[ids.products]\nrate = 1.0", "ids.products.rate: write a probability"),
-        ("[ids.products]", "[ids.products]\nrate = nan", "ids.products.rate: write a probability"),
-        ("[ids.products]", "[ids.products]\nmax = 0", "ids.products.max: must be at least min"),
-        (
-            "[ids.products]",
-            "[ids.products]\ntype = \"uuid\"\nmin = 1",
-            "ids.products.min: only for ids of the type integer",
-        ),
-        ("[ids.products]", "[ids.products]\nallow = [\"x\"]", "ids.products.allow: \"x\" is not"),
-        (
-            "[ids.products]",
-            "[ids.products]\ndeny_file = \"nowhere\"",
-            "ids.products.deny_file: nowhere: No such file",
-        ),
-        (
-            "[ids.products]",
-            "[ids.products]\npolicy = { stale = \"limit\" }",
-            "expected \"pass\", \"reject\" or \"limit 100/s\"",
-        ),
-        (
-            "[ids.products]",
-            "[ids.products]\npush = { token = \"${TAMIS_NO_SUCH}\" }",
-            "the environment variable \"TAMIS_NO_SUCH\" is not set",
-        ),
-        (
-            "[ids.products]",
-            "[ids.products]\nstale_after = \"1s\"",
-            "must be longer than `interval`",
-        ),
         (
             "[ids.products]",
             "[snapshots]\nfolder = \"state\"\nevery = \"10ms\"\n[ids.products]",
@@ -74,18 +89,6 @@ fn wrong_values_are_named_with_their_place() {
         ("path:id", "body:id", "is not the place of an id"),
         ("= \"products\"", "= \"users\"", "no table [ids.users]; there are: products"),
         ("{ \"path:id\" = \"products\" }", "{}", "route 1: ids: write where the id is"),
-        ("\n[[route]]", "\n[[route]]\nrefusal = { status = 99 }", "route 1: refusal.status"),
-        (
-            "\n[[route]]",
-            "\n[[route]]\nrefusal = { cors = { origins = \"*\", credentials = true } }",
-            "browsers do not accept * with credentials",
-        ),
-        (
-            "\n[[route]]",
-            "\n[[route]]\nrefusal = { cors = { origins = [\"https://a.com/\"] } }",
-            "is not \"*\" and not an origin",
-        ),
-        ("\n[[route]]", "\n[[route]]\nmethods = [\"G T\"]", "route 1: methods"),
         (
             "\n[[route]]",
             "\n[[learn]]\npath = \"/p\"\nplaces = \"body:id\"\nids = \"products\"\n[[route]]",
@@ -103,21 +106,8 @@ fn wrong_values_are_named_with_their_place() {
             "kind = \"mysql\", url = \"${TAMIS_NO_SUCH}\", table = \"t\", column = \"id\"",
             "the environment variable \"TAMIS_NO_SUCH\" is not set",
         ),
-        (
-            "\n[[route]]",
-            "\n[[route]]\nrefusal = { body = \"a\", code = 1 }",
-            "write either `body`, or `code` and `message`",
-        ),
-        (
-            "\n[[route]]",
-            "\n[[route]]\nrefusal = { headers = { \"Content-Length\" = \"1\" } }",
-            "Content-Length follows from the body",
-        ),
     ] {
-        assert!(GOOD.contains(from), "{from}");
-        let text = message(&GOOD.replacen(from, to, 1));
-        assert!(text.contains(expected), "{to}: {text}");
-        assert!(text.starts_with("guard.toml:") && !text.contains('\n'), "{text}");
+        refused(from, to, expected);
     }
     assert!(message("").contains("missing field `proxy`"));
 }
@@ -132,22 +122,16 @@ fn secrets_are_not_shown() {
 
 #[test]
 fn bytes_of_any_kind_are_refused_without_a_panic() {
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
     for _ in 0..1000 {
         let mut bytes = GOOD.as_bytes().to_vec();
-        for _ in 0..=next() % 4 {
-            let at = next() as usize % bytes.len().max(1);
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len().max(1) as u64) as usize;
             if bytes.is_empty() {
                 break;
             }
-            match next() % 3 {
-                0 => bytes[at] = next() as u8,
+            match random.below(3) {
+                0 => bytes[at] = random.below(256) as u8,
                 1 => _ = bytes.remove(at),
                 _ => bytes.truncate(at.max(1)),
             }
@@ -190,7 +174,6 @@ async fn a_reload_keeps_the_ids_of_sets_that_did_not_change() {
     assert_eq!(in_time("the shutdown", guard.run(std::future::ready(()))).await, 0);
 }
 
-#[cfg(feature = "sources")]
 #[test]
 fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     let with = |slot: &str, more: &str| {
@@ -217,7 +200,6 @@ fn a_permanent_slot_needs_a_valid_name_and_snapshots() {
     assert!(message(&polled).contains("source.slot: only with follow = \"log\""));
 }
 
-#[cfg(all(feature = "sources", feature = "sources"))]
 #[test]
 fn a_poll_needs_a_change_column_and_a_log_has_none() {
     for (kind, of_log) in [("mysql", "server_id = 7"), ("postgres", "publication = \"p\"")] {

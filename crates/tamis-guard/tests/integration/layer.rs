@@ -14,14 +14,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Full};
 use tamis_guard::{
-    AnswerBody, GuardLayer, GuardService, GuardedBody, IdSet, IdSetOptions, IdType, IntegerForm,
-    PassReason, Policies, Policy, Refusal, RefuseReason, Required, Route, RouteId, SyncState,
+    AnswerBody, GuardLayer, GuardService, GuardedBody, IdSet, IdSetOptions, PassReason, Policies,
+    Policy, Refusal, RefuseReason, Required, Route, SyncState,
 };
 use tower_layer::Layer as _;
 use tower_service::Service;
+
+use crate::checker::{integers, text};
+use crate::service::{Script, Scripted, known, route};
 
 /// A program that knows the products 1 to 99, and counts the requests that reach it.
 #[derive(Clone, Default)]
@@ -34,48 +37,24 @@ struct Shop {
     caching: Arc<Mutex<Option<&'static str>>>,
 }
 
-type ShopFuture =
-    std::pin::Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
-
-impl<B> Service<Request<GuardedBody<B>>> for Shop
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Debug + Send,
-{
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = ShopFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<GuardedBody<B>>) -> ShopFuture {
+impl Shop {
+    fn answer(&self, request: Request<Bytes>) -> Response<Script> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let bodies = Arc::clone(&self.bodies);
         let is_good = request.method() == Method::GET
             && request.uri() == "/products/7"
             && request.headers().get("token").is_some_and(|token| token == "a");
         let is_missing = self.is_strict.load(Ordering::Relaxed) && !is_good;
-        let caching = *self.caching.lock().unwrap();
-        Box::pin(async move {
-            let id = request.uri().path().rsplit('/').next().unwrap().parse::<u64>();
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            bodies.lock().unwrap().push(body);
-            let mut response = Response::new(Full::from("a product"));
-            if is_missing || id.is_ok_and(|id| !(1..100).contains(&id)) {
-                *response.status_mut() = StatusCode::NOT_FOUND;
-            }
-            if let Some(value) = caching {
-                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
-            }
-            Ok(response)
-        })
+        let id = request.uri().path().rsplit('/').next().unwrap().parse::<u64>();
+        let mut response = Response::new(Script::whole("a product"));
+        if is_missing || id.is_ok_and(|id| !(1..100).contains(&id)) {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        if let Some(value) = *self.caching.lock().unwrap() {
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
+        }
+        self.bodies.lock().unwrap().push(request.into_body());
+        response
     }
-}
-
-fn integers() -> IdType {
-    IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() }
 }
 
 /// Returns a set that knows the ids 1 to 99, and 500, which the shop does not have.
@@ -85,41 +64,57 @@ fn products() -> Arc<IdSet> {
 }
 
 fn products_with(options: IdSetOptions) -> Arc<IdSet> {
-    let ids = IdSet::new(options).unwrap();
-    let generation = ids.start_generation(1000).unwrap();
-    for id in (1..100).chain([500]) {
-        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
-    }
-    ids.publish_generation();
-    ids.set_state(SyncState::Synced);
-    Arc::new(ids)
+    known(options, (1..100).chain([500]))
 }
 
-fn route(path: &str, places: &[&str], ids: &Arc<IdSet>) -> Route {
-    let id = |place: &&str| RouteId { place: place.parse().unwrap(), ids: Arc::clone(ids) };
-    let ids = places.iter().map(id).collect();
-    Route { name: "test".to_owned(), ..Route::new(path.parse().unwrap(), ids) }
+/// Returns a set that knows some texts.
+fn texts(known_texts: &[&str]) -> Arc<IdSet> {
+    let ids = known(IdSetOptions::new(text()), []);
+    for id in known_texts {
+        ids.insert(id.as_bytes()).unwrap();
+    }
+    ids
+}
+
+fn get(uri: &str) -> Request<Full<Bytes>> {
+    Request::get(uri).body(Full::default()).unwrap()
+}
+
+fn post(uri: &str, body: &str) -> Request<Full<Bytes>> {
+    Request::post(uri).body(Full::from(body.to_owned())).unwrap()
 }
 
 struct Guarded {
-    service: GuardService<Shop>,
+    service: GuardService<Scripted>,
     shop: Shop,
     layer: GuardLayer,
 }
 
 impl Guarded {
-    fn new(routes: Vec<Route>) -> Self {
-        let (shop, layer) = (Shop::default(), GuardLayer::new(routes));
-        Self { service: layer.layer(shop.clone()), shop, layer }
+    /// Guards the shop with a route for the products.
+    fn of_products(set: impl FnOnce(&mut Route)) -> Self {
+        let mut products = route("/products/{id}", &["path:id"], &products());
+        set(&mut products);
+        Self::new(vec![products])
     }
 
-    async fn answer(&mut self, request: Request<Full<Bytes>>) -> Response<AnswerBody<Full<Bytes>>> {
+    fn new(routes: Vec<Route>) -> Self {
+        let (shop, layer) = (Shop::default(), GuardLayer::new(routes));
+        let answering = shop.clone();
+        let service = Scripted::new(move |request| ready(answering.answer(request)));
+        Self { service: layer.layer(service), shop, layer }
+    }
+
+    async fn answer<B>(&mut self, request: Request<B>) -> Response<AnswerBody<Script>>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: std::fmt::Debug + Send,
+    {
         self.service.call(request).await.unwrap()
     }
 
     async fn get(&mut self, uri: &str) -> StatusCode {
-        let request = Request::get(uri).body(Full::default()).unwrap();
-        self.answer(request).await.status()
+        self.answer(get(uri)).await.status()
     }
 
     fn reached(&self) -> usize {
@@ -129,7 +124,7 @@ impl Guarded {
 
 #[tokio::test]
 async fn only_requests_for_ids_that_exist_reach_the_service() {
-    let mut guarded = Guarded::new(vec![route("/products/{id}", &["path:id"], &products())]);
+    let mut guarded = Guarded::of_products(|_| {});
     for uri in ["/products/1", "/products/099", "/products/7/", "/products//7", "/other/5", "/"] {
         assert_eq!(guarded.get(uri).await, StatusCode::OK, "{uri}");
     }
@@ -157,11 +152,8 @@ async fn only_requests_for_ids_that_exist_reach_the_service() {
 #[tokio::test]
 async fn the_refusal_is_that_of_the_route() {
     let refusal = Refusal::json(r#"{"code":404,"message":"产品不存在!"}"#);
-    let mut absent = route("/products/{id}", &["path:id"], &products());
-    absent.refusal = refusal;
-    let mut guarded = Guarded::new(vec![absent]);
-    let request = Request::get("/products/100").body(Full::default()).unwrap();
-    let answer = guarded.answer(request).await;
+    let mut guarded = Guarded::of_products(|route| route.refusal = refusal);
+    let answer = guarded.answer(get("/products/100")).await;
     assert_eq!(answer.headers()["content-type"], "application/json; charset=utf-8");
     assert_eq!(answer.headers()["x-tamis-guard"], "absent");
     let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -174,11 +166,8 @@ async fn the_refusal_has_the_status_the_headers_and_the_time_of_the_route() {
     refusal.status = StatusCode::GONE;
     refusal.headers.insert("content-type", "text/plain".parse().unwrap());
     refusal.headers.insert("x-shop", "1".parse().unwrap());
-    let ids = products();
-    let mut guarded =
-        Guarded::new(vec![Route { refusal, ..route("/products/{id}", &["path:id"], &ids) }]);
-    let absent = || Request::get("/products/100").body(Full::default()).unwrap();
-    let answer = guarded.answer(absent()).await;
+    let mut guarded = Guarded::of_products(|route| route.refusal = refusal);
+    let answer = guarded.answer(get("/products/100")).await;
     assert_eq!(answer.status(), StatusCode::GONE);
     assert_eq!(answer.headers()["content-type"], "text/plain");
     assert_eq!(answer.headers()["x-shop"], "1");
@@ -193,7 +182,7 @@ async fn the_refusal_has_the_status_the_headers_and_the_time_of_the_route() {
         refusal,
         ..route("/products/{id}", &["path:id"], &Arc::new(ids))
     }]);
-    let answer = guarded.answer(absent()).await;
+    let answer = guarded.answer(get("/products/100")).await;
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.headers()["retry-after"], "7");
     assert_eq!(answer.headers()["x-tamis-guard"], "unsure");
@@ -241,12 +230,8 @@ async fn ids_are_all_required_or_any() {
 
 #[tokio::test]
 async fn a_cookie_passes_if_it_is_an_id_before_or_after_its_decoding() {
-    let ids = IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 100 })).unwrap();
-    ids.set_state(SyncState::Synced);
-    for id in ["产品", "a%20b"] {
-        ids.insert(id.as_bytes()).unwrap();
-    }
-    let mut guarded = Guarded::new(vec![route("/cart", &["cookie:product"], &Arc::new(ids))]);
+    let ids = texts(&["产品", "a%20b"]);
+    let mut guarded = Guarded::new(vec![route("/cart", &["cookie:product"], &ids)]);
     for (value, status) in [
         ("%E4%BA%A7%E5%93%81", StatusCode::OK),
         ("a%20b", StatusCode::OK),
@@ -280,9 +265,7 @@ async fn ids_in_a_body_are_found_and_the_body_is_unchanged() {
         // A larger body passes unchanged.
         (format!(r#"{{"items":[{{"id":100}}],"x":"{}"}}"#, "x".repeat(200)), 200),
     ] {
-        let whole = Full::from(body.clone());
-        let request = Request::post("/orders").body(whole).unwrap();
-        assert_eq!(guarded.answer(request).await.status(), expected, "{body}");
+        assert_eq!(guarded.answer(post("/orders", &body)).await.status(), expected, "{body}");
         let mut bodies = guarded.shop.bodies.lock().unwrap();
         assert_eq!(bodies.pop(), (expected == 200).then(|| Bytes::from(body)));
     }
@@ -323,15 +306,7 @@ async fn a_404_counts_only_for_the_same_request() {
 
 #[tokio::test]
 async fn paths_that_only_some_programs_understand_do_not_pass_the_guard() {
-    let ids = IdSet::new(IdSetOptions::new(IdType::Text { max_bytes: 20 })).unwrap();
-    ids.start_generation(10).unwrap();
-    ids.publish_generation();
-    ids.set_state(SyncState::Synced);
-    ids.insert(b"7").unwrap();
-    ids.insert(b"a;b").unwrap();
-    ids.insert(b"a/b").unwrap();
-    ids.insert(b"a/../b").unwrap();
-    let ids = Arc::new(ids);
+    let ids = texts(&["7", "a;b", "a/b", "a/../b"]);
     let mut guarded = Guarded::new(vec![Route {
         methods: vec![Method::GET],
         ..route("/products/{id}/*", &["path:id"], &ids)
@@ -398,45 +373,22 @@ async fn a_body_over_the_limit_is_not_answered_as_an_absent_id() {
         (format!(r#"{{"id":1,"x":"{}"}}"#, "x".repeat(200)), 413),
         ("{}".to_owned(), 404),
     ] {
-        let request = Request::post("/orders").body(Full::from(body.clone())).unwrap();
-        assert_eq!(guarded.answer(request).await.status(), expected, "{body}");
+        assert_eq!(guarded.answer(post("/orders", &body)).await.status(), expected, "{body}");
     }
 }
 
 #[tokio::test]
 async fn a_streamed_body_keeps_its_bytes() {
-    let route = route("/orders", &["json:/id"], &products());
-    let (shop, layer) = (Shop::default(), GuardLayer::new(vec![route]));
-    let mut service = layer.layer(shop.clone());
-    let frames: Vec<Result<Frame<Bytes>, std::io::Error>> =
-        ["{\"id\"", ":", "7}"].map(|part| Ok(Frame::data(Bytes::from(part)))).into();
-    let body = StreamBody::new(Frames(frames.into_iter()));
-    let request = Request::post("/orders").body(body).unwrap();
-    let answer = Service::<Request<_>>::call(&mut service, request).await.unwrap();
+    let mut guarded = Guarded::new(vec![route("/orders", &["json:/id"], &products())]);
+    let body = Script::chunked(["{\"id\"", ":", "7}"].map(str::as_bytes));
+    let answer = guarded.answer(Request::post("/orders").body(body).unwrap()).await;
     assert_eq!(answer.status(), 200);
-    assert_eq!(shop.bodies.lock().unwrap().pop().unwrap(), "{\"id\":7}");
+    assert_eq!(guarded.shop.bodies.lock().unwrap().pop().unwrap(), "{\"id\":7}");
 
-    let failing =
-        vec![Ok(Frame::data(Bytes::from("{"))), Err(std::io::ErrorKind::BrokenPipe.into())];
-    let body = StreamBody::new(Frames(failing.into_iter()));
-    let request = Request::post("/orders").body(body).unwrap();
-    let answer = Service::<Request<_>>::call(&mut service, request).await.unwrap();
+    let body = Script::chunked([&b"{"[..]]).broken();
+    let answer = guarded.answer(Request::post("/orders").body(body).unwrap()).await;
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
     assert_eq!(answer.body().size_hint().exact(), Some(0));
-}
-
-/// A stream of frames.
-struct Frames(std::vec::IntoIter<Result<Frame<Bytes>, std::io::Error>>);
-
-impl futures_core::Stream for Frames {
-    type Item = Result<Frame<Bytes>, std::io::Error>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Self::Item>> {
-        Poll::Ready(self.0.next())
-    }
 }
 
 #[tokio::test]
@@ -456,12 +408,8 @@ async fn a_false_positive_is_refused_after_its_first_404() {
 
 #[tokio::test]
 async fn a_shadow_route_only_counts() {
-    let ids = products();
-    let mut guarded = Guarded::new(vec![Route {
-        is_shadow: true,
-        ..route("/products/{id}", &["path:id"], &ids)
-    }]);
-    ids.delete(b"5");
+    let mut guarded = Guarded::of_products(|route| route.is_shadow = true);
+    guarded.layer.routes()[0].ids[0].ids.delete(b"5");
     assert_eq!(guarded.get("/products/5").await, 200);
     assert_eq!(guarded.get("/products/1000").await, 404);
     let counters = &guarded.layer.routes()[0].counters;
@@ -471,14 +419,9 @@ async fn a_shadow_route_only_counts() {
 
 #[tokio::test]
 async fn a_method_decides_about_the_route() {
-    let posts = Route {
-        methods: vec![http::Method::POST],
-        ..route("/products/{id}", &["path:id"], &products())
-    };
-    let mut guarded = Guarded::new(vec![posts]);
+    let mut guarded = Guarded::of_products(|route| route.methods = vec![Method::POST]);
     assert_eq!(guarded.get("/products/x").await, 200);
-    let post = Request::post("/products/x").body(Full::default()).unwrap();
-    assert_eq!(guarded.answer(post).await.status(), 404);
+    assert_eq!(guarded.answer(post("/products/x", "")).await.status(), 404);
 }
 
 #[test]

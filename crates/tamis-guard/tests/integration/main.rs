@@ -11,8 +11,11 @@ mod layer;
 mod learn;
 mod proxy;
 mod redis;
+mod service;
 mod single_flight;
 mod snapshot;
 mod sources;
 #[path = "../support/tcp_proxy.rs"]
 mod tcp_proxy;
+#[path = "../support/transactions.rs"]
+mod transactions;

@@ -2,6 +2,7 @@
 
 mod guarded;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::checker::Random;
 use crate::proxy::support::{in_time, wait_until};
 use guarded::Guarded;
 
@@ -23,6 +25,24 @@ async fn statuses(tasks: Vec<JoinHandle<StatusCode>>) -> Vec<u16> {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns a service that answers with a status after a second.
+fn slow(status: u16) -> impl Fn(usize) -> Pin<Box<dyn Future<Output = u16> + Send>> {
+    slow_after(status, status)
+}
+
+/// Returns such a service whose first answer has another status.
+fn slow_after(
+    first: u16,
+    others: u16,
+) -> impl Fn(usize) -> Pin<Box<dyn Future<Output = u16> + Send>> {
+    move |number| {
+        Box::pin(async move {
+            sleep(SECOND).await;
+            if number == 0 { first } else { others }
+        })
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_requests_at_once_for_a_false_positive_cost_one() {
@@ -50,10 +70,7 @@ async fn a_thousand_requests_at_once_for_a_false_positive_cost_one() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_success_all_requests_go_at_once_and_later_ones_do_not_wait() {
-    let guarded = Guarded::new(SingleFlight::default(), |_| async {
-        sleep(SECOND).await;
-        200
-    });
+    let guarded = Guarded::new(SingleFlight::default(), slow(200));
     let start = Instant::now();
     let tasks = guarded.get_many(7, 500).await;
     assert_eq!(guarded.reached(), 1);
@@ -74,10 +91,7 @@ async fn after_a_success_all_requests_go_at_once_and_later_ones_do_not_wait() {
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_service_releases_the_requests_and_proves_nothing() {
     for status in [401, 429, 500, 503] {
-        let guarded = Guarded::new(SingleFlight::default(), move |number| async move {
-            sleep(SECOND).await;
-            if number == 0 { status } else { 200 }
-        });
+        let guarded = Guarded::new(SingleFlight::default(), slow_after(status, 200));
         let first = guarded.get(7);
         let others = guarded.get_many(7, 50).await;
         assert_eq!(in_time("the first answer", first).await.unwrap(), status);
@@ -92,15 +106,7 @@ async fn an_error_of_the_service_releases_the_requests_and_proves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_product_that_has_gone_is_not_proven_any_more() {
-    let guarded = Guarded::with(
-        SingleFlight::default(),
-        0,
-        |_| {},
-        |number| async move {
-            sleep(SECOND).await;
-            if number == 0 { 200 } else { 404 }
-        },
-    );
+    let guarded = Guarded::with(SingleFlight::default(), 0, |_| {}, slow_after(200, 404));
     assert_eq!(guarded.get(7).await.unwrap(), 200);
     assert_eq!(guarded.get(7).await.unwrap(), 404);
     let tasks = guarded.get_many(7, 5).await;
@@ -156,10 +162,7 @@ async fn a_request_waits_for_a_limited_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limited_number_of_requests_waits() {
-    let guarded = Guarded::new(SingleFlight::new(5 * SECOND, 10), |_| async {
-        sleep(SECOND).await;
-        404
-    });
+    let guarded = Guarded::new(SingleFlight::new(5 * SECOND, 10), slow(404));
     let tasks = guarded.get_many(7, 30).await;
     // One has the turn, ten wait, and the others go.
     assert_eq!(guarded.reached(), 20);
@@ -171,10 +174,6 @@ async fn a_limited_number_of_requests_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn other_requests_do_not_wait() {
-    let slow = |_| async {
-        sleep(SECOND).await;
-        404
-    };
     let shadow = |route: &mut Route| route.is_shadow = true;
     for (set, method, uri) in [
         (&(|_: &mut Route| {}) as &dyn Fn(&mut Route), Method::POST, "/products/7"),
@@ -182,14 +181,14 @@ async fn other_requests_do_not_wait() {
         (&|_| {}, Method::GET, "/other/7"),
         (&shadow, Method::GET, "/products/7"),
     ] {
-        let guarded = Guarded::with(SingleFlight::default(), 1000, set, slow);
+        let guarded = Guarded::with(SingleFlight::default(), 1000, set, slow(404));
         for _ in 0..10 {
             tokio::spawn(guarded.send(method.clone(), uri));
         }
         tokio::task::yield_now().await;
         assert_eq!(guarded.reached(), 10, "{method} {uri}");
     }
-    let guarded = Guarded::new(SingleFlight::default(), slow);
+    let guarded = Guarded::new(SingleFlight::default(), slow(404));
     for method in [Method::HEAD, Method::GET] {
         tokio::spawn(guarded.send(method, "/products/7"));
     }
@@ -199,10 +198,7 @@ async fn other_requests_do_not_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_that_is_created_while_requests_wait_passes() {
-    let guarded = Guarded::new(SingleFlight::default(), |number| async move {
-        sleep(SECOND).await;
-        if number == 0 { 404 } else { 200 }
-    });
+    let guarded = Guarded::new(SingleFlight::default(), slow_after(404, 200));
     let tasks = guarded.get_many(7, 10).await;
     guarded.layer.routes()[0].ids[0].ids.insert_recent(b"7").unwrap();
     let mut statuses = statuses(tasks).await;
@@ -214,13 +210,8 @@ async fn an_id_that_is_created_while_requests_wait_passes() {
 
 #[tokio::test(start_paused = true)]
 async fn random_cancellations_leave_nothing_behind() {
-    let mut state = 17_u64;
-    let mut below = move |end: u64| {
-        // Knuth's linear congruential generator.
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % end
-    };
+    let mut random = Random(17);
+    let mut below = |end: u64| random.below(end);
     for round in 0..100 {
         let kind = below(3);
         let guarded = Guarded::new(SingleFlight::new(3 * SECOND, 8), move |number| async move {

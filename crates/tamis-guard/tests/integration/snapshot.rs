@@ -11,19 +11,9 @@ use tamis_guard::{
     SnapshotOptions, SnapshotStore,
 };
 
+use crate::checker::Random;
+
 const MAX_BYTES: u64 = 1 << 30;
-
-/// Pseudorandom numbers (xorshift64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 fn id(i: u64) -> Vec<u8> {
     i.to_string().into_bytes()
@@ -182,10 +172,8 @@ fn damaged_bytes_are_an_error() {
     let longer = [&bytes[..], b"x"].concat();
     assert!(matches!(read(&longer), Err(SnapshotError::TooLong)));
     let limit = bytes.len() as u64 - 1;
-    assert!(matches!(
-        Generation::read_snapshot(&bytes[..], limit),
-        Err(SnapshotError::TooLarge { .. })
-    ));
+    let too_large = Generation::read_snapshot(&bytes[..], limit);
+    assert!(matches!(too_large, Err(SnapshotError::TooLarge { .. })));
     assert!(Generation::read_snapshot(&bytes[..], limit + 1).is_ok());
     assert!(matches!(read(b"1\n2\n3\n45678"), Err(SnapshotError::NotASnapshot)));
 }
@@ -245,28 +233,6 @@ fn a_store_that_cannot_write_keeps_the_old_file() {
     assert!(error.contains("no/a") && !error.contains("os error"), "{error}");
     let directory = SnapshotStore::new(SnapshotOptions::new(folder.path()));
     assert!(directory.load("a", &ids).is_err());
-}
-
-/// Prints the times for ten million ids. `cargo test --release --test snapshot -- --ignored
-/// --nocapture` runs it.
-#[test]
-#[ignore = "a measurement"]
-fn ten_million_ids() {
-    let generation = Generation::new(10_000_000, 0.001).unwrap();
-    for i in 0..10_000_000 {
-        generation.load(&id(i), Some(i as i64)).unwrap();
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let store = SnapshotStore::new(SnapshotOptions::new(folder.path().join("a")));
-    let ids = IdSetOptions { rate: 0.001, ..options(IdType::Uuid) };
-    let start = std::time::Instant::now();
-    save(&store, "a", &ids, b"1", &generation).unwrap();
-    let saved = start.elapsed();
-    let start = std::time::Instant::now();
-    let loaded = store.load("a", &ids).unwrap().unwrap().generation;
-    let bytes = std::fs::metadata(folder.path().join("a")).unwrap().len();
-    println!("{bytes} bytes: written in {saved:?}, read in {:?}", start.elapsed());
-    assert!(loaded.contains(b"9999999"));
 }
 
 #[test]

@@ -5,17 +5,36 @@ use std::time::Duration;
 
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
 use tamis_formats::{Charset, Format, Funnel};
+use tamis_guard::IdSet;
 use tamis_guard::source::{RedisOptions, Source};
-use tamis_guard::{IdSet, SyncState};
 use tamis_redis::{HelperFilter, RedisFilter, RedisPlan, RedisWindow, RedissonFilter};
 
-use crate::checker::{
-    Committed, Random, check, has, id_set, integers, knows, options, wait, wait_synced, wait_until,
-};
+use crate::checker::*;
 use crate::server::Server;
 
 fn follow(ids: &Arc<IdSet>, redis: RedisOptions) -> Source {
     Source::redis(Arc::clone(ids), redis, options())
+}
+
+/// Starts a source, and waits until it has copied the filter.
+fn copied(redis: RedisOptions) -> (Arc<IdSet>, Source) {
+    synced(integers(), |ids| follow(ids, redis))
+}
+
+/// Returns the options of a source of the key `bitmap`, whose filter was planned for 1000 items.
+fn bitmap(server: &Server, funnel: Funnel) -> RedisOptions {
+    RedisOptions {
+        format: Format::named("redis-bitmap"),
+        funnel: Some(funnel),
+        items_planned: Some(1000),
+        rate_planned: Some(1e-3),
+        ..RedisOptions::new(&server.url("bitmap"))
+    }
+}
+
+/// Tests that each of several results is no error.
+fn all<T, E: std::fmt::Debug>(results: impl IntoIterator<Item = Result<T, E>>) {
+    results.into_iter().for_each(|result| _ = result.unwrap());
 }
 
 fn texts(ids: impl Iterator<Item = u64>) -> Vec<String> {
@@ -31,29 +50,20 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
     let server = Server::start();
     let plan = RedisPlan::new(2000, 1e-6).unwrap().growing().unwrap();
     let mut filter = native(&server, &plan);
-    for added in filter.insert_each(&texts(1..=100)) {
-        added.unwrap();
-    }
-    let ids = id_set(integers());
-    let source = follow(&ids, RedisOptions::new(&server.url("seen")));
-    wait_synced(&source);
+    all(filter.insert_each(&texts(1..=100)));
+    let (ids, source) = copied(RedisOptions::new(&server.url("seen")));
     assert!((1..=100).all(|id| knows(&ids, id)) && !has(&ids, 101));
-    let committed = Committed::default();
-    committed.insert(1..=100);
+    let committed = Committed::of(1..=100);
     check(&source, &ids, &committed, || {
         // Five times the planned items, so that the shard gets further layers.
         for block in 0..100 {
             let block: Vec<u64> = (101 + block * 100..201 + block * 100).collect();
-            for added in filter.insert_each(&texts(block.iter().copied())) {
-                added.unwrap();
-            }
+            all(filter.insert_each(&texts(block.iter().copied())));
             committed.insert(block);
             std::thread::sleep(Duration::from_millis(3));
         }
         let mut rebuild = filter.rebuild(&plan).unwrap();
-        for added in rebuild.insert_each(&texts(committed.ids().into_iter())) {
-            added.unwrap();
-        }
+        all(rebuild.insert_each(&texts(committed.ids().into_iter())));
         rebuild.swap().unwrap();
     });
     wait_until(&source, "the last id", || knows(&ids, 10_100));
@@ -64,23 +74,17 @@ fn a_filter_in_shards_is_followed_while_it_grows_and_is_rebuilt() {
 fn a_filter_of_many_shards_is_copied_and_a_lost_shard_is_an_error() {
     let server = Server::start();
     let mut filter = native(&server, &RedisPlan::new(3_000_000, 1e-4).unwrap());
-    for added in filter.insert_each(&texts(1..=5000)) {
-        added.unwrap();
-    }
+    all(filter.insert_each(&texts(1..=5000)));
     assert!(filter.plan().shards() > 1);
-    let ids = id_set(integers());
-    let source = follow(&ids, RedisOptions::new(&server.url("seen")));
-    wait_synced(&source);
+    let (ids, source) = copied(RedisOptions::new(&server.url("seen")));
     assert!((1..=5000).all(|id| knows(&ids, id)));
     // The server evicts a shard, as with `maxmemory`.
     let mut client = server.client();
     let tamis_resp::Reply::Array(keys) = client.run("KEYS seen:*") else { panic!("no keys") };
     let tamis_resp::Reply::Bulk(key) = &keys[0] else { panic!("no key") };
     client.call(&[b"DEL", key]);
-    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
-    let message = status.last_error.unwrap();
-    assert!(message.contains("is missing or was replaced"), "{message}");
-    assert!((1..=5000).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+    wait_broken(&source, "is missing or was replaced");
+    assert!((1..=5000).all(|id| has(&ids, id)));
 }
 
 #[test]
@@ -89,24 +93,18 @@ fn a_window_in_shards_is_refused() {
     let window = RedisWindow { slices: 4, slice_millis: 60_000 };
     native(&server, &RedisPlan::new(1000, 0.01).unwrap().window(window).unwrap());
     let source = follow(&id_set(integers()), RedisOptions::new(&server.url("seen")));
-    let status = wait(&source, "a refusal", |status| status.last_error.is_some());
-    assert!(status.last_error.unwrap().contains("which forgets items"));
+    wait_error(&source, "which forgets items");
 }
 
 #[test]
 fn filters_of_java_are_copied_with_the_funnel_of_the_program() {
     let server = Server::start();
     let (mut redisson, _) = RedissonFilter::try_init(server.node(), "seen", 1000, 1e-4).unwrap();
-    for added in redisson.insert_each(&texts(1..=500)) {
-        added.unwrap();
-    }
+    all(redisson.insert_each(&texts(1..=500)));
     let redis = RedisOptions::new(&server.url("seen"));
     let source = follow(&id_set(integers()), redis.clone());
-    let status = wait(&source, "a refusal", |status| status.last_error.is_some());
-    assert!(status.last_error.unwrap().contains("set `funnel`"));
-    let ids = id_set(integers());
-    let source = follow(&ids, RedisOptions { funnel: Some(Funnel::Bytes), ..redis });
-    wait_synced(&source);
+    wait_error(&source, "set `funnel`");
+    let (ids, source) = copied(RedisOptions { funnel: Some(Funnel::Bytes), ..redis });
     assert!((1..=500).all(|id| knows(&ids, id)));
     assert!((501..1501).filter(|id| knows(&ids, id)).count() < 10);
     redisson.insert_each(&["501"]).remove(0).unwrap();
@@ -120,18 +118,7 @@ fn filters_of_java_are_copied_with_the_funnel_of_the_program() {
         let key = funnel.key(id.as_bytes(), &mut scratch).unwrap().to_vec();
         helper.insert_each(&[key]).remove(0).unwrap();
     }
-    let ids = id_set(integers());
-    let source = follow(
-        &ids,
-        RedisOptions {
-            format: Format::named("redis-bitmap"),
-            funnel: Some(Funnel::Twice(Charset::Utf8)),
-            items_planned: Some(1000),
-            rate_planned: Some(1e-3),
-            ..RedisOptions::new(&server.url("bitmap"))
-        },
-    );
-    wait_synced(&source);
+    let (ids, _source) = copied(bitmap(&server, Funnel::Twice(Charset::Utf8)));
     assert!((1..=500).all(|id| knows(&ids, id)));
 }
 
@@ -142,10 +129,8 @@ fn a_bitmap_of_setbit_is_an_exact_set_of_integers() {
     for id in (1..2000).step_by(3) {
         client.run(&format!("SETBIT seen {id} 1"));
     }
-    let ids = id_set(integers());
     let format = Format::named("redis-bits");
-    let source = follow(&ids, RedisOptions { format, ..RedisOptions::new(&server.url("seen")) });
-    wait_synced(&source);
+    let (ids, source) = copied(RedisOptions { format, ..RedisOptions::new(&server.url("seen")) });
     assert!((1..2000).all(|id| knows(&ids, id) == (id % 3 == 1)));
     // Bits may be cleared too, and the id is refused.
     client.run("SETBIT seen 4 0");
@@ -159,21 +144,10 @@ fn a_saturated_bitmap_lets_all_ids_pass_and_shows_its_rate() {
     let plan = RedisBitmapPlan::new(1000, 1e-3);
     let mut helper = HelperFilter::new(server.node(), "bitmap", plan).unwrap();
     helper.insert_each(&[b"first"]).remove(0).unwrap();
-    let ids = id_set(integers());
-    let redis = RedisOptions {
-        format: Format::named("redis-bitmap"),
-        funnel: Some(Funnel::Bytes),
-        items_planned: Some(1000),
-        rate_planned: Some(1e-3),
-        ..RedisOptions::new(&server.url("bitmap"))
-    };
-    let source = follow(&ids, redis);
-    wait_synced(&source);
+    let (ids, source) = copied(bitmap(&server, Funnel::Bytes));
     assert!(ids.generation().estimate_rate() < 1e-3 && !has(&ids, 1));
     // Twenty times the planned items.
-    for added in helper.insert_each(&texts(1_000_001..=1_020_000)) {
-        added.unwrap();
-    }
+    all(helper.insert_each(&texts(1_000_001..=1_020_000)));
     wait_until(&source, "saturated", || (1..1000).all(|id| knows(&ids, id)));
     assert!(ids.generation().estimate_rate() > 0.9);
 }
@@ -182,12 +156,9 @@ fn a_saturated_bitmap_lets_all_ids_pass_and_shows_its_rate() {
 fn a_killed_server_never_breaks_the_promise() {
     let mut server = Server::start();
     server.client().run("SETBIT seen 1 1");
-    let ids = id_set(integers());
     let format = Format::named("redis-bits");
-    let source = follow(&ids, RedisOptions { format, ..RedisOptions::new(&server.url("seen")) });
-    wait_synced(&source);
-    let committed = Committed::default();
-    committed.insert([1]);
+    let (ids, source) = copied(RedisOptions { format, ..RedisOptions::new(&server.url("seen")) });
+    let committed = Committed::of([1]);
     check(&source, &ids, &committed, || {
         let mut random = Random(5);
         for _ in 0..5 {
@@ -213,18 +184,12 @@ fn a_killed_server_never_breaks_the_promise() {
 fn a_replica_is_refused_and_a_primary_that_becomes_one_makes_the_set_stale() {
     let (server, other) = (Server::start(), Server::start());
     let mut filter = native(&server, &RedisPlan::new(2000, 1e-6).unwrap());
-    for added in filter.insert_each(&texts(1..=100)) {
-        added.unwrap();
-    }
-    let ids = id_set(integers());
-    let source = follow(&ids, RedisOptions::new(&server.url("seen")));
-    wait_synced(&source);
+    all(filter.insert_each(&texts(1..=100)));
+    let (ids, source) = copied(RedisOptions::new(&server.url("seen")));
     let follow_other = format!("REPLICAOF 127.0.0.1 {}", other.address().port());
     let mut client = server.client();
     client.run(&follow_other);
-    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
-    let error = status.last_error.unwrap_or_default();
-    assert!(error.contains("is a replica"), "{error}");
+    wait_broken(&source, "is a replica");
     assert!(knows(&ids, 101));
     let refused = follow(&id_set(integers()), RedisOptions::new(&server.url("seen")));
     wait(&refused, "refused", |status| status.failures > 0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tamis_guard::{Delta, FeedPosition, Generation, Knowledge, Snapshot};
 use tamis_testing::{connect, read_to_end};
 
-use super::instances::{Leader, TOKEN, any_port, write_list};
+use super::instances::{Leader, TOKEN};
 use crate::checker::{Dir, wait_synced};
 
 pub struct Answer {
@@ -42,9 +42,7 @@ pub fn ask(address: SocketAddr, method: &str, path: &str, more: &str) -> Answer 
 }
 
 pub fn start() -> (Dir, Leader) {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
+    let (dir, leader) = Leader::with_ids(100);
     wait_synced(&leader.source);
     (dir, leader)
 }
@@ -109,13 +107,9 @@ fn strangers_and_strange_requests_are_refused() {
     let address = leader.address();
     for header in ["", "authorization: Bearer x\r\n", "authorization: a token of the fleet\r\n"] {
         for query in ["", "?since=0000000000000001-1", "?since=x"] {
-            let answer = send(
-                address,
-                &format!(
-                    "GET /filters/products{query} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{header}\r\n"
-                ),
-            );
-            assert_eq!(answer.status, 401, "{header}{query}");
+            let head = format!("GET /filters/products{query} HTTP/1.1\r\nhost: a");
+            let request = format!("{head}\r\nconnection: close\r\n{header}\r\n");
+            assert_eq!(send(address, &request).status, 401, "{header}{query}");
         }
     }
     let post = ask(address, "POST", "/filters/products", "content-length: 0\r\n");

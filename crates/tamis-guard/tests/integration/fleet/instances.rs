@@ -8,7 +8,7 @@ use tamis_guard::source::{FileFormat, FileOptions, LeaderOptions, Source, Source
 use tamis_guard::{BearerToken, HttpServer, IdSet, Publication, PublicationOptions};
 use tokio::runtime::Runtime;
 
-use crate::checker::{Dir, id_set, integers, options};
+use crate::checker::{Dir, id_set, integers, options, wait_synced};
 
 pub const TOKEN: &str = "a token of the fleet";
 
@@ -69,6 +69,14 @@ impl Leader {
         Self { ids, source, server: Server::publish(address, publication) }
     }
 
+    /// Starts a leader that reads a list with the ids from 1 to `last`.
+    pub fn with_ids(last: u64) -> (Dir, Self) {
+        let dir = Dir::new();
+        write_list(&dir, 1..=last);
+        let leader = Self::of_list(&dir, any_port());
+        (dir, leader)
+    }
+
     /// Starts a leader that reads `ids.txt` in a directory.
     pub fn of_list(dir: &Dir, address: SocketAddr) -> Self {
         let mut file = FileOptions::new(dir.path("ids.txt"), FileFormat::Lines);
@@ -91,6 +99,13 @@ pub struct Follower {
 impl Follower {
     pub fn start(leader: SocketAddr) -> Self {
         Self::with(leader_options(leader), options())
+    }
+
+    /// Starts a follower, and waits until it has the ids of its leader.
+    pub fn synced(leader: SocketAddr) -> Self {
+        let follower = Self::start(leader);
+        wait_synced(&follower.source);
+        follower
     }
 
     pub fn with(leader: LeaderOptions, options: SourceOptions) -> Self {

@@ -7,14 +7,12 @@ use tamis_guard::source::{FileFormat, FileOptions, LeaderOptions, Source, Source
 use tamis_guard::{IdType, Publication, PublicationOptions, SyncState};
 
 use super::instances::{Follower, Leader, Server, any_port, leader_options, token, write_list};
-use crate::checker::{Dir, has, id_set, integers, knows, options, wait, wait_synced, wait_until};
+use crate::checker::*;
 use crate::tcp_proxy::TcpProxy;
 
 #[test]
 fn followers_get_all_ids_and_then_each_change_at_once() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=1000);
-    let leader = Leader::of_list(&dir, any_port());
+    let (_dir, leader) = Leader::with_ids(1000);
     wait_synced(&leader.source);
     // A follower that looks for changes once an hour gets them at once nevertheless.
     let slow = SourceOptions {
@@ -43,11 +41,8 @@ fn followers_get_all_ids_and_then_each_change_at_once() {
 
 #[test]
 fn a_new_generation_of_the_leader_replaces_that_of_its_followers() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
-    let follower = Follower::start(leader.address());
-    wait_synced(&follower.source);
+    let (dir, leader) = Leader::with_ids(100);
+    let follower = Follower::synced(leader.address());
     write_list(&dir, 51..=200);
     let has_new = || knows(&follower.ids, 200) && !has(&follower.ids, 50);
     wait_until(&follower.source, "the new list", has_new);
@@ -94,14 +89,11 @@ fn a_follower_takes_each_key_of_a_folded_text() {
 
 #[test]
 fn a_follower_of_a_follower_has_all_ids() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
+    let (_dir, leader) = Leader::with_ids(100);
     let middle = Leader::start(any_port(), 1 << 20, |ids| {
-        tamis_guard::source::Source::leader(ids, leader_options(leader.address()), options())
+        Source::leader(ids, leader_options(leader.address()), options())
     });
-    let last = Follower::start(middle.address());
-    wait_synced(&last.source);
+    let last = Follower::synced(middle.address());
     assert!((1..=100).all(|id| knows(&last.ids, id)));
     leader.ids.insert(b"777").unwrap();
     wait_until(&last.source, "the change", || knows(&last.ids, 777));
@@ -109,12 +101,9 @@ fn a_follower_of_a_follower_has_all_ids() {
 
 #[test]
 fn without_its_leader_a_follower_is_stale_keeps_its_ids_and_goes_on_where_it_was() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
+    let (_dir, leader) = Leader::with_ids(100);
     let proxy = TcpProxy::start(leader.address());
-    let follower = Follower::start(proxy.address);
-    wait_synced(&follower.source);
+    let follower = Follower::synced(proxy.address);
     // A cut connection is replaced before the sync delay has passed.
     proxy.cut();
     leader.ids.insert(b"500").unwrap();
@@ -122,38 +111,33 @@ fn without_its_leader_a_follower_is_stale_keeps_its_ids_and_goes_on_where_it_was
     // A partition is not.
     proxy.partition();
     leader.ids.insert(b"501").unwrap();
-    wait(&follower.source, "stale", |status| status.state == SyncState::Stale);
-    assert!(follower.ids.generation().contains(b"500"));
+    wait_stale(&follower.source);
+    assert!(has(&follower.ids, 500));
     proxy.heal();
     wait_synced(&follower.source);
-    wait_until(&follower.source, "501", || follower.ids.generation().contains(b"501"));
+    wait_until(&follower.source, "501", || has(&follower.ids, 501));
     assert_eq!(follower.source.status().generations, 1, "it went on by changes");
 }
 
 #[test]
 fn a_leader_that_loses_its_source_makes_its_followers_stale() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
+    let (_dir, leader) = Leader::with_ids(100);
     // Its own sync delay does not end during the test.
     let patient = SourceOptions { stale_after: Duration::from_secs(3600), ..options() };
     let follower = Follower::with(leader_options(leader.address()), patient);
     wait_synced(&follower.source);
     let Leader { source, server, ids } = leader;
     source.stop();
-    wait(&follower.source, "stale", |status| status.state == SyncState::Stale);
-    assert!(follower.ids.generation().contains(b"5"));
+    wait_stale(&follower.source);
+    assert!(has(&follower.ids, 5));
     drop((server, ids));
 }
 
 #[test]
 fn a_restarted_leader_is_another_one_and_its_followers_begin_again() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
+    let (dir, leader) = Leader::with_ids(100);
     let address = leader.address();
-    let follower = Follower::start(address);
-    wait_synced(&follower.source);
+    let follower = Follower::synced(address);
     drop(leader);
     write_list(&dir, 1..=200);
     // It has the same number of changes and of generations, but another epoch.
@@ -184,15 +168,10 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
     let dir = Dir::new();
     write_list(&dir, 1..=100);
     let leader = Leader::start(any_port(), 0, |ids| {
-        let file = tamis_guard::source::FileOptions::new(
-            dir.path("ids.txt"),
-            tamis_guard::source::FileFormat::Lines,
-        );
-        tamis_guard::source::Source::file(ids, file, options())
+        Source::file(ids, FileOptions::new(dir.path("ids.txt"), FileFormat::Lines), options())
     });
     let proxy = TcpProxy::start(leader.address());
-    let follower = Follower::start(proxy.address);
-    wait_synced(&follower.source);
+    let follower = Follower::synced(proxy.address);
     proxy.partition();
     // More than the leader keeps.
     for id in 1000..100_000_u64 {
@@ -209,9 +188,7 @@ fn forgotten_changes_are_replaced_by_a_snapshot() {
 
 #[test]
 fn wrong_settings_of_a_follower_are_one_clear_line() {
-    let dir = Dir::new();
-    write_list(&dir, 1..=100);
-    let leader = Leader::of_list(&dir, any_port());
+    let (_dir, leader) = Leader::with_ids(100);
     wait_synced(&leader.source);
     let error = |leader: LeaderOptions| {
         let follower = Follower::with(leader, options());
@@ -234,12 +211,8 @@ fn wrong_settings_of_a_follower_are_one_clear_line() {
     let wrong = error(LeaderOptions { url: tls, ..right });
     assert!(wrong.starts_with("the leader: "), "{wrong}");
     // The ids of another type are written in another way.
-    let ids = crate::checker::id_set(tamis_guard::IdType::Uuid);
-    let source = tamis_guard::source::Source::leader(
-        std::sync::Arc::clone(&ids),
-        leader_options(leader.address()),
-        options(),
-    );
+    let ids = id_set(IdType::Uuid);
+    let source = Source::leader(ids, leader_options(leader.address()), options());
     let status = wait(&source, "a failure", |status| status.failures > 0);
     let error = status.last_error.unwrap();
     let expected =

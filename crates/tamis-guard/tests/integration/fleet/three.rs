@@ -10,19 +10,9 @@ use tamis_guard::SyncState;
 use tamis_guard::source::{ChangeColumn, Source, SqliteOptions};
 
 use super::instances::{Follower, Leader, any_port};
-use crate::checker::{Committed, Dir, Random, check, options, wait_synced};
+use crate::checker::{Committed, Random, check, options, wait_synced};
+use crate::sources::sqlite::Shop;
 use crate::tcp_proxy::TcpProxy;
-
-const TABLE: &str = "CREATE TABLE products (id INTEGER PRIMARY KEY, updated_at INTEGER);
-    CREATE INDEX updated ON products (updated_at);
-    CREATE TABLE deleted (id INTEGER);";
-
-fn connect(path: &Path) -> Connection {
-    let connection = Connection::open(path).unwrap();
-    connection.busy_timeout(Duration::from_secs(10)).unwrap();
-    connection.pragma_update(None, "synchronous", "off").unwrap();
-    connection
-}
 
 fn leader(path: &Path, address: std::net::SocketAddr) -> Leader {
     let overlap = Duration::from_millis(200);
@@ -50,7 +40,9 @@ impl Writer<'_> {
             self.next += 1 + self.random.below(4);
             let transaction = self.connection.transaction().unwrap();
             for id in first..self.next {
-                transaction.execute("INSERT INTO products VALUES (?1, ?1)", [id as i64]).unwrap();
+                transaction
+                    .execute("INSERT INTO products VALUES (?1, ?1, NULL)", [id as i64])
+                    .unwrap();
             }
             let deleted = self.committed.pick(&mut self.random).filter(|id| id % 3 == 0);
             if let Some(id) = deleted {
@@ -67,11 +59,7 @@ impl Writer<'_> {
 
 #[test]
 fn no_follower_refuses_a_committed_id_while_leader_followers_and_network_break() {
-    let dir = Dir::new();
-    let path = dir.path("shop.db");
-    let connection = connect(&path);
-    connection.pragma_update(None, "journal_mode", "wal").unwrap();
-    connection.execute_batch(TABLE).unwrap();
+    let Shop { path, connection, _dir } = Shop::new("wal");
     let committed = Committed::default();
     let mut writer = Writer { connection, committed: &committed, random: Random(17), next: 1 };
     writer.run(20);

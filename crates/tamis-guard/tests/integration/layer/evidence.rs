@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use tamis::{AnyFilter, Hasher, Plan};
-use tamis_formats::TamisFile;
+use tamis::Plan;
 use tamis_guard::source::{FileFormat, FileOptions, Source, SourceOptions};
 
 use super::*;
-use crate::checker::{Dir, INTERVAL, options as source_options, wait};
+use crate::checker::{Dir, INTERVAL, options as source_options, wait, wait_stale};
+use crate::sources::file::filter_file;
 
 /// A set of a file, with a guarded shop that has the products 1 to 99.
 struct FromFile {
@@ -21,7 +21,7 @@ impl FromFile {
     fn new(
         format: FileFormat,
         content: Vec<u8>,
-        set: impl Fn(&mut IdSetOptions, &mut Route),
+        set: impl Fn(&mut IdSetOptions, &mut bool),
     ) -> Self {
         let dir = Dir::new();
         let path = dir.path("ids");
@@ -31,10 +31,10 @@ impl FromFile {
             recent_for: Duration::from_millis(100),
             ..IdSetOptions::new(integers())
         };
-        let mut route = Route::new("/products/{id}".parse().unwrap(), Vec::new());
-        set(&mut options, &mut route);
+        let mut is_shadow = false;
+        set(&mut options, &mut is_shadow);
         let ids = Arc::new(IdSet::new(options).unwrap());
-        route.ids = vec![RouteId { place: "path:id".parse().unwrap(), ids: Arc::clone(&ids) }];
+        let route = Route { is_shadow, ..route("/products/{id}", &["path:id"], &ids) };
         let file = FileOptions { quiet: INTERVAL, ..FileOptions::new(&path, format) };
         // No state but the one that the test waits for: the watch thread is slow on a busy machine.
         let options = SourceOptions { stale_after: Duration::from_secs(60), ..source_options() };
@@ -49,28 +49,26 @@ impl FromFile {
 
     /// Waits until the answers of the program refute the set, and returns why.
     fn refuted(&self) -> String {
-        let status = wait(&self.source, "refuted", |status| status.state == SyncState::Stale);
-        status.last_error.unwrap()
+        wait_stale(&self.source).last_error.unwrap()
     }
 }
 
-/// Returns a filter file of these texts.
-fn filter(texts: impl Iterator<Item = String>) -> Vec<u8> {
-    let mut filter = AnyFilter::new(&Plan::new(1000, 1e-7).unwrap(), Hasher::default()).unwrap();
-    for text in texts {
-        filter.try_insert(&text).unwrap();
-    }
-    let mut bytes = Vec::new();
-    TamisFile::new(filter).write_to(&mut bytes).unwrap();
-    bytes
+/// Returns a filter file that has a text of each product.
+fn filter(text: impl Fn(u32) -> String) -> Vec<u8> {
+    filter_file(&Plan::new(1000, 1e-7).unwrap(), (1..100).map(text))
 }
 
-fn untouched(_: &mut IdSetOptions, _: &mut Route) {}
+/// Returns a filter file of the products.
+fn numbers() -> Vec<u8> {
+    filter(|id| id.to_string())
+}
+
+fn untouched(_: &mut IdSetOptions, _: &mut bool) {}
 
 #[tokio::test]
 async fn no_id_that_exists_is_refused_if_the_filter_has_other_texts() {
     // A serializer has written the ids with quotes.
-    let bytes = filter((1..100).map(|id| format!("\"{id}\"")));
+    let bytes = filter(|id| format!("\"{id}\""));
     let mut shop = FromFile::new(FileFormat::Filter, bytes, untouched);
     assert_eq!(shop.ids.state(), SyncState::Unproven);
     for id in 1..100 {
@@ -84,8 +82,7 @@ async fn no_id_that_exists_is_refused_if_the_filter_has_other_texts() {
 
 #[tokio::test]
 async fn a_filter_refuses_ids_after_enough_answers_have_proved_it() {
-    let bytes = filter((1..100).map(|id| id.to_string()));
-    let mut shop = FromFile::new(FileFormat::Filter, bytes, untouched);
+    let mut shop = FromFile::new(FileFormat::Filter, numbers(), untouched);
     for id in 1..=60 {
         assert_eq!(shop.get(id).await, StatusCode::OK, "{id}");
         // A 404 shows nothing.
@@ -103,10 +100,9 @@ async fn a_filter_refuses_ids_after_enough_answers_have_proved_it() {
 async fn answers_to_other_methods_than_get_prove_nothing() {
     // The program may read the id of a POST from the body: an unknown id is no evidence, so neither
     // is an id that the filter has by chance.
-    let bytes = filter((1..100).map(|id| id.to_string()));
-    let mut shop = FromFile::new(FileFormat::Filter, bytes, untouched);
+    let mut shop = FromFile::new(FileFormat::Filter, numbers(), untouched);
     for id in 1..=60 {
-        let request = Request::post(format!("/products/{id}")).body(Full::default()).unwrap();
+        let request = post(&format!("/products/{id}"), "");
         assert_eq!(shop.guarded.answer(request).await.status(), StatusCode::OK, "{id}");
     }
     assert_eq!(shop.ids.state(), SyncState::Unproven);
@@ -114,16 +110,15 @@ async fn answers_to_other_methods_than_get_prove_nothing() {
 
 #[tokio::test]
 async fn a_trusted_filter_refuses_ids_at_once() {
-    let bytes = filter((1..100).map(|id| id.to_string()));
-    let mut shop = FromFile::new(FileFormat::Filter, bytes, |options, _| options.is_trusted = true);
+    let mut shop =
+        FromFile::new(FileFormat::Filter, numbers(), |options, _| options.is_trusted = true);
     assert_eq!(shop.ids.state(), SyncState::Synced);
     assert_eq!((shop.get(2000).await, shop.guarded.reached()), (StatusCode::NOT_FOUND, 0));
 }
 
 #[tokio::test]
 async fn the_policy_limits_unknown_ids_of_a_filter_that_is_not_proven() {
-    let bytes = filter((1..100).map(|id| id.to_string()));
-    let mut shop = FromFile::new(FileFormat::Filter, bytes, |options, _| {
+    let mut shop = FromFile::new(FileFormat::Filter, numbers(), |options, _| {
         options.policies.unproven = Policy::Limit(3);
     });
     let mut unavailable = 0;
@@ -136,15 +131,15 @@ async fn the_policy_limits_unknown_ids_of_a_filter_that_is_not_proven() {
 #[tokio::test]
 async fn a_shadow_route_refutes_a_list_without_the_ids_of_the_program() {
     for is_trusted in [false, true] {
-        let mut shop = FromFile::new(FileFormat::Lines, b"1\n2\n".to_vec(), |options, route| {
-            options.is_trusted = is_trusted;
-            route.is_shadow = true;
-        });
+        let mut shop =
+            FromFile::new(FileFormat::Lines, b"1\n2\n".to_vec(), |options, is_shadow| {
+                options.is_trusted = is_trusted;
+                *is_shadow = true;
+            });
         for uri in ["/products/3", "/products/3;v=1", "/products/3?page=2", "/products/4"] {
             assert_eq!(shop.guarded.get(uri).await, StatusCode::OK);
         }
-        let post = Request::post("/products/5").body(Full::default()).unwrap();
-        assert_eq!(shop.guarded.answer(post).await.status(), StatusCode::OK);
+        assert_eq!(shop.guarded.answer(post("/products/5", "")).await.status(), StatusCode::OK);
         // Two ids are too few. The program has a new one that the source does not have yet.
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(shop.ids.state(), SyncState::Synced);

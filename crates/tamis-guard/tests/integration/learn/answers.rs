@@ -1,6 +1,5 @@
 //! When an id is learnt, and what the client gets.
 
-use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
@@ -16,7 +15,7 @@ async fn an_id_passes_before_the_client_has_read_it() {
     let guarded =
         Guarded::new(IN_JSON, move |_| created(Script::chunked(parts.map(str::as_bytes))));
     assert_eq!(guarded.get("/products/1000").await, 404);
-    let answer = guarded.answer(Request::post("/products").body(Full::default()).unwrap()).await;
+    let answer = guarded.create().await;
     assert_eq!(answer.status(), 201);
     let mut body = answer.into_body();
     for (i, part) in parts.iter().enumerate() {
@@ -36,7 +35,7 @@ async fn the_length_and_the_trailers_of_an_answer_stay() {
     let text = "{\"data\":{\"id\":1000}}";
     let script = Script { trailers: true, ..Script::whole(text) };
     let guarded = Guarded::new(IN_JSON, move |_| created(script.clone()));
-    let answer = guarded.answer(Request::post("/products").body(Full::default()).unwrap()).await;
+    let answer = guarded.create().await;
     let body = answer.into_body();
     assert_eq!(body.size_hint().exact(), Some(text.len() as u64));
     assert!(!body.is_end_stream());
@@ -108,11 +107,7 @@ async fn answers_without_an_id_are_counted_by_their_reason() {
         Response::builder().header("content-encoding", encoding).body(body).unwrap()
     };
     let plain = |text: &str| created(Script::whole(text));
-    let cut = Script {
-        frames: [Ok(Bytes::from("{\"data\":{\"id\":1000}")), Err(std::io::ErrorKind::BrokenPipe)]
-            .into(),
-        ..Script::default()
-    };
+    let cut = Script::chunked([&b"{\"data\":{\"id\":1000}"[..]]).broken();
     let empty = Response::builder().status(204).body(Script::whole("")).unwrap();
     let large = format!("{{\"data\":{{\"id\":1000}},\"x\":\"{}\"}}", "x".repeat(70_000));
     let chunked = created(Script::chunked(large.as_bytes().chunks(1000)));
@@ -148,7 +143,7 @@ async fn answers_without_an_id_are_counted_by_their_reason() {
 #[tokio::test]
 async fn an_answer_that_the_client_does_not_read_teaches_nothing() {
     let guarded = Guarded::new(IN_JSON, |_| created(Script::whole("{\"data\":{\"id\":1000}}")));
-    drop(guarded.answer(Request::post("/products").body(Full::default()).unwrap()).await);
+    drop(guarded.create().await);
     assert_eq!(guarded.counts(), (0, vec![(NotLearnt::Incomplete, 1)]));
 }
 

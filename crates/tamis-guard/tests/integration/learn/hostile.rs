@@ -3,37 +3,29 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::scripted::*;
+use crate::checker::Random;
 
-/// Random numbers from a seed (SplitMix64).
-struct Random(u64);
+fn below(random: &mut Random, end: usize) -> usize {
+    random.below(end as u64) as usize
+}
 
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % end as u64) as usize
-    }
-
-    fn value(&mut self, depth: usize) -> Value {
-        match self.below(if depth == 0 { 4 } else { 6 }) {
-            0 => Value::Null,
-            1 => json!(self.below(1000)),
-            2 => json!(["}", "]\"", "\\", "{[", "七", "\u{1f600}\\\""][self.below(6)]),
-            3 => json!(self.below(2) == 0),
-            4 => (0..self.below(4)).map(|_| self.value(depth - 1)).collect(),
-            _ => {
-                let name = |random: &mut Self| ["a", "}", "\"", "ids", "\\\""][random.below(5)];
-                let pairs = (0..self.below(4))
-                    .map(|_| (name(self).to_owned(), self.value(depth - 1)))
-                    .collect::<serde_json::Map<_, _>>();
-                Value::Object(pairs)
-            }
+fn value(random: &mut Random, depth: usize) -> Value {
+    match below(random, if depth == 0 { 4 } else { 6 }) {
+        0 => Value::Null,
+        1 => json!(below(random, 1000)),
+        2 => json!(["}", "]\"", "\\", "{[", "七", "\u{1f600}\\\""][below(random, 6)]),
+        3 => json!(below(random, 2) == 0),
+        4 => (0..below(random, 4)).map(|_| value(random, depth - 1)).collect(),
+        _ => {
+            let name = |random: &mut Random| ["a", "}", "\"", "ids", "\\\""][below(random, 5)];
+            let pairs = (0..below(random, 4))
+                .map(|_| (name(random).to_owned(), value(random, depth - 1)))
+                .collect::<serde_json::Map<_, _>>();
+            Value::Object(pairs)
         }
     }
 }
@@ -42,20 +34,22 @@ impl Random {
 async fn exactly_the_ids_of_a_complete_answer_are_learnt() {
     let mut random = Random(17);
     for round in 0..3000 {
-        let ids: BTreeSet<usize> = (0..random.below(5)).map(|_| 1000 + random.below(100)).collect();
-        let document = json!({"a": random.value(3), "new": ids, "z": random.value(3)});
-        let text = match random.below(2) {
+        let ids: BTreeSet<usize> =
+            (0..below(&mut random, 5)).map(|_| 1000 + below(&mut random, 100)).collect();
+        let document = json!({"a": value(&mut random, 3), "new": ids, "z": value(&mut random, 3)});
+        let text = match below(&mut random, 2) {
             0 => document.to_string(),
             _ => serde_json::to_string_pretty(&document).unwrap(),
         };
-        let end = if random.below(2) == 0 { text.len() } else { random.below(text.len()) };
-        let tail = ["", "\n", "}", "x"][random.below(4)];
+        let end =
+            if below(&mut random, 2) == 0 { text.len() } else { below(&mut random, text.len()) };
+        let tail = ["", "\n", "}", "x"][below(&mut random, 4)];
         let sent = [&text.as_bytes()[..end], if end == text.len() { tail.as_bytes() } else { b"" }];
         let sent = sent.concat();
         let mut parts = Vec::new();
         let mut rest = &sent[..];
         while !rest.is_empty() {
-            let (part, after) = rest.split_at(1 + random.below(rest.len().min(40)));
+            let (part, after) = rest.split_at(1 + below(&mut random, rest.len().min(40)));
             parts.push(part);
             rest = after;
         }
@@ -77,8 +71,7 @@ async fn a_huge_answer_passes_with_a_bounded_copy() {
     let script = Script { frames: vec![Ok(frame); 64].into(), ..Script::default() };
     let rules: &[(&str, &[&str])] = &[("/products", &["answer json:/0"])];
     let guarded = Guarded::new(rules, move |_| created(script.clone()));
-    let request = http::Request::post("/products").body(Full::default()).unwrap();
-    let mut body = guarded.answer(request).await.into_body();
+    let mut body = guarded.create().await.into_body();
     let mut len_bytes = 0;
     while let Some(frame) = body.frame().await {
         len_bytes += frame.unwrap().into_data().unwrap().len();
@@ -105,9 +98,10 @@ async fn random_bytes_are_no_panic() {
     let mut random = Random(18);
     for round in 0..2000 {
         let alphabet = b"{}[]\",:\\ 17ax\xff\n";
-        let bytes: Vec<u8> =
-            (0..random.below(60)).map(|_| alphabet[random.below(alphabet.len())]).collect();
-        let script = Script::chunked(bytes.chunks(1 + random.below(7)));
+        let bytes: Vec<u8> = (0..below(&mut random, 60))
+            .map(|_| alphabet[below(&mut random, alphabet.len())])
+            .collect();
+        let script = Script::chunked(bytes.chunks(1 + below(&mut random, 7)));
         let places = &["answer json:/*", "answer json:/a", "answer header:location /{id}"][..];
         let guarded = Guarded::new(&[("/products", places)], move |_| created(script.clone()));
         assert_eq!(guarded.post("/products", "").await.1, bytes, "{round}");

@@ -2,9 +2,10 @@
 
 use http::{Request, Response};
 use http_body_util::Full;
-use tamis_guard::{GuardLayer, LearnRule, NotLearnt, Route, RouteId};
+use tamis_guard::{GuardLayer, LearnRule, NotLearnt, Route};
 
 use super::scripted::*;
+use crate::service::route;
 
 #[tokio::test]
 async fn each_place_teaches_its_ids() {
@@ -110,9 +111,7 @@ async fn an_upstream_without_a_body_teaches_by_the_request() {
 #[tokio::test]
 async fn a_rule_does_not_change_the_limit_of_a_route() {
     let ids = products();
-    let id = RouteId { place: "json:/id".parse().unwrap(), ids: std::sync::Arc::clone(&ids) };
-    let mut route = Route::new("/products".parse().unwrap(), vec![id]);
-    route.max_body_bytes = 100;
+    let route = Route { max_body_bytes: 100, ..route("/products", &["json:/id"], &ids) };
     let place = "json:/id".parse().unwrap();
     let rule = LearnRule::new("/products".parse().unwrap(), vec![place], ids);
     let guarded = Guarded::of(GuardLayer::new(vec![route]).with_learn(vec![rule]), |_| {

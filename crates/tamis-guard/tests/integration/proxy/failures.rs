@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use tamis_guard::{GuardLayer, Proxy, ProxyError};
-use tokio::io::AsyncWriteExt as _;
+use tamis_guard::{GuardLayer, Proxy, ProxyError, ProxyOptions};
 use tokio::net::TcpListener;
 
+use super::secure::write_certificate;
 use super::support::*;
-
-const GET: &str = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
 async fn an_upstream_that_refuses_connections_becomes_502() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let answer = start(address).await.exchange(GET).await;
+    let answer = start(address).await.get("/").await;
     assert!(answer.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{answer}");
     assert!(answer.contains("content-type: application/json"), "{answer}");
     assert!(answer.ends_with(r#"{"code":502,"message":"the upstream cannot be reached"}"#));
@@ -24,10 +22,9 @@ async fn an_upstream_that_refuses_connections_becomes_502() {
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_becomes_504() {
     let silent = upstream(|mut stream| async move { _ = read_all(&mut stream).await }).await;
-    let mut options = options(silent);
-    options.response_timeout = Duration::from_millis(50);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-    let answer = proxy.exchange(GET).await;
+    let limit = Duration::from_millis(50);
+    let proxy = start_set(silent, |options| options.response_timeout = limit).await;
+    let answer = proxy.get("/").await;
     assert!(answer.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{answer}");
     assert!(answer.ends_with(r#"{"code":504,"message":"the upstream did not answer in time"}"#));
 }
@@ -36,26 +33,25 @@ async fn an_upstream_that_does_not_answer_becomes_504() {
 async fn an_upstream_that_does_not_finish_its_handshake_becomes_504() {
     let silent = upstream(|mut stream| async move { _ = read_all(&mut stream).await }).await;
     let uri = format!("https://localhost:{}", silent.port());
-    let mut options = tamis_guard::ProxyOptions::new(uri.parse().unwrap());
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let ca = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(ca.path(), made.cert.pem()).unwrap();
-    options.upstream_ca = Some(ca.path().to_owned());
-    options.response_timeout = Duration::from_millis(50);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-    assert!(proxy.exchange(GET).await.starts_with("HTTP/1.1 504 "));
+    let folder = tempfile::tempdir().unwrap();
+    let proxy = start_set(silent, |options| {
+        options.upstream = uri.parse().unwrap();
+        options.upstream_ca = Some(write_certificate(folder.path()).certificate);
+        options.response_timeout = Duration::from_millis(50);
+    })
+    .await;
+    assert!(proxy.get("/").await.starts_with("HTTP/1.1 504 "));
 }
 
 #[tokio::test]
 async fn an_answer_before_the_end_of_an_upload_reaches_the_client() {
-    let upstream = upstream(|mut stream| async move {
+    let proxy = serving(|mut stream| async move {
         read_head(&mut stream).await;
         let answer = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\nconnection: close\r\n\r\nbig";
         stream.write_all(answer).await.unwrap();
         _ = read_all(&mut stream).await;
     })
     .await;
-    let proxy = start(upstream).await;
     for _ in 0..5 {
         let mut client = proxy.connect().await;
         let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3000000\r\n\r\n";
@@ -69,9 +65,8 @@ async fn an_answer_before_the_end_of_an_upload_reaches_the_client() {
 
 #[tokio::test]
 async fn a_slow_upload_does_not_count_as_a_slow_upstream() {
-    let mut options = options(echo().await);
-    options.response_timeout = Duration::from_millis(100);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let limit = Duration::from_millis(100);
+    let proxy = start_set(echo().await, |options| options.response_timeout = limit).await;
     let mut client = proxy.connect().await;
     client.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n").await.unwrap();
     for byte in b"hello" {
@@ -90,7 +85,7 @@ async fn a_client_sees_that_a_body_is_broken() {
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n",
     ] {
         let proxy = start(answering(answer).await).await;
-        let got = proxy.exchange(GET).await;
+        let got = proxy.get("/").await;
         assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
         assert!(!got.ends_with("0\r\n\r\n"), "the body looks complete: {got}");
         if answer.contains("content-length") {
@@ -109,25 +104,22 @@ async fn an_upstream_that_stops_in_a_body_is_broken_off() {
         _ = read_all(&mut stream).await;
     })
     .await;
-    let mut options = options(upstream);
-    options.body_timeout = Duration::from_millis(50);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-    assert!(proxy.exchange(GET).await.ends_with("half"));
+    let limit = Duration::from_millis(50);
+    let proxy = start_set(upstream, |options| options.body_timeout = limit).await;
+    assert!(proxy.get("/").await.ends_with("half"));
 }
 
 #[tokio::test]
 async fn a_connection_that_the_upstream_closed_is_not_used_again() {
     // Each connection serves one request and closes without saying so before.
-    let upstream = upstream(|mut stream| async move {
+    let proxy = serving(|mut stream| async move {
         read_message(&mut stream).await;
         _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     })
     .await;
-    let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     for _ in 0..20 {
-        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-        let answer = read_message(&mut client).await.unwrap();
+        let answer = ask(&mut client, "GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
         // The close may still be on its way when the next request is sent.
         let is_race = answer.starts_with("HTTP/1.1 502 ");
         assert!(is_race || answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -137,27 +129,20 @@ async fn a_connection_that_the_upstream_closed_is_not_used_again() {
 
 #[tokio::test]
 async fn a_request_is_sent_once() {
-    let (sent, mut got) = tokio::sync::mpsc::unbounded_channel();
     // Answers the first request, and closes after the head of the second.
-    let upstream = upstream(move |mut stream| {
-        let sent = sent.clone();
-        async move {
-            read_message(&mut stream).await;
-            _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
-            if let Some(request) = read_message(&mut stream).await {
-                sent.send(request).unwrap();
-            }
+    let (upstream, mut got) = reporting(|mut stream, sent| async move {
+        read_message(&mut stream).await;
+        _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        if let Some(request) = read_message(&mut stream).await {
+            sent.send(request).unwrap();
         }
     })
     .await;
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     for expected in ["200", "502"] {
-        client
-            .write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\npay")
-            .await
-            .unwrap();
-        let answer = read_message(&mut client).await.unwrap();
+        let pay = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\npay";
+        let answer = ask(&mut client, pay).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{answer}");
     }
     assert!(in_time("the request", got.recv()).await.unwrap().ends_with("pay"));
@@ -172,7 +157,7 @@ async fn wrong_options_are_refused() {
         ("http://u@a", "user name"),
         ("http://a/b", "has a path"),
     ] {
-        let options = tamis_guard::ProxyOptions::new(upstream.parse().unwrap());
+        let options = ProxyOptions::new(upstream.parse().unwrap());
         let error = Proxy::bind(options, GuardLayer::new(Vec::new())).await.expect_err(upstream);
         assert!(error.to_string().contains(part), "{error}");
     }

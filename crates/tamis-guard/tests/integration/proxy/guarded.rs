@@ -1,59 +1,53 @@
 //! The guard in the proxy.
 
-use std::sync::Arc;
-
-use tamis_guard::{
-    GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, Refusal, Route, RouteId, SyncState,
-};
-use tokio::io::AsyncWriteExt as _;
+use tamis_guard::{GuardLayer, IdSetOptions, Refusal};
 
 use super::support::*;
+use crate::checker::integers;
+use crate::service::{known, route};
 
 /// Returns a guard that knows the ids 1 to 9.
 fn guard(path: &str, place: &str) -> GuardLayer {
-    let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
-    let ids = IdSet::new(IdSetOptions::new(id)).unwrap();
-    let generation = ids.start_generation(100).unwrap();
-    for id in 1..10 {
-        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
-    }
-    ids.publish_generation();
-    ids.set_state(SyncState::Synced);
-    let id = RouteId { place: place.parse().unwrap(), ids: Arc::new(ids) };
-    let mut route = Route::new(path.parse().unwrap(), vec![id]);
+    let ids = known(IdSetOptions::new(integers()), 1..10);
+    let mut route = route(path, &[place], &ids);
     route.refusal = Refusal::json(r#"{"code":404,"message":"产品不存在!"}"#);
     GuardLayer::new(vec![route])
 }
 
-async fn get(proxy: &Running, target: &str) -> String {
-    proxy.exchange(&format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")).await
-}
-
 #[tokio::test]
 async fn unknown_ids_are_answered_by_the_guard_and_routes_are_replaced_while_it_runs() {
-    let proxy = start_with(options(echo().await), guard("/p/{id}", "path:id")).await;
-    assert!(get(&proxy, "/p/9").await.starts_with("HTTP/1.1 200 "));
+    let proxy = start_guarded(guard("/p/{id}", "path:id")).await;
+    assert!(proxy.get("/p/9").await.starts_with("HTTP/1.1 200 "));
     // The target in absolute form has the same id.
     for target in ["/p/10", "/p/x", "//p/./10", "http://a/p/10", "http://a/p/10#x"] {
-        let answer = get(&proxy, target).await;
+        let answer = proxy.get(target).await;
         assert!(answer.starts_with("HTTP/1.1 404 "), "{target}: {answer}");
         assert!(answer.ends_with(r#"{"code":404,"message":"产品不存在!"}"#), "{answer}");
     }
     let mut client = proxy.connect().await;
-    client.write_all(b"GET /p/10 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 404 "));
+    assert!(
+        ask(&mut client, "GET /p/10 HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 404 ")
+    );
     proxy.handle.set_guard(guard("/q/{id}", "path:id"));
     // A connection that is open gets the new routes too.
-    client.write_all(b"GET /p/10 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
-    client.write_all(b"GET /q/10 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 404 "));
+    assert!(
+        ask(&mut client, "GET /p/10 HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 200 ")
+    );
+    assert!(
+        ask(&mut client, "GET /q/10 HTTP/1.1\r\nhost: a\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 404 ")
+    );
 }
 
 #[tokio::test]
 async fn the_guard_decides_about_the_headers_that_the_upstream_gets() {
     let guard = guard("/*", "header:x-id");
-    let proxy = start_with(options(echo().await), guard).await;
+    let proxy = start_guarded(guard).await;
     for (headers, passes) in [
         ("x-id: 9\r\n", true),
         ("x-id: 10\r\n", false),
@@ -69,7 +63,7 @@ async fn the_guard_decides_about_the_headers_that_the_upstream_gets() {
 
 #[tokio::test]
 async fn bodies_that_the_guard_reads_arrive_unchanged() {
-    let proxy = start_with(options(echo().await), guard("/orders", "json:/id")).await;
+    let proxy = start_guarded(guard("/orders", "json:/id")).await;
     let head = "POST /orders HTTP/1.1\r\nhost: a\r\nconnection: close\r\n";
     let exchange = async |rest: &str| proxy.exchange(&format!("{head}{rest}")).await;
     let answer = exchange("content-length: 8\r\n\r\n{\"id\":9}").await;
@@ -93,7 +87,7 @@ async fn bodies_that_the_guard_reads_arrive_unchanged() {
 
 #[tokio::test]
 async fn a_client_that_still_sends_its_body_gets_the_refusal() {
-    let proxy = start_with(options(echo().await), guard("/p/{id}", "path:id")).await;
+    let proxy = start_guarded(guard("/p/{id}", "path:id")).await;
     for _ in 0..5 {
         let mut client = proxy.connect().await;
         let head = b"POST /p/10 HTTP/1.1\r\nhost: a\r\ncontent-length: 30000000\r\n\r\n";
@@ -108,12 +102,11 @@ async fn a_client_that_still_sends_its_body_gets_the_refusal() {
 
 #[tokio::test]
 async fn a_client_that_expects_100_continue_sends_no_body_after_a_refusal() {
-    let proxy = start_with(options(echo().await), guard("/p/{id}", "path:id")).await;
+    let proxy = start_guarded(guard("/p/{id}", "path:id")).await;
     let request = "POST /p/10 HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n\
                    content-length: 100\r\n\r\n";
     let mut client = proxy.connect().await;
-    client.write_all(request.as_bytes()).await.unwrap();
-    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 404 "));
+    assert!(ask(&mut client, request).await.starts_with("HTTP/1.1 404 "));
     // The next request would be read as the body, so there is none.
     assert_closed(&mut client).await;
 }
@@ -125,8 +118,7 @@ async fn a_body_that_the_guard_waits_for_has_a_limit_of_time() {
     let proxy = start_with(options, guard("/orders", "json:/id")).await;
     let mut client = proxy.connect().await;
     let request = b"POST /orders HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{\"id\"";
-    client.write_all(request).await.unwrap();
-    let answer = read_message(&mut client).await.unwrap();
+    let answer = ask(&mut client, request).await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert_closed(&mut client).await;
 }

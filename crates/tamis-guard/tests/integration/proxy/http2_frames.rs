@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -52,12 +51,29 @@ fn fields(fields: &[Field<'_>]) -> Vec<u8> {
     block
 }
 
+/// Returns the fields of a GET request, and more.
+fn with<'f>(more: &[Field<'f>]) -> Vec<Field<'f>> {
+    [&GET[..], more].concat()
+}
+
+/// Returns the fields of a GET request, one of which has another value.
+fn changed<'f>(name: &str, value: &'f str) -> Vec<Field<'f>> {
+    GET.iter().map(|&(old, was)| (old, if old == name { value } else { was })).collect()
+}
+
 /// Returns a connection after the exchange of settings.
 async fn connect(proxy: &Running) -> TcpStream {
     let mut stream = proxy.connect().await;
     stream.write_all(PREFACE).await.unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
     stream
+}
+
+/// Sends frames on a connection of their own, and returns how the stream ends.
+async fn ended(proxy: &Running, frames: &[u8]) -> End {
+    let mut stream = connect(proxy).await;
+    stream.write_all(frames).await.unwrap();
+    end(&mut stream).await
 }
 
 /// How a stream ended.
@@ -110,28 +126,17 @@ fn is_refusal(end: &End) -> bool {
 #[tokio::test]
 async fn a_plain_request_in_frames_reaches_the_upstream() {
     let proxy = start(echo().await).await;
-    let mut stream = connect(&proxy).await;
     let head = frame(HEADERS, END_HEADERS | END_STREAM, 1, &fields(&GET));
-    stream.write_all(&head).await.unwrap();
-    let End::Answered(head) = end(&mut stream).await else { panic!("no answer") };
+    let End::Answered(head) = ended(&proxy, &head).await else { panic!("no answer") };
     // 200 is number 8 of the static table.
     assert_eq!(head[0], 0x88);
 }
 
 #[tokio::test]
 async fn ambiguous_http_2_requests_never_reach_the_upstream() {
-    let (sent, mut got) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = upstream(move |stream| {
-        sent.send(()).unwrap();
-        echo_on(stream)
-    })
-    .await;
+    let (upstream, mut got) = counting().await;
     let proxy = start(upstream).await;
-    let with = |more: &[Field<'_>]| [&GET[..], more].concat().into_iter().map(owned).collect();
-    let changed = |name: &str, value: &str| -> Vec<(String, String)> {
-        GET.iter().map(|&(old, was)| owned((old, if old == name { value } else { was }))).collect()
-    };
-    let cases: Vec<(&str, Vec<(String, String)>)> = vec![
+    for (name, request) in [
         ("a transfer coding", with(&[("transfer-encoding", "chunked")])),
         ("a connection header", with(&[("connection", "keep-alive")])),
         ("a proxy connection", with(&[("proxy-connection", "close")])),
@@ -159,43 +164,29 @@ async fn ambiguous_http_2_requests_never_reach_the_upstream() {
         ("a user in the host", changed(":authority", "b@a")),
         ("a line end in the host", changed(":authority", "a\r\nx: y")),
         ("a path in the host", changed(":authority", "a/b")),
-        ("no path", GET[..3].iter().copied().map(owned).collect()),
-        ("no method", GET[1..].iter().copied().map(owned).collect()),
-    ];
-    for (name, request) in cases {
-        let request: Vec<Field<'_>> =
-            request.iter().map(|(name, value)| (&**name, &**value)).collect();
-        let mut stream = connect(&proxy).await;
+        ("no path", GET[..3].to_vec()),
+        ("no method", GET[1..].to_vec()),
+    ] {
         let head = frame(HEADERS, END_HEADERS | END_STREAM, 1, &fields(&request));
-        stream.write_all(&head).await.unwrap();
-        let end = end(&mut stream).await;
+        let end = ended(&proxy, &head).await;
         assert!(is_refusal(&end), "{name}: {end:?}");
         assert!(got.try_recv().is_err(), "{name} reached the upstream");
     }
 }
 
-fn owned((name, value): Field<'_>) -> (String, String) {
-    (name.to_owned(), value.to_owned())
-}
-
 #[tokio::test]
 async fn a_body_of_another_length_than_stated_breaks_the_request() {
     for (stated, body) in [("3", &b"12345"[..]), ("9", b"12345")] {
-        let (ended, mut end_of) = tokio::sync::mpsc::unbounded_channel();
-        let upstream = upstream(move |mut stream| {
-            let ended = ended.clone();
-            async move { _ = ended.send(read_all(&mut stream).await) }
+        let (upstream, mut end_of) = reporting(|mut stream, ended| async move {
+            _ = ended.send(read_all(&mut stream).await);
         })
         .await;
         let proxy = start(upstream).await;
-        let mut stream = connect(&proxy).await;
         let request = [&POST[..], &[("content-length", stated)]].concat();
         let head = frame(HEADERS, END_HEADERS, 1, &fields(&request));
-        stream.write_all(&head).await.unwrap();
-        stream.write_all(&frame(DATA, END_STREAM, 1, body)).await.unwrap();
-        let end = end(&mut stream).await;
+        let frames = [head, frame(DATA, END_STREAM, 1, body)].concat();
+        let end = ended(&proxy, &frames).await;
         assert!(is_refusal(&end), "{stated}: {end:?}");
-        drop(stream);
         drop(proxy);
         if let Ok(Some(got)) = timeout(Duration::from_millis(200), end_of.recv()).await {
             let body = got.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -235,24 +226,23 @@ async fn floods_end_their_connection_and_no_other() {
         let sent = timeout(Duration::from_secs(20), stream.write_all(&flood)).await;
         drop(sent);
         drop(stream);
-        let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        let answer = proxy.get("/").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{name}: {answer}");
     }
 }
 
 #[tokio::test]
 async fn an_http_2_client_that_is_idle_or_slow_is_closed() {
-    let mut options = options(echo().await);
-    options.header_timeout = Duration::from_millis(100);
-    options.idle_timeout = Duration::from_millis(200);
-    options.body_timeout = Duration::from_millis(100);
-    let proxy = start_with(options, tamis_guard::GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(echo().await, |options| {
+        options.header_timeout = Duration::from_millis(100);
+        options.idle_timeout = Duration::from_millis(200);
+        options.body_timeout = Duration::from_millis(100);
+    })
+    .await;
     let mut idle = connect(&proxy).await;
     assert_eq!(end(&mut idle).await, End::Closed);
     // The body never comes.
-    let mut slow = connect(&proxy).await;
     let request = [&POST[..], &[("content-length", "5")]].concat();
-    slow.write_all(&frame(HEADERS, END_HEADERS, 1, &fields(&request))).await.unwrap();
-    let end = end(&mut slow).await;
+    let end = ended(&proxy, &frame(HEADERS, END_HEADERS, 1, &fields(&request))).await;
     assert!(is_refusal(&end), "{end:?}");
 }

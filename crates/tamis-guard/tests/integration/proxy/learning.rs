@@ -4,32 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tamis_guard::{
-    GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, LearnRule, NotLearnt, Route, RouteId,
-    SingleFlight, SyncState,
-};
-use tokio::io::AsyncWriteExt as _;
+use tamis_guard::{GuardLayer, IdSetOptions, LearnRule, NotLearnt, SingleFlight};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
 
 use super::support::*;
+use crate::checker::integers;
+use crate::service::{known, route};
 
 /// Returns a guard that knows the ids 1 to 9, and learns from the answers to POST requests.
 fn guard() -> GuardLayer {
-    let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
     // No id is recent, so that the negative cache takes each of them.
-    let recent_for = std::time::Duration::ZERO;
-    let options = IdSetOptions { rate: 1e-7, recent_for, ..IdSetOptions::new(id) };
-    let ids = Arc::new(IdSet::new(options).unwrap());
-    let generation = ids.start_generation(1000).unwrap();
-    for id in 1..10 {
-        generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
-    }
-    ids.publish_generation();
-    ids.set_state(SyncState::Synced);
-    let id = RouteId { place: "path:id".parse().unwrap(), ids: Arc::clone(&ids) };
-    let mut route = Route::new("/products/{id}".parse().unwrap(), vec![id]);
+    let recent_for = Duration::ZERO;
+    let options = IdSetOptions { rate: 1e-7, recent_for, ..IdSetOptions::new(integers()) };
+    let ids = known(options, 1..10);
+    let mut route = route("/products/{id}", &["path:id"], &ids);
     route.single_flight = Some(SingleFlight::default());
     let place = "answer json:/id".parse().unwrap();
     let mut rule = LearnRule::new("/products".parse().unwrap(), vec![place], ids);
@@ -73,8 +62,7 @@ async fn a_client_that_has_read_a_new_id_may_ask_for_it_on_each_connection() {
     let mut other = proxy.connect().await;
     for id in 1000..1200 {
         let get = format!("GET /products/{id} HTTP/1.1\r\nhost: a\r\n\r\n");
-        other.write_all(get.as_bytes()).await.unwrap();
-        let answer = read_message(&mut other).await.unwrap();
+        let answer = ask(&mut other, &get).await;
         assert!(answer.starts_with("HTTP/1.1 404 "), "{id}: {answer}");
         let mut client = proxy.connect().await;
         let post = format!("POST /products HTTP/1.1\r\nhost: a\r\nx-new: {id}\r\n\r\n");
@@ -82,39 +70,29 @@ async fn a_client_that_has_read_a_new_id_may_ask_for_it_on_each_connection() {
         // The end of the JSON, which may not be the end of the answer.
         let answer = read_until(&mut client, "}").await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 201 "), "{id}: {answer}");
-        other.write_all(get.as_bytes()).await.unwrap();
-        let answer = read_message(&mut other).await.unwrap();
+        let answer = ask(&mut other, &get).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{id}: {answer}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_is_cut_or_empty_teaches_nothing() {
-    for (method, answer, reason) in [
-        (
-            "POST",
-            "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"id\":1000",
-            NotLearnt::Incomplete,
-        ),
-        (
-            "POST",
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n{\"id\":1000",
-            NotLearnt::Incomplete,
-        ),
-        (
-            "POST",
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n{\"id\":1000\r\n0\r\n\r\n",
-            NotLearnt::Incomplete,
-        ),
-        ("POST", "HTTP/1.1 200 OK\r\n\r\n{\"id\":1000", NotLearnt::Incomplete),
-        ("POST", "HTTP/1.1 204 No Content\r\n\r\n", NotLearnt::NoId),
-        ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n", NotLearnt::NoId),
-        (
-            "POST",
-            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 11\r\n\r\n{\"id\":1000}",
-            NotLearnt::Encoded,
-        ),
-    ] {
+    let cut = [
+        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"id\":1000",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n{\"id\":1000",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\n{\"id\":1000\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n{\"id\":1000",
+    ];
+    let empty = "HTTP/1.1 204 No Content\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n";
+    let encoded =
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 11\r\n\r\n{\"id\":1000}";
+    let cut = cut.map(|answer| ("POST", answer, NotLearnt::Incomplete));
+    for (method, answer, reason) in cut.into_iter().chain([
+        ("POST", empty, NotLearnt::NoId),
+        ("HEAD", head, NotLearnt::NoId),
+        ("POST", encoded, NotLearnt::Encoded),
+    ]) {
         let layer = guard();
         let proxy = start_with(options(answering(answer).await), layer.clone()).await;
         let request =
@@ -122,13 +100,8 @@ async fn an_answer_that_is_cut_or_empty_teaches_nothing() {
         let got = proxy.exchange(&request).await;
         assert!(got.starts_with(&answer[..12]), "{answer:?}: {got}");
         let rule = &layer.learn_rules()[0];
-        let deadline = Duration::from_secs(30);
-        let counted = async {
-            while rule.counters.not_learnt(reason) == 0 {
-                sleep(Duration::from_millis(1)).await;
-            }
-        };
-        timeout(deadline, counted).await.unwrap_or_else(|_| panic!("{answer:?}: {rule:?}"));
+        let what = format!("{answer:?}: {rule:?}");
+        wait_until(&what, async || rule.counters.not_learnt(reason) > 0).await;
         assert_eq!(rule.counters.learnt(), 0, "{answer:?}");
     }
 }
@@ -152,30 +125,19 @@ async fn many_clients_with_a_false_positive_cost_one_request_also_if_the_first_c
     };
     let layer = guard();
     let proxy = start_with(options(upstream(serve).await), layer.clone()).await;
-    let until = |what: &'static str, is_done: Box<dyn Fn() -> bool>| async move {
-        let wait = async {
-            while !is_done() {
-                sleep(Duration::from_millis(1)).await;
-            }
-        };
-        in_time(what, wait).await;
-    };
     let mut clients = Vec::new();
     for number in 0..50 {
         let mut client = proxy.connect().await;
         client.write_all(b"GET /products/7 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         clients.push(client);
         if number == 0 {
-            let requests = Arc::clone(&requests);
-            until("one request", Box::new(move || requests.load(Ordering::SeqCst) == 1)).await;
+            wait_until("one request", async || requests.load(Ordering::SeqCst) == 1).await;
         }
     }
-    let waiting = layer.clone();
-    let waited = move || waiting.routes()[0].single_flight.as_ref().unwrap().waited() == 49;
-    until("the others wait", Box::new(waited)).await;
+    let single = layer.routes()[0].single_flight.as_ref().unwrap();
+    wait_until("the others wait", async || single.waited() == 49).await;
     drop(clients.remove(0));
-    let second = Arc::clone(&requests);
-    until("a second request", Box::new(move || second.load(Ordering::SeqCst) == 2)).await;
+    wait_until("a second request", async || requests.load(Ordering::SeqCst) == 2).await;
     gate.add_permits(10);
     for client in &mut clients {
         let answer = read_message(client).await.unwrap();
@@ -183,5 +145,5 @@ async fn many_clients_with_a_false_positive_cost_one_request_also_if_the_first_c
     }
     assert_eq!(requests.load(Ordering::SeqCst), 2);
     assert_eq!(layer.routes()[0].counters.not_found(), 1);
-    assert_eq!(layer.routes()[0].single_flight.as_ref().unwrap().ids_in_flight(), 0);
+    assert_eq!(single.ids_in_flight(), 0);
 }

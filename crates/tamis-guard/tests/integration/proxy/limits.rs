@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tamis_guard::{GuardLayer, ProxyOptions};
-use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use super::support::*;
@@ -16,15 +14,9 @@ const LONG: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_secs(600);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
-async fn start_limited(set: impl FnOnce(&mut ProxyOptions)) -> Running {
-    let mut options = options(echo().await);
-    set(&mut options);
-    start_with(options, GuardLayer::new(Vec::new())).await
-}
-
 #[tokio::test]
 async fn a_client_that_is_slow_with_its_head_is_closed() {
-    let proxy = start_limited(|options| options.header_timeout = SHORT).await;
+    let proxy = start_set(echo().await, |options| options.header_timeout = SHORT).await;
     for sent in [&b""[..], b"G", b"PRI * HTTP/2.0\r\n", b"GET / HTTP/1.1\r\nhost: a\r\nx: "] {
         let begin = Instant::now();
         let mut client = proxy.connect().await;
@@ -33,14 +25,13 @@ async fn a_client_that_is_slow_with_its_head_is_closed() {
         assert!(begin.elapsed() >= SHORT, "{sent:?} {:?}", begin.elapsed());
     }
     // Also the second head of a connection, and also if its bytes come one by one.
-    let proxy = start_limited(|options| {
+    let proxy = start_set(echo().await, |options| {
         options.header_timeout = LONG;
         options.idle_timeout = NEVER;
     })
     .await;
     let mut client = proxy.connect().await;
-    client.write_all(GET).await.unwrap();
-    read_message(&mut client).await.unwrap();
+    ask(&mut client, GET).await;
     let begin = Instant::now();
     let bytes_until_closed = async {
         while client.write_all(b"x").await.is_ok() {
@@ -53,7 +44,7 @@ async fn a_client_that_is_slow_with_its_head_is_closed() {
 
 #[tokio::test]
 async fn an_idle_client_is_closed_after_its_own_limit() {
-    let proxy = start_limited(|options| {
+    let proxy = start_set(echo().await, |options| {
         options.header_timeout = LONG;
         options.idle_timeout = NEVER;
     })
@@ -61,29 +52,26 @@ async fn an_idle_client_is_closed_after_its_own_limit() {
     let mut client = proxy.connect().await;
     for pause in [Duration::ZERO, LONG + LONG / 4] {
         tokio::time::sleep(pause).await;
-        client.write_all(GET).await.unwrap();
-        assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
+        assert!(ask(&mut client, GET).await.starts_with("HTTP/1.1 200 "));
     }
-    let proxy = start_limited(|options| {
+    let proxy = start_set(echo().await, |options| {
         options.header_timeout = NEVER;
         options.idle_timeout = SHORT;
     })
     .await;
     let begin = Instant::now();
     let mut client = proxy.connect().await;
-    client.write_all(GET).await.unwrap();
-    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
+    assert!(ask(&mut client, GET).await.starts_with("HTTP/1.1 200 "));
     assert_closed(&mut client).await;
     assert!(begin.elapsed() >= SHORT / 2, "{:?}", begin.elapsed());
 }
 
 #[tokio::test]
 async fn a_client_that_is_slow_with_its_body_gets_408() {
-    let proxy = start_limited(|options| options.body_timeout = SHORT).await;
+    let proxy = start_set(echo().await, |options| options.body_timeout = SHORT).await;
     let mut client = proxy.connect().await;
     let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhal";
-    client.write_all(head).await.unwrap();
-    let answer = read_message(&mut client).await.unwrap();
+    let answer = ask(&mut client, head).await;
     assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
     // Its rest must not be read as a request.
     assert_closed(&mut client).await;
@@ -91,21 +79,15 @@ async fn a_client_that_is_slow_with_its_body_gets_408() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_its_answer_is_closed() {
-    let (ended, mut end) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = upstream(move |mut stream| {
-        let ended = ended.clone();
-        async move {
-            read_head(&mut stream).await;
-            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
-            stream.write_all(head).await.unwrap();
-            while stream.write_all(&[b'x'; 65536]).await.is_ok() {}
-            ended.send(()).unwrap();
-        }
+    let (upstream, mut end) = reporting(|mut stream, ended| async move {
+        read_head(&mut stream).await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
+        stream.write_all(head).await.unwrap();
+        while stream.write_all(&[b'x'; 65536]).await.is_ok() {}
+        ended.send(()).unwrap();
     })
     .await;
-    let mut options = options(upstream);
-    options.body_timeout = SHORT;
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(upstream, |options| options.body_timeout = SHORT).await;
     let mut client = proxy.connect().await;
     client.write_all(GET).await.unwrap();
     let closed = tokio::time::timeout(Duration::from_secs(10), end.recv()).await;
@@ -114,12 +96,11 @@ async fn a_client_that_does_not_read_its_answer_is_closed() {
 
 #[tokio::test]
 async fn a_client_waits_while_all_connections_are_in_use() {
-    let proxy = start_limited(|options| options.max_connections = 2).await;
+    let proxy = start_set(echo().await, |options| options.max_connections = 2).await;
     let mut clients = Vec::new();
     for _ in 0..2 {
         let mut client = proxy.connect().await;
-        client.write_all(GET).await.unwrap();
-        read_message(&mut client).await.unwrap();
+        ask(&mut client, GET).await;
         clients.push(client);
     }
     let mut third = proxy.connect().await;
@@ -132,25 +113,17 @@ async fn a_client_waits_while_all_connections_are_in_use() {
 
 #[tokio::test]
 async fn an_unused_connection_to_the_upstream_is_closed() {
-    let (closed_in, mut closed) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = upstream(move |stream| {
-        let closed = closed_in.clone();
-        async move {
-            echo_on(stream).await;
-            closed.send(()).unwrap();
-        }
+    let (upstream, mut closed) = reporting(|stream, closed| async move {
+        echo_on(stream).await;
+        closed.send(()).unwrap();
     })
     .await;
-    let mut options = options(upstream);
-    options.upstream_idle_timeout = SHORT;
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(upstream, |options| options.upstream_idle_timeout = SHORT).await;
     let begin = Instant::now();
     let mut client = proxy.connect().await;
-    client.write_all(GET).await.unwrap();
-    read_message(&mut client).await.unwrap();
+    ask(&mut client, GET).await;
     in_time("the end of the connection", closed.recv()).await.unwrap();
     assert!(begin.elapsed() >= SHORT, "{:?}", begin.elapsed());
     // The client's connection is still open, and the next request gets a new one.
-    client.write_all(GET).await.unwrap();
-    assert!(read_message(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
+    assert!(ask(&mut client, GET).await.starts_with("HTTP/1.1 200 "));
 }

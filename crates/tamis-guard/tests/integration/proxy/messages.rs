@@ -1,7 +1,5 @@
 //! Messages that pass.
 
-use tokio::io::AsyncWriteExt as _;
-
 use super::support::*;
 
 #[tokio::test]
@@ -17,8 +15,7 @@ async fn the_target_is_sent_byte_for_byte() {
         "/{x}|\"'()*$!~@",
         "/七",
     ] {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        let answer = proxy.exchange(&request).await;
+        let answer = proxy.get(target).await;
         assert!(
             answer.contains(&format!("\r\n\r\nGET {target} HTTP/1.1\r\n")),
             "{target}: {answer}"
@@ -62,9 +59,7 @@ async fn headers_of_the_connection_are_removed_and_others_stay() {
         ]
     );
 
-    let mut options = options(echo().await);
-    options.trust_forwarded = true;
-    let proxy = start_with(options, tamis_guard::GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(echo().await, |options| options.trust_forwarded = true).await;
     let answer = proxy
         .exchange(
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Forwarded-For: 10.0.0.1\r\n\
@@ -92,8 +87,7 @@ async fn headers_of_the_upstreams_connection_are_removed() {
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     for _ in 0..2 {
-        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-        let answer = read_message(&mut client).await.unwrap();
+        let answer = ask(&mut client, "GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
         assert!(answer.starts_with("HTTP/1.1 200 Fine\r\n"), "{answer}");
         assert!(answer.contains("set-cookie: a=1\r\nset-cookie: b=2\r\n"), "{answer}");
         assert!(!answer.contains("hop") && !answer.contains("keep-alive"), "{answer}");
@@ -103,18 +97,12 @@ async fn headers_of_the_upstreams_connection_are_removed() {
 
 #[tokio::test]
 async fn connections_stay_open_on_both_sides() {
-    let (count, mut counted) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = upstream(move |stream| {
-        count.send(()).unwrap();
-        echo_on(stream)
-    })
-    .await;
+    let (upstream, mut counted) = counting().await;
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     for i in 0..10 {
         let request = format!("POST /{i} HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\nhi");
-        client.write_all(request.as_bytes()).await.unwrap();
-        let answer = read_message(&mut client).await.unwrap();
+        let answer = ask(&mut client, request).await;
         assert!(answer.contains(&format!("POST /{i} ")) && answer.ends_with("\r\n\r\nhi"));
     }
     // Requests that are sent at once are answered in their order.
@@ -180,15 +168,10 @@ async fn answers_without_a_body_have_none() {
 async fn a_client_that_expects_100_continue_gets_it_when_the_upstream_takes_the_body() {
     let proxy = start(echo().await).await;
     let mut client = proxy.connect().await;
-    client
-        .write_all(
-            b"POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n",
-        )
-        .await
-        .unwrap();
+    let head = "POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
+    client.write_all(head.as_bytes()).await.unwrap();
     assert_eq!(read_head(&mut client).await.unwrap(), "HTTP/1.1 100 Continue\r\n\r\n");
-    client.write_all(b"hi").await.unwrap();
-    let answer = read_message(&mut client).await.unwrap();
+    let answer = ask(&mut client, "hi").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"));
     assert!(!answer.contains("expect"), "{answer}");
 }
@@ -203,11 +186,8 @@ async fn an_unknown_expectation_is_left_to_the_upstream() {
 
 #[tokio::test]
 async fn http_1_0_clients_are_served() {
-    let proxy = start(
-        answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")
-            .await,
-    )
-    .await;
+    let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    let proxy = start(answering(answer).await).await;
     let answer = proxy.exchange("GET / HTTP/1.0\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") || answer.starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(answer.ends_with("\r\n\r\nok") && !answer.contains("chunked"), "{answer}");
@@ -215,20 +195,12 @@ async fn http_1_0_clients_are_served() {
 
 #[tokio::test]
 async fn announced_trailers_pass_in_both_directions() {
-    let (sent, mut got) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = upstream(move |mut stream| {
-        let sent = sent.clone();
-        async move {
-            read_head(&mut stream).await;
-            sent.send(read_until(&mut stream, "\r\n\r\n").await.unwrap()).unwrap();
-            stream
-                .write_all(
-                    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
-                      2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n",
-                )
-                .await
-                .unwrap();
-        }
+    let (upstream, mut got) = reporting(|mut stream, sent| async move {
+        read_head(&mut stream).await;
+        sent.send(read_until(&mut stream, "\r\n\r\n").await.unwrap()).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
+                      2\r\nok\r\n0\r\nx-sum: 1\r\n\r\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
     })
     .await;
     let proxy = start(upstream).await;

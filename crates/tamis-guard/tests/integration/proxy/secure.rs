@@ -5,15 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body::Frame;
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tamis_guard::{GuardLayer, ProxyError, ProxyOptions, TlsFiles};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -22,14 +20,21 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client};
 
 use super::support::*;
+use crate::service::Script;
 
 /// Writes a certificate of `localhost` that signs itself.
-fn write_certificate(folder: &Path) -> TlsFiles {
+pub fn write_certificate(folder: &Path) -> TlsFiles {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let files = TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") };
     fs::write(&files.certificate, made.cert.pem()).unwrap();
     fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
     files
+}
+
+/// Returns the options of a proxy whose upstream uses TLS with a certificate that the proxy trusts.
+fn secure_options(port: u16, files: &TlsFiles) -> ProxyOptions {
+    let uri = format!("https://localhost:{port}").parse().unwrap();
+    ProxyOptions { upstream_ca: Some(files.certificate.clone()), ..ProxyOptions::new(uri) }
 }
 
 /// Connects to the proxy with TLS.
@@ -83,13 +88,11 @@ async fn both_sides_may_use_tls() {
     let folder = tempfile::tempdir().unwrap();
     let files = write_certificate(folder.path());
     let port = secure_echo(&files).await.port();
-    let mut options = ProxyOptions::new(format!("https://localhost:{port}").parse().unwrap());
-    options.upstream_ca = Some(files.certificate.clone());
+    let mut options = secure_options(port, &files);
     options.tls = Some(files.clone());
     let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
     let mut stream = connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
-    stream.write_all(b"GET /x HTTP/1.1\r\nhost: shop\r\n\r\n").await.unwrap();
-    let answer = read_message(&mut stream).await.unwrap();
+    let answer = ask(&mut stream, "GET /x HTTP/1.1\r\nhost: shop\r\n\r\n").await;
     assert!(answer.contains("\r\nhost: shop\r\n"), "{answer}");
     assert!(answer.contains("\r\nx-forwarded-proto: https\r\n"), "{answer}");
     // Plain HTTP on the port of TLS gets no answer of the upstream.
@@ -116,10 +119,9 @@ async fn a_certificate_authority_may_be_the_certificate_of_the_upstream() {
         fs::write(&files.certificate, params.self_signed(&key).unwrap().pem()).unwrap();
         fs::write(&files.key, key.serialize_pem()).unwrap();
         let port = secure_echo(&files).await.port();
-        let mut options = ProxyOptions::new(format!("https://localhost:{port}").parse().unwrap());
-        options.upstream_ca = Some(files.certificate.clone());
+        let options = secure_options(port, &files);
         let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-        let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+        let answer = proxy.get("/").await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{host} {is_expired}: {answer}"
@@ -131,15 +133,14 @@ async fn a_certificate_authority_may_be_the_certificate_of_the_upstream() {
 async fn an_upstream_with_an_unknown_certificate_is_not_used() {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let port = secure_echo(&write_certificate(one.path())).await.port();
-    let mut options = ProxyOptions::new(format!("https://localhost:{port}").parse().unwrap());
-    options.upstream_ca = Some(write_certificate(other.path()).certificate);
+    let options = secure_options(port, &write_certificate(other.path()));
     let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-    let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    let answer = proxy.get("/").await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     // With the right certificate in the file, it is used.
     fs::copy(one.path().join("cert.pem"), other.path().join("cert.pem")).unwrap();
     proxy.handle.reload_tls().unwrap();
-    let answer = proxy.exchange("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    let answer = proxy.get("/").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
@@ -147,9 +148,7 @@ async fn an_upstream_with_an_unknown_certificate_is_not_used() {
 async fn the_tls_files_are_read_again_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let files = write_certificate(folder.path());
-    let mut options = options(echo().await);
-    options.tls = Some(files.clone());
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(echo().await, |options| options.tls = Some(files.clone())).await;
     let mut open = connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
     write_certificate(folder.path());
     assert!(connect(proxy.address, &files.certificate, b"http/1.1").await.is_err());
@@ -160,22 +159,18 @@ async fn the_tls_files_are_read_again_on_request() {
     let error = proxy.handle.reload_tls().unwrap_err();
     assert!(matches!(&error, ProxyError::File { path, .. } if *path == files.key), "{error}");
     connect(proxy.address, &files.certificate, b"http/1.1").await.unwrap();
-    open.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    assert!(read_message(&mut open).await.unwrap().starts_with("HTTP/1.1 200 "));
+    let answer = ask(&mut open, "GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
-type Sender = http2::SendRequest<http_body_util::combinators::BoxBody<Bytes, std::io::Error>>;
-
-async fn http2(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Sender {
+pub async fn http2(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> http2::SendRequest<Script> {
     let io = TokioIo::new(stream);
     let handshake = http2::handshake(TokioExecutor::new(), io);
     let (sender, connection) = in_time("the handshake", handshake).await.unwrap();
     tokio::spawn(connection);
     sender
-}
-
-fn empty() -> http_body_util::combinators::BoxBody<Bytes, std::io::Error> {
-    Full::default().map_err(|never: std::convert::Infallible| match never {}).boxed()
 }
 
 async fn text(answer: Response<Incoming>) -> String {
@@ -189,9 +184,7 @@ async fn http_2_clients_are_served_with_and_without_tls() {
     let files = write_certificate(folder.path());
     let upstream = echo().await;
     let plain = start(upstream).await;
-    let mut options = options(upstream);
-    options.tls = Some(files.clone());
-    let secure = start_with(options, GuardLayer::new(Vec::new())).await;
+    let secure = start_set(upstream, |options| options.tls = Some(files.clone())).await;
     let tls = connect(secure.address, &files.certificate, b"h2").await.unwrap();
     assert_eq!(tls.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     for (mut sender, proto) in
@@ -201,7 +194,7 @@ async fn http_2_clients_are_served_with_and_without_tls() {
             let request = Request::get(format!("{proto}://shop.example/a/../%2F?{i}"))
                 .header("cookie", "a=1")
                 .header("cookie", "b=2")
-                .body(empty());
+                .body(Script::whole(""));
             let answer = sender.send_request(request.unwrap());
             async move { (i, text(in_time("an answer", answer).await.unwrap()).await) }
         });
@@ -223,16 +216,15 @@ async fn an_http_2_body_of_unknown_length_is_sent_in_chunks() {
     let proxy = start(echo().await).await;
     let mut sender = http2(proxy.connect().await).await;
     for method in ["POST", "GET"] {
-        let frames = ["one", "two"].map(|part| Ok(Frame::data(Bytes::from(part))));
-        let body = StreamBody::new(Frames(Vec::from(frames).into_iter()));
-        let request = Request::builder().method(method).uri("http://a/").body(body.boxed());
+        let body = Script::chunked(["one", "two"].map(str::as_bytes));
+        let request = Request::builder().method(method).uri("http://a/").body(body);
         let answer = in_time("an answer", sender.send_request(request.unwrap())).await.unwrap();
         let got = text(answer).await;
         assert!(got.contains("\r\ntransfer-encoding: chunked\r\n"), "{got}");
         assert!(got.contains("one") && got.ends_with("two\r\n0\r\n\r\n"), "{got}");
     }
     // A host that contradicts the target is refused.
-    let request = Request::get("http://a/").header("host", "b").body(empty()).unwrap();
+    let request = Request::get("http://a/").header("host", "b").body(Script::whole("")).unwrap();
     let answer = in_time("an answer", sender.send_request(request)).await.unwrap();
     assert_eq!(answer.status(), 400);
 }
@@ -245,22 +237,8 @@ async fn an_http_2_client_sees_that_a_body_is_broken() {
     ] {
         let proxy = start(answering(answer).await).await;
         let mut sender = http2(proxy.connect().await).await;
-        let request = Request::get("http://a/").body(empty()).unwrap();
+        let request = Request::get("http://a/").body(Script::whole("")).unwrap();
         let answer = in_time("an answer", sender.send_request(request)).await.unwrap();
         assert!(in_time("the body", answer.into_body().collect()).await.is_err());
-    }
-}
-
-/// A stream of frames.
-struct Frames(std::vec::IntoIter<Result<Frame<Bytes>, std::io::Error>>);
-
-impl futures_core::Stream for Frames {
-    type Item = Result<Frame<Bytes>, std::io::Error>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Ready(self.0.next())
     }
 }

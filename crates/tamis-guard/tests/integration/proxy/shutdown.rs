@@ -2,34 +2,30 @@
 
 use std::time::Duration;
 
-use tamis_guard::{GuardLayer, TlsFiles};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
+use super::secure::{http2, write_certificate};
 use super::support::*;
+use crate::service::Script;
 
+const LIMIT: Duration = Duration::from_millis(50);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
 /// Starts an upstream that sends half of its answer, and the rest when the test says so.
 async fn halting() -> (std::net::SocketAddr, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
-    let (waiting, gates) = mpsc::unbounded_channel();
-    let address = upstream(move |mut stream| {
-        let waiting = waiting.clone();
-        async move {
-            if read_head(&mut stream).await.is_none() {
-                return;
-            }
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf").await.unwrap();
-            let (gate, open) = oneshot::channel();
-            waiting.send(gate).unwrap();
-            if open.await.is_ok() {
-                stream.write_all(b"rest").await.unwrap();
-            }
+    reporting(|mut stream, waiting| async move {
+        if read_head(&mut stream).await.is_none() {
+            return;
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf").await.unwrap();
+        let (gate, open) = oneshot::channel();
+        waiting.send(gate).unwrap();
+        if open.await.is_ok() {
+            stream.write_all(b"rest").await.unwrap();
         }
     })
-    .await;
-    (address, gates)
+    .await
 }
 
 #[tokio::test]
@@ -54,9 +50,7 @@ async fn a_shutdown_finishes_requests_and_closes_idle_connections() {
 #[tokio::test]
 async fn a_shutdown_cuts_requests_at_its_limit() {
     let (upstream, mut gates) = halting().await;
-    let mut options = options(upstream);
-    options.shutdown_timeout = Duration::from_millis(50);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(upstream, |options| options.shutdown_timeout = LIMIT).await;
     let mut client = proxy.connect().await;
     client.write_all(GET).await.unwrap();
     read_until(&mut client, "half").await.unwrap();
@@ -68,18 +62,9 @@ async fn a_shutdown_cuts_requests_at_its_limit() {
 #[tokio::test]
 async fn a_shutdown_cuts_http_2_requests_at_its_limit() {
     let (upstream, mut gates) = halting().await;
-    let mut options = options(upstream);
-    options.shutdown_timeout = Duration::from_millis(50);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
-    let io = hyper_util::rt::TokioIo::new(proxy.connect().await);
-    let executor = hyper_util::rt::TokioExecutor::new();
-    let (mut sender, connection) =
-        in_time("the handshake", hyper::client::conn::http2::handshake(executor, io))
-            .await
-            .unwrap();
-    tokio::spawn(connection);
-    let body = http_body_util::Full::<bytes::Bytes>::default();
-    let request = http::Request::get("http://a/").body(body).unwrap();
+    let proxy = start_set(upstream, |options| options.shutdown_timeout = LIMIT).await;
+    let mut sender = http2(proxy.connect().await).await;
+    let request = http::Request::get("http://a/").body(Script::default()).unwrap();
     let answer = in_time("the answer", sender.send_request(request)).await.unwrap();
     let _gate = in_time("the request", gates.recv()).await.unwrap();
     assert_eq!(in_time("the shutdown", proxy.stop()).await.unwrap(), 1);
@@ -90,15 +75,11 @@ async fn a_shutdown_cuts_http_2_requests_at_its_limit() {
 #[tokio::test]
 async fn a_shutdown_does_not_wait_for_a_handshake() {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let path = |name| folder.path().join(name);
-    let files = TlsFiles { certificate: path("cert.pem"), key: path("key.pem") };
-    std::fs::write(&files.certificate, made.cert.pem()).unwrap();
-    std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
-    let mut options = options(echo().await);
-    options.shutdown_timeout = Duration::from_millis(50);
-    options.tls = Some(files);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let proxy = start_set(echo().await, |options| {
+        options.shutdown_timeout = LIMIT;
+        options.tls = Some(write_certificate(folder.path()));
+    })
+    .await;
     let mut client = proxy.connect().await;
     // The first bytes of a handshake.
     client.write_all(b"\x16\x03\x01").await.unwrap();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::support::*;
@@ -55,17 +55,13 @@ async fn read_body(stream: &mut (impl AsyncRead + Unpin)) {
 
 #[tokio::test]
 async fn a_request_of_100_mb_is_streamed() {
-    let (gates_in, mut gates) = mpsc::unbounded_channel();
-    let upstream = upstream(move |mut stream| {
-        let gates = gates_in.clone();
-        async move {
-            read_head(&mut stream).await;
-            let (gate, open) = oneshot::channel::<()>();
-            gates.send(gate).unwrap();
-            open.await.unwrap();
-            read_body(&mut stream).await;
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone").await.unwrap();
-        }
+    let (upstream, mut gates) = reporting(|mut stream, gates| async move {
+        read_head(&mut stream).await;
+        let (gate, open) = oneshot::channel::<()>();
+        gates.send(gate).unwrap();
+        open.await.unwrap();
+        read_body(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone").await.unwrap();
     })
     .await;
     let proxy = start(upstream).await;
@@ -81,17 +77,13 @@ async fn a_request_of_100_mb_is_streamed() {
 
 #[tokio::test]
 async fn an_answer_of_100_mb_is_streamed() {
-    let (stalled_in, mut stalled) = mpsc::unbounded_channel();
-    let upstream = upstream(move |mut stream| {
-        let stalled = stalled_in.clone();
-        async move {
-            read_head(&mut stream).await;
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
-            stream.write_all(head.as_bytes()).await.unwrap();
-            let sent = write_until_it_stalls(&mut stream).await;
-            stalled.send(sent).unwrap();
-            write_rest(&mut stream, sent).await;
-        }
+    let (upstream, mut stalled) = reporting(|mut stream, stalled| async move {
+        read_head(&mut stream).await;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let sent = write_until_it_stalls(&mut stream).await;
+        stalled.send(sent).unwrap();
+        write_rest(&mut stream, sent).await;
     })
     .await;
     let proxy = start(upstream).await;
@@ -107,7 +99,7 @@ async fn an_answer_of_100_mb_is_streamed() {
 async fn parts_of_an_answer_are_sent_as_they_come() {
     let (mut parts, answer) = tokio::io::duplex(64);
     let answer = std::sync::Mutex::new(Some(answer));
-    let upstream = upstream(move |mut stream| {
+    let proxy = serving(move |mut stream| {
         let mut answer = answer.lock().unwrap().take().expect("one connection");
         async move {
             read_head(&mut stream).await;
@@ -115,7 +107,6 @@ async fn parts_of_an_answer_are_sent_as_they_come() {
         }
     })
     .await;
-    let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     parts.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
@@ -133,43 +124,33 @@ async fn parts_of_an_answer_are_sent_as_they_come() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_request_of_the_upstream() {
-    let (ended, mut end) = mpsc::unbounded_channel();
-    let (started, mut start_of) = mpsc::unbounded_channel();
-    let upstream = upstream(move |mut stream| {
-        let (ended, started) = (ended.clone(), started.clone());
-        async move {
-            read_head(&mut stream).await;
-            started.send(()).unwrap();
-            ended.send(read_all(&mut stream).await).unwrap();
-        }
+    let (upstream, mut reports) = reporting(|mut stream, report| async move {
+        report.send(read_head(&mut stream).await.unwrap()).unwrap();
+        report.send(read_all(&mut stream).await).unwrap();
     })
     .await;
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
     client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    in_time("the request", start_of.recv()).await.unwrap();
+    in_time("the request", reports.recv()).await.unwrap();
     drop(client);
-    assert_eq!(in_time("the end of the request", end.recv()).await.unwrap(), "");
+    assert_eq!(in_time("the end of the request", reports.recv()).await.unwrap(), "");
 }
 
 #[tokio::test]
 async fn a_client_may_send_its_whole_body_before_it_reads_a_large_answer() {
     // The upstream has read the whole body when the client begins to read the answer.
-    let (read_in, mut read) = mpsc::unbounded_channel();
-    let upstream = upstream(move |mut stream| {
-        let read = read_in.clone();
-        async move {
-            read_head(&mut stream).await;
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
-            let (mut from, mut to) = stream.split();
-            to.write_all(head.as_bytes()).await.unwrap();
-            let write = write_rest(&mut to, 0);
-            let receive = async {
-                read_body(&mut from).await;
-                read.send(()).unwrap();
-            };
-            tokio::join!(write, receive);
-        }
+    let (upstream, mut read) = reporting(|mut stream, read| async move {
+        read_head(&mut stream).await;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {BODY}\r\n\r\n");
+        let (mut from, mut to) = stream.split();
+        to.write_all(head.as_bytes()).await.unwrap();
+        let write = write_rest(&mut to, 0);
+        let receive = async {
+            read_body(&mut from).await;
+            read.send(()).unwrap();
+        };
+        tokio::join!(write, receive);
     })
     .await;
     let proxy = start(upstream).await;

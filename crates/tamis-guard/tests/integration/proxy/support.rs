@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tamis_guard::{GuardLayer, Proxy, ProxyHandle, ProxyOptions};
 use tamis_testing::DEADLINE;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+pub use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -54,6 +56,11 @@ impl Running {
         TcpStream::connect(self.address).await.unwrap()
     }
 
+    /// Sends a GET request on a connection of its own, and returns the answer.
+    pub async fn get(&self, target: &str) -> String {
+        self.exchange(&get(target)).await
+    }
+
     /// Sends bytes and returns all that the proxy answers before it closes the connection.
     pub async fn exchange(&self, request: &str) -> String {
         let mut stream = self.connect().await;
@@ -68,7 +75,19 @@ pub fn options(upstream: SocketAddr) -> ProxyOptions {
 
 /// Starts a proxy without routes.
 pub async fn start(upstream: SocketAddr) -> Running {
-    start_with(options(upstream), GuardLayer::new(Vec::new())).await
+    start_set(upstream, |_| {}).await
+}
+
+/// Starts a proxy without routes and with other options.
+pub async fn start_set(upstream: SocketAddr, set: impl FnOnce(&mut ProxyOptions)) -> Running {
+    let mut options = options(upstream);
+    set(&mut options);
+    start_with(options, GuardLayer::new(Vec::new())).await
+}
+
+/// Starts a proxy with a guard in front of an upstream that returns the requests.
+pub async fn start_guarded(guard: GuardLayer) -> Running {
+    start_with(options(echo().await), guard).await
 }
 
 pub async fn start_with(options: ProxyOptions, guard: GuardLayer) -> Running {
@@ -96,6 +115,35 @@ where
     address
 }
 
+/// Starts a proxy without routes in front of such an upstream.
+pub async fn serving<F, S>(serve: F) -> Running
+where
+    F: Fn(TcpStream) -> S + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    start(upstream(serve).await).await
+}
+
+/// Starts an upstream whose connections send values to the test.
+pub async fn reporting<T, F, S>(serve: F) -> (SocketAddr, UnboundedReceiver<T>)
+where
+    T: Send + 'static,
+    F: Fn(TcpStream, UnboundedSender<T>) -> S + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let (sender, receiver) = unbounded_channel();
+    (upstream(move |stream| serve(stream, sender.clone())).await, receiver)
+}
+
+/// Starts an upstream that returns the requests, and counts its connections.
+pub async fn counting() -> (SocketAddr, UnboundedReceiver<()>) {
+    reporting(|stream, count| async move {
+        count.send(()).unwrap();
+        echo_on(stream).await;
+    })
+    .await
+}
+
 /// Starts an upstream that reads one request on each connection and answers with these bytes, then
 /// closes the connection.
 pub async fn answering(answer: &'static str) -> SocketAddr {
@@ -111,7 +159,7 @@ pub async fn echo() -> SocketAddr {
     upstream(echo_on).await
 }
 
-pub async fn echo_on(mut stream: impl AsyncRead + tokio::io::AsyncWrite + Unpin) {
+pub async fn echo_on(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     while let Some(request) = read_message(&mut stream).await {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", request.len());
         let body = if request.starts_with("HEAD ") { "" } else { &request };
@@ -119,6 +167,20 @@ pub async fn echo_on(mut stream: impl AsyncRead + tokio::io::AsyncWrite + Unpin)
             return;
         }
     }
+}
+
+/// Returns a GET request after whose answer the connection ends.
+pub fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+}
+
+/// Sends a request, and reads its answer.
+pub async fn ask(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    request: impl AsRef<[u8]>,
+) -> String {
+    stream.write_all(request.as_ref()).await.unwrap();
+    read_message(stream).await.unwrap()
 }
 
 /// Reads a message with its body, byte for byte. `None` at the end of the stream.

@@ -4,25 +4,21 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tamis_guard::{
-    GuardLayer, IdSet, IdSetOptions, IdType, IntegerForm, ProxyOptions, Route, RouteId, SyncState,
-};
-use tokio::io::AsyncWriteExt as _;
+use tamis_guard::{GuardLayer, IdSetOptions, ProxyOptions};
 use tracing::field::{Field, Visit};
 use tracing::span;
 
 use super::support::*;
+use crate::checker::integers;
+use crate::service::{known, route};
 
 const TRACE: &str = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\
                      tracestate: a=1,b=2\r\n";
 
 /// Returns a guard that knows no id.
 fn guard() -> GuardLayer {
-    let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
-    let ids = IdSet::new(IdSetOptions::new(id)).unwrap();
-    ids.set_state(SyncState::Synced);
-    let id = RouteId { place: "path:id".parse().unwrap(), ids: Arc::new(ids) };
-    let mut route = Route::new("/p/{id}".parse().unwrap(), vec![id]);
+    let ids = known(IdSetOptions::new(integers()), []);
+    let mut route = route("/p/{id}", &["path:id"], &ids);
     route.name = "product".to_owned();
     GuardLayer::new(vec![route])
 }

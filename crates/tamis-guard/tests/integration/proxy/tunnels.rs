@@ -1,8 +1,5 @@
 //! Connections whose protocol changes.
 
-use tamis_guard::GuardLayer;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
 use super::support::*;
 
 /// An upstream that changes to any protocol that it is asked for and returns what it gets.
@@ -31,13 +28,9 @@ async fn a_tunnel_moves_bytes_in_both_directions_until_both_ends_close() {
     let proxy = start(switching().await).await;
     let mut client = proxy.connect().await;
     // The first bytes of the new protocol may come with the head.
-    client
-        .write_all(
-            b"GET /chat HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\n\
-              upgrade: WebSocket\r\nsec-websocket-key: k\r\n\r\nfirst",
-        )
-        .await
-        .unwrap();
+    let request = "GET /chat HTTP/1.1\r\nhost: a\r\nconnection: keep-alive, Upgrade\r\n\
+                   upgrade: WebSocket\r\nsec-websocket-key: k\r\n\r\nfirst";
+    client.write_all(request.as_bytes()).await.unwrap();
     let head = read_head(&mut client).await.unwrap();
     assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
     for header in ["connection: upgrade", "upgrade: websocket", "sec-websocket-accept: x"] {
@@ -89,8 +82,7 @@ async fn a_client_learns_which_protocol_the_upstream_requires() {
     .await;
     let proxy = start(upstream).await;
     let mut client = proxy.connect().await;
-    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    let answer = read_message(&mut client).await.unwrap();
+    let answer = ask(&mut client, "GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
     assert!(answer.contains("\r\nupgrade: websocket\r\n"), "{answer}");
 }
@@ -112,9 +104,8 @@ async fn an_upstream_that_changes_to_another_protocol_gets_no_tunnel() {
 
 #[tokio::test]
 async fn a_shutdown_cuts_tunnels_at_its_limit() {
-    let mut options = options(switching().await);
-    options.shutdown_timeout = std::time::Duration::from_millis(50);
-    let proxy = start_with(options, GuardLayer::new(Vec::new())).await;
+    let limit = std::time::Duration::from_millis(50);
+    let proxy = start_set(switching().await, |options| options.shutdown_timeout = limit).await;
     let mut client = proxy.connect().await;
     let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\n";
     client.write_all(request).await.unwrap();

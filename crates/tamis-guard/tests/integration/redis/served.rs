@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tamis_guard::IdSet;
 use tamis_guard::source::{RedisOptions, Source};
-use tamis_guard::{IdSet, SyncState};
-use tamis_resp::Reply;
 use tamis_server::{Config, Server};
 
 use super::client::Client;
-use crate::checker::{
-    Committed, INTERVAL, Random, check, has, id_set, integers, knows, options, wait, wait_synced,
-    wait_until,
-};
+use crate::checker::*;
 use crate::tcp_proxy::TcpProxy;
+
+/// Creates a filter that grows.
+const GROWING: [&str; 2] = ["BF.RESERVE seen 0.000001 100 EXPANSION 2", "BF.ADD seen 1"];
 
 fn serve() -> Server {
     serve_with(Config::default())
@@ -29,6 +28,20 @@ fn client(server: &Server) -> Client {
 
 fn follow(ids: &Arc<IdSet>, url: &str) -> Source {
     Source::redis(Arc::clone(ids), RedisOptions::new(url), options())
+}
+
+/// Starts a source, and waits until it has copied the filter.
+fn copied(url: &str) -> (Arc<IdSet>, Source) {
+    synced(integers(), |ids| follow(ids, url))
+}
+
+/// Starts a server, runs commands, and starts a source that has copied the filter.
+fn followed(commands: &[&str]) -> (Server, Client, Arc<IdSet>, Source) {
+    let server = serve();
+    let mut client = client(&server);
+    commands.iter().for_each(|command| _ = client.run(command));
+    let (ids, source) = copied(&url(&server));
+    (server, client, ids, source)
 }
 
 fn url(server: &Server) -> String {
@@ -56,9 +69,7 @@ fn every_kind_of_filter_of_the_server_is_copied() {
         for id in 1..=900 {
             client.run(&format!("{add}.ADD seen {id}"));
         }
-        let ids = id_set(integers());
-        let source = follow(&ids, &url(&server));
-        wait_synced(&source);
+        let (ids, _source) = copied(&url(&server));
         assert!((1..=900).all(|id| knows(&ids, id)), "{create}");
         let wrong = (1001..2001).filter(|id| knows(&ids, id)).count();
         assert!(wrong < 200, "{create}: {wrong}");
@@ -73,46 +84,14 @@ fn a_key_need_not_be_text() {
     let server = serve();
     let key = b"\xac\xed\0\x05t\0\x04seen";
     client(&server).call(&[b"BF.ADD", key, b"7"]);
-    let ids = id_set(integers());
     let url = format!("redis://{}/%AC%ED%00%05t%00%04seen", server.addresses()[0]);
-    let source = follow(&ids, &url);
-    wait_synced(&source);
+    let (ids, _source) = copied(&url);
     assert!(knows(&ids, 7) && !has(&ids, 8));
 }
 
 #[test]
-fn ids_that_are_added_pass_and_the_promise_is_kept() {
-    let server = serve();
-    let mut client = client(&server);
-    client.run("BF.RESERVE seen 0.000001 100 EXPANSION 2");
-    client.run("BF.ADD seen 1");
-    let ids = id_set(integers());
-    let source = follow(&ids, &url(&server));
-    wait_synced(&source);
-    let committed = Committed::default();
-    committed.insert([1]);
-    check(&source, &ids, &committed, || {
-        let mut random = Random(7);
-        for _ in 0..300 {
-            let id = 2 + random.below(1 << 40);
-            client.run(&format!("BF.ADD seen {id}"));
-            committed.insert([id]);
-            std::thread::sleep(Duration::from_millis(random.below(5)));
-        }
-    });
-    for id in committed.ids() {
-        wait_until(&source, "every id is known", || knows(&ids, id));
-    }
-}
-
-#[test]
 fn an_unchanged_filter_is_not_read_again() {
-    let server = serve();
-    let mut client = client(&server);
-    client.run("BF.MADD seen 1 2 3");
-    let ids = id_set(integers());
-    let source = follow(&ids, &url(&server));
-    wait_synced(&source);
+    let (_server, mut client, _ids, source) = followed(&["BF.MADD seen 1 2 3"]);
     let before = wait(&source, "a moment", |status| status.last_success.is_some());
     let later = before.last_success.unwrap() + 10 * INTERVAL;
     wait(&source, "ten questions", |status| status.last_success.is_some_and(|it| it > later));
@@ -128,12 +107,7 @@ fn an_unchanged_filter_is_not_read_again() {
 
 #[test]
 fn another_filter_with_as_many_items_is_noticed() {
-    let server = serve();
-    let mut client = client(&server);
-    client.run("BF.MADD seen 1 2 3");
-    let ids = id_set(integers());
-    let source = follow(&ids, &url(&server));
-    wait_synced(&source);
+    let (_server, mut client, ids, source) = followed(&["BF.MADD seen 1 2 3"]);
     client.run("BF.MADD new 11 12 13");
     client.run("RENAME new seen");
     wait_until(&source, "the new filter", || (11..14).all(|id| knows(&ids, id)));
@@ -142,17 +116,12 @@ fn another_filter_with_as_many_items_is_noticed() {
 
 #[test]
 fn a_deleted_or_replaced_key_keeps_the_ids_and_makes_them_stale() {
-    let server = serve();
-    let mut client = client(&server);
-    client.run("BF.MADD seen 1 2 3");
-    let ids = id_set(integers());
-    let source = follow(&ids, &url(&server));
-    wait_synced(&source);
+    let (_server, mut client, ids, source) = followed(&["BF.MADD seen 1 2 3"]);
 
     client.run("DEL seen");
     assert!(failure(&source).ends_with("/seen: there is no such key"), "{:?}", source.status());
-    wait(&source, "stale", |status| status.state == SyncState::Stale);
-    assert!((1..4).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+    wait_stale(&source);
+    assert!((1..4).all(|id| has(&ids, id)));
     client.run("BF.MADD seen 1 2 3 4");
     wait_synced(&source);
     assert!(knows(&ids, 4));
@@ -160,26 +129,19 @@ fn a_deleted_or_replaced_key_keeps_the_ids_and_makes_them_stale() {
     client.run("SET seen something");
     let message = failure(&source);
     assert!(message.contains("set `format`"), "{message}");
-    wait(&source, "stale", |status| status.state == SyncState::Stale);
-    assert!(ids.generation().contains(b"4"));
+    wait_stale(&source);
+    assert!(has(&ids, 4));
 }
 
 #[test]
 fn a_filter_that_was_emptied_is_not_used() {
-    let server = serve();
-    let mut client = client(&server);
-    client.run("BF.MADD seen 1 2 3 4 5 6 7 8 9 10");
-    let ids = id_set(integers());
-    let source = follow(&ids, &url(&server));
-    wait_synced(&source);
+    let (_server, mut client, ids, source) = followed(&["BF.MADD seen 1 2 3 4 5 6 7 8 9 10"]);
     // A program lost its data, and its next item creates a new filter.
     client.run("FLUSHALL");
     client.run("BF.ADD seen 11");
-    let message = wait(&source, "a refusal", |status| {
-        status.last_error.as_ref().is_some_and(|error| error.contains("at least 5"))
-    });
-    assert!(message.last_error.unwrap().contains("min_share"));
-    assert!(ids.generation().contains(b"1"));
+    let status = wait_error(&source, "at least 5");
+    assert!(status.last_error.unwrap().contains("min_share"));
+    assert!(has(&ids, 1));
 }
 
 #[test]
@@ -210,9 +172,7 @@ fn a_wrong_password_is_one_line_without_the_password() {
     let mut client = client(&server);
     client.run("AUTH right");
     client.run("BF.ADD seen 1");
-    let ids = id_set(integers());
-    let source = follow(&ids, &format!("redis://:right@{address}/seen"));
-    wait_synced(&source);
+    let (ids, _source) = copied(&format!("redis://:right@{address}/seen"));
     assert!(knows(&ids, 1));
 }
 
@@ -220,17 +180,13 @@ fn a_wrong_password_is_one_line_without_the_password() {
 fn broken_connections_and_a_silent_network_never_break_the_promise() {
     let server = serve();
     let mut client = client(&server);
-    client.run("BF.RESERVE seen 0.000001 100 EXPANSION 2");
-    client.run("BF.ADD seen 1");
+    GROWING.iter().for_each(|command| _ = client.run(command));
     let proxy = TcpProxy::start(server.addresses()[0]);
-    let ids = id_set(integers());
-    let source = follow(&ids, &format!("redis://{}/seen", proxy.address));
-    wait_synced(&source);
-    let committed = Committed::default();
-    committed.insert([1]);
+    let (ids, source) = copied(&format!("redis://{}/seen", proxy.address));
+    let committed = Committed::of([1]);
     check(&source, &ids, &committed, || {
         let mut random = Random(11);
-        for step in 0..200 {
+        for step in 0..300 {
             let id = 2 + random.below(1 << 40);
             client.run(&format!("BF.ADD seen {id}"));
             committed.insert([id]);
@@ -241,7 +197,7 @@ fn broken_connections_and_a_silent_network_never_break_the_promise() {
                 _ => {}
             }
             std::thread::sleep(Duration::from_millis(random.below(10)));
-            if step == 199 {
+            if step == 299 {
                 proxy.heal();
             }
         }
@@ -254,14 +210,8 @@ fn broken_connections_and_a_silent_network_never_break_the_promise() {
 
 #[test]
 fn a_stopped_server_keeps_the_ids_and_makes_them_stale() {
-    let server = serve();
-    assert_eq!(client(&server).run("BF.ADD seen 1"), Reply::Integer(1));
-    let ids = id_set(integers());
-    let source = follow(&ids, &url(&server));
-    wait_synced(&source);
+    let (server, _client, ids, source) = followed(&["BF.ADD seen 1"]);
     drop(server);
-    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
-    let message = status.last_error.unwrap();
-    assert!(message.contains("/seen: the connection failed: "), "{message}");
-    assert!(ids.generation().contains(b"1"));
+    wait_broken(&source, "/seen: the connection failed: ");
+    assert!(has(&ids, 1));
 }

@@ -1,58 +1,25 @@
 //! A guarded service with a route for one request at a time.
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use tamis_guard::{
-    GuardLayer, GuardedBody, IdSet, IdSetOptions, IdType, IntegerForm, RefuseReason, Route,
-    RouteId, SingleFlight, SyncState,
-};
+use tamis_guard::{GuardLayer, IdSetOptions, RefuseReason, Route, SingleFlight};
 use tokio::task::JoinHandle;
 use tower_layer::Layer as _;
-use tower_service::Service;
+use tower_service::Service as _;
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
-
-type Status = Pin<Box<dyn Future<Output = u16> + Send>>;
-
-/// A service whose answers depend on the number of the request, from 0.
-#[derive(Clone)]
-struct Upstream {
-    requests: Arc<AtomicUsize>,
-    answer: Arc<dyn Fn(usize) -> Status + Send + Sync>,
-}
-
-impl Service<Request<GuardedBody<Full<Bytes>>>> for Upstream {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Request<GuardedBody<Full<Bytes>>>) -> Answer {
-        let status = (self.answer)(self.requests.fetch_add(1, Ordering::SeqCst));
-        Box::pin(async move {
-            let mut response = Response::new(Full::default());
-            *response.status_mut() = StatusCode::from_u16(status.await).unwrap();
-            Ok(response)
-        })
-    }
-}
+use crate::checker::integers;
+use crate::service::{Script, Scripted, known, route};
 
 #[derive(Clone)]
 pub struct Guarded {
     pub layer: GuardLayer,
-    upstream: Upstream,
+    upstream: Scripted,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Guarded {
@@ -73,31 +40,25 @@ impl Guarded {
     where
         F: Future<Output = u16> + Send + 'static,
     {
-        let id = IdType::Integer { min: 1, max: i64::MAX.into(), form: IntegerForm::default() };
         // No id is recent, so that the negative cache takes each of them.
         let recent_for = Duration::ZERO;
-        let options = IdSetOptions { negative_ids, recent_for, ..IdSetOptions::new(id) };
-        let ids = Arc::new(IdSet::new(options).unwrap());
-        let generation = ids.start_generation(1000).unwrap();
-        for id in 1..100 {
-            generation.load(id.to_string().as_bytes(), Some(id)).unwrap();
-        }
-        ids.publish_generation();
-        ids.set_state(SyncState::Synced);
-        let place = |place: &str| RouteId { place: place.parse().unwrap(), ids: Arc::clone(&ids) };
-        let places = vec![place("path:id"), place("query:id")];
-        let mut route = Route::new("/products/{id}".parse().unwrap(), places);
+        let options = IdSetOptions { negative_ids, recent_for, ..IdSetOptions::new(integers()) };
+        let ids = known(options, 1..100);
+        let mut route = route("/products/{id}", &["path:id", "query:id"], &ids);
         route.single_flight = Some(single);
         set(&mut route);
-        let upstream = Upstream {
-            requests: Arc::default(),
-            answer: Arc::new(move |number| Box::pin(answer(number))),
-        };
-        Self { layer: GuardLayer::new(vec![route]), upstream }
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        let upstream = Scripted::new(move |_| {
+            let status = answer(counted.fetch_add(1, Ordering::SeqCst));
+            async { Response::builder().status(status.await).body(Script::whole("")).unwrap() }
+        });
+        Self { layer: GuardLayer::new(vec![route]), upstream, requests }
     }
 
     pub fn send(&self, method: Method, uri: &str) -> impl Future<Output = StatusCode> + use<> {
-        let request = Request::builder().method(method).uri(uri).body(Full::default()).unwrap();
+        let request =
+            Request::builder().method(method).uri(uri).body(Full::<Bytes>::default()).unwrap();
         let answer = self.layer.layer(self.upstream.clone()).call(request);
         async move { answer.await.unwrap().status() }
     }
@@ -117,7 +78,7 @@ impl Guarded {
     }
 
     pub fn reached(&self) -> usize {
-        self.upstream.requests.load(Ordering::SeqCst)
+        self.requests.load(Ordering::SeqCst)
     }
 
     pub fn single(&self) -> &SingleFlight {

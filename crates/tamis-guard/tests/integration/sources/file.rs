@@ -2,17 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tamis::{AnyFilter, Hasher, Plan};
 use tamis_formats::TamisFile;
 use tamis_guard::source::{CsvColumn, FileFormat, FileOptions, Source, SourceOptions};
-use tamis_guard::{IdSet, IdSetOptions, IdType, RequestKey, SnapshotOptions, SyncState};
+use tamis_guard::{IdSet, IdSetOptions, RequestKey, SnapshotOptions, SyncState};
 
-use crate::checker::{Committed, Dir, Random, check, has, id_set, integers, knows, options};
-use crate::checker::{wait, wait_synced, wait_until};
+use crate::checker::*;
 
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -21,8 +20,41 @@ fn start(ids: &Arc<IdSet>, path: &Path, format: FileFormat) -> Source {
     Source::file(Arc::clone(ids), file, options())
 }
 
+/// Returns a filter file of these texts.
+pub fn filter_file(plan: &Plan, texts: impl IntoIterator<Item = String>) -> Vec<u8> {
+    let mut filter = AnyFilter::new(plan, Hasher::default()).unwrap();
+    for text in texts {
+        filter.try_insert(&text).unwrap();
+    }
+    let mut bytes = Vec::new();
+    TamisFile::new(filter).write_to(&mut bytes).unwrap();
+    bytes
+}
+
 fn lines(ids: impl IntoIterator<Item = u64>) -> String {
     ids.into_iter().map(|id| format!("{id}\n")).collect()
+}
+
+/// A list of ids in a file, and a source that reads it.
+struct List {
+    path: PathBuf,
+    ids: Arc<IdSet>,
+    source: Source,
+    _dir: Dir,
+}
+
+impl List {
+    fn of(content: impl AsRef<[u8]>) -> Self {
+        Self::with(content, FileFormat::Lines)
+    }
+
+    fn with(content: impl AsRef<[u8]>, format: FileFormat) -> Self {
+        let dir = Dir::new();
+        let path = dir.path("ids.txt");
+        fs::write(&path, content).unwrap();
+        let (ids, source) = synced(integers(), |ids| start(ids, &path, format));
+        Self { path, ids, source, _dir: dir }
+    }
 }
 
 /// Replaces a file in one step.
@@ -34,11 +66,8 @@ fn replace(path: &Path, content: impl AsRef<[u8]>) {
 
 #[test]
 fn a_list_is_read_again_when_it_changes() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
-    let path = dir.path("ids.txt");
-    fs::write(&path, "1\n002\r\n\n 3 \nfour\n0\n").unwrap();
-    let source = start(&ids, &path, FileFormat::Lines);
-    let status = wait_synced(&source);
+    let List { path, ids, source, _dir } = List::of("1\n002\r\n\n 3 \nfour\n0\n");
+    let status = source.status();
     assert_eq!((status.items_read, status.invalid_rows, status.generations), (3, 2, 1));
     assert!([1, 2, 3].iter().all(|id| knows(&ids, id)) && !has(&ids, 4));
     // In place, and with the same length.
@@ -133,7 +162,7 @@ fn a_column_of_a_csv_file_is_read() {
     assert_eq!((status.items_read, status.invalid_rows), (2, 1));
     assert!(knows(&ids, 1) && knows(&ids, 2) && !has(&ids, 3));
     drop(source);
-    let names = id_set(IdType::Text { max_bytes: 10 });
+    let names = id_set(text());
     let source = start(&names, &path, csv(CsvColumn::Number(0)));
     wait_synced(&source);
     assert!(knows(&names, "a;\nb") && knows(&names, "name") && !has(&names, "e"));
@@ -146,29 +175,18 @@ fn a_column_of_a_csv_file_is_read() {
 
 #[test]
 fn a_filter_file_is_a_generation() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
-    let path = dir.path("ids.tamis");
     let write = |range: std::ops::Range<u64>| {
-        let plan = Plan::new(10_000, 1e-6).unwrap();
-        let mut filter = AnyFilter::new(&plan, Hasher::default()).unwrap();
-        for id in range {
-            filter.try_insert(&id.to_string()).unwrap();
-        }
-        let mut bytes = Vec::new();
-        TamisFile::new(filter).write_to(&mut bytes).unwrap();
-        bytes
+        filter_file(&Plan::new(10_000, 1e-6).unwrap(), range.map(|id| id.to_string()))
     };
     let first = write(1..10_000);
-    fs::write(&path, &first).unwrap();
-    let source = start(&ids, &path, FileFormat::Filter);
-    wait_synced(&source);
+    let List { path, ids, source, _dir } = List::with(&first, FileFormat::Filter);
     assert!((1..10_000).all(|id| knows(&ids, id)) && !has(&ids, 10_005));
     ids.insert(b"20000").unwrap();
     assert!(knows(&ids, 20_000));
     // A damaged file is not published.
     replace(&path, &first[..first.len() - 1]);
     wait(&source, "a damaged file", |status| status.failures > 0);
-    wait(&source, "stale", |status| status.state == SyncState::Stale);
+    wait_stale(&source);
     replace(&path, write(5000..15_000));
     wait(&source, "replaced", |status| status.generations == 2);
     wait_synced(&source);
@@ -177,12 +195,8 @@ fn a_filter_file_is_a_generation() {
 
 #[test]
 fn a_damaged_file_keeps_the_last_ids_and_becomes_stale() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
-    let path = dir.path("ids.txt");
     let content = lines(1..=1000);
-    fs::write(&path, &content).unwrap();
-    let source = start(&ids, &path, FileFormat::Lines);
-    wait_synced(&source);
+    let List { path, ids, source, _dir } = List::of(&content);
     let clear = || match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir(&path).unwrap(),
         Ok(_) => fs::remove_file(&path).unwrap(),
@@ -202,11 +216,8 @@ fn a_damaged_file_keeps_the_last_ids_and_becomes_stale() {
     for (error, damage) in damages {
         clear();
         damage();
-        wait(&source, error, |status| {
-            status.last_error.as_deref().is_some_and(|text| text.contains(error))
-        });
-        wait(&source, "stale", |status| status.state == SyncState::Stale);
-        assert!((1..=1000).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+        wait_broken(&source, error);
+        assert!((1..=1000).all(|id| has(&ids, id)));
         clear();
         fs::write(&path, &content).unwrap();
         wait_synced(&source);
@@ -226,8 +237,7 @@ fn a_file_that_is_being_written_is_not_published() {
     let options = SourceOptions { stale_after: Duration::from_secs(5), ..options() };
     let source = Source::file(Arc::clone(&ids), file, options);
     wait_synced(&source);
-    let committed = Committed::default();
-    committed.insert(1..=500);
+    let committed = Committed::of(1..=500);
     let mut random = Random(17);
     check(&source, &ids, &committed, || {
         for round in 1..=5 {
@@ -240,9 +250,7 @@ fn a_file_that_is_being_written_is_not_published() {
             }
             file.write_all(lines([1000 + round]).as_bytes()).unwrap();
             drop(file);
-            wait_until(&source, "the new file", || {
-                ids.generation().contains((1000 + round).to_string().as_bytes())
-            });
+            wait_until(&source, "the new file", || has(&ids, 1000 + round));
         }
     });
     assert_eq!(source.status().generations, 6);
@@ -250,13 +258,8 @@ fn a_file_that_is_being_written_is_not_published() {
 
 #[test]
 fn no_id_is_refused_while_files_are_replaced() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
-    let path = dir.path("ids.txt");
-    fs::write(&path, lines([1])).unwrap();
-    let source = start(&ids, &path, FileFormat::Lines);
-    wait_synced(&source);
-    let committed = Committed::default();
-    committed.insert([1]);
+    let List { path, ids, source, _dir } = List::of(lines([1]));
+    let committed = Committed::of([1]);
     let (mut random, mut next) = (Random(3), 2);
     let end = Instant::now() + Duration::from_secs(4);
     check(&source, &ids, &committed, || {
@@ -292,29 +295,22 @@ fn a_stop_interrupts_a_long_read() {
 
 #[test]
 fn a_file_that_has_not_changed_is_read_again_on_request() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
-    let path = dir.path("ids.txt");
-    fs::write(&path, "1\n2\n").unwrap();
-    let source = start(&ids, &path, FileFormat::Lines);
-    wait_synced(&source);
+    let list = List::of("1\n2\n");
+    let source = &list.source;
     source.rebuild();
-    wait(&source, "asked for", |status| status.generations == 2);
+    wait(source, "asked for", |status| status.generations == 2);
     // One request, one read.
     let end = Instant::now() + 20 * crate::checker::INTERVAL;
-    wait_until(&source, "further reads", || Instant::now() > end);
+    wait_until(source, "further reads", || Instant::now() > end);
     assert_eq!(source.status().generations, 2);
     source.rebuild();
     source.rebuild();
-    wait(&source, "asked for again", |status| status.generations == 3);
+    wait(source, "asked for again", |status| status.generations == 3);
 }
 
 #[test]
 fn a_filter_is_planned_for_the_lines_of_its_file() {
-    let (dir, ids) = (Dir::new(), id_set(integers()));
-    let path = dir.path("ids.txt");
-    fs::write(&path, lines(1..=100_000)).unwrap();
-    let source = start(&ids, &path, FileFormat::Lines);
-    wait_synced(&source);
+    let list = List::of(lines(1..=100_000));
     let plan = Plan::for_kind(tamis::Kind::SplitBlock, 112_500, 1e-7 / 2.0).unwrap();
-    assert_eq!(ids.generation().bytes(), plan.bytes());
+    assert_eq!(list.ids.generation().bytes(), plan.bytes());
 }

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamis_guard::source::{AuditSource as _, FileFormat, FileOptions, Source};
-use tamis_guard::{IdType, SyncState};
+use tamis_guard::{IdSet, IdType};
 
-use crate::checker::{
-    Dir, Random, id_set, integers, knows, options, wait, wait_synced, wait_until,
-};
+use crate::checker::*;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/guard")).join(name)
@@ -19,6 +17,10 @@ fn golden(name: &str) -> PathBuf {
 fn table(path: impl Into<PathBuf>, column: &str) -> FileOptions {
     let format = FileFormat::Parquet { column: column.to_owned() };
     FileOptions { quiet: Duration::from_millis(30), ..FileOptions::new(path, format) }
+}
+
+fn read(id: IdType, file: FileOptions) -> (Arc<IdSet>, Source) {
+    synced(id, |ids| Source::file(Arc::clone(ids), file, options()))
 }
 
 /// Returns the values of a column as text, or the error.
@@ -73,9 +75,7 @@ fn a_replaced_file_is_read_again_and_a_damaged_one_keeps_the_ids() {
     let dir = Dir::new();
     let path = dir.path("ids.parquet");
     fs::copy(golden("zstd.parquet"), &path).unwrap();
-    let ids = id_set(integers());
-    let source = Source::file(Arc::clone(&ids), table(&path, "id"), options());
-    wait_synced(&source);
+    let (ids, source) = read(integers(), table(&path, "id"));
     assert!((1..=300).all(|id| knows(&ids, id)) && !knows(&ids, 301));
     fs::copy(golden("columns.parquet"), &path).unwrap();
     wait_until(&source, "the new file", || knows(&ids, 1000));
@@ -83,20 +83,16 @@ fn a_replaced_file_is_read_again_and_a_damaged_one_keeps_the_ids() {
 
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    let status = wait(&source, "stale", |status| status.state == SyncState::Stale);
-    let message = status.last_error.unwrap();
+    let message = wait_stale(&source).last_error.unwrap();
     assert!(message.starts_with("cannot read the Parquet file: "), "{message}");
-    assert!((1..=1000).all(|id| ids.generation().contains(id.to_string().as_bytes())));
+    assert!((1..=1000).all(|id| has(&ids, id)));
     fs::write(&path, &whole).unwrap();
     wait_synced(&source);
 }
 
 #[test]
 fn uuids_have_any_form_in_requests() {
-    let ids = id_set(IdType::Uuid);
-    let uuids = table(golden("columns.parquet"), "binary");
-    let source = Source::file(Arc::clone(&ids), uuids, options());
-    wait_synced(&source);
+    let (ids, _source) = read(IdType::Uuid, table(golden("columns.parquet"), "binary"));
     assert!(knows(&ids, "00000000-0000-0000-0000-0000000003E8"));
     assert!(!knows(&ids, "00000000-0000-0000-0000-0000000003e9"));
 }

@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tamis_guard::source::{ChangeColumn, Source, SourceOptions, SqliteOptions};
 use tamis_guard::{IdSet, IdType, SyncState};
 
-use crate::checker::{Committed, Dir, Random, check, id_set, integers, knows, options};
-use crate::checker::{wait, wait_synced, wait_until};
+use crate::checker::*;
+use crate::transactions::{Change, transact};
 
 /// A database with a table of products.
 pub struct Shop {
     pub path: PathBuf,
     pub connection: Connection,
-    _dir: Dir,
+    pub _dir: Dir,
 }
 
-pub const TABLE: &str = "CREATE TABLE products (
+const TABLE: &str = "CREATE TABLE products (
         id INTEGER PRIMARY KEY AUTOINCREMENT, updated_at INTEGER, name TEXT);
     CREATE INDEX updated ON products (updated_at);
     CREATE TABLE deleted (id INTEGER);";
@@ -31,6 +31,13 @@ impl Shop {
         connection.pragma_update(None, "journal_mode", journal).unwrap();
         connection.execute_batch(TABLE).unwrap();
         Self { path, connection, _dir: dir }
+    }
+
+    /// Creates a database with the ids up to `last`.
+    pub fn filled(journal: &str, last: u32) -> Self {
+        let shop = Self::new(journal);
+        shop.fill(last);
+        shop
     }
 
     /// Inserts the ids up to `last`. The change column has the id.
@@ -76,9 +83,7 @@ fn texts_pass_that_the_database_finds() {
                 deletions: column.map(|_| "SELECT id FROM deleted".to_owned()),
                 ..shop.options(column, 10)
             };
-            let ids = id_set(IdType::Text { max_bytes: 100 });
-            let source = start(&ids, sqlite);
-            wait_synced(&source);
+            let (ids, source) = follow_as(text(), sqlite);
             for spelling in spellings {
                 let count = "SELECT COUNT(*) FROM words WHERE id = ?1";
                 let count: u32 =
@@ -111,61 +116,52 @@ pub fn start(ids: &Arc<IdSet>, sqlite: SqliteOptions) -> Source {
     Source::sqlite(Arc::clone(ids), sqlite, options())
 }
 
-/// Inserts, updates and deletes rows in transactions of random sizes.
-pub fn write(shop: &mut Shop, committed: &Committed, random: &mut Random, time: Duration) {
+/// Starts a source of integers, and waits until its set is synced.
+pub fn follow(sqlite: SqliteOptions) -> (Arc<IdSet>, Source) {
+    follow_as(integers(), sqlite)
+}
+
+fn follow_as(id: IdType, sqlite: SqliteOptions) -> (Arc<IdSet>, Source) {
+    synced(id, |ids| start(ids, sqlite))
+}
+
+/// Inserts, updates and deletes rows in random transactions.
+pub fn write(shop: &Shop, committed: &Committed, random: &mut Random, time: Duration) {
     static START: OnceLock<Instant> = OnceLock::new();
     let (start, end) = (START.get_or_init(Instant::now), Instant::now() + time);
-    while Instant::now() < end {
-        let now = 1_000_000 + start.elapsed().as_micros() as i64;
-        let (mut new, mut deleted) = (Vec::new(), Vec::new());
-        let transaction = shop.connection.transaction().unwrap();
-        for _ in 0..=random.below(20) {
-            match random.below(4) {
-                0 if committed.pick(random).is_none() => {}
-                0 => {
-                    let id = committed.pick(random).unwrap();
-                    // Before the deletion is visible.
-                    committed.remove([id]);
-                    deleted.push(id);
-                    transaction.execute("DELETE FROM products WHERE id = ?1", [id as i64]).unwrap();
-                    transaction.execute("INSERT INTO deleted VALUES (?1)", [id as i64]).unwrap();
-                }
-                1 => {
-                    let sql = "UPDATE products SET updated_at = ?1 WHERE id = ?2";
-                    let id = committed.pick(random).unwrap_or(1);
-                    transaction.execute(sql, params![now, id as i64]).unwrap();
-                }
-                _ => {
-                    // Some programs leave the column empty.
-                    let at = (random.below(8) > 0).then_some(now);
-                    let sql = "INSERT INTO products (updated_at) VALUES (?1)";
-                    transaction.execute(sql, [at]).unwrap();
-                    new.push(transaction.last_insert_rowid() as u64);
-                }
-            }
+    let now = || 1_000_000 + start.elapsed().as_micros();
+    let sql = |change| match change {
+        Change::Delete(id) => {
+            format!("DELETE FROM products WHERE id = {id}; INSERT INTO deleted VALUES ({id})")
         }
-        transaction.commit().unwrap();
-        committed.insert(new);
+        Change::Update(id) => {
+            format!("UPDATE products SET updated_at = {} WHERE id = {id}", now())
+        }
+        // Some programs leave the column empty.
+        Change::Insert(id) if id % 8 == 0 => format!("INSERT INTO products (id) VALUES ({id})"),
+        Change::Insert(id) => format!("INSERT INTO products VALUES ({id}, {}, '')", now()),
+    };
+    // The largest id until now. Its row may be deleted.
+    let last = "SELECT seq FROM sqlite_sequence WHERE name = 'products'";
+    let last: i64 = shop.connection.query_row(last, [], |row| row.get(0)).unwrap();
+    let mut next = last as u64 + 1;
+    while Instant::now() < end {
+        transact(&mut |sql| shop.run(sql), sql, committed, random, &mut next);
         std::thread::sleep(Duration::from_millis(random.below(15)));
     }
 }
 
 fn keeps_the_promise(journal: &str, column: Option<&str>, deletions: Option<&str>, seed: u64) {
-    let mut shop = Shop::new(journal);
-    shop.fill(1000);
-    let ids = id_set(integers());
-    let sqlite = SqliteOptions {
+    let shop = Shop::filled(journal, 1000);
+    let (ids, source) = follow(SqliteOptions {
         deletions: deletions.map(str::to_owned),
         reread: Duration::from_millis(300),
         ..shop.options(column, 500)
-    };
-    let source = start(&ids, sqlite);
-    wait_synced(&source);
-    let committed = Committed::default();
-    committed.insert(1..=1000);
+    });
+    let committed = Committed::of(1..=1000);
     let mut random = Random(seed);
     check(&source, &ids, &committed, || {
-        write(&mut shop, &committed, &mut random, Duration::from_secs(3));
+        write(&shop, &committed, &mut random, Duration::from_secs(3));
     });
     let case = format!("{journal} {column:?}");
     assert!(source.status().generations > 2, "{case}: {:?}", source.status());
@@ -198,11 +194,8 @@ fn no_id_is_refused_while_updated_rows_are_polled() {
 
 /// Returns whether a row is found that commits 200 ms after it took its value, behind others.
 fn finds_late_commit(overlap_ms: u64) -> bool {
-    let shop = Shop::new("wal");
-    shop.fill(100);
-    let ids = id_set(integers());
-    let source = start(&ids, shop.options(Some("updated_at"), overlap_ms));
-    wait_synced(&source);
+    let shop = Shop::filled("wal", 100);
+    let (ids, source) = follow(shop.options(Some("updated_at"), overlap_ms));
     for other in 0..20 {
         shop.run(&format!("INSERT INTO products VALUES (NULL, {}, '')", 2000 + other));
         std::thread::sleep(Duration::from_millis(10));
@@ -224,12 +217,9 @@ fn a_late_commit_is_found_within_the_overlap() {
 
 #[test]
 fn the_next_read_of_all_ids_finds_what_polls_miss() {
-    let shop = Shop::new("wal");
-    shop.fill(1000);
-    let ids = id_set(integers());
+    let shop = Shop::filled("wal", 1000);
     let reread = Duration::from_millis(200);
-    let source = start(&ids, SqliteOptions { reread, ..shop.options(Some("id"), 10) });
-    wait_synced(&source);
+    let (ids, source) = follow(SqliteOptions { reread, ..shop.options(Some("id"), 10) });
     shop.run("DELETE FROM products WHERE id = 7 OR id = 1000");
     wait_until(&source, "the deletion", || !knows(&ids, 7) && !knows(&ids, 1000));
     shop.run("INSERT INTO products (id) VALUES (7)");
@@ -245,12 +235,9 @@ fn the_next_read_of_all_ids_finds_what_polls_miss() {
 
 #[test]
 fn new_rows_are_found_during_a_long_read() {
-    let shop = Shop::new("wal");
-    shop.fill(100_000);
-    let ids = id_set(integers());
+    let shop = Shop::filled("wal", 100_000);
     let sqlite = SqliteOptions { chunk: 5, reread: Duration::ZERO, ..shop.options(Some("id"), 10) };
-    let source = start(&ids, sqlite);
-    wait_synced(&source);
+    let (ids, source) = follow(sqlite);
     // The read may end before the row is found. Then the next row decides.
     let is_found = |attempt| {
         let id = 100_001 + 2 * attempt;
@@ -269,12 +256,9 @@ fn new_rows_are_found_during_a_long_read() {
 
 #[test]
 fn a_query_for_deletions_refuses_at_once_and_spares_live_rows() {
-    let shop = Shop::new("wal");
-    shop.fill(1000);
-    let ids = id_set(integers());
+    let shop = Shop::filled("wal", 1000);
     let deletions = Some("SELECT id FROM deleted".to_owned());
-    let source = start(&ids, SqliteOptions { deletions, ..shop.options(Some("id"), 10) });
-    wait_synced(&source);
+    let (ids, source) = follow(SqliteOptions { deletions, ..shop.options(Some("id"), 10) });
     shop.run("DELETE FROM products WHERE id = 7; INSERT INTO deleted VALUES (7), (8), ('x')");
     wait_until(&source, "the deletion", || !knows(&ids, 7));
     assert!(knows(&ids, 8), "its row exists");
@@ -293,15 +277,13 @@ fn a_condition_selects_rows_and_any_type_is_an_id() {
             (x'34', 6, 0), (6, 7, 1), ('7', 8, 0), (7, 9, 0);",
     );
     for column in [None, Some("at")] {
-        let ids = id_set(integers());
         let condition = Some("NOT gone".to_owned());
         let from = "items".to_owned();
         // Each chunk ends at another type.
         let sqlite = SqliteOptions { from, condition, chunk: 1, ..shop.options(column, 10) };
-        let source = start(&ids, sqlite);
-        let status = wait_synced(&source);
+        let (ids, source) = follow(sqlite);
         assert!([1, 2, 3, 4, 7].iter().all(|id| knows(&ids, id)) && !knows(&ids, 6));
-        assert_eq!(status.invalid_rows, 1, "{column:?}");
+        assert_eq!(source.status().invalid_rows, 1, "{column:?}");
     }
 }
 
@@ -313,10 +295,8 @@ fn equal_texts_of_another_case_are_different_ids() {
     for name in names {
         shop.connection.execute("INSERT INTO names VALUES (?1)", [name]).unwrap();
     }
-    let ids = id_set(IdType::Text { max_bytes: 10 });
     let sqlite = SqliteOptions { chunk: 1, ..SqliteOptions::new(&shop.path, "names", "name") };
-    let source = start(&ids, sqlite);
-    wait_synced(&source);
+    let (ids, _source) = follow_as(text(), sqlite);
     for name in names {
         assert!(knows(&ids, name), "{name}");
     }
@@ -324,8 +304,7 @@ fn equal_texts_of_another_case_are_different_ids() {
 
 #[test]
 fn a_million_rows_are_read_while_rows_are_added() {
-    let shop = Shop::new("wal");
-    shop.fill(1_000_000);
+    let shop = Shop::filled("wal", 1_000_000);
     let ids = id_set(integers());
     let chunk = 10_000;
     let sqlite = SqliteOptions { chunk, ..shop.options(Some("id"), 50) };
@@ -347,8 +326,7 @@ fn a_million_rows_are_read_while_rows_are_added() {
 
 #[test]
 fn a_stop_interrupts_a_query() {
-    let shop = Shop::new("wal");
-    shop.fill(1000);
+    let shop = Shop::filled("wal", 1000);
     let ids = id_set(integers());
     // A thousand million rows, none of which counts.
     let from = "(SELECT one.id FROM products one, products other, products third
@@ -364,15 +342,12 @@ fn a_stop_interrupts_a_query() {
 
 #[test]
 fn many_deleted_ids_and_age_and_a_request_give_a_new_generation() {
-    let shop = Shop::new("wal");
-    shop.fill(4000);
+    let shop = Shop::filled("wal", 4000);
     let sqlite = SqliteOptions {
         deletions: Some("SELECT id FROM deleted".to_owned()),
         ..shop.options(Some("id"), 0)
     };
-    let ids = id_set(integers());
-    let source = start(&ids, sqlite.clone());
-    wait_synced(&source);
+    let (ids, source) = follow(sqlite.clone());
     let delete = |from: u32, to: u32| {
         let ids = format!("WHERE id BETWEEN {from} AND {to}");
         shop.run(&format!(

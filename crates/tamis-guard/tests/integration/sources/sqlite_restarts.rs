@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tamis_guard::source::{Source, SourceStatus, SqliteOptions};
 use tamis_guard::{IdSet, SnapshotOptions};
 
-use super::sqlite::{Shop, start, write};
+use super::sqlite::{Shop, follow, start, write};
 use crate::checker::{Committed, Random, check, has, id_set, integers, knows};
 use crate::checker::{wait, wait_synced, wait_until};
 
@@ -24,9 +24,8 @@ fn with_snapshot(shop: &Shop, column: Option<&str>, overlap_ms: u64) -> SqliteOp
 }
 
 fn restart(sqlite: &SqliteOptions) -> (Arc<IdSet>, Source, SourceStatus) {
-    let ids = id_set(integers());
-    let source = start(&ids, sqlite.clone());
-    let status = wait_synced(&source);
+    let (ids, source) = follow(sqlite.clone());
+    let status = source.status();
     (ids, source, status)
 }
 
@@ -74,10 +73,8 @@ fn a_restart_reads_only_rows_that_are_new() {
 #[test]
 fn the_promise_holds_over_restarts_while_rows_change() {
     for (journal, column, seed) in [("wal", "updated_at", 5), ("delete", "id", 6)] {
-        let mut shop = Shop::new(journal);
-        shop.fill(1000);
-        let committed = Committed::default();
-        committed.insert(1..=1000);
+        let shop = Shop::filled(journal, 1000);
+        let committed = Committed::of(1..=1000);
         let mut random = Random(seed);
         let snapshot = shop.path.with_extension("snapshot");
         let killed = shop.path.with_extension("killed");
@@ -86,12 +83,12 @@ fn the_promise_holds_over_restarts_while_rows_change() {
             let ids = id_set(integers());
             let source = start(&ids, sqlite);
             check(&source, &ids, &committed, || {
-                write(&mut shop, &committed, &mut random, Duration::from_millis(300));
+                write(&shop, &committed, &mut random, Duration::from_millis(300));
                 wait_synced(&source);
                 wait(&source, "written", |status| status.snapshots.age.is_some());
                 // As a process that is killed leaves it.
                 fs::copy(&snapshot, &killed).unwrap();
-                write(&mut shop, &committed, &mut random, Duration::from_millis(300));
+                write(&shop, &committed, &mut random, Duration::from_millis(300));
                 if round % 3 == 2 {
                     source.rebuild();
                 }
@@ -101,7 +98,7 @@ fn the_promise_holds_over_restarts_while_rows_change() {
             if round % 2 == 1 {
                 fs::rename(&killed, &snapshot).unwrap();
             }
-            write(&mut shop, &committed, &mut random, Duration::from_millis(100));
+            write(&shop, &committed, &mut random, Duration::from_millis(100));
         }
         let (ids, source, _) = restart(&with_snapshot(&shop, Some(column), 200));
         let live = committed.ids();
@@ -115,8 +112,7 @@ fn the_promise_holds_over_restarts_while_rows_change() {
 /// Tests that a row is found that is committed after rows with larger values, and after a restart.
 /// Returns false without a test if the machine was too slow to commit it within the overlap.
 fn finds_late_commit(overlap: Duration) -> bool {
-    let shop = Shop::new("wal");
-    shop.fill(1000);
+    let shop = Shop::filled("wal", 1000);
     let sqlite = with_snapshot(&shop, Some("updated_at"), overlap.as_millis() as u64);
     let (ids, source, _) = restart(&sqlite);
     // The moment in which the late row takes the value 1001.
@@ -142,8 +138,7 @@ fn a_late_commit_during_the_restart_is_found() {
 
 #[test]
 fn another_file_or_schema_costs_a_read_of_all_ids() {
-    let shop = Shop::new("delete");
-    shop.fill(1000);
+    let shop = Shop::filled("delete", 1000);
     let sqlite = with_snapshot(&shop, Some("id"), 10);
     let (_, source, _) = restart(&sqlite);
     wait_until(&source, "a bound", || source.status().lag.is_some());
@@ -169,8 +164,7 @@ fn another_file_or_schema_costs_a_read_of_all_ids() {
 
 #[test]
 fn without_a_change_column_all_ids_are_read() {
-    let shop = Shop::new("wal");
-    shop.fill(1000);
+    let shop = Shop::filled("wal", 1000);
     let sqlite = with_snapshot(&shop, None, 0);
     for _ in 0..2 {
         let (_, source, status) = restart(&sqlite);
