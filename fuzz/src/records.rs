@@ -28,7 +28,7 @@ pub(crate) fn run(data: (u8, bool, bool, &[u8])) {
     }
     let delimiter = if null { 0 } else { b'\n' };
     let mut expected: Vec<&[u8]> = bytes.split(|&byte| byte == delimiter).collect();
-    // A delimiter ends a record. So the bytes after the last delimiter are a record only if they are not empty.
+    // A delimiter ends a record. So an empty slice after the last delimiter is not a record.
     if expected.last().is_some_and(|last| last.is_empty()) {
         expected.pop();
     }

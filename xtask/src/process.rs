@@ -201,7 +201,7 @@ mod tests {
         assert!(matches!(stopped, Err(Stopped::TimedOut(_))), "{stopped:?}");
         let started = Instant::now();
         let is_running = |pid: u32| {
-            // A zombie has exited, but its parent has not waited for it.
+            // The state `Z` (zombie) means that the process has exited.
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             !stat.is_empty() && !stat.contains(") Z ")
         };

@@ -1,6 +1,6 @@
 //! `cargo xtask sentences`: draws random sentences from the comments of a crate or from the pages. A reader then judges
-//! each sentence with this question: could a back-end engineer whose first language is not English act on the sentence
-//! after one reading, without other sentences?
+//! each sentence: could a back-end engineer, whose first language is not English, act on the sentence after one
+//! reading?
 
 use std::path::{Path, PathBuf};
 

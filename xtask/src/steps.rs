@@ -147,7 +147,7 @@ impl Steps {
         failures.into_iter().flatten().next().map_or(Ok(()), Err)
     }
 
-    /// Returns the flag that ends commands early.
+    /// Returns the flag that is true after a failed step.
     pub fn failed(&self) -> &AtomicBool {
         &self.failed
     }
@@ -187,10 +187,10 @@ fn table(title: &str, headings: &[&str], rows: &[(&str, Vec<Duration>)]) -> Stri
     text
 }
 
-/// Formats a command as a user would type it.
+/// Formats a command so that a user can copy the command into a shell.
 fn show(command: &Command) -> String {
     let mut words = Vec::new();
-    // A removed variable has no value.
+    // A variable that the command removes has no value and is not shown.
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     for (name, value) in set {
         let value = value.to_string_lossy();

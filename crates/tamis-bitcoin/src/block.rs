@@ -5,7 +5,7 @@ use tamis_formats::{ByteReader, DecodeError};
 
 use crate::transaction::{MIN_BYTES, Transaction};
 
-/// The 80 bytes of a block header. The hash of the header identifies the block.
+/// A block header, as 80 encoded bytes. The hash of the header identifies the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader(
     /// The encoded fields: version, hash of the previous block, Merkle root, time, target and

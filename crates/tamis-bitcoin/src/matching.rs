@@ -10,9 +10,13 @@ use crate::transaction::Transaction;
 /// Tests whether a transaction may concern the wallet. Inserts the outpoints that [`Update`]
 /// selects into the filter.
 ///
-/// A transaction matches if the filter contains at least one of these items of the transaction: the
-/// hash, the data that an output script pushes, a spent outpoint, or the data that an input script
-/// pushes. This function ignores witnesses.
+/// A transaction matches if the filter contains at least one of these items:
+///
+/// * the hash of the transaction;
+/// * data that an output script or an input script pushes;
+/// * an outpoint that the transaction spends.
+///
+/// This function ignores witnesses.
 pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
     let update = filter.update();
     let mut is_found = filter.contains(&transaction.txid().0);

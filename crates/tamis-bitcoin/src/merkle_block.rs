@@ -2,9 +2,9 @@
 //! that lead to these transactions.
 //!
 //! The algorithm visits the tree in preorder, starting at the root. The proof stores a flag for
-//! each visited node. The flag is 1 if the node is a proven leaf or has a proven leaf below it. If
-//! the flag is 0 or the node is a leaf, the proof stores the hash of the node, and the algorithm
-//! does not visit the children of the node.
+//! each visited node. The flag is 1 if the node is a proven leaf or has a proven descendant. If the
+//! flag is 0 or the node is a leaf, the proof stores the hash of the node. The algorithm visits
+//! children only if the flag is 1.
 //!
 //! ```text
 //!              root 1              of a b c d e, c is proven

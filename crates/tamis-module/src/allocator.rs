@@ -20,8 +20,8 @@ pub struct ServerAllocator;
 /// The alignment of the server's memory, in bytes.
 const ALIGN: usize = 16;
 
-// SAFETY: the functions of the server return memory of at least the requested length that no other
-// allocation overlaps. `aligned` and `start_of` move the address consistently.
+// SAFETY: the functions of the server return memory of at least the requested length. No other allocation overlaps this
+// memory. `start_of` reverses the change that `aligned` makes to an address.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_in_server() {

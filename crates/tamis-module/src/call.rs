@@ -171,7 +171,7 @@ impl Call<'_> {
     }
 
     /// Creates a filter with the layout of the filter under another key. Both keys may be the same,
-    /// so this function closes the other key before it opens the new key.
+    /// so this function closes the other key before opening the new key.
     fn reserve_like(&self, other: *mut ServerString) -> KeyReply {
         let other = OpenKey::read(self.ctx, other);
         let made = self.with_env(|env| made_like(other.value(), env));

@@ -40,7 +40,7 @@ const STEP_ITEMS: usize = 64;
 /// The time that parts run before the server runs commands of other clients.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A long command in progress. The timer owns this structure.
+/// The state of a long command. The timer owns this structure.
 struct Long {
     client: *mut RedisModuleBlockedClient,
     /// The context to which each part appends its replies.
@@ -225,7 +225,7 @@ impl Long {
     ///
     /// # Safety
     ///
-    /// `ctx` is the context of the present command or timer, and the client is blocked.
+    /// `ctx` is the context of the current command or timer. The client has not disconnected.
     unsafe fn part(&mut self, ctx: *mut Ctx) -> KeyReply {
         // SAFETY: the client has not disconnected, so the strings of the client are valid.
         let strings = unsafe { &*self.strings };

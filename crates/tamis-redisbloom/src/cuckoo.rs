@@ -15,9 +15,9 @@
 //! ```
 //!
 //! Invariants: a filter has at least one sub-filter. The number of buckets of each sub-filter is a
-//! power of two. Each sub-filter has `expansion` times as many buckets as the previous one. So the
-//! bucket of an item in a smaller sub-filter is the bucket number in a larger sub-filter, modulo
-//! the smaller B.
+//! power of two. Each sub-filter has `expansion` times as many buckets as the previous sub-filter.
+//! So the bucket of an item in a smaller sub-filter is the bucket number in a larger sub-filter,
+//! modulo the smaller B.
 //!
 //! Limits: a lookup of an absent item reads both buckets of every sub-filter. In each sub-filter,
 //! the probability of a false positive is at most 2·S/255. With 2 slots per bucket, the rate is 1.6
@@ -47,9 +47,9 @@ use sub_filter::{Candidate, SubFilter};
 ///
 /// The filter counts copies of an item. If a caller inserts an item twice, the item is present
 /// until two removals. The filter cannot distinguish two items with the same fingerprint and the
-/// same buckets. So the removal of an item that was never inserted may remove another item. Without
-/// such a removal, the filter always finds an inserted item. [`RedisCuckoo::count`] also counts
-/// indistinguishable items, so the count is an upper bound.
+/// same buckets. So the removal of an item that was never inserted may remove another item. If no
+/// caller removes an absent item, the filter always finds an inserted item. [`RedisCuckoo::count`]
+/// also counts indistinguishable items, so the count is an upper bound.
 ///
 /// # Examples
 ///

@@ -101,7 +101,7 @@ impl std::error::Error for RedisInsertError {}
 pub struct RedisHeaderError {
     /// The name of the field.
     pub field: &'static str,
-    /// The byte offset of the field, or of the layer that contains it.
+    /// The byte offset of the field, or of the layer that contains the field.
     pub at: usize,
     /// The reason why the field is invalid.
     pub kind: RedisHeaderErrorKind,

@@ -29,7 +29,7 @@ impl GrowthLimit {
 }
 
 /// Checks that `bytes` is at most `max_bytes`, and that the process can allocate this much memory.
-/// The caller must call this function before it allocates the parts. The operating system maps the
+/// The caller must call this function before allocating the parts. The operating system maps the
 /// pages of a large allocation only on first access, so the check costs only two system calls.
 pub(crate) fn can_allocate(bytes: u64, max_bytes: u64) -> Result<(), OutOfMemory> {
     if bytes > max_bytes {

@@ -44,7 +44,7 @@ pub enum Reply {
     Bulk(Vec<u8>),
     /// The absence of a value.
     Null,
-    /// The absence of an array. RESP3 encodes it like [`Null`](Self::Null).
+    /// The absence of an array. In RESP3, the encoding is the same as for [`Null`](Self::Null).
     NullArray,
     /// A boolean; 1 or 0 in RESP2.
     Bool(bool),

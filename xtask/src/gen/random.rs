@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// Maps each 64-bit number to a different number that looks random.
+/// Returns a number that looks random. Different arguments give different results.
 pub const fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

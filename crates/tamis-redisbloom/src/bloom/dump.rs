@@ -1,4 +1,4 @@
-//! Dumps of a scaling Bloom filter: `BF.SCANDUMP` and `BF.LOADCHUNK`.
+//! Dumps and loads a scaling Bloom filter, like `BF.SCANDUMP` and `BF.LOADCHUNK`.
 //!
 //! The header contains little-endian numbers without padding:
 //!
@@ -11,8 +11,9 @@
 //!         u64     u64    u64     f64    f64             u32      u64        u8
 //! ```
 //!
-//! The chunks follow the header. They contain the bit arrays without gaps, oldest layer first. The
-//! position of a chunk is the position of the byte after its last byte. Positions start at 1.
+//! The chunks follow the header. The chunks contain the bit arrays without gaps, oldest layer
+//! first. The position of a chunk is the position of the byte after its last byte. Positions start
+//! at 1.
 
 use tamis::OutOfMemory;
 

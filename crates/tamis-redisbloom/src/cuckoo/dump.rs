@@ -1,4 +1,4 @@
-//! Dumps of a cuckoo filter of RedisBloom: `CF.SCANDUMP` and `CF.LOADCHUNK`.
+//! Dumps and loads a cuckoo filter, like `CF.SCANDUMP` and `CF.LOADCHUNK`.
 //!
 //! The header has 38 bytes. The numbers of the header are little-endian, without padding:
 //!
@@ -8,8 +8,9 @@
 //!        u64     u64       u64       u64           u16           u16              u16
 //! ```
 //!
-//! The chunks follow the header. They contain the slots without padding, oldest sub-filter first.
-//! The position of a chunk is the position of the byte after its last byte. Positions start at 1.
+//! The chunks follow the header. The chunks contain the slots without padding, oldest sub-filter
+//! first. The position of a chunk is the position of the byte after its last byte. Positions start
+//! at 1.
 
 use crate::cuckoo::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use crate::cuckoo::sub_filter::SubFilter;

@@ -27,7 +27,7 @@ impl RedisCuckoo {
         self.insert_candidate(Candidate::of(hash))
     }
 
-    /// Inserts `item` if the filter reports the item as absent. Returns true if this method
+    /// Inserts `item` only if the filter reports the item as absent. Returns true if this method
     /// inserted the item.
     ///
     /// # Errors

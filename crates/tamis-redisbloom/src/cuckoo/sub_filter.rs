@@ -28,8 +28,8 @@ impl Candidate {
     }
 }
 
-/// Returns the XOR of the two bucket numbers of a fingerprint. The XOR maps each of the two buckets
-/// to the other bucket.
+/// Returns the difference (XOR) of the two bucket numbers of a fingerprint. A XOR of a bucket
+/// number with this value returns the number of the other bucket.
 #[inline(always)]
 fn step(fingerprint: u8) -> u64 {
     u64::from(fingerprint) * u64::from(murmur2::M32)
@@ -38,8 +38,8 @@ fn step(fingerprint: u8) -> u64 {
 /// A sub-filter of a cuckoo filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SubFilter {
-    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. Each of the `buckets * bucket_size`
-    // slots has a byte. `buckets` is a power of two.
+    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. The bitmap has a byte for each of the
+    // `buckets * bucket_size` slots. `buckets` is a power of two.
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
