@@ -1,5 +1,5 @@
-//! Creates the filters of blocks (BIP-158) and the headers of these filters (BIP-157). A node offers one filter for
-//! each block.
+//! Creates the filters of blocks (BIP-158) and the headers of these filters (BIP-157). A node
+//! offers one filter for each block.
 
 use std::fmt;
 
@@ -41,13 +41,13 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the block, except empty
-/// scripts and scripts that start with `OP_RETURN`. The filter also contains the scripts of all outputs that the block
-/// spends, except empty scripts.
+/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the
+/// block, except empty scripts and scripts that start with `OP_RETURN`. The filter also contains
+/// the scripts of all outputs that the block spends, except empty scripts.
 ///
-/// A block does not store the scripts of the outputs that the block spends. So the caller must pass these scripts in
-/// `spent`, one script for each input, in order. The input of the first transaction spends no output, so `spent` must
-/// not contain a script for this input.
+/// A block does not store the scripts of the outputs that the block spends. So the caller must pass
+/// these scripts in `spent`, one script for each input, in order. The input of the first
+/// transaction spends no output, so `spent` must not contain a script for this input.
 ///
 /// # Errors
 ///
@@ -84,11 +84,11 @@ pub fn basic_filter(
         .map_err(FilterError::Set)
 }
 
-/// Returns the header of a filter (BIP-157). The header is a hash that covers this filter and all filters of earlier
-/// blocks. Wallets compare the headers of several nodes.
+/// Returns the header of a filter (BIP-157). The header is a hash that covers this filter and all
+/// filters of earlier blocks. Wallets compare the headers of several nodes.
 ///
-/// `previous` is the filter header of the previous block. For the first block, pass 32 zero bytes, which is the default
-/// value of [`Hash256`].
+/// `previous` is the filter header of the previous block. For the first block, pass 32 zero bytes,
+/// which is the default value of [`Hash256`].
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
-//! Decodes the parts of Bitcoin's blocks, transactions and scripts that the filters of wallets
-//! (BIP-37) and blocks (BIP-158) need. The crate `tamis-formats` reads and writes the filters.
+//! Decodes Bitcoin's blocks, transactions and scripts for the filters of wallets (BIP-37) and the
+//! filters of blocks (BIP-158). The crate `tamis-formats` reads and writes the filters.
 //!
 //! ```
 //! use tamis_bitcoin::{Transaction, match_transaction};

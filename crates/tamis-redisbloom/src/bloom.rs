@@ -1,23 +1,23 @@
 //! The scaling Bloom filter of RedisBloom, with identical bits.
 //!
-//! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest layer is full, the
-//! filter appends a layer with `expansion` times the capacity and half the rate. So the sum of the planned rates of all
-//! layers is at most the requested rate:
+//! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest
+//! layer is full, the filter appends a layer with `expansion` times the capacity and half the rate.
+//! So the sum of the planned rates of all layers is at most the requested rate:
 //!
 //! ```text
 //!  rate p, capacity n, expansion 2      | n, p/2 | 2n, p/4      | 4n, p/8                      | ...
 //!                                         oldest                  newest: takes the inserts
 //! ```
 //!
-//! Invariants: a filter has at least one layer. All layers except the newest layer are full, unless the filter was
-//! loaded from a header.
+//! Invariants: a filter has at least one layer. All layers except the newest layer are full, unless
+//! the filter was loaded from a header.
 //!
-//! Limits: a lookup of an absent item searches every layer. If a filter has grown to a thousand times the first
-//! capacity, a lookup is ten times slower. [`Bloom`](tamis::Bloom) is smaller and several times faster. Use this type
-//! for existing data and clients of Redis.
+//! Limits: a lookup of an absent item searches every layer. If a filter has grown to a thousand
+//! times the first capacity, a lookup is ten times slower. [`Bloom`](tamis::Bloom) is smaller and
+//! several times faster. Use this type for existing data and clients of Redis.
 //!
-//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants and byte layouts
-//! are the same as in RedisBloom.
+//! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants
+//! and byte layouts are the same as in RedisBloom.
 
 mod dump;
 mod layer;
@@ -36,31 +36,35 @@ pub use layer::RedisLayer;
 /// The options of a [`RedisBloom`], which are the arguments of `BF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisBloomOptions {
-    /// The number of items at which the first layer is full, at least 1. RedisBloom 8 accepts at most 2³⁰.
+    /// The number of items at which the first layer is full, at least 1. RedisBloom 8 accepts at
+    /// most 2³⁰.
     pub capacity: u64,
-    /// The false positive rate, above 0 and below 1. RedisBloom 8 reduces a rate above 0.25 to 0.25.
+    /// The false positive rate, above 0 and below 1. RedisBloom 8 reduces a rate above 0.25 to
+    /// 0.25.
     pub rate: f64,
-    /// The capacity of a new layer divided by the capacity of the previous layer. If 0, the filter has only one layer.
-    /// RedisBloom 8 accepts at most 32,768.
+    /// The capacity of a new layer divided by the capacity of the previous layer. If 0, the filter
+    /// has only one layer. RedisBloom 8 accepts at most 32,768.
     pub expansion: u32,
-    /// Whether the filter adds a layer when the newest layer is full. If false, a full filter rejects new items.
+    /// Whether the filter adds a layer when the newest layer is full. If false, a full filter
+    /// rejects new items.
     pub is_scaling: bool,
 }
 
 impl Default for RedisBloomOptions {
-    /// Returns the options that a server uses if `BF.ADD` creates the key: 100 items, a rate of 1 % and an expansion of
-    /// 2.
+    /// Returns the options that a server uses if `BF.ADD` creates the key: 100 items, a rate of 1 %
+    /// and an expansion of 2.
     fn default() -> Self {
         Self { capacity: 100, rate: 0.01, expansion: 2, is_scaling: true }
     }
 }
 
-/// The scaling Bloom filter of RedisBloom. The same inserts produce the same bits, answers and dumps.
+/// The scaling Bloom filter of RedisBloom. The same inserts produce the same bits, answers and
+/// dumps.
 ///
-/// The filter always finds an inserted item. The filter reports an absent item as present at about the requested rate.
-/// If the first capacity was far too small, the rate is higher, because double hashing repeats probes in small layers.
-/// A filter with a first capacity of 10 had twice the rate at 10,000 items. In each layer, a lookup reads one cache
-/// line per probe until a bit is 0.
+/// The filter always finds an inserted item. The filter reports an absent item as present at about
+/// the requested rate. If the first capacity was far too small, the rate is higher, because double
+/// hashing repeats probes in small layers. A filter with a first capacity of 10 had twice the rate
+/// at 10,000 items. In each layer, a lookup reads one cache line per probe until a bit is 0.
 ///
 /// # Examples
 ///
@@ -96,12 +100,13 @@ pub struct RedisBloom {
 }
 
 impl RedisBloom {
-    /// Creates an empty filter. Accepts the options of all RedisBloom versions. RedisBloom 2 has no upper limits.
+    /// Creates an empty filter. Accepts the options of all RedisBloom versions. RedisBloom 2 has no
+    /// upper limits.
     ///
     /// # Errors
     ///
-    /// [`RedisBloomError`] if an option is out of range, if half the rate rounds to zero, or if there is not enough
-    /// memory.
+    /// [`RedisBloomError`] if an option is out of range, if half the rate rounds to zero, or if
+    /// there is not enough memory.
     pub fn new(options: &RedisBloomOptions) -> Result<Self, RedisBloomError> {
         let &RedisBloomOptions { capacity, rate, expansion, is_scaling } = options;
         if !(rate > 0.0 && rate < 1.0) {
@@ -122,7 +127,8 @@ impl RedisBloom {
         Ok(Self { layers: vec![first], items: 0, options, expansion, growth_limit })
     }
 
-    /// Creates an empty filter with the same parameters as this filter, and with a first layer of the same size.
+    /// Creates an empty filter with the same parameters as this filter, and with a first layer of
+    /// the same size.
     ///
     /// # Errors
     ///
@@ -140,13 +146,14 @@ impl RedisBloom {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn emptied(&self) -> Result<Self, OutOfMemory> {
-        // The code copies the layer's size, because in a forged header the capacity may not match the number of bits.
+        // The code copies the layer's size, because in a forged header the capacity may not match
+        // the number of bits.
         let first = Layer::zeroed(RedisLayer { items: 0, ..*self.layers[0].numbers() })?;
         Ok(Self { layers: vec![first], items: 0, ..*self })
     }
 
-    /// Returns the hash of an item. The hash function depends on this filter. The caller may pass the hash to several
-    /// methods.
+    /// Returns the hash of an item. The hash function depends on this filter. The caller may pass
+    /// the hash to several methods.
     #[inline]
     #[must_use]
     pub fn hash<I: Item + ?Sized>(&self, item: &I) -> RedisHash {
@@ -158,7 +165,8 @@ impl RedisBloom {
         }
     }
 
-    /// Tests whether `item` may have been inserted. If the answer is false, the item is certainly absent.
+    /// Tests whether `item` may have been inserted. If the answer is false, the item is certainly
+    /// absent.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
@@ -190,13 +198,13 @@ impl RedisBloom {
         })
     }
 
-    /// Inserts `item`. Returns true if the item was certainly absent. If the filter reports the item as present, this
-    /// method changes nothing and does not count the item.
+    /// Inserts `item`. Returns true if the item was certainly absent. If the filter reports the
+    /// item as present, this method changes nothing and does not count the item.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if the item is new, the newest layer is full and the filter cannot add a layer. After an
-    /// error, the filter is unchanged.
+    /// [`RedisInsertError`] if the item is new, the newest layer is full and the filter cannot add
+    /// a layer. After an error, the filter is unchanged.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_hash(self.hash(item))
@@ -211,10 +219,12 @@ impl RedisBloom {
         self.insert_past(0, hash)
     }
 
-    /// Inserts many items in order, with overlapping memory accesses. Calls `answer` with the result of each item.
+    /// Inserts many items in order, with overlapping memory accesses. Calls `answer` with the
+    /// result of each item.
     ///
-    /// After a rejected item, this method continues with the next item, because later items may already be present. To
-    /// stop at the first rejected item like `BF.MADD`, return false from `answer`.
+    /// After a rejected item, this method continues with the next item, because later items may
+    /// already be present. To stop at the first rejected item like `BF.MADD`, return false from
+    /// `answer`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -223,8 +233,9 @@ impl RedisBloom {
         let mut hashes = [RedisHash::default(); BATCH];
         for items in items.chunks(BATCH) {
             let hashes = self.hash_batch(items, &mut hashes);
-            // The older layers accept no new items, so the answers of the older layers stay valid during the batch. The
-            // code tests all hashes of the batch in one layer before the next layer.
+            // The older layers accept no new items, so the answers of the older layers stay valid
+            // during the batch. The code tests all hashes of the batch in one layer before the next
+            // layer.
             let older = self.layers.len() - 1;
             let present = contains_batch(&self.layers[..older], hashes);
             for (i, &hash) in hashes.iter().enumerate() {
@@ -242,12 +253,13 @@ impl RedisBloom {
         }
     }
 
-    /// Inserts many items in order, like [`insert_each`](Self::insert_each). Returns how many items were certainly
-    /// absent.
+    /// Inserts many items in order, like [`insert_each`](Self::insert_each). Returns how many items
+    /// were certainly absent.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] at the first rejected item. The filter contains all items before the rejected item.
+    /// [`RedisInsertError`] at the first rejected item. The filter contains all items before the
+    /// rejected item.
     pub fn insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, RedisInsertError> {
         let mut new = Ok(0);
         self.insert_each(items, |inserted| {
@@ -288,7 +300,8 @@ impl RedisBloom {
         self.items == 0
     }
 
-    /// Inserts an item. The caller has tested that the `tested` oldest layers do not contain the item.
+    /// Inserts an item. The caller has tested that the `tested` oldest layers do not contain the
+    /// item.
     fn insert_past(&mut self, tested: usize, hash: RedisHash) -> Result<bool, RedisInsertError> {
         let (newest, older) = self.layers.split_last_mut().expect("a filter has a layer");
         if older[tested..].iter().rev().any(|layer| layer.contains(hash)) {
@@ -322,9 +335,9 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
-        // A layer has too few bits only if the header is forged. Without this check, a header of a few bytes could
-        // cause an allocation of gigabytes. RedisBloom 2 stores an expansion of 2³² as 0. A filter with expansion 0
-        // cannot grow.
+        // A layer has too few bits only if the header is forged. Without this check, a header of a
+        // few bytes could cause an allocation of gigabytes. RedisBloom 2 stores an expansion of 2³²
+        // as 0. A filter with expansion 0 cannot grow.
         if self.expansion == 0 || newest.has_too_few_bits() {
             return Err(RedisInsertError::TooLarge);
         }
@@ -338,8 +351,8 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons ignore this limit, and dumps do
-    /// not contain this limit.
+    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons ignore this
+    /// limit, and dumps do not contain this limit.
     ///
     /// # Examples
     ///
@@ -368,8 +381,8 @@ impl RedisBloom {
         self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// Returns the capacity of a new layer divided by the capacity of the previous layer. Returns `None` if the filter
-    /// never adds a layer.
+    /// Returns the capacity of a new layer divided by the capacity of the previous layer. Returns
+    /// `None` if the filter never adds a layer.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.is_scaling().then_some(self.expansion)
@@ -398,7 +411,8 @@ impl RedisBloom {
         32 + 64 * self.layers.len() as u64 + self.len_bytes()
     }
 
-    /// Returns the heap memory of the layers, in bytes. Counts memory with [`tamis::allocation_bytes`].
+    /// Returns the heap memory of the layers, in bytes. Counts memory with
+    /// [`tamis::allocation_bytes`].
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let bits = self.layers.iter().map(Layer::heap_bytes).sum::<u64>();
@@ -418,7 +432,8 @@ impl fmt::Debug for RedisBloom {
     }
 }
 
-/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain hash `i`.
+/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain hash
+/// `i`.
 fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
     let all = if hashes.is_empty() { 0 } else { u64::MAX >> (64 - hashes.len()) };
     layers.iter().rev().fold(0, |found, layer| found | layer.contains_batch(hashes, all & !found))
@@ -431,7 +446,8 @@ const OPTION_HASH_64: u32 = 4;
 /// An option in a header: the filter never adds a layer.
 const OPTION_FIXED: u32 = 8;
 
-/// The number of items that the filter hashes and tests together. The answers of a batch fill one word.
+/// The number of items that the filter hashes and tests together. The answers of a batch fill one
+/// word.
 const BATCH: usize = 64;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::OutOfMemory;
 
-/// The reason why [`RedisBloom::new`](crate::RedisBloom::new) rejected the options.
+/// The reason why [`RedisBloom::new`](crate::RedisBloom::new) cannot create a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisBloomError {

@@ -33,7 +33,7 @@ pub enum Protocol {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// A short text, such as `OK`. The encoder replaces line ends in the text by spaces.
+    /// A short status text, such as `OK`. The encoder replaces line ends in the text by spaces.
     Simple(Cow<'static, str>),
     /// An error text. The first word is the kind of the error in upper case. The encoder replaces
     /// line ends in the text by spaces.

@@ -25,7 +25,8 @@ pub trait CommandExt {
     /// Panics if the process runs longer than [`DEADLINE`].
     fn run(&mut self) -> Output;
 
-    /// Runs the command, writes `stdin` to the command's stdin, and returns the exit status, stdout and stderr.
+    /// Runs the command, writes `stdin` to the command's stdin, and returns the exit status, stdout
+    /// and stderr.
     ///
     /// # Panics
     ///
@@ -51,8 +52,8 @@ impl CommandExt for Command {
         let mut process =
             self.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         let (mut pipe, bytes) = (process.stdin.take().expect("it is piped"), stdin.into());
-        // A thread writes, because all pipes may be full. The thread ignores a write error, because a program that
-        // fails closes stdin.
+        // A thread writes, because all pipes may be full. The thread ignores a write error, because
+        // a program that fails closes stdin.
         std::thread::spawn(move || pipe.write_all(&bytes));
         process.output()
     }
@@ -80,7 +81,8 @@ impl Process {
         self.child.wait().unwrap()
     }
 
-    /// Closes stdin, reads stdout and stderr if these streams are piped, and waits until the process exits.
+    /// Closes stdin, reads stdout and stderr if these streams are piped, and waits until the
+    /// process exits.
     ///
     /// # Panics
     ///
@@ -109,8 +111,8 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Processes that the child has started may still use the child's streams, so this code also waits for the end
-        // of both streams.
+        // Processes that the child has started may still use the child's streams, so this code also
+        // waits for the end of both streams.
         Output {
             status: self.child.wait().unwrap(),
             stdout: receive(format_args!("the end of stdout of {}", self.command), &stdout),
@@ -136,12 +138,14 @@ impl Process {
         Lines::of(self.child.stderr.take().expect("stderr is piped"))
     }
 
-    /// Waits until the process has a handler for the signal `HUP`, `INT` or `TERM`, and then sends the signal. A signal
-    /// without a handler would end the process, or would be lost if the parent process ignores the signal.
+    /// Waits until the process has a handler for the signal `HUP`, `INT` or `TERM`, and then sends
+    /// the signal. A signal without a handler would end the process, or would be lost if the parent
+    /// process ignores the signal.
     ///
     /// # Panics
     ///
-    /// Panics if the process has exited, or if the process has no handler for the signal after [`DEADLINE`].
+    /// Panics if the process has exited, or if the process has no handler for the signal after
+    /// [`DEADLINE`].
     #[track_caller]
     pub fn signal(&self, signal: &str) {
         if cfg!(target_os = "linux") {
@@ -151,8 +155,8 @@ impl Process {
         self.send(signal);
     }
 
-    /// Sends a signal without waiting for a handler. The caller must first wait until the process runs the expected
-    /// program.
+    /// Sends a signal without waiting for a handler. The caller must first wait until the process
+    /// runs the expected program.
     ///
     /// # Panics
     ///

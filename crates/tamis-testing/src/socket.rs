@@ -37,11 +37,11 @@ pub fn limit(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Returns a free port for a server of a test. The port number plus 10,000 is also free, because a node of a Redis
-/// cluster uses both ports.
+/// Returns a free port for a server of a test. The port number plus 10,000 is also free, because a
+/// node of a Redis cluster uses both ports.
 ///
-/// The operating system may assign ports from 32,768 to outgoing connections at any time. This function returns a port
-/// below 32,768, which stays free until the server listens.
+/// The operating system may assign ports from 32,768 to outgoing connections at any time. This
+/// function returns a port below 32,768, which stays free until the server listens.
 ///
 /// # Panics
 ///
@@ -50,7 +50,8 @@ pub fn free_port() -> u16 {
     const FIRST: u16 = 10_000;
     const PORTS: u16 = 10_000;
     static TRIED: AtomicU16 = AtomicU16::new(0);
-    // Each test program starts the search at a different port, because several test programs may run at the same time.
+    // Each test program starts the search at a different port, because several test programs may
+    // run at the same time.
     let begin = (std::process::id().wrapping_mul(97) % u32::from(PORTS)) as u16;
     let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
     for _ in 0..PORTS {
@@ -63,8 +64,8 @@ pub fn free_port() -> u16 {
     panic!("no port from {FIRST} to {} is free", FIRST + PORTS);
 }
 
-/// Reads bytes from a stream of this module. Returns the number of bytes, or 0 if the peer has closed or reset the
-/// connection.
+/// Reads bytes from a stream of this module. Returns the number of bytes, or 0 if the peer has
+/// closed or reset the connection.
 ///
 /// # Panics
 ///
@@ -80,7 +81,8 @@ pub fn read(stream: &mut TcpStream, bytes: &mut [u8]) -> usize {
     }
 }
 
-/// Reads bytes from a stream of this module until the peer closes or resets the connection. Returns the bytes.
+/// Reads bytes from a stream of this module until the peer closes or resets the connection. Returns
+/// the bytes.
 ///
 /// # Panics
 ///
@@ -96,8 +98,8 @@ pub fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     }
 }
 
-/// Accepts a connection. Each read or write of the stream fails after [`DEADLINE`]. `client` names the client in the
-/// panic message.
+/// Accepts a connection. Each read or write of the stream fails after [`DEADLINE`]. `client` names
+/// the client in the panic message.
 ///
 /// # Panics
 ///

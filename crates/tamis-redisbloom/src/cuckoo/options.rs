@@ -47,7 +47,7 @@ impl RedisCuckooOptions {
     }
 }
 
-/// The reason why [`RedisCuckoo::new`](crate::RedisCuckoo::new) rejected the options.
+/// The reason why [`RedisCuckoo::new`](crate::RedisCuckoo::new) cannot create a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisCuckooError {
