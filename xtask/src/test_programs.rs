@@ -240,8 +240,8 @@ mod tests {
         let other_folder = message.replace("tamis-cli#0.1.0", "fuzz#tamis-fuzz@0.1.0");
         let program = TestProgram::from_message(&other_folder).unwrap();
         assert_eq!(program.name(), "tamis-fuzz integration");
-        // The next messages are about a test with servers, a program with `test = false`, a program without tests, and
-        // a finished build.
+        // The next messages are about a test with servers, a program with `test = false`, a program built without
+        // tests, and a finished build.
         let on_servers = message.replace(r#","test":true"#, r#","test":false"#);
         assert_eq!(TestProgram::from_message(&on_servers).unwrap().name(), "tamis-cli integration");
         let without_tests = on_servers.replace(r#"["test"]"#, r#"["bin"]"#);
