@@ -1,4 +1,5 @@
-//! Any arguments of any command get a reply. A value equals the value that is decoded from its image.
+//! Tests that every command returns a reply for any arguments. Also tests that a value equals the value that is decoded
+//! from its image.
 
 use std::collections::HashMap;
 

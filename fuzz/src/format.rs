@@ -1,12 +1,12 @@
-//! Any bytes are a filter of a format, or an error. A filter that was decoded keeps its items, and its
-//! encoding is decoded to the same filter.
+//! Tests that the decoder of a format returns a filter or an error for any bytes. Also tests that a decoded filter
+//! contains the inserted items, and that encoding and decoding return the same filter.
 
 use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, Format};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The formats whose rates are measured. This takes up to 30 ms for a filter; with `cfg(fuzzing)`, fewer
-/// bits are read.
+/// The formats whose filters measure the false positive rate. A measurement takes up to 30 ms per filter. With
+/// `cfg(fuzzing)`, a measurement reads fewer bits.
 const MEASURED: [&str; 11] = [
     "dcso",
     "guava",
@@ -21,7 +21,8 @@ const MEASURED: [&str; 11] = [
     "stream-lib",
 ];
 
-/// Without libFuzzer, one of this number of inputs of such a format computes rates and inserts items.
+/// Without libFuzzer, the target measures rates and inserts items only for one of 64 inputs of a format in
+/// [`MEASURED`].
 const CHANGED: u64 = 64;
 
 const KEYS: [&[u8]; 6] = [b"", b"a", b"item", &[0; 4], &[7; 8], &[0x80; 40]];
@@ -45,11 +46,11 @@ pub(crate) fn run(format: &Format, bytes: &[u8]) {
     }
 }
 
-/// Inserts items, and tests that the filter has them.
+/// Inserts items, and tests that the filter contains the items.
 fn insert(format: &Format, contents: &mut Contents, options: &DecodeOptions) {
     let mut answers = Answers::new();
-    // A filter without bits makes room for the capacity in its file at the first insert, as the original
-    // program does. The capacity may be large.
+    // At the first insert, a filter without bits allocates memory for the capacity in the file, like the original
+    // program. A forged capacity may be very large, so the target skips filters without bits.
     if contents.info().bits > 0 && contents.insert_each(&KEYS, &mut answers).is_ok() {
         contents.contains_each(&KEYS, &mut answers);
         assert_eq!(answers.count_ones(), KEYS.len(), "an inserted item is found");
@@ -57,7 +58,7 @@ fn insert(format: &Format, contents: &mut Contents, options: &DecodeOptions) {
     }
 }
 
-/// Tests that the encoding of a filter is decoded to the same filter.
+/// Tests that encoding and decoding return the same filter.
 fn check_round_trip(
     format: &Format,
     contents: &Contents,
@@ -72,7 +73,7 @@ fn check_round_trip(
     (format.encode)(&decoded, options, &mut twice).expect("a decoded filter can be encoded");
     assert!(once == twice, "the second encoding differs from the first");
     if compares_info {
-        // Not compared for equality: a NaN is not equal to itself.
+        // The code compares the debug texts, because a NaN is not equal to itself.
         assert_eq!(format!("{:?}", decoded.info()), format!("{:?}", contents.info()));
     }
 }

@@ -1,4 +1,5 @@
-//! Any bytes are a list of changes of a leader, or an error. A decoded list is encoded to the same bytes.
+//! Tests that the decoder returns a leader's list of changes or an error for any bytes. Also tests that a decoded list
+//! is encoded to the same bytes.
 
 use tamis_guard::{Delta, FeedPosition};
 
@@ -9,7 +10,7 @@ pub(crate) fn run(data: &[u8]) {
     if let Some(bytes) = with_checksum(data) {
         read(&bytes);
     }
-    // A request of a follower has a position.
+    // The request of a follower contains a position as text.
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(position) = text.parse::<FeedPosition>()
     {

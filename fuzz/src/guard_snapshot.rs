@@ -1,11 +1,11 @@
-//! Any bytes are a snapshot of a guard, or an error. A decoded snapshot is encoded to a snapshot with the same
-//! contents.
+//! Tests that the decoder returns a snapshot of a guard or an error for any bytes. Also tests that a decoded snapshot
+//! is encoded to a snapshot with the same contents.
 
 use tamis_guard::{Generation, Snapshot};
 
 use crate::with_checksum;
 
-/// More than any input can fill.
+/// The memory limit of the decoder. The limit is larger than any input needs.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(data: &[u8]) {
@@ -29,7 +29,7 @@ fn read(bytes: &[u8]) {
     assert_eq!((again.head, again.end), (head, end));
     let copy = again.generation;
     assert_eq!(copy.items(), generation.items());
-    // Whatever the bits are, questions have answers, and changes are kept.
+    // Lookups must return answers and changes must take effect for any bits.
     let _ = (generation.rate(), generation.estimate_rate(), generation.highest());
     for i in 0..40_u64 {
         let id = i.to_string();
@@ -39,7 +39,7 @@ fn read(bytes: &[u8]) {
         }
         let deleted = generation.deleted();
         generation.delete(id.as_bytes());
-        // A deletion has no effect if other texts may be the same id.
+        // A deletion has no effect if another text may represent the same id.
         let is_absent = !generation.contains(id.as_bytes());
         assert!(is_absent || generation.deleted() == deleted + 1, "a deleted id");
     }

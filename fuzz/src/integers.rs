@@ -1,5 +1,5 @@
-//! Any bytes are decimal integers, or the error names the first word that is not an integer. The oracle
-//! splits at white space and uses the parser of the standard library.
+//! Tests that the parser returns decimal integers for any bytes, or an error at the first word that is not an integer.
+//! The reference implementation splits at white space and uses the parser of the standard library.
 
 use tamis_cli::decimal::{is_space, parse};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(block: &[u8]) {
     }
 }
 
-/// Parses a word in the slow, obvious way.
+/// Parses a word with the standard library, as the reference implementation.
 fn plain(token: &[u8]) -> Option<u64> {
     std::str::from_utf8(token).ok()?.parse().ok()
 }

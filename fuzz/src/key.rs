@@ -1,4 +1,5 @@
-//! With any options, a record has a key or has none. Equal records have equal keys.
+//! Tests that the extraction of a key from a record does not panic with any options. Also tests
+//! that the same record always has the same key.
 
 use clap::Parser as _;
 use tamis_cli::key::KeyArgs;
@@ -7,14 +8,14 @@ use tamis_cli::key::KeyArgs;
 struct Cli {
     #[command(flatten)]
     key: KeyArgs,
-    /// `--csv` names it as an option that it excludes.
+    /// The declaration of `--csv` excludes `--null`, so clap requires an option with this name.
     #[arg(long)]
     null: bool,
 }
 
 pub(crate) fn run(data: (u8, &str, u8, &[u8])) {
     let (choice, word, number, record) = data;
-    // Clap reads from words, which hold no NUL.
+    // An argument of a process cannot contain a NUL byte.
     let word = word.replace('\0', "");
     let number = number.to_string();
     let mut words = vec!["key".to_owned()];

@@ -1,7 +1,7 @@
-//! Fuzz targets. Each target takes any bytes and panics if a promise is broken.
+//! Fuzz targets. Each target takes any bytes, and panics if the tested code breaks a documented promise.
 //!
-//! The test `mutations` runs every target with a fixed list of inputs. The program `tamis-fuzz` runs one
-//! target in libFuzzer, which searches for new inputs.
+//! The test `mutations` runs every target with a fixed list of inputs. The program `tamis-fuzz` runs one target with
+//! libFuzzer, which searches for new inputs.
 
 mod commands;
 mod format;
@@ -21,10 +21,10 @@ use arbitrary::{Arbitrary, Unstructured};
 use tamis_formats::{FORMATS, Format};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The function of a target that is not a format.
+/// The function of a target that tests no format.
 type RunBytes = fn(&[u8]);
 
-/// Every target that is not a format.
+/// All targets that test no format.
 const PROGRAM_TARGETS: [(&str, RunBytes); 10] = [
     ("commands", commands::run),
     ("guard_delta", guard_delta::run),
@@ -38,7 +38,7 @@ const PROGRAM_TARGETS: [(&str, RunBytes); 10] = [
     ("tamis_file", tamis_file::run),
 ];
 
-/// A decoder, with the promises that it must keep for any input.
+/// A fuzz target: a function that tests promises with any input.
 #[derive(Clone)]
 pub struct Target {
     name: String,
@@ -52,7 +52,7 @@ enum Run {
 }
 
 impl Target {
-    /// Returns every target. The first ones are the targets of the formats.
+    /// Returns all targets. The targets of the formats come first.
     pub fn all() -> Vec<Self> {
         let formats = FORMATS.iter().map(|format| Self {
             name: format!("format/{}", format.name),
@@ -73,7 +73,7 @@ impl Target {
         &self.name
     }
 
-    /// Returns the folder of the committed inputs of the target.
+    /// Returns the folder with the committed inputs of the target.
     pub fn seeds(&self) -> PathBuf {
         [env!("CARGO_MANIFEST_DIR"), "seeds", &self.name].iter().collect()
     }
@@ -91,14 +91,14 @@ impl Target {
     }
 }
 
-/// Replaces the checksum in the last 8 bytes of an input, as a hostile writer does: a fuzzer does not find
-/// the right one. Returns `None` if there are fewer bytes.
+/// Replaces the last 8 bytes of an input by the correct checksum, because a fuzzer cannot guess a checksum. An attacker
+/// can also compute the checksum. Returns `None` if the input has fewer than 8 bytes.
 fn with_checksum(bytes: &[u8]) -> Option<Vec<u8>> {
     let (body, _) = bytes.split_last_chunk::<8>()?;
     Some([body, &xxh3_64(body).to_le_bytes()].concat())
 }
 
-/// Runs a target that takes a typed value, if there are enough bytes for the value.
+/// Runs a target that takes a typed value. Does nothing if the input is too short for the value.
 fn run_typed<'a, T: Arbitrary<'a>>(bytes: &'a [u8], run: fn(T)) {
     if let Ok(value) = T::arbitrary_take_rest(Unstructured::new(bytes)) {
         run(value);

@@ -1,4 +1,5 @@
-//! Runs the target that `TAMIS_FUZZ_TARGET` names in libFuzzer. `cargo xtask soak` starts this program.
+//! Runs one fuzz target with libFuzzer. The environment variable `TAMIS_FUZZ_TARGET` contains the name of the target.
+//! `cargo xtask soak` starts this program.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Any bytes are an ORC file, or an error. Each of its streams is filters of row groups, or an error.
+//! Tests that the reader returns an ORC file or an error for any bytes. Also tests that the decoder returns the filters
+//! of row groups or an error for each stream of the file.
 
 use tamis_cli::orc_file::OrcFile;
 use tamis_formats::orc::RowGroups;

@@ -1,4 +1,4 @@
-//! Any numbers are a plan that keeps its rate, or an error.
+//! Tests that a planner returns an error or a plan that keeps the rate, for any numbers.
 
 use tamis::{Geometry, Kind, Plan};
 
@@ -8,7 +8,8 @@ pub(crate) fn run(data: (u64, u64, u64, u32)) {
     let plans = Kind::ALL.map(|kind| Plan::for_kind(kind, items, rate));
     for plan in plans.into_iter().chain([Plan::new(items, rate)]).flatten() {
         assert!(plan.rate_at(plan.items()) <= rate, "{plan:?} exceeds its rate");
-        // The rate is a double: near 1, its last digit stands for more than a 2^40th of the items.
+        // The rate is a floating-point number. Near 1, a change of the last bit of the rate changes
+        // the capacity by more than 2^-40 of the items.
         let least = plan.items() - (plan.items() >> 30);
         assert!(plan.items_at(rate) >= least, "{plan:?} has a smaller capacity");
         let _ = plan.why();

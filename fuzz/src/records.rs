@@ -1,12 +1,12 @@
-//! Splits any bytes into records. The oracle splits a slice at the delimiter, and the code under test gets
-//! the bytes in pieces. Rows of CSV contain all bytes of the input, and are the same in one block and in many.
+//! Tests the splitting of any bytes into records. The reference implementation splits a slice at the delimiter. The
+//! tested code reads the bytes in pieces. For CSV, the rows must be the same in one block and in several blocks.
 
 use std::io::{self, Read};
 
 use tamis_cli::csv::CsvForm;
 use tamis_cli::split::{BlockBuffer, BlockReader, RecordEnd, records};
 
-/// Returns at most `step` bytes per call, like a pipe. The fuzzer chooses `step`.
+/// A reader that returns at most `step` bytes per call, like a pipe. The fuzzer chooses `step`.
 struct Dribble<'a> {
     bytes: &'a [u8],
     step: usize,
@@ -28,7 +28,7 @@ pub(crate) fn run(data: (u8, bool, bool, &[u8])) {
     }
     let delimiter = if null { 0 } else { b'\n' };
     let mut expected: Vec<&[u8]> = bytes.split(|&byte| byte == delimiter).collect();
-    // A delimiter ends a record: nothing stands after the last one.
+    // A delimiter ends a record. So an empty slice after the last delimiter is not a record.
     if expected.last().is_some_and(|last| last.is_empty()) {
         expected.pop();
     }
@@ -46,7 +46,7 @@ pub(crate) fn run(data: (u8, bool, bool, &[u8])) {
     assert_eq!(expected.next(), None);
 }
 
-/// Reads rows of CSV.
+/// Compares the CSV rows from pieces with the CSV rows from one block.
 fn rows(bytes: &[u8], step: usize) {
     let form = CsvForm { max_row_bytes: 1 << 20, ..CsvForm::new(b',', true) };
     let end = RecordEnd::Csv(form);
@@ -58,6 +58,6 @@ fn rows(bytes: &[u8], step: usize) {
             assert_eq!(Some(row), expected.next());
         }
     }
-    // A quote that is not closed makes an error of the last row.
+    // If a quote is not closed, the last row is an error. So at most one expected row remains.
     assert!(expected.count() <= 1);
 }

@@ -1,5 +1,5 @@
-//! Any bytes are the same requests in one piece and in many. Any bytes are a reply, the start of a reply, or an
-//! error.
+//! Tests that the decoder returns the same requests for one piece of input and for several pieces. Also tests that the
+//! decoder returns a reply, an incomplete reply or an error for any bytes.
 
 use tamis_resp::{Limits, Protocol, ProtocolError, Reply, Request, RequestDecoder};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(data: (&[u8], bool, &[u8])) {
     }
 }
 
-/// Reads requests as a server does, to the end or the first error.
+/// Decodes requests like a server, until the end of the input or the first error.
 fn commands<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
     limits: Limits,
@@ -57,7 +57,7 @@ fn commands<'a>(
     (commands, None)
 }
 
-/// Cuts the input into pieces of these sizes, and the rest.
+/// Splits the input into pieces of these sizes. The last piece contains the remaining bytes.
 fn pieces<'a>(input: &'a [u8], sizes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let sizes = sizes.iter().map(|&size| usize::from(size)).chain([usize::MAX]);

@@ -1,14 +1,16 @@
-//! Any bytes are a filter, or an error. All decoders agree, and a decoded filter is encoded to the same bytes.
+//! Tests that each decoder returns a filter or an error for any bytes. Also tests that all decoders return the same
+//! result, and that a decoded filter is encoded to the same bytes.
 
 use tamis_formats::TamisFile;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// More than any input can fill.
+/// The memory limit of the decoder. The limit is larger than any input needs.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(data: &[u8]) {
     read_every_way(data);
-    // The fuzzer cannot guess a checksum; a hostile writer computes it.
+    // The fuzzer cannot guess a checksum, but an attacker can compute the checksum. So the target also tests the input
+    // with correct checksums.
     if let Some(sealed) = seal(data) {
         read_every_way(&sealed);
     }
@@ -27,14 +29,14 @@ fn read_every_way(bytes: &[u8]) {
             assert_eq!(file.len_bytes(), bytes.len() as u64);
             assert_eq!(verified, Ok(()));
             assert!(streamed.is_ok_and(|streamed| streamed == file));
-            // A view needs words where words can lie; then it is the same filter.
+            // A view requires aligned words. If the words are aligned, the view equals the decoded filter.
             if let Ok(view) = view {
                 assert_eq!(
                     view.filter,
                     file.filter.as_view().expect("what was read has not grown")
                 );
             }
-            // Whatever the bits are, questions have answers.
+            // Lookups and estimates must return answers for any bits.
             let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
             assert!(items >= 0.0 && (0.0..=1.0).contains(&rate), "{items} items, rate {rate}");
             let _ = file.filter.contains("tamis");
@@ -43,7 +45,8 @@ fn read_every_way(bytes: &[u8]) {
         Err(error) => {
             assert!(!error.to_string().contains('\n'), "an error is one line");
             assert!(streamed.is_err());
-            // A view leaves the words untested, and still has an answer to everything.
+            // A view does not verify the words, so a view may exist for a damaged file. Lookups in this view must not
+            // panic.
             if let Ok(view) = view {
                 let _ = (view.filter.contains("tamis"), view.filter.estimate_rate());
             }
@@ -51,7 +54,7 @@ fn read_every_way(bytes: &[u8]) {
     }
 }
 
-/// Changes a filter in every way, and tests that it keeps the inserted items.
+/// Calls all methods that change a filter, and tests that the filter contains the inserted items.
 fn change(file: TamisFile) {
     let mut filter = file.filter;
     let copy = filter.clone();
@@ -72,7 +75,8 @@ fn change(file: TamisFile) {
     }
 }
 
-/// Replaces the checksums. Returns `None` if the bytes are too short for the header that they have.
+/// Replaces both checksums of a file by the correct checksums. Returns `None` if the bytes are shorter than the length
+/// in the header.
 fn seal(data: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = data.to_vec();
     bytes.get_mut(..10)?.copy_from_slice(b"\x89TAMIS\r\n\x01\x00");

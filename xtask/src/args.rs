@@ -1,4 +1,4 @@
-//! The options of a task: `--name value` pairs, removed one by one.
+//! Parses the options of a task. The options are pairs `--name value`.
 
 /// The arguments after the name of a task.
 pub struct Args<'a> {
@@ -6,12 +6,12 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Creates the list of arguments.
+    /// Creates a list from the arguments of a task.
     pub fn new(words: &[&'a str]) -> Self {
         Self { words: words.to_vec() }
     }
 
-    /// Removes the option `name` and returns its value.
+    /// Removes the option `name` and returns the value of the option.
     pub fn value(&mut self, name: &str) -> Result<Option<&'a str>, String> {
         let Some(at) = self.words.iter().position(|&word| word == name) else { return Ok(None) };
         if at + 1 == self.words.len() {
@@ -21,14 +21,15 @@ impl<'a> Args<'a> {
         Ok(Some(self.words.remove(at)))
     }
 
-    /// Removes the option `name` and returns its value, a number; `_` may separate digits.
+    /// Removes the option `name` and returns the value as a number. The value may contain `_`
+    /// between digits.
     pub fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
         let Some(word) = self.value(name)? else { return Ok(None) };
         let number = word.replace('_', "").parse();
         number.map(Some).map_err(|_| format!("{name} wants a whole number, not {word}"))
     }
 
-    /// Rejects arguments that no option has used.
+    /// Returns an error if arguments remain after all options are removed.
     pub fn end(&self) -> Result<(), String> {
         match self.words.first() {
             None => Ok(()),

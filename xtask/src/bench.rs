@@ -1,17 +1,18 @@
-//! `cargo xtask bench`: builds the program and the `bench` crate with all rivals, and runs it.
+//! `cargo xtask bench`: installs the rival programs, builds the program and the crate
+//! `tamis-bench`, and runs the benchmarks.
 
 use std::process::Command;
 
 use crate::python;
 use crate::tools::{Outcome, cargo, debian_package, root, works};
 
-/// Rust programs that are measured beside `tamis`.
+/// The Rust programs that the benchmarks compare with `tamis`.
 const RIVALS: [&str; 2] = ["huniq", "runiq"];
 
-/// Python packages that are measured beside `tamis`, with their dependencies.
+/// The Python packages that the benchmarks compare with `tamis`, with all dependencies.
 const PACKAGES: &str = include_str!("../../bench/originals/requirements.txt");
 
-/// Runs the benches with the arguments `args`.
+/// Runs the benchmarks with the arguments `args`.
 pub fn run(args: &[&str]) -> Outcome {
     if args.iter().any(|arg| matches!(*arg, "--help" | "-h")) {
         println!("{}", crate::USAGE);
@@ -25,7 +26,7 @@ pub fn run(args: &[&str]) -> Outcome {
         install_packages();
     }
     if wants_server(args) && !works(&mut Command::new("redis-server")) {
-        // Without Redis, the bench prints a message and skips the rows of the server.
+        // Without Redis, the benchmark prints a message and skips the rows of the server.
         _ = debian_package("redis-server");
     }
     if wants_server(args)
@@ -39,8 +40,8 @@ pub fn run(args: &[&str]) -> Outcome {
     succeed(cargo(&["run", "--release", "--quiet", "-p", "tamis-bench", "--"]).args(args))
 }
 
-/// Tests whether the user selected cases of whole programs: `--filter` is part of their names, or
-/// absent.
+/// Tests whether the user selected cases of whole programs. A case is selected if the case name
+/// contains the value of `--filter`, or if `--filter` is absent.
 fn wants_programs(args: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
     filter.is_none_or(|filter| {
@@ -50,26 +51,28 @@ fn wants_programs(args: &[&str]) -> bool {
     })
 }
 
-/// Tests whether the user selected cases whose names have one of these words.
+/// Tests whether the value of `--filter` contains one of these words, or whether `--filter` is
+/// absent.
 fn wants(args: &[&str], words: &[&str]) -> bool {
     let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
     filter.is_none_or(|filter| words.iter().any(|word| filter.contains(word)))
 }
 
-/// Tests whether the user selected cases of the server.
+/// Tests whether the user selected cases that need a server.
 fn wants_server(args: &[&str]) -> bool {
     wants(args, &["server", "module", "bitmaps"])
 }
 
-/// Tests whether the user selected cases with originals from Python packages.
+/// Tests whether the user selected cases that need the Python packages.
 fn wants_packages(args: &[&str]) -> bool {
     wants(args, &["format", "bloom", "server", "module"])
 }
 
-/// Installs the rivals of the guard, and the program that sends requests.
+/// Installs nginx and haproxy, the rivals of the guard, and wrk, the program that sends requests.
 fn install_proxies() {
     for (program, package) in [("wrk", "wrk"), ("nginx", "nginx-light"), ("haproxy", "haproxy")] {
-        // wrk prints its version only together with its usage, and fails.
+        // `wrk -v` prints the version but exits with an error. So the code only tests whether the
+        // program starts.
         let is_here = Command::new(program).arg("-v").output().is_ok();
         if !is_here && debian_package(package).is_err() {
             println!("{program} could not be installed: its rows are left out");
@@ -77,7 +80,8 @@ fn install_proxies() {
     }
 }
 
-/// Installs the rival programs into `target/rivals`. The rows of missing programs are skipped.
+/// Installs the rival programs into `target/rivals`. The benchmark skips the rows of missing
+/// programs.
 fn install_rivals() {
     for rival in RIVALS {
         if root().join("target/rivals/bin").join(rival).exists() {
@@ -92,8 +96,8 @@ fn install_rivals() {
     }
 }
 
-/// Installs the Python packages into `target/rivals`, one by one: if one has no build for the
-/// machine, the others are still installed.
+/// Installs the Python packages into `target/rivals` with one call of pip per package. If a package
+/// has no build for this machine, pip still installs the other packages.
 fn install_packages() {
     let python = match python::environment("rivals/python") {
         Ok(python) => python,

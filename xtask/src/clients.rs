@@ -1,7 +1,8 @@
 //! Tests the server with common Redis clients: redis-py, node-redis, ioredis, and Debian's
 //! redis-cli and redis-benchmark.
 //!
-//! If a client cannot be installed, the task prints a message and skips it.
+//! If the task cannot install a client, the task prints a message and skips the tests of this
+//! client.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +16,7 @@ use crate::{npm, python};
 
 const TESTS: &str = "tests/clients";
 
-/// Installs the clients that can be installed.
+/// Installs the clients. If the installation of a client fails, prints a message.
 pub fn install() {
     for (what, installed) in
         [("redis-py", python().map(drop)), ("node-redis", node()), ("redis-cli", debian())]
@@ -26,7 +27,7 @@ pub fn install() {
     }
 }
 
-/// Tests the program with each client.
+/// Tests the Tamis server with each client.
 pub fn test(steps: &Steps) -> Outcome {
     let program = tools::program();
     match python() {
@@ -53,7 +54,8 @@ pub fn test(steps: &Steps) -> Outcome {
     Ok(())
 }
 
-/// Makes the Bloom and cuckoo calls of each client to a server with the module.
+/// Tests a Redis server that has loaded the module, with the Bloom and cuckoo commands of each
+/// client.
 pub fn test_module(steps: &Steps, server: &str, module: &Path) -> Outcome {
     if let Ok(python) = python() {
         let mut command = Command::new(python);
@@ -80,7 +82,7 @@ fn node() -> Outcome {
     npm::install(TESTS, "ioredis")
 }
 
-/// Installs redis-py if necessary, and returns the Python that has it.
+/// Installs redis-py if necessary, and returns the path of the Python interpreter with redis-py.
 fn python() -> Result<PathBuf, String> {
     let python = python::environment(&format!("{TESTS}/python"))?;
     if !python::works_quietly(Command::new(&python).args(["-c", "import redis"])) {
@@ -89,14 +91,14 @@ fn python() -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// A running server. Dropping it ends the process.
+/// A running server. Dropping this value kills the process.
 pub struct Server {
     child: Child,
     pub port: String,
 }
 
 impl Server {
-    /// Starts a server on a free port, with a new folder.
+    /// Starts a server on a free port with a new data folder.
     pub fn start() -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -122,7 +124,8 @@ impl Server {
     }
 }
 
-/// Tests whether a server answers: it listens before it has loaded its data.
+/// Tests whether the server responds to `PING`. An open port is not sufficient, because the server
+/// listens before the server has loaded the data.
 fn is_ready(port: u16) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -144,7 +147,7 @@ impl Drop for Server {
     }
 }
 
-/// Checks that Debian's tools report no problem.
+/// Checks that redis-cli and redis-benchmark succeed and print no error.
 fn redis_tools() -> Outcome {
     let server = Server::start()?;
     let mut benchmark = Command::new("redis-benchmark");

@@ -1,7 +1,7 @@
-//! Tests the pages of the consoles of the server and of the guard in Chromium.
+//! Tests the web consoles of the server and the guard in Chromium.
 //!
-//! The tests need Node.js, Chromium and one npm package, which is in `target/tests/console`. If one
-//! of them cannot be installed, the task prints a message and skips the step.
+//! The tests need Node.js, Chromium and one npm package in `target/tests/console`. If the task
+//! cannot install one of these programs, the task prints a message and skips the step.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,17 +10,18 @@ use crate::npm;
 use crate::steps::Steps;
 use crate::tools::{self, Outcome, root, works};
 
-/// The path in Debian's package; the environment variable `CHROMIUM` overrides it.
+/// The path of Chromium in Debian's package. The environment variable `CHROMIUM` overrides this
+/// path.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// Installs the software that can be installed.
+/// Installs the npm package. If the installation fails, prints a message.
 pub fn install() {
     if let Err(why) = prepare() {
         println!("the console will not be looked at in Chromium: {why}");
     }
 }
 
-/// Opens the consoles of the program in Chromium; their pictures are in
+/// Tests the consoles of the program in Chromium. The tests write screenshots to
 /// `target/tests/console/pictures`.
 pub fn test(steps: &Steps) -> Outcome {
     let name = "consoles in Chromium";
@@ -38,7 +39,8 @@ pub fn test(steps: &Steps) -> Outcome {
     steps.run(name, node.env("PICTURES", npm::modules("tests/console").join("pictures")))
 }
 
-/// Checks that all required software is installed; returns what is missing.
+/// Installs the npm package, and checks that the other software is installed. Returns an error that
+/// names the missing software.
 fn prepare() -> Outcome {
     if !has_chromium() {
         return Err("Chromium could not be installed".to_owned());

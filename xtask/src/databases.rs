@@ -1,6 +1,6 @@
-//! Tests the guard's sources with real databases: MariaDB and PostgreSQL of Debian.
+//! Tests the guard's sources with real databases: Debian's MariaDB and PostgreSQL.
 //!
-//! If one is not installed, the task skips its tests.
+//! If a database is not installed, the task skips the tests of this database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::steps::Steps;
 use crate::test_programs::TestProgram;
 use crate::tools::{Outcome, root};
 
-/// A database: its name, the test program that needs it, and a test whether it is installed.
+/// The name of a database, the test program for this database, and a function that tests whether the database is
+/// installed.
 type Database = (&'static str, &'static str, fn() -> bool);
 
 const DATABASES: [Database; 2] =
@@ -37,21 +38,21 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     if modules.is_empty() {
         return Ok(());
     }
-    // The module of a database has the name of its program. All run at once, because they mostly
-    // wait.
+    // In the program `guard_on_databases`, the module of a database has the same name as the test program of this
+    // database. One call runs all modules, because these tests mostly wait.
     for program in programs.iter().filter(|program| program.is("guard_on_databases")) {
         program.run(steps, &modules)?;
     }
     Ok(())
 }
 
-/// Tests whether MariaDB is installed. Its package has only the program: `mariadb-server` would start
-/// a service.
+/// Tests whether MariaDB is installed. Setup installs `mariadb-server-core`, because the package `mariadb-server` would
+/// start a service.
 pub fn has_mariadb() -> bool {
     Path::new("/usr/sbin/mariadbd").exists()
 }
 
-/// Unpacks the plugins of the package `mariadb-server`, without installing it.
+/// Unpacks the plugins of the package `mariadb-server` without installing the package.
 fn unpack_mariadb_plugins() -> Outcome {
     let folder = root().join("target/mariadb-plugins");
     if folder.join("usr/lib/mysql/plugin/auth_ed25519.so").exists() {
@@ -67,14 +68,14 @@ fn unpack_mariadb_plugins() -> Outcome {
     }
 }
 
-/// Tests whether a version of PostgreSQL is installed. Debian has each in a folder of its own.
+/// Tests whether a version of PostgreSQL is installed. Debian installs each version in a separate folder.
 pub fn has_postgres() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.map(|version| version.path().join("bin/initdb")).any(|path: PathBuf| path.exists())
 }
 
-/// Writes the setting without which the package of PostgreSQL creates a database and starts a
-/// service for it.
+/// Writes a setting for Debian's PostgreSQL package. Without this setting, the package would create a database and
+/// start a service.
 pub fn forbid_cluster() -> Outcome {
     let folder = Path::new("/etc/postgresql-common");
     let settings = folder.join("createcluster.conf");

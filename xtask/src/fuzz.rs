@@ -1,31 +1,31 @@
-//! Fuzzing with the stable compiler. libFuzzer comes from its crate, and an LLVM pass that stable
-//! rustc can run adds the coverage counters that guide it.
+//! Fuzzes with the stable compiler. libFuzzer comes from the crate `libfuzzer-sys`. An LLVM pass of stable rustc adds
+//! the coverage counters that guide libFuzzer.
 //!
-//! `cargo xtask soak` searches at random from the committed seeds and from the corpus of earlier runs.
-//! `cargo xtask test` runs the same targets without libFuzzer: the test `mutations` of `tamis-fuzz`.
+//! `cargo xtask soak` searches for new inputs, starting from the committed seeds and the corpus of earlier runs. `cargo
+//! xtask test` runs the same targets without libFuzzer, in the test `mutations` of `tamis-fuzz`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::tools::{cargo, root};
 
-/// The name of a fuzz target, such as `records` or `format/guava`. It is also the path of the target's
-/// folder of seeds in `fuzz/seeds` (a test of `tamis-fuzz` keeps the folders complete).
+/// The name of a fuzz target, such as `records` or `format/guava`. The seeds of the target are in the folder
+/// `fuzz/seeds/NAME`. A test of `tamis-fuzz` checks that each target has a folder.
 pub struct Target(String);
 
 impl Target {
-    /// Returns the folder of the target inside a folder of `fuzz`.
+    /// Returns the folder of this target inside the folder `fuzz/PARENT`.
     fn place(&self, parent: &str) -> PathBuf {
         root().join("fuzz").join(parent).join(&self.0)
     }
 
-    /// Returns the name without the folder of all formats.
+    /// Returns the name without the prefix `format/`.
     fn short_name(&self) -> &str {
         self.0.strip_prefix(FORMATS).unwrap_or(&self.0)
     }
 }
 
-/// The folder of all formats.
+/// The prefix of the targets that test formats.
 const FORMATS: &str = "format/";
 
 impl std::fmt::Display for Target {
@@ -34,7 +34,7 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Returns every target.
+/// Returns all fuzz targets.
 pub fn targets() -> Result<Vec<Target>, String> {
     let seeds = root().join("fuzz/seeds");
     let mut names = folders(&seeds)?;
@@ -43,7 +43,7 @@ pub fn targets() -> Result<Vec<Target>, String> {
     Ok(names.into_iter().map(Target).collect())
 }
 
-/// Returns the names of the folders in a folder, sorted.
+/// Returns the sorted names of the folders inside `parent`.
 fn folders(parent: &Path) -> Result<Vec<String>, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", parent.display());
     let mut names = Vec::new();
@@ -57,7 +57,7 @@ fn folders(parent: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Returns the targets with these names. The name of a format is enough for its target.
+/// Returns the targets with these names. For a format's target, pass the name of the format without `format/`.
 pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
     let mut targets = targets()?;
     let is_there = |name: &&&str| targets.iter().any(|target| target.short_name() == **name);
@@ -69,21 +69,21 @@ pub fn picked(names: &[&str]) -> Result<Vec<Target>, String> {
     Ok(targets)
 }
 
-/// Counts edges, and reports the operands of comparisons to libFuzzer.
+/// The compiler flags that count control-flow edges and report the operands of comparisons to libFuzzer.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Returns the command that builds the program of all targets.
+/// Returns the command that builds the fuzz program, which contains all targets.
 pub fn build() -> Result<Command, String> {
     let mut build = cargo(&["build", "--quiet", "--profile", "fuzz", "-p", "tamis-fuzz"]);
-    // Naming the host's triple keeps the counters out of build scripts and derive macros.
+    // With an explicit target triple, cargo compiles build scripts and derive macros without the counters.
     build.args(["--features", "libfuzzer", "--target", &triple()?, "--target-dir", "target/fuzz"]);
     build.env("RUSTFLAGS", COVERAGE);
     Ok(build)
 }
 
-/// Returns the host's triple, as rustc prints it.
+/// Returns the target triple of the host, which rustc prints.
 fn triple() -> Result<String, String> {
     let output = Command::new("rustc").arg("-vV").output();
     let output = output.map_err(|error| format!("rustc: {error}"))?;
@@ -92,8 +92,8 @@ fn triple() -> Result<String, String> {
     triple.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
-/// Returns the command that runs one target for `seconds`, each time with other inputs. The corpus
-/// is kept for the next run.
+/// Returns the command that fuzzes one target for `seconds` seconds. Each run tries new inputs, and stores interesting
+/// inputs in the corpus for the next run.
 pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
     let [artifacts, corpus] = ["artifacts", "corpus"].map(|parent| target.place(parent));
     for folder in [&artifacts, &corpus] {
@@ -106,7 +106,7 @@ pub fn explore(target: &Target, seconds: u64) -> Result<Command, String> {
         .env("TAMIS_FUZZ_TARGET", &target.0)
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-max_total_time={seconds}"))
-        // An input that exceeds the limit of time or memory counts as a finding.
+        // libFuzzer reports an input as a failure if the input exceeds the time limit or the memory limit.
         .args(["-timeout=20", "-rss_limit_mb=1024", "-verbosity=0", "-print_final_stats=0"])
         .arg(corpus)
         .arg(target.place("seeds"))

@@ -1,11 +1,11 @@
-//! `cargo xtask lines`: how many lines of code and of tests each crate has. Comments and blank lines do not
+//! `cargo xtask lines`: prints the number of lines of code and of tests for each crate. Comments and blank lines do not
 //! count.
 
 use std::path::Path;
 
 use crate::tools::{Outcome, root};
 
-/// The lines of a file, a crate or the project.
+/// The line counts of a file, a crate or the project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lines {
     code: u64,
@@ -21,7 +21,7 @@ impl Lines {
     }
 }
 
-/// Prints a row for each crate, and the sum.
+/// Prints a row for each crate, and a row with the sum.
 pub fn run() -> Outcome {
     let mut rows = Vec::new();
     for name in ["bench", "fuzz", "xtask"] {
@@ -42,7 +42,7 @@ pub fn run() -> Outcome {
     Ok(())
 }
 
-/// Counts the lines of all files below a folder. `is_test` if the folder has only tests.
+/// Counts the lines of all files below a folder. Pass true for `is_test` if the folder contains only tests.
 fn of_folder(folder: &Path, is_test: bool) -> Result<Lines, String> {
     let mut sum = Lines::default();
     for path in entries(folder)? {
@@ -61,10 +61,10 @@ fn of_folder(folder: &Path, is_test: bool) -> Result<Lines, String> {
     Ok(sum)
 }
 
-/// Counts the lines of a file. `is_test` if all of them are tests.
+/// Counts the lines of a file. Pass true for `is_test` if the file contains only tests.
 fn of_text(text: &str, is_test: bool) -> Lines {
     let mut lines = Lines { files: 1, ..Lines::default() };
-    // The indentation of the test module that the line is in.
+    // The indentation of the current test module; `None` outside a test module.
     let (mut module, mut is_marked) = (None, false);
     for line in text.lines() {
         let code = line.trim_start();

@@ -1,14 +1,14 @@
-//! Checks that the links between the project's own pages are valid.
+//! Checks that relative links in the project's pages lead to existing files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::tools::{Outcome, root};
 
-/// The folders that contain pages.
+/// The folders that contain pages, without `docs`. [`check`] also reads all folders below `docs`.
 const FOLDERS: [&str; 2] = ["", "examples"];
 
-/// Checks every relative link of every page.
+/// Checks every relative link of every page. Returns an error that lists all broken links.
 pub fn check() -> Outcome {
     let mut pages = Vec::new();
     for folder in FOLDERS {
@@ -40,7 +40,7 @@ fn markdown(folder: &Path) -> impl Iterator<Item = PathBuf> {
     entries(folder).filter(is_page)
 }
 
-/// Finds the targets of `[text](target)` that are files, without their `#part`.
+/// Returns the target of each Markdown link to a file, without the part after `#`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
     targets

@@ -1,4 +1,4 @@
-//! The project's own tasks. Each task is a file whose module doc describes it.
+//! Runs the project's tasks. The module doc of each task's file describes the task.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,15 +1,17 @@
-//! Installs npm packages for tests in Node.js. They are in `target`, never beside the tests.
+//! Installs npm packages for tests in Node.js. The packages are installed in `target` and not in
+//! the folder of the tests.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::tools::{Outcome, root, works};
 
-/// Installs the packages in the lock file of a folder of tests. `package` is one of them.
+/// Installs the packages of the lock file in the folder `tests`. `package` is one of these
+/// packages.
 ///
 /// # Errors
 ///
-/// Returns why the installation failed.
+/// Returns the reason why the installation failed.
 pub fn install(tests: &str, package: &str) -> Outcome {
     if !works(&mut Command::new("node")) || !works(&mut Command::new("npm")) {
         return Err("there is no Node.js: install nodejs and npm".to_owned());
@@ -24,7 +26,7 @@ pub fn install(tests: &str, package: &str) -> Outcome {
         return Ok(());
     }
     std::fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", to.display()))?;
-    // The lock file is copied last: it marks the package as installed.
+    // The code copies the lock file last, because the copy marks the packages as installed.
     for name in ["package.json", "package-lock.json"] {
         std::fs::copy(from.join(name), to.join(name))
             .map_err(|error| format!("{name}: {error}"))?;
@@ -37,7 +39,7 @@ pub fn install(tests: &str, package: &str) -> Outcome {
     }
 }
 
-/// Returns the folder with the packages for a folder of tests.
+/// Returns the folder with the installed packages for the folder `tests`.
 pub fn modules(tests: &str) -> PathBuf {
     root().join("target").join(tests)
 }

@@ -1,5 +1,5 @@
-//! Runs commands within a time limit. A command that exceeds its limit is killed with all its
-//! descendants, so that no test run waits forever.
+//! Runs commands with a time limit. If a command exceeds the limit, this module kills the command and all descendants
+//! of the command. So a test run never waits forever.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Why a command has no exit status.
+/// The reason why a command has no exit status.
 #[derive(Debug)]
 pub enum Stopped {
-    /// The command could not be started, or its output not be read.
+    /// The command could not be started, or waiting for the command failed.
     Io(std::io::Error),
-    /// The command exceeded its limit and was killed.
+    /// The command exceeded the time limit and was killed.
     TimedOut(Duration),
     /// Another step failed, so this command was killed.
     Cancelled,
@@ -32,27 +32,27 @@ impl std::fmt::Display for Stopped {
 }
 
 thread_local! {
-    /// The CPU time of the commands that this thread has run, in clock ticks.
+    /// The CPU time of all commands that this thread has run, in clock ticks.
     static CPU_TICKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The clock ticks per second in `/proc`: 100 on every Linux.
+/// The number of clock ticks per second in `/proc`, which is 100 on every Linux system.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Returns the CPU time of all commands that this thread has run, with the descendants that their parents
-/// waited for. Each command lacks its last 50 ms. Without `/proc`, it is zero.
+/// Returns the CPU time of all commands that this thread has run. The time includes each descendant for which its
+/// parent has waited, and may lack the last 50 ms of each command. Without `/proc`, the time is zero.
 pub fn cpu_time() -> Duration {
     Duration::from_secs_f64(CPU_TICKS.get() as f64 / TICKS_PER_SECOND)
 }
 
-/// How often a waiting loop looks at its conditions.
+/// The time between two checks of a waiting loop.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Runs a command without stdin, passes each line of stdout and stderr to `on_line`, and returns
-/// the exit status. `cancelled` ends the command early.
+/// Runs a command without stdin, passes each line of stdout and stderr to `on_line`, and returns the exit status. If
+/// `cancelled` becomes true, kills the command.
 ///
-/// Bytes that are not UTF-8 are replaced. Processes that outlive the command and keep its output
-/// open are killed too.
+/// This function replaces bytes that are not UTF-8. If a descendant keeps stdout or stderr open after the command has
+/// exited, this function stops reading after 5 seconds.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub fn run(
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => on_line(&line),
-            // Every process that had the output open has ended.
+            // All processes with this stdout or stderr have closed the streams.
             Err(RecvTimeoutError::Disconnected) if ended_at.is_some() => break,
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(TICK),
             Err(RecvTimeoutError::Timeout) => {}
@@ -93,7 +93,7 @@ pub fn run(
             ended_at =
                 child.try_wait().map_err(Stopped::Io)?.map(|status| (status, Instant::now()));
         }
-        // A descendant may keep the output open after the command has ended.
+        // A descendant may keep stdout or stderr open after the command has exited.
         if ended_at.is_some_and(|(_, at)| at.elapsed() > Duration::from_secs(5)) {
             break;
         }
@@ -109,17 +109,17 @@ pub fn run(
     Ok(ended_at.expect("the loop ends after the child").0)
 }
 
-/// Returns the CPU time of a process and of the children that it waited for; `None` for a process that has
-/// ended, or without `/proc`.
+/// Returns the CPU time of a process and of the children for which the process has waited. Returns `None` if the
+/// process has exited, or without `/proc`.
 fn cpu_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, the times are the fields 12 to 15, in the order of `man proc_pid_stat`.
+    // The CPU times are the fields 12 to 15 after the process name; see `man proc_pid_stat`.
     let fields = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(4);
     let times: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// Sends each line of a stream until its end, or until the receiver is dropped.
+/// Sends each line of a stream. Stops at the end of the stream, or when the receiver is dropped.
 fn send_lines(stream: impl Read, lines: &mpsc::Sender<String>) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
@@ -132,12 +132,12 @@ fn send_lines(stream: impl Read, lines: &mpsc::Sender<String>) {
     }
 }
 
-/// Kills a child and all its descendants, and waits for the child.
+/// Kills a child and all descendants of the child, and waits for the child.
 fn kill(child: &mut Child) {
     let mut pids = descendants(child.id());
     pids.push(child.id());
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-    // A process of the list may have ended meanwhile: then `kill` fails, which changes nothing.
+    // `kill` fails if a process in the list has already exited. The code ignores this failure.
     let mut kill = Command::new("kill");
     kill.arg("-KILL").args(pids).stdout(Stdio::null()).stderr(Stdio::null());
     _ = kill.status();
@@ -145,7 +145,7 @@ fn kill(child: &mut Child) {
     _ = child.wait();
 }
 
-/// Returns the running descendants of a process. Without `/proc`, the list is empty.
+/// Returns the process ids of all descendants of a process. Without `/proc`, the list is empty.
 fn descendants(of: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -153,7 +153,7 @@ fn descendants(of: u32) -> Vec<u32> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // "pid (name) state parent ...": the name may contain spaces and parentheses.
+        // The format is "pid (name) state parent ...". The name may contain spaces and parentheses.
         let parent =
             stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok());
         if let Some(parent) = parent {
@@ -201,7 +201,7 @@ mod tests {
         assert!(matches!(stopped, Err(Stopped::TimedOut(_))), "{stopped:?}");
         let started = Instant::now();
         let is_running = |pid: u32| {
-            // A zombie that no process has waited for has ended too.
+            // The state `Z` (zombie) means that the process has exited.
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             !stat.is_empty() && !stat.contains(") Z ")
         };
@@ -223,7 +223,8 @@ mod tests {
     fn the_cpu_time_of_descendants_is_counted() {
         let before = cpu_time();
         let mut command = Command::new("sh");
-        // The shell waits for the inner one, which computes; the end lets the counter look once more.
+        // The outer shell waits for the inner shell, which uses CPU time. `sleep 0.3` gives `run` the time to read the
+        // counter again.
         command
             .args(["-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; sleep 0.3"]);
         run(&mut command, Duration::from_secs(60), &NEVER, |_| {}).unwrap();

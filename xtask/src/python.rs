@@ -1,15 +1,16 @@
-//! Python environments in `target`, with packages of PyPI.
+//! Creates Python environments in `target`, and installs packages from PyPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::tools::{Outcome, root};
 
-/// Creates an environment in this folder of `target` if none exists, and returns its Python.
+/// Creates a Python environment in `target/FOLDER` if the environment does not exist. Returns the
+/// path of the Python interpreter.
 ///
 /// # Errors
 ///
-/// Returns why no environment could be created.
+/// Returns the reason why the environment could not be created.
 pub fn environment(folder: &str) -> Result<PathBuf, String> {
     let folder = root().join("target").join(folder);
     let python = folder.join("bin/python");
@@ -22,11 +23,11 @@ pub fn environment(folder: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Installs packages with these arguments of pip, unless they are installed.
+/// Runs `pip install` with these arguments. `pip` skips packages that are already installed.
 ///
 /// # Errors
 ///
-/// If pip fails.
+/// Returns an error message if `pip` fails.
 pub fn install(python: &Path, words: &[&str]) -> Outcome {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(words);
@@ -34,7 +35,7 @@ pub fn install(python: &Path, words: &[&str]) -> Outcome {
     if installed { Ok(()) } else { Err(format!("pip could not install {}", words.join(" "))) }
 }
 
-/// Tests whether a command succeeds, and hides its output.
+/// Tests whether a command succeeds, and discards the output of the command.
 pub fn works_quietly(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())

@@ -1,27 +1,27 @@
-//! Stands in for rustdoc where cargo runs the examples in comments: writes the documentation of the
-//! same library first, with warnings as errors.
+//! Replaces rustdoc when cargo runs the doc tests. First writes the documentation of the same library, with warnings as
+//! errors. Then runs the doc tests.
 //!
-//! `cargo doc` also checks the documentation, but it compiles every dependency again: that took half of the
-//! time of the test build. Programs are not documented, because cargo runs no examples of programs.
+//! `cargo doc` also checks the documentation. But `cargo doc` compiles every dependency again, which took half of the
+//! time of the test build. This check covers no programs, because cargo runs doc tests only for libraries.
 
 use std::process::{Command, ExitCode};
 
 use crate::tools::root;
 
-/// The variable that makes this program stand in for rustdoc. Its value is the folder of the documentation.
+/// The environment variable that makes this program replace rustdoc. The value is the folder for the documentation.
 pub const FOLDER: &str = "XTASK_RUSTDOC";
 
-/// Makes a command of cargo that runs the examples also write the documentation.
+/// Changes a cargo command that runs doc tests, so that the command also writes the documentation.
 pub fn stand_in(command: &mut Command) {
     let target = root().join("target");
-    // The test build replaced the file of the running program, so `current_exe` names a deleted file.
+    // The test build has replaced the executable of this running program, so `current_exe` would return the path of a
+    // deleted file.
     command.env("RUSTDOC", target.join("debug/xtask"));
-    // Not the folder of `cargo doc`, which a user may have open.
+    // The folder is not the folder of `cargo doc`, because a user may read the pages in that folder.
     command.env(FOLDER, target.join("tests/doc"));
 }
 
-/// Runs rustdoc with the arguments that cargo gave to this program. If they run examples, this function
-/// writes the documentation first.
+/// Runs rustdoc with the arguments from cargo. If the arguments run doc tests, writes the documentation first.
 pub fn run(folder: &str, args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--test") {
         let kept = without_test_options(args);
@@ -35,13 +35,13 @@ pub fn run(folder: &str, args: &[String]) -> ExitCode {
     }
 }
 
-/// Leaves out the arguments that are only about running examples.
+/// Returns the arguments without the options for doc tests.
 fn without_test_options(args: &[String]) -> impl Iterator<Item = &str> {
     let mut args = args.iter().map(String::as_str);
     std::iter::from_fn(move || {
         let mut arg = args.next()?;
         while arg.starts_with("--test") {
-            // Except `--test`, these options have a value, some after a space.
+            // Except `--test`, each of these options has a value after `=` or in the next argument.
             if arg != "--test" && !arg.contains('=') {
                 args.next()?;
             }

@@ -1,13 +1,14 @@
-//! `cargo xtask sentences`: draws sentences at random from the comments of a crate, or from the pages, for a reader who
-//! judges them. The rule for the reader: could a back-end engineer whose first language is not English act on the sentence
-//! after one reading, without its neighbours?
+//! `cargo xtask sentences`: draws random sentences from the comments of a crate or from the pages. A reader then judges
+//! each sentence: could a back-end engineer, whose first language is not English, act on the sentence after one
+//! reading?
 
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::tools::{Outcome, root};
 
-/// Prints sentences with their places. The first argument names the folder, such as `crates/tamis-guard` or `docs`.
+/// Prints each sentence with the file name and the line number. The first argument is a folder, such as
+/// `crates/tamis-guard` or `docs`.
 pub fn run(args: &[&str]) -> Outcome {
     let [folder, options @ ..] = args else {
         return Err("name a folder, such as crates/tamis-guard".to_owned());
@@ -35,7 +36,7 @@ pub fn run(args: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Finds the sources and pages below a folder, in the order of their names.
+/// Appends the paths of all sources and pages below a folder, sorted by name.
 fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome {
     let fail = |error: std::io::Error| format!("{}: {error}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(fail)?;
@@ -53,8 +54,8 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome {
     Ok(())
 }
 
-/// Returns the paragraphs of the comments of a source, or of a page, with the number of their first line. Code, tables and
-/// headings are left out.
+/// Returns the paragraphs of a page, or of the comments of a source file. Each paragraph has the number of its first
+/// line. Skips code, tables and headings.
 fn blocks(text: &str, is_page: bool) -> Vec<(usize, String)> {
     let mut blocks: Vec<(usize, String)> = Vec::new();
     let (mut is_open, mut is_code) = (false, false);
@@ -77,7 +78,7 @@ fn blocks(text: &str, is_page: bool) -> Vec<(usize, String)> {
     blocks
 }
 
-/// Returns the sentences of a paragraph that have at least four words.
+/// Returns the sentences of a paragraph. Skips sentences with fewer than four words.
 fn sentences(block: &str) -> impl Iterator<Item = &str> {
     let ends = block.match_indices(". ").map(|(at, _)| at + 1).chain([block.len()]);
     let mut start = 0;
@@ -85,7 +86,8 @@ fn sentences(block: &str) -> impl Iterator<Item = &str> {
         .filter(|sentence| sentence.split(' ').count() >= 4)
 }
 
-/// Draws `count` lines without repetition, by a shuffle whose numbers are those of splitmix64 from `seed`.
+/// Returns `count` random lines without repetition. Shuffles the lines with random numbers from SplitMix64, starting
+/// from `seed`.
 fn draw(mut lines: Vec<String>, count: usize, mut seed: u64) -> Vec<String> {
     for at in (1..lines.len()).rev() {
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

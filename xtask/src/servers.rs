@@ -1,7 +1,7 @@
-//! Tests the module, the filters in bitmaps and the guard with real servers: Debian's Redis, and
-//! Valkey and RedisBloom from PyPI.
+//! Tests the module, the filters in bitmaps and the guard with real servers. The servers are
+//! Debian's Redis, and Valkey and RedisBloom from PyPI.
 //!
-//! If they cannot be installed, the task prints a message and skips the tests.
+//! If the task cannot install the servers, the task prints a message and skips the tests.
 
 use std::process::Command;
 
@@ -13,14 +13,14 @@ use crate::tools::{self, Outcome, works};
 
 const SERVERS: &str = "tests/servers";
 
-/// Installs what can be installed.
+/// Installs the servers. If the installation fails, prints a message.
 pub fn install() {
     if let Err(why) = installed() {
         println!("the module and the filters in bitmaps will not be tried: {why}");
     }
 }
 
-/// Runs the tests of the crates that need servers.
+/// Runs the tests that need servers.
 pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     match installed() {
         Ok(()) => {

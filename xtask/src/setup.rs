@@ -1,47 +1,47 @@
 //! `cargo xtask setup`: installs missing software that the tests need.
 //!
-//! Rust and its registry must exist. If other software cannot be installed, the task prints a message
-//! and does not fail.
+//! The task requires Rust and access to the crates registry. If the task cannot install other software, the task prints
+//! a message and does not fail.
 
 use std::process::Command;
 
 use crate::tools::{Outcome, cargo, debian_packages, works};
 use crate::{clients, console, databases, servers};
 
-/// A package of Debian, and a function that tests whether its content is installed.
+/// The name of a Debian package, and a function that tests whether the content of the package is installed.
 type Package = (&'static str, fn() -> bool);
 
 const PACKAGES: [Package; 9] = [
-    // libFuzzer is C++; zstd and the linker need the C compiler that comes with it.
+    // libFuzzer needs a C++ compiler. zstd and the linker need the C compiler, which `g++` also installs.
     ("g++", || works(&mut Command::new("c++"))),
-    // The bindings of the module are made from C headers. The build and the documentation cover the
-    // whole workspace.
+    // The build generates the bindings of the module from C headers, which requires libclang. The build and the
+    // documentation cover the whole workspace, so all contributors need libclang.
     ("libclang-dev", has_libclang),
     ("redis-server", || works(&mut Command::new("redis-server"))),
     ("redis-tools", || works(&mut Command::new("redis-benchmark"))),
     ("mariadb-server-core", databases::has_mariadb),
-    // The script that creates the folder of a database calls a program of this package.
+    // The script that creates a database folder calls `my_print_defaults` of this package.
     ("mariadb-client-core", || works(&mut Command::new("my_print_defaults"))),
     ("postgresql", databases::has_postgres),
     ("chromium", console::has_chromium),
-    // Chromium only recommends fonts. Without a font, a page has no text.
+    // Debian's Chromium package does not require fonts. Without a font, Chromium shows no text.
     ("fonts-liberation", has_fonts),
 ];
 
-/// Installs the missing software.
+/// Installs all missing software.
 pub fn run() -> Outcome {
     tools()?;
     clients()
 }
 
-/// Installs the parts of Rust and the Debian packages that are missing, the packages in one call.
+/// Installs missing components of Rust and missing Debian packages. Installs all Debian packages with one call.
 pub fn tools() -> Outcome {
     for component in ["rustfmt", "clippy"] {
         let tool = component.trim_start_matches("rust");
         if !works(&mut cargo(&[tool])) {
             println!("installing {component}");
-            // The command fails offline, or with a Rust without rustup. The steps that need the
-            // component are then skipped.
+            // The command fails without a network or without rustup. Then the tests skip the steps that need the
+            // component.
             let _ = Command::new("rustup").args(["component", "add", component]).status();
         }
     }
@@ -53,8 +53,8 @@ pub fn tools() -> Outcome {
     if missing.is_empty() || debian_packages(&missing).is_ok() {
         return Ok(());
     }
-    // One package that is not there keeps apt-get from installing the others. The steps of the
-    // missing ones are skipped, except the build.
+    // If one package does not exist, `apt-get` installs no package of the call. So this loop installs each package
+    // separately. The tests skip the steps that need a missing package, except the build.
     for name in &missing {
         if let Err(why) = debian_packages(&[name]) {
             println!("{why}");
@@ -63,8 +63,8 @@ pub fn tools() -> Outcome {
     Ok(())
 }
 
-/// Installs the packages of Node.js and Python that the tests use. If one cannot be installed, the
-/// task prints a message, and its tests are skipped.
+/// Installs the npm and Python packages that the tests use. If the task cannot install a package, the task prints a
+/// message, and the tests skip the steps that need the package.
 pub fn clients() -> Outcome {
     console::install();
     clients::install();
@@ -72,8 +72,8 @@ pub fn clients() -> Outcome {
     Ok(())
 }
 
-/// Tests whether the library that reads C headers is where the bindings look for it. The link
-/// without a version belongs to the package that also has the compiler's own headers.
+/// Tests whether libclang is in a folder where the generator of the bindings searches. The file name without a version
+/// belongs to the package that also contains the compiler's headers.
 fn has_libclang() -> bool {
     let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     std::env::var_os("LIBCLANG_PATH").is_some()

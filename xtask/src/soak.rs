@@ -1,6 +1,7 @@
-//! `cargo xtask soak`: the long version of the tests. It runs every fuzz target for an hour, `dedup
-//! --state` with kills at random moments, and the model tests of the server's log and of the whole
-//! server. A killed `dedup --state` must neither lose nor invent a line.
+//! `cargo xtask soak`: the long version of the tests. The task runs every fuzz target for an hour.
+//! The task also runs `dedup --state` and kills the process at random times. After all kills, the
+//! output must contain exactly the expected lines. The task also runs the model tests of the
+//! server's log and of the whole server.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,8 +16,8 @@ use crate::setup;
 use crate::steps::Steps;
 use crate::tools::{Outcome, cargo, root};
 
-/// Runs each fuzz target for `--minutes` (60 by default), and the killed runs and both models for
-/// the same time. With `--target`, runs only the named targets.
+/// Runs each fuzz target for `--minutes` (60 by default). Runs the killed runs and each of the two
+/// models for the same time. With `--target`, runs only the named targets.
 pub fn run(words: &[&str]) -> Outcome {
     let mut args = Args::new(words);
     let minutes = minutes(args.number("--minutes")?)?;
@@ -33,14 +34,16 @@ pub fn run(words: &[&str]) -> Outcome {
     steps.check("set-up", setup::run)?;
     steps.run("build of the fuzz targets", &mut fuzz::build()?)?;
     if is_whole {
-        // With another seed, the property tests try new cases.
+        // With a new seed, the property tests try new cases.
         let cases = new_seed();
         let mut tests = cargo(&["test", "--release", "--quiet", "--workspace"]);
         tests.env("PROPTEST_RNG_SEED", cases.to_string());
         steps.run(&format!("tests with PROPTEST_RNG_SEED={cases}"), &mut tests)?;
-        // Tests that take minutes are marked as ignored, so `cargo xtask test` skips them.
+        // Tests that take minutes have the attribute `ignore`, so `cargo xtask test` skips these
+        // tests.
         let mut long = cargo(&["test", "--release", "--quiet", "--workspace", "--", "--ignored"]);
-        // This is not a test: the pages call it instead of redis-cli.
+        // `redis_cli::stand_in` is not a test. The tests of the pages call this function instead of
+        // redis-cli.
         long.args(["--skip", "redis_cli::stand_in"]);
         steps.run("tests of minutes", &mut long)?;
         steps.run("build of the program", &mut cargo(&["build", "--release", "--quiet"]))?;
@@ -58,21 +61,22 @@ pub fn run(words: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Returns a seed that no earlier run had.
+/// Returns a seed that differs from the seeds of earlier runs.
 fn new_seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.expect("the clock is after 1970").as_micros() as u64
 }
 
-/// Runs a model test, which searches for a case in which the server loses promised data, with a new
-/// seed each time. A failure names its seed; set `TAMIS_MODEL_SEED` to repeat it.
+/// Returns the command of a model test. A model test searches for a case in which the server loses
+/// data, with a new seed in each run. To repeat a failure, set `TAMIS_MODEL_SEED` to the seed in
+/// the failure message.
 fn model([package, target, test]: [&str; 3], time: Duration) -> Command {
     let mut model = cargo(&["test", "--release", "--quiet", "-p", package, target, "--", test]);
     model.env("TAMIS_MODEL_SECONDS", time.as_secs().to_string());
     model
 }
 
-/// Returns the duration of each part in whole minutes. For shorter runs use `cargo xtask test`.
+/// Returns the duration of each part in minutes. Returns an error if the duration is out of range.
 fn minutes(wanted: Option<u64>) -> Result<u64, String> {
     match wanted.unwrap_or(60) {
         minutes @ 1..=MAX_MINUTES => Ok(minutes),
@@ -80,10 +84,10 @@ fn minutes(wanted: Option<u64>) -> Result<u64, String> {
     }
 }
 
-/// The maximum for each part is a week.
+/// The maximum duration of each part, which is a week.
 const MAX_MINUTES: u64 = 7 * 24 * 60;
 
-/// Formats the list of parts and their total duration.
+/// Formats a message with the parts of the task and the total duration.
 fn announcement(targets: u64, is_whole: bool, minutes: u64) -> String {
     let plural = if targets == 1 { "" } else { "s" };
     let (killed, before) = match is_whole {
@@ -97,10 +101,11 @@ fn announcement(targets: u64, is_whole: bool, minutes: u64) -> String {
     )
 }
 
-/// The number of input lines in a round.
+/// The number of input lines in each round.
 const LINES: u64 = 2_000_000;
 
-/// Runs rounds until the time is over. Each is a run of `dedup --state` that is killed repeatedly.
+/// Runs rounds for the duration `time`. In each round, kills `dedup --state` repeatedly until the
+/// run is complete.
 fn killed_runs(time: Duration, seed: u64) -> Outcome {
     let folder = root().join("target/soak");
     let fresh = || {
@@ -120,8 +125,8 @@ fn killed_runs(time: Duration, seed: u64) -> Outcome {
     Ok(())
 }
 
-/// Runs `dedup --state` to its end despite kills, and compares its output with that of one exact
-/// pass.
+/// Starts `dedup --state` again after each kill until the run is complete. Then compares the output
+/// with the output of the reference implementation.
 fn round(folder: &Path, random: &mut Random) -> Result<u64, String> {
     let explain = |error: std::io::Error| format!("{}: {error}", folder.display());
     let (input, output) = (folder.join("input.txt"), folder.join("output.txt"));
@@ -137,15 +142,15 @@ fn round(folder: &Path, random: &mut Random) -> Result<u64, String> {
     let mut kills = 0;
     loop {
         let mut child = dedup(folder, &input, &output).spawn().map_err(explain)?;
-        // Shorter than most runs.
+        // The delay is shorter than most runs, so most runs are killed.
         std::thread::sleep(Duration::from_millis(random.below(900)));
         if child.try_wait().map_err(explain)?.is_none() {
             child.kill().map_err(explain)?;
             kills += 1;
         }
         let status = child.wait().map_err(explain)?;
-        // The output gets its final name when it is complete. If the kill came after that, the run
-        // was complete.
+        // `dedup` gives the output file the final name after the last write. So if the file exists,
+        // the run was complete before the kill.
         if status.success() || output.exists() {
             break;
         }
@@ -178,7 +183,7 @@ fn dedup(folder: &Path, input: &Path, output: &Path) -> Command {
     command
 }
 
-/// The slow reference implementation.
+/// Returns the first occurrence of each line. This is the slow reference implementation of `dedup`.
 fn first_occurrences(bytes: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');
@@ -201,7 +206,7 @@ mod tests {
     fn an_hour_each_unless_said_otherwise_and_never_forever() {
         assert_eq!(minutes(None), Ok(60));
         assert_eq!(minutes(Some(1)), Ok(1));
-        // libFuzzer treats a time of 0 as no limit.
+        // libFuzzer would treat 0 as no time limit.
         assert!(minutes(Some(0)).is_err());
         assert!(minutes(Some(u64::MAX)).is_err());
     }

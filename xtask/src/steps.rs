@@ -1,5 +1,5 @@
-//! Runs the steps of a task in one or several lanes, and stops at the first failure. At the end it
-//! prints the duration of each step and the slowest tests.
+//! Runs the steps of a task in one or two lanes, and stops at the first failure. At the end, prints
+//! the duration of each step and the slowest tests.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use crate::process::{self, Stopped};
 use crate::tools::Outcome;
 
-/// The number of tests in the list of the slowest.
+/// The maximum number of tests in the list of the slowest tests.
 const SLOWEST: usize = 10;
 
-/// A list of steps in progress. The lanes share it.
+/// The state of a running task. The lanes share this state.
 pub struct Steps {
     started: Instant,
-    /// The longest time that a command may take.
+    /// The time limit of each command.
     limit: Duration,
-    /// A step has failed: the steps of the other lanes end early.
+    /// Whether a step has failed. After a failure, the steps of the other lane end early.
     failed: AtomicBool,
     records: Mutex<Records>,
 }
@@ -26,7 +26,7 @@ pub struct Steps {
 struct Records {
     passed: Vec<Passed>,
     skipped: Vec<String>,
-    /// The duration and the name of each test.
+    /// The duration and the name of each of the slowest tests.
     tests: Vec<(Duration, String)>,
 }
 
@@ -34,31 +34,31 @@ struct Records {
 struct Passed {
     name: String,
     time: Duration,
-    /// The CPU time of its commands.
+    /// The CPU time of the step's commands.
     cpu_time: Duration,
 }
 
 impl Steps {
-    /// Creates an empty list. `limit` is the longest time that a command may take.
+    /// Starts a task without steps. `limit` is the time limit of each command.
     pub fn new(limit: Duration) -> Self {
         let failed = AtomicBool::new(false);
         Self { started: Instant::now(), limit, failed, records: Mutex::default() }
     }
 
-    /// Runs a command as the next step, and shows its output only if it fails.
+    /// Runs a command as the next step. Prints the output of the command only if the command fails.
     ///
     /// # Errors
     ///
-    /// Returns the output of a command that fails or exceeds the limit.
+    /// Returns a message with the output if the command fails or exceeds the time limit.
     pub fn run(&self, name: &str, command: &mut Command) -> Outcome {
         self.check(name, || self.finish_quietly(command))
     }
 
-    /// Runs a command to its end, as a part of a step.
+    /// Runs a command as a part of a step.
     ///
     /// # Errors
     ///
-    /// Returns the output of a command that fails or exceeds the limit.
+    /// Returns a message with the output if the command fails or exceeds the time limit.
     pub fn finish_quietly(&self, command: &mut Command) -> Outcome {
         let mut output = String::new();
         let ended = self.finish(command, |line| {
@@ -68,11 +68,11 @@ impl Steps {
         ended.map_err(|why| format!("{why}\n{output}"))
     }
 
-    /// Runs a command to its end and passes the lines of its output to `on_line`.
+    /// Runs a command and passes each line of the output to `on_line`.
     ///
     /// # Errors
     ///
-    /// Returns why the command failed, and how a user repeats it.
+    /// Returns the reason for the failure, and the command that repeats the step.
     pub fn finish(&self, command: &mut Command, on_line: impl FnMut(&str)) -> Outcome {
         let why = match process::run(command, self.limit, &self.failed, on_line) {
             Ok(status) if status.success() => return Ok(()),
@@ -86,7 +86,8 @@ impl Steps {
     ///
     /// # Errors
     ///
-    /// Returns the error of the function, or that another lane has failed.
+    /// Returns the error of the function. Returns an error without running the function if another
+    /// lane has failed.
     pub fn check<T>(
         &self,
         name: &str,
@@ -107,14 +108,14 @@ impl Steps {
         Ok(made)
     }
 
-    /// Skips a step. The reason is printed at the end.
+    /// Skips a step. [`end`](Self::end) prints the reason again.
     pub fn skip(&self, name: &str, reason: &str) {
         let line = format!("skipped: {name}: {reason}");
         println!("== {line}");
         self.records().skipped.push(line);
     }
 
-    /// Records the durations of tests, for the list of the slowest.
+    /// Records the durations of tests for the list of the slowest tests.
     pub fn record_tests(&self, tests: impl IntoIterator<Item = (Duration, String)>) {
         let mut records = self.records();
         records.tests.extend(tests);
@@ -122,18 +123,19 @@ impl Steps {
         records.tests.truncate(SLOWEST);
     }
 
-    /// Runs two lanes of steps at the same time. A failure of one ends the other.
+    /// Runs two lanes of steps at the same time. If one lane fails, the other lane ends early.
     ///
     /// # Errors
     ///
-    /// Returns the first failure.
+    /// Returns the error of the lane that failed first.
     pub fn lanes(
         &self,
         one: impl FnOnce() -> Outcome + Send,
         other: impl FnOnce() -> Outcome + Send,
     ) -> Outcome {
         let lane = |outcome: Outcome| match outcome {
-            // The other lane failed first: its error is the one to show.
+            // If the other lane failed first, this lane returns no error, because the user needs
+            // only the first error.
             Err(why) if !self.failed.swap(true, Ordering::Relaxed) => Some(why),
             _ => None,
         };
@@ -145,12 +147,12 @@ impl Steps {
         failures.into_iter().flatten().next().map_or(Ok(()), Err)
     }
 
-    /// Returns the flag that ends commands early.
+    /// Returns the flag that is true after a failed step.
     pub fn failed(&self) -> &AtomicBool {
         &self.failed
     }
 
-    /// Prints a summary.
+    /// Prints a summary of the steps, the slowest tests and the skipped steps.
     pub fn end(self) {
         let records = self.records();
         let steps = records.passed.iter().map(|it| (&*it.name, vec![it.time, it.cpu_time]));
@@ -172,7 +174,7 @@ impl Steps {
     }
 }
 
-/// Formats a table of durations in seconds: a row for each name, a column for each heading.
+/// Formats a table of durations in seconds, with a row for each name and a column for each heading.
 fn table(title: &str, headings: &[&str], rows: &[(&str, Vec<Duration>)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).chain([title.len()]).max().unwrap_or(0);
     let mut text = format!("{title:width$}");
@@ -185,10 +187,10 @@ fn table(title: &str, headings: &[&str], rows: &[(&str, Vec<Duration>)]) -> Stri
     text
 }
 
-/// Formats a command as a user would type it.
+/// Formats a command so that a user can copy the command into a shell.
 fn show(command: &Command) -> String {
     let mut words = Vec::new();
-    // A removed variable has no value.
+    // A variable that the command removes has no value and is not shown.
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     for (name, value) in set {
         let value = value.to_string_lossy();

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: all of CI. The README tells contributors to run it.
+//! `cargo xtask test`: runs all checks of CI. The README asks contributors to run this task.
 //!
-//! After the build, two lanes of steps run at the same time: the steps that mostly wait for servers,
-//! databases and browsers, and the steps of the compiler. Then both lanes share the test programs that
-//! are left.
+//! After the build, two lanes of steps run at the same time. One lane runs the steps that mostly wait for servers,
+//! databases and browsers. The other lane runs the steps of the compiler. Then both lanes share the remaining test
+//! programs.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,11 +17,11 @@ use crate::test_programs::{self, SELECTION, TestProgram, cargo_with_lints, has_c
 use crate::tools::{Outcome, cargo, works};
 use crate::{console, databases, links, rustdoc, servers};
 
-/// The longest time that one command may take. The slowest one, the first build, took half of it on two
-/// old cores while another load used both.
+/// The time limit of one command. The slowest command is the first build. On two old and busy CPU cores, this build
+/// took half of the limit.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
-/// Runs every step.
+/// Runs all steps of CI.
 pub fn run() -> Outcome {
     let steps = Steps::new(LIMIT);
     steps.check("set-up of tools", setup::tools)?;
@@ -40,8 +40,8 @@ pub fn run() -> Outcome {
     )?;
     let (on_servers, mut others) =
         programs.into_iter().partition::<Vec<_>, _>(TestProgram::needs_servers);
-    // The longest program runs first, and then the other long ones, so that both lanes end at about the
-    // same time.
+    // The lanes take programs from the end of the list. So the longest program runs first, and then the other long
+    // programs, and both lanes end at about the same time.
     let is_longest = |program: &TestProgram| program.name() == "tamis-cli integration";
     others.sort_by_key(|program| (is_longest(program), program.is("integration")));
     let others = Mutex::new(others);
@@ -59,13 +59,14 @@ pub fn run() -> Outcome {
     Ok(())
 }
 
-/// Runs test programs, the last one first, until none is left.
+/// Runs test programs from the end of the shared list until the list is empty.
 fn run_all(steps: &Steps, programs: &Mutex<Vec<TestProgram>>) -> Outcome {
     let next = || programs.lock().expect("no lane panics").pop();
     std::iter::from_fn(next).try_for_each(|program| program.run(steps, &[]))
 }
 
-/// Runs the steps that mostly wait. They never call cargo, which would wait for its lock.
+/// Runs the steps that mostly wait for other programs. These steps never call cargo, because cargo would wait for the
+/// build lock.
 fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     databases::test(steps, programs)?;
     servers::test(steps, programs)?;
@@ -74,7 +75,7 @@ fn waits(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     console::test(steps)
 }
 
-/// Runs the steps that call cargo, which lets only one command at a time use a folder.
+/// Runs the steps that call cargo. Cargo locks a build folder, so these steps run one after the other.
 fn compiles(steps: &Steps) -> Outcome {
     lower_priority();
     let mut doc_tests = cargo_with_lints(&["test", "--doc", "--quiet"]);
@@ -83,7 +84,7 @@ fn compiles(steps: &Steps) -> Outcome {
     let mut some = cargo(&["check", "-p", "tamis", "--no-default-features", "--quiet"]);
     some.args(["--features", "serde,uuid,roaring"]);
     steps.run("the library with features and without the standard library", &mut some)?;
-    // These tests run few loops: level 2 takes 90 s more.
+    // These tests run few loops, so the code is not optimized. A build with optimization level 2 takes 90 s longer.
     let mut none = cargo(&["--config", "profile.dev.package.tamis.opt-level=0"]);
     none.args(["test", "-p", "tamis", "--no-default-features", "--quiet"]);
     none.args(["--test", "integration", "--", "methods", "debug", "no_false_negatives"]);
@@ -94,7 +95,8 @@ fn compiles(steps: &Steps) -> Outcome {
     miri(steps)
 }
 
-/// Compiles the guard and its sources with each of their features alone. The tests have all of them. Warnings are errors.
+/// Compiles `tamis-guard` and `tamis-sources` with each feature alone, because the tests enable all features. Warnings
+/// are errors.
 fn guard_features(steps: &Steps) -> Outcome {
     let guard = ["", "layer", "sources", "proxy"].map(|feature| ("tamis-guard", feature));
     let sources = ["", "tls", "databases"].map(|feature| ("tamis-sources", feature));
@@ -113,8 +115,8 @@ fn guard_features(steps: &Steps) -> Outcome {
     Ok(())
 }
 
-/// Lowers the priority of this thread and of the commands that it starts, so that the tests with
-/// servers in the other lane keep their short delays. Without `/proc` or `renice`, nothing changes.
+/// Lowers the priority of this thread and of the commands that this thread starts. So the tests with servers in the
+/// other lane keep short response times. Without `/proc` or `renice`, this function does nothing.
 fn lower_priority() {
     let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     if let Some(number) = thread.file_name() {
@@ -130,15 +132,15 @@ fn format(steps: &Steps) -> Outcome {
     steps.run("format", &mut cargo(&["fmt", "--all", "--check"]))
 }
 
-/// Runs the model checker, which tries every order in which threads can interleave.
+/// Returns the command that runs the model checker loom. Loom tests all interleavings of threads.
 fn loom() -> Command {
     let mut command = cargo(&["test", "-p", "tamis-loom", "--quiet"]);
-    // Other compiler flags rebuild everything, so the build has its own folder.
+    // Changed compiler flags would rebuild all crates, so this build uses a separate folder.
     command.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");
     command
 }
 
-/// Runs the interpreter that finds undefined behaviour, if the toolchain has it.
+/// Runs Miri, which finds undefined behaviour. Skips the step if the toolchain has no Miri.
 fn miri(steps: &Steps) -> Outcome {
     if !works(&mut cargo(&["miri"])) {
         steps.skip("miri", "this Rust has no miri (it comes with nightly)");
@@ -148,7 +150,7 @@ fn miri(steps: &Steps) -> Outcome {
     steps.run("miri", miri.args(["--", "arch::", "bits::"]))
 }
 
-/// The commands at the top of the README, with their replies.
+/// The first commands of the README, with the expected replies.
 const FIRST_COMMANDS: [(&str, &str); 5] = [
     ("BF.RESERVE seen 0.01 1000000", "+OK\r\n"),
     ("BF.ADD seen user:1", ":1\r\n"),
@@ -157,7 +159,7 @@ const FIRST_COMMANDS: [(&str, &str); 5] = [
     ("BF.INFO seen ITEMS", "*1\r\n:2\r\n"),
 ];
 
-/// Runs the server, sends the five commands at the top of the README, and compares the replies.
+/// Starts a server, sends the first five commands of the README, and compares the replies.
 fn first_commands() -> Outcome {
     let server = Server::start()?;
     let fail = |error: std::io::Error| error.to_string();
@@ -172,6 +174,6 @@ fn first_commands() -> Outcome {
             return Err(format!("{command}: {reply:?}, the README says {expected:?}"));
         }
     }
-    // The command must end the program, not only cargo.
+    // SHUTDOWN must end the server process itself.
     stream.write_all(b"SHUTDOWN\r\n").map_err(fail)
 }

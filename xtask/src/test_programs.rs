@@ -1,9 +1,9 @@
-//! Builds the test programs of the workspace with one call of cargo, and runs each within a time
-//! limit. Clippy's compiler builds them, so that the build is also the lint.
+//! Builds the test programs of the workspace, and runs each test program with a time limit. Clippy's compiler builds
+//! the programs, so the build also checks the lints.
 //!
-//! A test program is run directly, not by cargo: so two programs can run at the same time, a
-//! program that hangs is killed with the names of the tests that have not ended, and the duration
-//! of each test is known.
+//! This module starts a test program directly and not with cargo, for three reasons. Two programs can run at the same
+//! time. If a program hangs, the error message names the tests that have not ended. The report contains the duration of
+//! each test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,44 +15,44 @@ use serde_json::Value;
 use crate::steps::Steps;
 use crate::tools::{self, Outcome, cargo};
 
-/// The packages and features of every build of the tests. Cargo unites the features of the packages
-/// that a command selects: with other packages, it would compile most dependencies again.
+/// The packages and features of every test build. Cargo merges the features of all selected packages. So a command with
+/// different packages would compile most dependencies again.
 pub const SELECTION: [&str; 3] = [
     "--workspace",
     "--features",
     "tamis-fuzz/libfuzzer,tamis-redis/async-tls,tamis/rayon,tamis/serde,tamis/uuid",
 ];
 
-/// The test programs that need servers or databases. A plain `cargo test` leaves them out.
+/// The test programs that need servers or databases. `cargo test` without options skips these programs.
 const ON_SERVERS: [&str; 5] =
     ["on_servers", "on_valkey", "mysql", "postgres", "guard_on_databases"];
 
-/// Returns the words that select all targets of the tests, one list for each call of cargo: a call
-/// with `--all-targets` ignores the targets that are named.
+/// Returns the arguments that select all test targets, one list for each call of cargo. Two calls are necessary,
+/// because cargo ignores named targets if `--all-targets` is present.
 fn targets() -> [Vec<&'static str>; 2] {
     [vec!["--all-targets"], ON_SERVERS.iter().flat_map(|target| ["--test", *target]).collect()]
 }
 
-/// The longest time that a test program may take. The slowest one took 15 minutes on two old cores
-/// while another load used both, and three minutes without that load.
+/// The time limit of a test program. On two old CPU cores, the slowest program took 3 minutes. With another load on
+/// both cores, the same program took 15 minutes.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// A test program that cargo has built.
 pub struct TestProgram {
     package: String,
-    /// The words that select it in `cargo test -p PACKAGE`, such as `--test integration`.
+    /// The arguments that select this program in `cargo test -p PACKAGE`, such as `--test integration`.
     target: String,
     executable: PathBuf,
-    /// The folder of its package, in which cargo would run it.
+    /// The folder of the package. Cargo also runs test programs in this folder.
     folder: PathBuf,
 }
 
-/// Returns a command of cargo that compiles the packages of the workspace with clippy's compiler: rustc
-/// with more lints. A check of its own would take half as long as the build. Without clippy, the
-/// command has only the lints of rustc.
+/// Returns a cargo command that compiles the workspace with clippy's compiler, which is rustc with more lints. A
+/// separate lint step would take half of the time of the build. Without clippy, the command checks only the lints of
+/// rustc.
 ///
-/// Cargo keeps the results of both compilers apart. So every command that uses the results of
-/// [`build`] must be made by this function.
+/// Cargo stores the results of both compilers separately. So create every command that reuses the results of [`build`]
+/// with this function.
 pub fn cargo_with_lints(words: &[&str]) -> Command {
     let mut command = cargo(words);
     if has_clippy() {
@@ -61,7 +61,7 @@ pub fn cargo_with_lints(words: &[&str]) -> Command {
     command
 }
 
-/// Clippy's compiler.
+/// The program name of clippy's compiler.
 const CLIPPY: &str = "clippy-driver";
 
 /// Tests whether clippy is installed.
@@ -69,7 +69,7 @@ pub fn has_clippy() -> bool {
     tools::works(&mut Command::new(CLIPPY))
 }
 
-/// Builds all test programs, and the programs and the module that they start.
+/// Builds all test programs, and the programs and the module that the tests start.
 ///
 /// # Errors
 ///
@@ -77,8 +77,8 @@ pub fn has_clippy() -> bool {
 pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
     let mut programs = Vec::new();
     for targets in targets() {
-        // Not `cargo test --no-run`, which does not make the module. Another call without test
-        // targets would make it, but with fewer features, and compile most packages again.
+        // `cargo test --no-run` does not build the module. A separate call without test targets would build the module
+        // with fewer features, and would compile most packages again. So the command is `cargo build`.
         let mut build = cargo_with_lints(&["build", "--quiet"]);
         build.args(["--message-format", "json-render-diagnostics"]).args(SELECTION).args(targets);
         let mut diagnostics = String::new();
@@ -91,8 +91,8 @@ pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
             }
         });
         ended.map_err(|why| format!("{why}\n{diagnostics}"))?;
-        // A quiet build without warnings prints nothing. Cargo prints the warnings of an earlier build
-        // again.
+        // A quiet build without warnings prints nothing. If a crate is up to date, cargo prints the warnings of the
+        // earlier build again.
         if !diagnostics.is_empty() {
             return Err(format!("warnings; repeat them with\n  cargo clippy\n{diagnostics}"));
         }
@@ -101,7 +101,7 @@ pub fn build(steps: &Steps) -> Result<Vec<TestProgram>, String> {
 }
 
 impl TestProgram {
-    /// Reads a message of cargo about something that it has built.
+    /// Parses a JSON message of cargo. Returns `None` if the message is not about a test program.
     fn from_message(line: &str) -> Option<Self> {
         let message: Value = serde_json::from_str(line).ok()?;
         let is_test = message["profile"]["test"].as_bool()?;
@@ -109,8 +109,8 @@ impl TestProgram {
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
         let name = message["target"]["name"].as_str()?;
         let kind = message["target"]["kind"][0].as_str()?;
-        // Cargo also builds a program with `test = false` as a test program. The tests with servers have
-        // this option, too.
+        // Cargo also builds a program with `test = false` as a test program. This code skips these programs, except the
+        // tests with servers, which also have `test = false`.
         let has_tests = kind == "test" || message["target"]["test"].as_bool()?;
         if !has_tests {
             return None;
@@ -119,7 +119,8 @@ impl TestProgram {
             kind @ ("test" | "example" | "bin" | "bench") => format!("--{kind} {name}"),
             _ => "--lib".to_owned(),
         };
-        // The id ends with `#NAME@VERSION`, or with `#VERSION` if the folder has the name of the package.
+        // The package id ends with `#NAME@VERSION`. If the folder has the same name as the package, the id ends with
+        // `#VERSION`.
         let id = message["package_id"].as_str()?.rsplit('#').next()?;
         let package = match id.split_once('@') {
             Some((package, _)) => package.to_owned(),
@@ -128,36 +129,35 @@ impl TestProgram {
         Some(Self { package, target, executable: executable.into(), folder: folder.into() })
     }
 
-    /// Returns the package and the name of the target, such as `tamis-cli integration`.
+    /// Returns the package name and the target name, such as `tamis-cli integration`.
     pub fn name(&self) -> String {
         format!("{} {}", self.package, self.target.rsplit([' ', '-']).next().unwrap_or_default())
     }
 
-    /// Tests whether this is the program of the test target `target`.
+    /// Tests whether this program is the test target `target`.
     pub fn is(&self, target: &str) -> bool {
         self.target.strip_prefix("--test ") == Some(target)
     }
 
-    /// Tests whether the tests need servers or databases.
+    /// Tests whether this program needs servers or databases.
     pub fn needs_servers(&self) -> bool {
         ON_SERVERS.iter().any(|target| self.is(target))
     }
 
-    /// Runs the tests whose names contain one of the `filters`, or all tests without a filter.
+    /// Runs the tests whose names contain at least one of the `filters`. Without filters, runs all tests.
     ///
     /// # Errors
     ///
-    /// Returns the output of the tests that failed, or the names of the tests that had not ended
-    /// within the limit.
+    /// Returns the output of all failed tests, and the names of the tests that had not ended within the time limit.
     pub fn run(&self, steps: &Steps, filters: &[&str]) -> Outcome {
         steps.check(&self.name(), || {
             let mut command = Command::new(&self.executable);
             command.args(filters).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
-            // The property tests try the same cases each time. `cargo xtask soak` tries new ones.
+            // With a fixed seed, the property tests try the same cases in each run. `cargo xtask soak` tries new cases.
             command.env("PROPTEST_RNG_SEED", "1");
             command.env("TAMIS_MODULE", tools::module());
-            // The durations of tests are in the JSON report. It is an unstable option, which this
-            // variable admits.
+            // The JSON report contains the durations of tests. The report is an unstable option, and `RUSTC_BOOTSTRAP`
+            // allows unstable options.
             command.args(["-Zunstable-options", "--format", "json", "--report-time"]);
             command.env("RUSTC_BOOTSTRAP", "1");
             let mut report = Report::default();
@@ -179,7 +179,7 @@ impl TestProgram {
     }
 }
 
-/// What a test program has reported so far.
+/// The results that a test program has reported so far.
 #[derive(Default)]
 struct Report {
     running: BTreeSet<String>,
@@ -213,7 +213,7 @@ impl Report {
         }
     }
 
-    /// Formats the failed tests, the tests that have not ended, and the other lines.
+    /// Formats the output of failed tests, the names of tests that have not ended, and the other lines.
     fn failures(&self) -> String {
         let running = self.running.iter().map(|name| format!("test {name} had not ended"));
         let lines: Vec<String> =
@@ -240,8 +240,8 @@ mod tests {
         let other_folder = message.replace("tamis-cli#0.1.0", "fuzz#tamis-fuzz@0.1.0");
         let program = TestProgram::from_message(&other_folder).unwrap();
         assert_eq!(program.name(), "tamis-fuzz integration");
-        // A test with servers, a program with `test = false`, a program that is not a test program, and
-        // another message.
+        // The next messages are about a test with servers, a program with `test = false`, a program built without
+        // tests, and a finished build.
         let on_servers = message.replace(r#","test":true"#, r#","test":false"#);
         assert_eq!(TestProgram::from_message(&on_servers).unwrap().name(), "tamis-cli integration");
         let without_tests = on_servers.replace(r#"["test"]"#, r#"["bin"]"#);

@@ -1,9 +1,9 @@
-//! What the tasks have in common: the folder of the project, cargo, and packages of Debian.
+//! Functions that several tasks use: the project folder, cargo commands, and the installation of Debian packages.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The result of a task. The error is a text for the user.
+/// The result of a task. The error is a message for the user.
 pub type Outcome = Result<(), String>;
 
 /// Returns the root folder of the project.
@@ -11,21 +11,22 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }
 
-/// Tests whether this command can be started and prints its version.
+/// Tests whether a command succeeds with the option `--version`.
 pub fn works(command: &mut Command) -> bool {
     let quiet = command.arg("--version").stdin(Stdio::null());
     quiet.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Returns the command `cargo WORD`, in the environment of the user.
+/// Returns a cargo command with the environment of the user.
 ///
-/// `cargo xtask` describes its own package in variables. The build script of `ring` depends on some of
-/// them, so cargo would compile `ring` and its users again in each build that has other values.
+/// `cargo xtask` sets environment variables that describe the package `xtask`. The build script of `ring` depends on
+/// some of these variables. With changed values, cargo would compile `ring` and all dependent crates again, so this
+/// function removes the variables.
 pub fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
     for (name, _) in std::env::vars_os() {
         let is_removed = name.to_str().is_some_and(|name| {
-            // The tasks look for programs in `target`.
+            // The tasks expect the built programs in `target`, so the user must not move the target folder.
             let moves_target = name == "CARGO_TARGET_DIR" || name == "CARGO_BUILD_TARGET_DIR";
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || moves_target
         });
@@ -37,35 +38,35 @@ pub fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Returns the path of the program as `cargo test` builds it for the tests. A fully optimized build
-/// would take CI five minutes longer.
+/// Returns the path of the program that the test build creates. A fully optimized build would take five more minutes in
+/// CI.
 pub fn program() -> PathBuf {
     root().join("target/debug/tamis")
 }
 
-/// Returns the path of the module as the build of the tests makes it.
+/// Returns the path of the module that the test build creates.
 pub fn module() -> PathBuf {
     root().join("target/debug/libtamis.so")
 }
 
-/// Installs a package of Debian.
+/// Installs a Debian package.
 ///
 /// # Errors
 ///
-/// Returns the command that a user can run instead.
+/// Returns a message with the `apt-get` command that a user can run instead.
 pub fn debian_package(name: &str) -> Outcome {
     debian_packages(&[name])
 }
 
-/// Installs packages of Debian in one call.
+/// Installs several Debian packages with one call of `apt-get`.
 ///
 /// # Errors
 ///
-/// Returns the command that a user can run instead.
+/// Returns a message with the `apt-get` command that a user can run instead.
 pub fn debian_packages(names: &[&str]) -> Outcome {
     let names = names.join(" ");
     println!("installing Debian's {names}");
-    // The packages that Chromium recommends are parts of a desktop.
+    // `--no-install-recommends` skips the desktop packages that Chromium recommends.
     let install = format!("-qq install --yes --no-install-recommends {names}");
     for line in ["-qq update", &install] {
         let mut apt = Command::new("apt-get");

@@ -1,21 +1,22 @@
-//! A block: its header and its transactions.
+//! Decodes blocks. A block consists of a header and transactions.
 
 use tamis_formats::bitcoin::{Hash256, compact_size};
 use tamis_formats::{ByteReader, DecodeError};
 
 use crate::transaction::{MIN_BYTES, Transaction};
 
-/// The 80 bytes of a block header. The hash of the header identifies the block.
+/// A block header, as 80 encoded bytes. The hash of the header identifies the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader(
-    /// Version, hash of the previous block, Merkle root, time, target, nonce.
+    /// The encoded fields: version, hash of the previous block, Merkle root, time, target and
+    /// nonce.
     pub [u8; 80],
 );
 
-/// The offset of the Merkle root: after the version and the hash of the previous block.
+/// The offset of the Merkle root, after the version and the hash of the previous block.
 pub(crate) const MERKLE_ROOT_AT: usize = 4 + 32;
 
-/// A block that borrows its bytes.
+/// A block that borrows the encoded bytes.
 ///
 /// # Examples
 ///
@@ -38,7 +39,7 @@ impl BlockHeader {
         reader.array("block header").map(Self)
     }
 
-    /// Returns the hash of the block.
+    /// Returns the hash of the block, which is the hash of the header.
     #[must_use]
     pub fn hash(&self) -> Hash256 {
         Hash256::of(&[&self.0])
@@ -54,13 +55,13 @@ impl BlockHeader {
 }
 
 impl<'a> Block<'a> {
-    /// Reads a block. Rejects trailing bytes.
+    /// Decodes a block. Rejects trailing bytes.
     ///
-    /// Does not check the proof of work or the Merkle root.
+    /// This method does not check the proof of work or the Merkle root.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would reject the bytes, or if there are no transactions.
+    /// [`DecodeError`] if a node would reject the bytes, or if the block has no transactions.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let header = BlockHeader::read(&mut reader)?;
@@ -78,13 +79,13 @@ impl<'a> Block<'a> {
         Ok(Self { header, transactions })
     }
 
-    /// Returns the header.
+    /// Returns the block header.
     #[must_use]
     pub fn header(&self) -> &BlockHeader {
         &self.header
     }
 
-    /// Returns the transactions; at least one.
+    /// Returns the transactions of the block, at least one.
     #[must_use]
     pub fn transactions(&self) -> &[Transaction<'a>] {
         &self.transactions

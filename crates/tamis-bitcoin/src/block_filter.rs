@@ -1,4 +1,5 @@
-//! The sets of scripts that nodes offer for each block (BIP-158), and their headers (BIP-157).
+//! Creates the filters of blocks (BIP-158) and the headers of these filters (BIP-157). A node
+//! offers one filter for each block.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use crate::block::Block;
 use crate::script::OP_RETURN;
 use crate::transaction::Transaction;
 
-/// Why a block has no filter.
+/// The reason why [`basic_filter`] cannot create the filter of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterError {
@@ -18,10 +19,10 @@ pub enum FilterError {
     Spent {
         /// The number of outputs that the block spends.
         expected: usize,
-        /// The number of scripts that were given.
+        /// The number of scripts that the caller passed.
         found: usize,
     },
-    /// The set cannot be built.
+    /// The Golomb-coded set cannot be built.
     Set(GolombError),
 }
 
@@ -40,17 +41,17 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Creates the basic filter of a block. The filter holds the scripts of all outputs of the block,
-/// except empty scripts and those that start with `OP_RETURN`. It also holds the scripts of all
-/// outputs that the block spends, except empty scripts.
+/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the
+/// block, except empty scripts and scripts that start with `OP_RETURN`. The filter also contains
+/// the scripts of all outputs that the block spends, except empty scripts.
 ///
-/// `spent` contains the scripts of the outputs that the block spends, because the block itself does
-/// not store them. There is one script for each input, in order. The input of the first transaction
-/// has no script, because it spends nothing.
+/// A block does not store the scripts of the outputs that the block spends. So the caller must pass
+/// these scripts in `spent`, one script for each input, in order. The input of the first
+/// transaction spends no output, so `spent` must not contain a script for this input.
 ///
 /// # Errors
 ///
-/// [`FilterError`] if the number of scripts is wrong.
+/// [`FilterError`] if the number of scripts is wrong, or if the set cannot be built.
 ///
 /// # Examples
 ///
@@ -83,11 +84,11 @@ pub fn basic_filter(
         .map_err(FilterError::Set)
 }
 
-/// Returns the header of a filter (BIP-157). The header commits to this filter and to all filters
-/// before it. Wallets compare the headers of several nodes.
+/// Returns the header of a filter (BIP-157). The header is a hash that covers this filter and all
+/// filters of earlier blocks. Wallets compare the headers of several nodes.
 ///
-/// `previous` is the header of the filter of the previous block. For the first block it is 32 zero
-/// bytes, the default.
+/// `previous` is the filter header of the previous block. For the first block, pass 32 zero bytes,
+/// which is the default value of [`Hash256`].
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
-//! Bitcoin's blocks, transactions and scripts, as far as filters of wallets (BIP-37) and of blocks
-//! (BIP-158) need them. The crate `tamis-formats` reads and writes the filters.
+//! Decodes Bitcoin's blocks, transactions and scripts for the filters of wallets (BIP-37) and the
+//! filters of blocks (BIP-158). The crate `tamis-formats` reads and writes the filters.
 //!
 //! ```
 //! use tamis_bitcoin::{Transaction, match_transaction};
@@ -29,9 +29,10 @@
 //! | [`PeerFilter`] | the filter that a node keeps for a wallet, and its messages |
 //! | [`basic_filter`], [`filter_header`] | the filter of a block, and the chain of its headers |
 //!
-//! Nothing here validates a block or a transaction. Decoding rejects bytes that a node would reject
-//! or would parse differently. Decoding borrows the bytes and takes at most about three times their
-//! memory. `examples/spv.rs` is a wallet and a node on recorded blocks.
+//! This crate does not validate blocks or transactions. The decoders reject bytes that a node would
+//! reject or would parse differently. The decoders borrow the bytes and allocate at most about
+//! three times the length of the bytes. `examples/spv.rs` simulates a wallet and a node with
+//! recorded blocks.
 #![forbid(unsafe_code)]
 
 mod block;

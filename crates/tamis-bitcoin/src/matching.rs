@@ -1,4 +1,4 @@
-//! Tests which transactions concern a wallet, as nodes do for a filter of BIP-37.
+//! Tests which transactions concern a wallet. A node uses the same rules for a filter of BIP-37.
 
 use tamis_formats::bip37::{Update, WalletFilter};
 
@@ -7,12 +7,16 @@ use crate::merkle_block::{BlockTooLarge, MerkleBlock};
 use crate::script::{is_bare_multisig, is_pay_to_public_key, pushes};
 use crate::transaction::Transaction;
 
-/// Tests whether a transaction may concern the wallet, and inserts the outpoints that
-/// [`Update`] selects into the filter.
+/// Tests whether a transaction may concern the wallet. Inserts the outpoints that [`Update`]
+/// selects into the filter.
 ///
-/// A transaction matches if the filter has one of these items: its hash, data that a script of its
-/// outputs pushes, an outpoint that it spends, or data that a script of its inputs pushes.
-/// Witnesses are ignored.
+/// A transaction matches if the filter contains at least one of these items:
+///
+/// * the hash of the transaction;
+/// * data that an output script or an input script pushes;
+/// * an outpoint that the transaction spends.
+///
+/// This function ignores witnesses.
 pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
     let update = filter.update();
     let mut is_found = filter.contains(&transaction.txid().0);
@@ -37,12 +41,13 @@ pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_
         })
 }
 
-/// Returns the answer of a node for a block: a proof of the transactions that
-/// [match](match_transaction). The transactions are tested in the order of the block.
+/// Creates the `merkleblock` message of a node for a block. The message proves that the
+/// transactions that [match](match_transaction) are in the block. This function tests the
+/// transactions in the order of the block.
 ///
 /// # Errors
 ///
-/// [`BlockTooLarge`] if no wallet would accept the proof; nothing has changed.
+/// [`BlockTooLarge`] if no wallet would accept the proof. After an error, the filter is unchanged.
 pub fn merkle_block(
     filter: &mut WalletFilter,
     block: &Block<'_>,

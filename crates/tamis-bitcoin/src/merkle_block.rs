@@ -1,8 +1,10 @@
-//! A proof that transactions are in a block: the branches of the Merkle tree that lead to them.
+//! A proof that transactions are in a block. The proof contains the branches of the Merkle tree
+//! that lead to these transactions.
 //!
-//! The tree is walked from its root, left before right. Each visited node has a flag. The flag is 1
-//! if the node is a proven leaf or has a proven leaf below it. If the flag is 0 or the node is a
-//! leaf, the proof stores the hash of the node, and the walk goes no deeper.
+//! The algorithm visits the tree in preorder, starting at the root. The proof stores a flag for
+//! each visited node. The flag is 1 if the node is a proven leaf or has a proven descendant. If the
+//! flag is 0 or the node is a leaf, the proof stores the hash of the node. The algorithm visits
+//! children only if the flag is 1.
 //!
 //! ```text
 //!              root 1              of a b c d e, c is proven
@@ -22,23 +24,23 @@ use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
 use crate::block::{Block, BlockHeader, MERKLE_ROOT_AT};
 use crate::transaction::Transaction;
 
-/// The largest number of transactions of a block. A block has at most 4,000,000 units of weight,
-/// and the smallest transaction takes 240 units.
+/// The maximum number of transactions in a block. A block has at most 4,000,000 weight units, and
+/// the smallest transaction has 240 weight units.
 ///
-/// Before witnesses existed, a block had at most 1,000,000 bytes and the smallest transaction took
-/// 60 bytes. This gives the same number.
+/// Before Bitcoin had witnesses, a block had at most 1,000,000 bytes and the smallest transaction
+/// had 60 bytes. The quotient is the same.
 pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
 
-/// A header, and a proof that some transactions are in its block: the message `merkleblock`.
+/// The message `merkleblock`: a block header, and a proof that some transactions are in the block.
 ///
-/// The proof was checked, but not the header. The receiver must check that the hash of the header
-/// is in the chain with the most work.
+/// [`decode`](Self::decode) checks the proof but not the header. The receiver must check that the
+/// hash of the header is in the chain with the most work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleBlock {
     header: BlockHeader,
     transactions: u32,
     hashes: Vec<Hash256>,
-    // Flag i is bit i % 8 of byte i / 8.
+    // Flag `i` is bit `i % 8` of byte `i / 8`.
     flags: Vec<u8>,
     matched: Vec<(u32, Hash256)>,
 }
@@ -59,10 +61,10 @@ impl fmt::Display for BlockTooLarge {
 impl std::error::Error for BlockTooLarge {}
 
 impl MerkleBlock {
-    /// Creates a proof of the transactions for which `is_matched` returns true. `is_matched` is
-    /// called once for each transaction, in order.
+    /// Creates a proof of the transactions for which `is_matched` returns true. Calls `is_matched`
+    /// once for each transaction, in order.
     ///
-    /// While the function runs, it takes memory for two hashes per transaction.
+    /// This method temporarily allocates memory for two hashes per transaction.
     ///
     /// # Errors
     ///
@@ -86,7 +88,7 @@ impl MerkleBlock {
             flags: Vec::new(),
             matched: matched.map(|(index, &(txid, _))| (index, txid)).collect(),
         };
-        // The levels are in order from the leaves to the root.
+        // The first level contains the leaves, and the last level contains the root.
         let mut levels = vec![leaves];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
             let pairs = below.chunks(2).map(|pair| {
@@ -104,12 +106,12 @@ impl MerkleBlock {
         Ok(merkle_block)
     }
 
-    /// Adds node `index` of the highest of `levels` and the nodes below it to the proof. The
-    /// recursion is at most fifteen levels deep.
+    /// Adds node `index` of the last level, and the nodes below this node, to the proof. The
+    /// recursion depth is at most 15.
     fn add_node(&mut self, levels: &[Vec<(Hash256, bool)>], index: usize, flags: &mut Vec<bool>) {
         let Some((level, below)) = levels.split_last() else { return };
-        // The last node of a level may have no right neighbor. The hash of the left one is then
-        // used twice.
+        // If the last node of a level has no right neighbor, the parent hash covers the left hash
+        // twice. The proof then contains no right hash.
         let Some(&(hash, is_proven)) = level.get(index) else { return };
         flags.push(is_proven);
         if below.is_empty() || !is_proven {
@@ -120,18 +122,18 @@ impl MerkleBlock {
         }
     }
 
-    /// Reads the payload of `merkleblock` and checks the proof. Rejects trailing bytes.
+    /// Decodes the payload of `merkleblock` and checks the proof. Rejects trailing bytes.
     ///
     /// # Errors
     ///
     /// [`DecodeError`] in each of these cases:
     ///
-    /// * bytes are missing;
-    /// * there are no transactions, or more than [`MAX_TRANSACTIONS`];
-    /// * there are more hashes than transactions, or fewer flags than hashes;
-    /// * hashes or flags are missing or unused;
-    /// * two hashes side by side are equal (a forgery, CVE-2012-2459);
-    /// * the root of the tree is not the Merkle root in the header.
+    /// * the payload is truncated;
+    /// * the number of transactions is 0 or above [`MAX_TRANSACTIONS`];
+    /// * the payload has more hashes than transactions, or fewer flags than hashes;
+    /// * the tree needs more or fewer hashes or flags than the payload has;
+    /// * two neighboring hashes are equal (a forgery, CVE-2012-2459);
+    /// * the root of the tree differs from the Merkle root in the header.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(payload);
         let header = BlockHeader::read(&mut reader)?;
@@ -164,7 +166,7 @@ impl MerkleBlock {
         Ok(proof)
     }
 
-    /// Walks the tree and records the transactions that it proves.
+    /// Checks the tree and stores the proven transactions in `matched`.
     fn check(&mut self, hashes_at: usize, flags_at: usize) -> Result<(), DecodeError> {
         let words = |field, at: usize, reason| {
             let kind = DecodeErrorKind::Damaged { reason };
@@ -203,7 +205,7 @@ impl MerkleBlock {
         Ok(())
     }
 
-    /// Returns the payload of `merkleblock`.
+    /// Encodes the payload of `merkleblock`.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut payload = self.header.0.to_vec();
@@ -221,45 +223,45 @@ impl MerkleBlock {
         &self.header
     }
 
-    /// Returns the number of transactions of the block, as the sender states it. The proof does not
-    /// cover it.
+    /// Returns the number of transactions of the block. The sender chose this number, and the proof
+    /// does not cover this number.
     #[must_use]
     pub fn transactions(&self) -> u32 {
         self.transactions
     }
 
-    /// Returns the transactions that are proven to be in the block: their index in it and their
-    /// hash.
+    /// Returns the proven transactions: the index of each transaction in the block, and the hash of
+    /// the transaction.
     #[must_use]
     pub fn matched(&self) -> &[(u32, Hash256)] {
         &self.matched
     }
 }
 
-/// Returns the hash of a node of the tree.
+/// Returns the hash of a parent node from the hashes of the two children.
 fn parent(left: Hash256, right: Hash256) -> Hash256 {
     Hash256::of(&[&left.0, &right.0])
 }
 
-/// Why a tree is not valid.
+/// The reason why a tree is invalid.
 enum Fault {
     Hashes,
     Flags,
     Twice,
 }
 
-/// A walk through the tree of a proof.
+/// The state of a preorder traversal of a proof's tree.
 struct Walk<'a> {
     proof: &'a MerkleBlock,
-    // The number of hashes and flags that were used.
+    // The numbers of hashes and flags that the traversal has read.
     hashes: usize,
     flags: usize,
     matched: Vec<(u32, Hash256)>,
 }
 
 impl Walk<'_> {
-    /// Returns the hash of node `index` at `height` above the leaves. The recursion is at most
-    /// fifteen levels deep.
+    /// Returns the hash of node `index` at `height` above the leaves. The recursion depth is at
+    /// most 15.
     fn node(&mut self, height: u32, index: u32) -> Result<Hash256, Fault> {
         let byte = *self.proof.flags.get(self.flags / 8).ok_or(Fault::Flags)?;
         let is_proven = byte >> (self.flags % 8) & 1 == 1;

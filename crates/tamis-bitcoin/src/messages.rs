@@ -1,4 +1,4 @@
-//! The messages about filters that a wallet sends to a node.
+//! The messages that a wallet sends to a node to set and change a filter.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use tamis_formats::bip37::WalletFilter;
 use tamis_formats::bitcoin::compact_size;
 use tamis_formats::{ByteReader, DecodeError};
 
-/// The largest item that `filteradd` carries.
+/// The maximum length of an item in `filteradd`, in bytes.
 pub const MAX_ITEM_BYTES: usize = 520;
 
-/// Reads the payload of `filteradd`: an item. Ignores trailing bytes, as nodes do.
+/// Decodes the payload of `filteradd` and returns the item. Ignores trailing bytes, like a node.
 ///
 /// # Errors
 ///
@@ -34,8 +34,8 @@ pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
     compact_size::read_bytes(&mut reader, "item")
 }
 
-/// Returns the payload of `filteradd`. Returns `None` if the item is longer than 520 bytes: nodes
-/// would disconnect.
+/// Encodes the payload of `filteradd`. Returns `None` if the item is longer than 520 bytes, because
+/// a node would disconnect.
 #[must_use]
 pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     (item.len() <= MAX_ITEM_BYTES).then(|| {
@@ -46,7 +46,7 @@ pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The filter that a node keeps for a connected wallet. At first there is none.
+/// The filter that a node stores for a connected wallet. A new `PeerFilter` has no filter.
 ///
 /// # Examples
 ///
@@ -66,11 +66,11 @@ pub struct PeerFilter {
     loaded: Option<WalletFilter>,
 }
 
-/// Why a node disconnects a wallet.
+/// The reason why a node disconnects a wallet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// The message is not about filters.
+    /// The message is not `filterload`, `filteradd` or `filterclear`.
     OtherMessage,
     /// The wallet sent `filteradd` before `filterload`.
     NoFilter,
@@ -99,12 +99,13 @@ impl From<DecodeError> for MessageError {
 }
 
 impl PeerFilter {
-    /// Handles a message by its name. `filterload` replaces the filter, `filteradd` inserts an
-    /// item, and `filterclear` removes the filter. Trailing bytes are ignored, as in Bitcoin Core.
+    /// Handles a message with the name `command`. `filterload` replaces the filter, `filteradd`
+    /// inserts an item, and `filterclear` removes the filter. Ignores trailing bytes, like Bitcoin
+    /// Core.
     ///
     /// # Errors
     ///
-    /// [`MessageError`] if a node would disconnect; nothing has changed.
+    /// [`MessageError`] if a node would disconnect. After an error, the filter is unchanged.
     pub fn receive(&mut self, command: &str, payload: &[u8]) -> Result<(), MessageError> {
         match command {
             "filterload" => self.loaded = Some(WalletFilter::decode_start(payload)?.0),
@@ -118,13 +119,14 @@ impl PeerFilter {
         Ok(())
     }
 
-    /// Returns the filter, if one is loaded.
+    /// Returns the filter. Returns `None` if the wallet has loaded no filter.
     #[must_use]
     pub fn filter(&self) -> Option<&WalletFilter> {
         self.loaded.as_ref()
     }
 
-    /// Returns the filter to match transactions by, if one is loaded.
+    /// Returns the filter for [`match_transaction`](crate::match_transaction). Returns `None` if
+    /// the wallet has loaded no filter.
     pub fn filter_mut(&mut self) -> Option<&mut WalletFilter> {
         self.loaded.as_mut()
     }

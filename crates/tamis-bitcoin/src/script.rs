@@ -1,7 +1,7 @@
-//! Scripts: the data that they push, and two of their forms.
+//! Parses scripts: returns the pushed data, and recognizes two forms of scripts.
 
-/// Iterates over the data that a script pushes, without empty pushes. Ends at the end of the script
-/// or at the first invalid opcode.
+/// Returns an iterator over the data that a script pushes, without empty pushes. The iterator stops
+/// at the end of the script or at a truncated opcode.
 ///
 /// # Examples
 ///
@@ -16,13 +16,14 @@ pub fn pushes(script: &[u8]) -> impl Iterator<Item = &[u8]> {
     Ops { rest: script }.map(|op| op.data).filter(|data| !data.is_empty())
 }
 
-/// An opcode and the data that it pushes.
+/// An opcode and the data that the opcode pushes.
 struct Op<'a> {
     code: u8,
     data: &'a [u8],
 }
 
-/// The opcodes of a script, up to its end or to a truncated opcode.
+/// An iterator over the opcodes of a script. The iterator stops at the end of the script or at a
+/// truncated opcode.
 struct Ops<'a> {
     rest: &'a [u8],
 }
@@ -41,7 +42,7 @@ impl<'a> Iterator for Ops<'a> {
 
     fn next(&mut self) -> Option<Op<'a>> {
         let (&code, rest) = self.rest.split_first()?;
-        // A truncated opcode ends the iteration.
+        // After a truncated opcode, `rest` stays empty, so the iteration stops.
         self.rest = &[];
         let (len, rest) = match code {
             PUSH_DATA_1 => rest.split_first().map(|(&len, rest)| (usize::from(len), rest))?,
@@ -62,7 +63,7 @@ impl<'a> Iterator for Ops<'a> {
     }
 }
 
-/// Tests whether a script is one public key and `OP_CHECKSIG`.
+/// Tests whether a script consists of one public key and `OP_CHECKSIG`.
 pub(crate) fn is_pay_to_public_key(script: &[u8]) -> bool {
     let is_key = |key: &[u8]| {
         is_public_key(key) && script.len() == 2 + key.len() && usize::from(script[0]) == key.len()
@@ -70,7 +71,7 @@ pub(crate) fn is_pay_to_public_key(script: &[u8]) -> bool {
     matches!(script, [_, key @ .., CHECK_SIG] if is_key(key))
 }
 
-/// Tests whether a script is a bare multisig of 1 to 20 keys.
+/// Tests whether a script is a bare multisig script with 1 to 20 keys.
 pub(crate) fn is_bare_multisig(script: &[u8]) -> bool {
     let mut ops = Ops { rest: script };
     let Some(required) = ops.next().and_then(|op| small_number(&op)) else { return false };

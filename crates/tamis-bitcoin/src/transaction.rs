@@ -1,9 +1,9 @@
-//! Transactions: their inputs and outputs.
+//! Decodes transactions with their inputs and outputs.
 
 use tamis_formats::bitcoin::{Hash256, compact_size};
 use tamis_formats::{ByteReader, DecodeError, DecodeErrorKind};
 
-/// A transaction, with or without witnesses, that borrows its bytes.
+/// A transaction, with or without witnesses, that borrows the encoded bytes.
 ///
 /// # Examples
 ///
@@ -32,8 +32,8 @@ pub struct Transaction<'a> {
 /// An input of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
-    /// The outpoint that is spent: the hash of the transaction that created the output, and the
-    /// index of the output in that transaction (32 bits, little-endian).
+    /// The spent outpoint: the hash of the transaction that created the output, and the index of
+    /// the output in this transaction (32 bits, little-endian).
     pub outpoint: &'a [u8; 36],
     /// The script that unlocks the outpoint, without witnesses.
     pub script: &'a [u8],
@@ -48,20 +48,21 @@ pub struct Output<'a> {
     pub script: &'a [u8],
 }
 
-// The smallest sizes. An input has an outpoint, an empty script and a sequence. An output has an
-// amount and an empty script.
+// The minimum sizes of an input and an output. The smallest input has an outpoint, an empty script
+// and a sequence. The smallest output has an amount and an empty script.
 const MIN_INPUT_BYTES: u64 = 36 + 1 + 4;
 const MIN_OUTPUT_BYTES: u64 = 8 + 1;
-/// The smallest size of a transaction: version, one input, no outputs, lock time.
+/// The minimum size of a transaction: version, one input, no outputs and lock time.
 pub(crate) const MIN_BYTES: u64 = 4 + 1 + MIN_INPUT_BYTES + 1 + 4;
 
 impl<'a> Transaction<'a> {
-    /// Reads a transaction. Rejects trailing bytes.
+    /// Decodes a transaction. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would reject the bytes, or if a transaction has no inputs. Without
-    /// inputs, its bytes would look like those of a transaction with witnesses.
+    /// [`DecodeError`] if a node would reject the bytes, or if the transaction has no inputs. An
+    /// input count of 0 marks a transaction with witnesses, so a transaction without inputs would
+    /// be ambiguous.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let transaction = Self::read(&mut reader)?;
@@ -121,30 +122,31 @@ impl<'a> Transaction<'a> {
             }
         }
         let lock_time = reader.bytes("lock time", 4)?;
-        // The hash does not cover the witnesses.
+        // The transaction hash does not cover the witnesses.
         let txid = Hash256::of(&[version, body, lock_time]);
         Ok(Self { bytes: reader.since(start), txid, inputs, outputs })
     }
 
-    /// Returns the bytes of the transaction.
+    /// Returns the encoded bytes of the transaction.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns the hash without witnesses, by which other transactions refer to this one.
+    /// Returns the hash of the transaction without witnesses. Other transactions refer to this
+    /// transaction by this hash.
     #[must_use]
     pub fn txid(&self) -> Hash256 {
         self.txid
     }
 
-    /// Returns the inputs, at least one.
+    /// Returns the inputs of the transaction, at least one.
     #[must_use]
     pub fn inputs(&self) -> &[Input<'a>] {
         &self.inputs
     }
 
-    /// Returns the outputs.
+    /// Returns the outputs of the transaction.
     #[must_use]
     pub fn outputs(&self) -> &[Output<'a>] {
         &self.outputs
@@ -161,8 +163,8 @@ impl<'a> Transaction<'a> {
 }
 
 impl Input<'_> {
-    /// Tests whether the input spends no output. Only the first transaction of a block has such an
-    /// input, and it has only one.
+    /// Tests whether the input spends no output. In a block, only the single input of the first
+    /// transaction spends no output.
     #[must_use]
     pub fn is_coinbase(&self) -> bool {
         let (hash, index) = self.outpoint.split_at(32);

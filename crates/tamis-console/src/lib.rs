@@ -1,9 +1,9 @@
-//! The files that the web consoles of the server and of the guard have in common, and the headers
-//! with which a console is delivered.
+//! Contains the files that the web consoles of the server and the guard share, and the HTTP headers
+//! for all responses of a console.
 //!
-//! A console is a set of [`Asset`]s under `/console/`, without a build step. Each console has its
-//! own `translations.js` with the texts in English and Chinese; the shared scripts import it from
-//! there. The texts `chart.keys`, `chart.none` and `time.*` must be among them.
+//! A console is a set of [`Asset`]s under `/console/`, without a build step. Each console must
+//! provide a file `translations.js` with the texts in English and Chinese. The shared scripts
+//! import this file, which must contain the texts `chart.keys`, `chart.none` and `time.*`.
 #![forbid(unsafe_code)]
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,11 +11,11 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A file of a console.
 #[derive(Debug)]
 pub struct Asset {
-    /// The path of the request.
+    /// The request path of the file.
     pub path: &'static str,
-    /// The value of `Content-Type`.
+    /// The value of the header `Content-Type`.
     pub kind: &'static str,
-    /// The content.
+    /// The content of the file.
     pub bytes: &'static [u8],
 }
 
@@ -44,20 +44,20 @@ impl Asset {
         Self { path, kind: "image/svg+xml", bytes }
     }
 
-    /// Returns the entity tag of the file, between quotes.
+    /// Returns the entity tag (`ETag`) of the file, with quotes.
     #[must_use]
     pub fn tag(&self) -> String {
         format!("\"{:016x}\"", xxh3_64(self.bytes))
     }
 
-    /// Tests whether a value of `If-None-Match` has the tag of the file.
+    /// Tests whether the value of `If-None-Match` contains the entity tag of the file.
     #[must_use]
     pub fn has_tag(&self, if_none_match: &str) -> bool {
         let tag = self.tag();
         if_none_match.split(',').any(|known| known.trim() == tag)
     }
 
-    /// Tests whether the file refers to no other host.
+    /// Tests whether the file contains no address of another host.
     #[must_use]
     pub fn is_self_contained(&self) -> bool {
         let text = String::from_utf8_lossy(self.bytes);
@@ -68,7 +68,7 @@ impl Asset {
     }
 }
 
-/// The files that every console has.
+/// The files that all consoles share.
 pub static SHARED: [Asset; 7] = [
     Asset::css("/console/style.css", include_bytes!("../files/style.css")),
     Asset::svg("/console/icon.svg", include_bytes!("../files/icon.svg")),
@@ -79,8 +79,8 @@ pub static SHARED: [Asset; 7] = [
     Asset::js("/console/chart.js", include_bytes!("../files/chart.js")),
 ];
 
-/// The headers of every answer of a console. They restrict what a browser may do to what the page
-/// needs: no resource of another host, no inline resource, and no frame around the page.
+/// The headers of every HTTP response of a console. The headers forbid resources from other hosts,
+/// inline resources and frames around the page.
 pub const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",

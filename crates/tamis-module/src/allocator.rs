@@ -1,5 +1,5 @@
-//! The allocator of the module. The module allocates with the server's functions, so `maxmemory`, `INFO memory` and
-//! `MEMORY USAGE` count all filters.
+//! The allocator of the module. The module allocates with the server's functions, so `maxmemory`,
+//! `INFO memory` and `MEMORY USAGE` count all filters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
@@ -12,24 +12,25 @@ use crate::api::{api, has_api};
 
 /// Allocates with the functions of the server.
 ///
-/// The server aligns memory to 16 bytes. jemalloc aligns an allocation to 64 bytes if its size is a multiple of 64
-/// bytes. For any other alignment, this allocator requests a longer allocation. The word before the aligned address
-/// then holds the start of the allocation.
+/// The server aligns memory to 16 bytes. jemalloc aligns an allocation to 64 bytes if its size is a
+/// multiple of 64 bytes. For any other alignment, this allocator requests a longer allocation. The
+/// word before the aligned address then holds the start of the allocation.
 pub struct ServerAllocator;
 
 /// The alignment of the server's memory, in bytes.
 const ALIGN: usize = 16;
 
-// SAFETY: the functions of the server return memory of at least the requested length that no other
-// allocation overlaps. `aligned` and `start_of` move the address consistently.
+// SAFETY: the functions of the server return memory of at least the requested length. No other
+// allocation overlaps this memory. `start_of` reverses the change that `aligned` makes to an
+// address.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_in_server() {
             // SAFETY: the caller meets the contract of `GlobalAlloc`.
             return unsafe { System.alloc(layout) };
         }
-        // SAFETY: any length may be requested. If there is no memory, `TryAlloc` returns null, but `Alloc` would end
-        // the server.
+        // SAFETY: any length may be requested. If there is no memory, `TryAlloc` returns null, but
+        // `Alloc` would end the server.
         let start = unsafe { api!(RedisModule_TryAlloc(whole_bytes(layout))) };
         // SAFETY: the allocation has the whole length.
         unsafe { aligned(start, layout) }
@@ -42,9 +43,10 @@ unsafe impl GlobalAlloc for ServerAllocator {
         }
         let bytes = whole_bytes(layout);
         if bytes > LARGE_BYTES {
-            // If there is no memory, `Calloc` ends the server. `TryAlloc` returns memory that is not zeroed. So this
-            // function first tests with `mmap` whether there is enough memory.
-            // SAFETY: the code creates a new mapping and removes the mapping. Neither call affects other memory.
+            // If there is no memory, `Calloc` ends the server. `TryAlloc` returns memory that is
+            // not zeroed. So this function first tests with `mmap` whether there is enough memory.
+            // SAFETY: the code creates a new mapping and removes the mapping. Neither call affects
+            // other memory.
             unsafe {
                 let (access, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
                 let probe = libc::mmap(null_mut(), bytes, access, flags, -1, 0);
@@ -84,19 +86,19 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 }
 
-/// Tests whether a server has loaded the module. The server sets the pointers of its functions before the first
-/// allocation. Unit tests run without a server.
+/// Tests whether a server has loaded the module. The server sets the pointers of its functions
+/// before the first allocation. Unit tests run without a server.
 fn is_in_server() -> bool {
     // SAFETY: nothing writes the pointers after the module has started.
     unsafe { has_api!(RedisModule_Free) }
 }
 
-/// The size from which the allocator tests for memory first, because `Calloc` and `Realloc` end the server if there is
-/// no memory.
+/// Above this size in bytes, the allocator tests for enough memory before `Calloc`, and calls
+/// `TryAlloc` instead of `Realloc`. Without enough memory, `Calloc` and `Realloc` end the server.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Whether the server allocates with jemalloc. [`register`] sets this flag once, before the first filter exists. So an
-/// allocation and its release use the same value of the flag.
+/// Whether the server allocates with jemalloc. [`register`] sets this flag once, before the first
+/// filter exists. So an allocation and its release use the same value of the flag.
 static IS_JEMALLOC: AtomicBool = AtomicBool::new(false);
 
 /// The alignment of a jemalloc allocation whose size is a multiple of this constant, in bytes.
@@ -172,8 +174,8 @@ fn allocation_bytes(len_bytes: usize) -> u64 {
     }
 }
 
-/// Detects the allocator of the server, and sets the function that counts memory. Only the start of the module calls
-/// this function, before the first filter exists.
+/// Detects the allocator of the server, and sets the function that counts memory. Only the start of
+/// the module calls this function, before the first filter exists.
 pub fn register() {
     // An allocation of 33 KiB takes 40 KiB with jemalloc.
     // SAFETY: the code frees the memory before any other use.

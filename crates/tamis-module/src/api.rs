@@ -71,7 +71,7 @@ pub unsafe fn strings<'a>(argv: *mut *mut ServerString, argc: c_int) -> &'a [*mu
     unsafe { std::slice::from_raw_parts(argv, argc as usize) }
 }
 
-/// Creates a string of the server. The caller frees it.
+/// Creates a string of the server. The caller must free the string.
 ///
 /// # Safety
 ///

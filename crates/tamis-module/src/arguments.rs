@@ -39,7 +39,7 @@ impl Arguments {
 
     /// Appends an empty argument as the end mark, and returns a pointer to the arguments.
     pub fn as_mut_ptr(&mut self) -> *mut RedisModuleCommandArg {
-        // SAFETY: an argument of zero bytes is a valid empty argument.
+        // SAFETY: an argument whose bytes are all zero is a valid empty argument.
         self.args.push(unsafe { std::mem::zeroed() });
         self.args.as_mut_ptr()
     }
@@ -95,7 +95,7 @@ impl Arguments {
 
     /// Appends an argument without subarguments.
     fn push(&mut self, name: &str, kind: RedisModuleCommandArgType, token: Option<&str>) {
-        // SAFETY: an argument of zero bytes is a valid empty argument.
+        // SAFETY: an argument whose bytes are all zero is a valid empty argument.
         let mut arg: RedisModuleCommandArg = unsafe { std::mem::zeroed() };
         (arg.type_, arg.key_spec_index) = (kind, -1);
         if let Some((_, spec)) = KEYS.iter().find(|(key, _)| *key == name) {

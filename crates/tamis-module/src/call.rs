@@ -171,7 +171,7 @@ impl Call<'_> {
     }
 
     /// Creates a filter with the layout of the filter under another key. Both keys may be the same,
-    /// so this function closes the other key before it opens the new key.
+    /// so this function closes the other key before opening the new key.
     fn reserve_like(&self, other: *mut ServerString) -> KeyReply {
         let other = OpenKey::read(self.ctx, other);
         let made = self.with_env(|env| made_like(other.value(), env));
@@ -208,7 +208,7 @@ impl Call<'_> {
     ///
     /// A server has already accepted each command from a primary or from the append-only file. So
     /// this function applies no limits to the command, and the command does not advance the clock
-    /// of a window. If the command creates a filter, RedisBloom sent the command, and the filter
+    /// of a window. If the command creates a filter, RedisBloom wrote the command, so the filter
     /// gets RedisBloom's layout.
     fn with_env<R>(&self, handle: impl FnOnce(&Env<'_>) -> R) -> R {
         let flags = self.flags();

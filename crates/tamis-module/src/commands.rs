@@ -63,7 +63,7 @@ unsafe fn register_one(
     }
     let flags = c_text(&flags.join(" "));
     let Keys { first, last, step, .. } = command.keys;
-    // SAFETY: the texts end with a zero. The server copies them.
+    // SAFETY: the texts end with a zero. The server copies the texts.
     unsafe {
         let keys = (first as c_int, last as c_int, step as c_int);
         let created = api!(RedisModule_CreateCommand(

@@ -19,7 +19,7 @@ pub unsafe fn register(ctx: *mut Ctx) {
 
 unsafe extern "C" fn info(ctx: *mut RedisModuleInfoCtx, _: c_int) {
     let version = c_text(env!("CARGO_PKG_VERSION"));
-    // SAFETY: the texts end with a zero. The server copies them.
+    // SAFETY: the texts end with a zero. The server copies the texts.
     unsafe {
         api!(RedisModule_InfoAddSection(ctx, c"filters".as_ptr()));
         api!(RedisModule_InfoAddFieldCString(ctx, c"version".as_ptr(), version.as_ptr()));

@@ -68,7 +68,7 @@ impl KeySpecs {
         }
         if let KeyOption::SourceAfter(name) = keys.option {
             let name = c_text(name);
-            // SAFETY: a specification of zero bytes is a valid empty specification.
+            // SAFETY: a specification whose bytes are all zero is a valid empty specification.
             let mut spec: RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
             spec.flags = flags(Access::READ);
             spec.begin_search_type =
@@ -80,7 +80,7 @@ impl KeySpecs {
             specs.push(spec);
             keyword = Some(name);
         }
-        // SAFETY: a specification of zero bytes is a valid empty specification.
+        // SAFETY: a specification whose bytes are all zero is a valid empty specification.
         specs.push(unsafe { std::mem::zeroed() });
         Self { specs, _keyword: keyword }
     }
@@ -89,7 +89,7 @@ impl KeySpecs {
 /// Returns the specification of the keys from position `first`. A positive `last` is relative to
 /// the first key. A negative `last` counts from the end.
 fn index_spec(first: usize, last: i64, step: usize, access: Access) -> RedisModuleCommandKeySpec {
-    // SAFETY: a specification of zero bytes is a valid empty specification.
+    // SAFETY: a specification whose bytes are all zero is a valid empty specification.
     let mut spec: RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
     spec.flags = flags(access);
     spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;

@@ -37,10 +37,10 @@ const MAX_START: usize = 32;
 /// full cuckoo filter may take 0.1 ms.
 const STEP_ITEMS: usize = 64;
 
-/// The time that parts run before the server runs commands of other clients.
+/// The duration of a turn. After each turn, the server runs commands of other clients.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A long command in progress. The timer owns this structure.
+/// The state of a long command. The timer owns this structure.
 struct Long {
     client: *mut RedisModuleBlockedClient,
     /// The context to which each part appends its replies.
@@ -225,7 +225,7 @@ impl Long {
     ///
     /// # Safety
     ///
-    /// `ctx` is the context of the present command or timer, and the client is blocked.
+    /// `ctx` is the context of the current command or timer. The client has not disconnected.
     unsafe fn part(&mut self, ctx: *mut Ctx) -> KeyReply {
         // SAFETY: the client has not disconnected, so the strings of the client are valid.
         let strings = unsafe { &*self.strings };
@@ -241,7 +241,7 @@ impl Long {
     /// failover to a replica is in progress. If a module sends a change during this time, the
     /// server exits.
     fn is_paused(&self) -> bool {
-        // SAFETY: the function has no conditions.
+        // SAFETY: this function of the server has no preconditions.
         self.command.may_change() && unsafe { api!(RedisModule_AvoidReplicaTraffic()) } != 0
     }
 

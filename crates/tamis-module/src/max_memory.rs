@@ -7,8 +7,8 @@ use valkey_module::raw::{self, RedisModuleEvent};
 
 use crate::api::{Ctx, api, reply_text};
 
-/// `maxmemory`, in bytes; 0 without a limit. Only the main thread reads and writes `MAX_BYTES` and
-/// `EVICTS`.
+/// The value of `maxmemory` in bytes, or 0 if the server has no limit. Only the main thread reads
+/// and writes `MAX_BYTES` and `EVICTS`.
 static MAX_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Whether `maxmemory-policy` makes the server evict keys.

@@ -9,7 +9,7 @@ use valkey_module::raw;
 use crate::api::{Ctx, Key, ServerString, api, bytes};
 use crate::value_type::{self, Slot, ValueType};
 
-/// An open key. Dropping it closes the key.
+/// An open key. Dropping an `OpenKey` closes the key.
 ///
 /// Invariant: `key` is open or null. `key` is null if the command opens the key for reading and the
 /// key does not exist.
@@ -19,12 +19,12 @@ pub struct OpenKey {
 }
 
 impl OpenKey {
-    /// Opens a key to read it.
+    /// Opens a key for reading.
     pub fn read(ctx: *mut Ctx, name: *mut ServerString) -> Self {
         Self::open(ctx, name, raw::REDISMODULE_READ)
     }
 
-    /// Opens a key to change it.
+    /// Opens a key for reading and writing.
     pub fn write(ctx: *mut Ctx, name: *mut ServerString) -> Self {
         Self::open(ctx, name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)
     }

@@ -1,8 +1,8 @@
 //! Sends changes to replicas and to the append-only file.
 //!
-//! A replica runs the same commands on the same values and must store the same bytes. But the replica may have other
-//! settings, another hash key and another clock. So the primary also sends the values that a command takes from its own
-//! settings, hash key and clock:
+//! A replica runs the same commands on the same values and must store the same bytes. But the
+//! replica may have other settings, another hash key and another clock. So the primary also sends
+//! the values that a command takes from its own settings, hash key and clock:
 //!
 //! | taken from | sent before the command |
 //! | --- | --- |
@@ -22,7 +22,8 @@ use crate::api::{Ctx, ServerString, api, bytes, c_text, new_string};
 pub struct Replicated<'c> {
     /// The image of the filter if the command created a filter.
     pub created: Option<&'c [u8]>,
-    /// The new time of a window's clock if the command advanced the clock, in milliseconds since 1970.
+    /// The new time of a window's clock if the command advanced the clock, in milliseconds since
+    /// 1970.
     pub advanced_millis: Option<u64>,
     pub change: &'c Change,
     /// Whether the command deleted the key. A deletion may depend on the clock of this server.
@@ -35,8 +36,8 @@ impl Replicated<'static> {
         Self { created: None, advanced_millis: None, change: &Change::Argv, is_deleted: false };
 }
 
-/// Sends the change of a command to replicas and to the append-only file. `argv` is the command, and `key` is the key
-/// of the command.
+/// Sends the change of a command to replicas and to the append-only file. `argv` is the command,
+/// and `key` is the key of the command.
 ///
 /// # Safety
 ///
@@ -92,8 +93,8 @@ pub enum Sent<'c> {
 unsafe fn send(ctx: *mut Ctx, argv: &[&[u8]]) {
     let name = c_text(&String::from_utf8_lossy(argv[0]));
     let name: &CStr = &name;
-    // SAFETY: the server keeps its own references to the strings, so this function frees its references. The format
-    // names one vector.
+    // SAFETY: the server keeps its own references to the strings, so this function frees its
+    // references. The format names one vector.
     unsafe {
         let mut words: Vec<*mut ServerString> =
             argv[1..].iter().map(|word| new_string(ctx, word)).collect();

@@ -61,12 +61,12 @@ impl ValueType {
         POINTERS[self as usize].store(pointer, Ordering::Relaxed);
     }
 
-    /// Subtracts one freed value from the count of this type.
+    /// Decrements the number of values of this type.
     pub fn count_freed(self) {
         COUNTS[self as usize].fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts the values of this type.
+    /// Returns the number of values of this type.
     pub fn count(self) -> u64 {
         COUNTS[self as usize].load(Ordering::Relaxed)
     }

@@ -1,23 +1,23 @@
-//! The scaling Bloom filter of RedisBloom, identical bit for bit.
+//! The scaling Bloom filter of RedisBloom, with identical bits.
 //!
 //! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest
-//! layer is full, another one is appended, with `expansion` times the capacity and half the rate.
-//! So the planned rates of all layers sum to at most the requested rate:
+//! layer is full, the filter appends a layer with `expansion` times the capacity and half the rate.
+//! So the sum of the planned rates of all layers is at most the requested rate:
 //!
 //! ```text
 //!  rate p, capacity n, expansion 2      | n, p/2 | 2n, p/4      | 4n, p/8                      | ...
 //!                                         oldest                  newest: takes the inserts
 //! ```
 //!
-//! Invariants: there is at least one layer. All layers except the newest are full. A filter from a
-//! header may have other layers that are not full.
+//! Invariants: a filter has at least one layer. All layers except the newest layer are full, unless
+//! the filter was loaded from a header.
 //!
-//! Limits: a lookup of an absent item searches every layer. So a lookup in a filter that has grown
-//! to a thousand times its first capacity is ten times slower. [`Bloom`](tamis::Bloom) is smaller
-//! and several times as fast. Use this type for data and clients of Redis.
+//! Limits: a lookup of an absent item searches every layer. If a filter has grown to a thousand
+//! times the first capacity, a lookup is ten times slower. [`Bloom`](tamis::Bloom) is smaller and
+//! several times faster. Use this type for existing data and clients of Redis.
 //!
 //! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants
-//! and byte layouts are those of RedisBloom.
+//! and byte layouts are the same as in RedisBloom.
 
 mod dump;
 mod layer;
@@ -33,34 +33,38 @@ use crate::not_compared::NotCompared;
 use layer::Layer;
 pub use layer::RedisLayer;
 
-/// The options of a [`RedisBloom`]: the arguments of `BF.RESERVE`.
+/// The options of a [`RedisBloom`], which are the arguments of `BF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisBloomOptions {
-    /// Items until the first layer is full, at least 1. RedisBloom 8 accepts up to 2³⁰.
+    /// The number of items at which the first layer is full, at least 1. RedisBloom 8 accepts at
+    /// most 2³⁰.
     pub capacity: u64,
-    /// The false positive rate, between 0 and 1. RedisBloom 8 reduces a rate above 0.25 to 0.25.
+    /// The false positive rate, above 0 and below 1. RedisBloom 8 reduces a rate above 0.25 to
+    /// 0.25.
     pub rate: f64,
-    /// The factor between the capacities of the next layer and the last. With 0 there is only one
-    /// layer. RedisBloom 8 accepts up to 32,768.
+    /// The capacity of a new layer divided by the capacity of the previous layer. If 0, the filter
+    /// has only one layer. RedisBloom 8 accepts at most 32,768.
     pub expansion: u32,
-    /// Whether to add a layer when the newest is full. If false, the full filter rejects new items.
+    /// Whether the filter adds a layer when the newest layer is full. If false, a full filter
+    /// rejects new items.
     pub is_scaling: bool,
 }
 
 impl Default for RedisBloomOptions {
-    /// The options that a server uses for `BF.ADD` to an absent key: 100 items at 1 %, and a factor
-    /// of two.
+    /// Returns the options that a server uses if `BF.ADD` creates the key: 100 items, a rate of 1 %
+    /// and an expansion of 2.
     fn default() -> Self {
         Self { capacity: 100, rate: 0.01, expansion: 2, is_scaling: true }
     }
 }
 
-/// The scaling Bloom filter of RedisBloom: equal inserts give equal bits, answers and dumps.
+/// The scaling Bloom filter of RedisBloom. The same inserts produce the same bits, answers and
+/// dumps.
 ///
-/// An inserted item is always found. An absent item is reported as present at about the requested
-/// rate. A filter whose first capacity was far too small exceeds the rate, because double hashing
-/// repeats its probes in small layers. Twice the rate was measured at 10,000 items from a capacity
-/// of 10. A lookup reads a cache line for each probe of each layer, until a bit is missing.
+/// The filter always finds an inserted item. The filter reports an absent item as present at about
+/// the requested rate. If the first capacity was far too small, the rate is higher, because double
+/// hashing repeats probes in small layers. A filter with a first capacity of 10 had twice the rate
+/// at 10,000 items. In each layer, a lookup reads one cache line per probe until a bit is 0.
 ///
 /// # Examples
 ///
@@ -74,7 +78,7 @@ impl Default for RedisBloomOptions {
 /// assert!((0..50_u32).all(|number| seen.contains(&number)));
 /// assert_eq!((seen.layers().len(), seen.capacity()), (2, 60));
 ///
-/// // Dumped as BF.SCANDUMP does, and loaded again as BF.LOADCHUNK does.
+/// // Dumps the filter like BF.SCANDUMP, and loads the dump like BF.LOADCHUNK.
 /// let mut copy = RedisBloom::from_header(&seen.header())?;
 /// let mut position = 1;
 /// while let Some((next, bytes)) = seen.chunk(position) {
@@ -86,23 +90,23 @@ impl Default for RedisBloomOptions {
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct RedisBloom {
-    // Invariant: there is at least one layer, and the oldest is first.
+    // Invariant: the filter has at least one layer. The oldest layer is first.
     layers: Vec<Layer>,
     items: u64,
-    /// The bits of `OPTION_*`.
+    /// A combination of the `OPTION_*` bits.
     options: u32,
     expansion: u32,
     growth_limit: NotCompared<GrowthLimit>,
 }
 
 impl RedisBloom {
-    /// Creates an empty filter. Accepts the options of every version of RedisBloom: RedisBloom 2 has
-    /// no upper limits.
+    /// Creates an empty filter. Accepts the options of all RedisBloom versions. RedisBloom 2 has no
+    /// upper limits.
     ///
     /// # Errors
     ///
-    /// [`RedisBloomError`] if an option is out of its range, half the rate is zero, or there is not
-    /// enough memory.
+    /// [`RedisBloomError`] if an option is out of range, if half the rate rounds to zero, or if
+    /// there is not enough memory.
     pub fn new(options: &RedisBloomOptions) -> Result<Self, RedisBloomError> {
         let &RedisBloomOptions { capacity, rate, expansion, is_scaling } = options;
         if !(rate > 0.0 && rate < 1.0) {
@@ -123,7 +127,8 @@ impl RedisBloom {
         Ok(Self { layers: vec![first], items: 0, options, expansion, growth_limit })
     }
 
-    /// Creates an empty filter with the parameters of this one and the size of its first layer.
+    /// Creates an empty filter with the same parameters as this filter, and with a first layer of
+    /// the same size.
     ///
     /// # Errors
     ///
@@ -141,12 +146,14 @@ impl RedisBloom {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn emptied(&self) -> Result<Self, OutOfMemory> {
-        // The layer keeps its size, because the capacity in a forged header may not match its bits.
+        // The code copies the layer's size, because in a forged header the capacity may not match
+        // the number of bits.
         let first = Layer::zeroed(RedisLayer { items: 0, ..*self.layers[0].numbers() })?;
         Ok(Self { layers: vec![first], items: 0, ..*self })
     }
 
-    /// Hashes an item with this filter's function. The hash can be used for several calls.
+    /// Returns the hash of an item. The hash function depends on this filter. The caller may pass
+    /// the hash to several methods.
     #[inline]
     #[must_use]
     pub fn hash<I: Item + ?Sized>(&self, item: &I) -> RedisHash {
@@ -158,7 +165,8 @@ impl RedisBloom {
         }
     }
 
-    /// Tests whether `item` may have been inserted. The answer false is always correct.
+    /// Tests whether `item` may have been inserted. If the answer is false, the item is certainly
+    /// absent.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
@@ -171,8 +179,7 @@ impl RedisBloom {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Tests many items. The memory accesses of the items overlap. Answer `i` is the answer for
-    /// `items[i]`.
+    /// Tests many items with overlapping memory accesses. Answer `i` belongs to `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [RedisHash::default(); BATCH];
@@ -182,8 +189,7 @@ impl RedisBloom {
         }
     }
 
-    /// Returns true if every item of `items` may have been inserted. Returns true for an empty
-    /// slice.
+    /// Tests whether every item of `items` may have been inserted. Returns true for an empty slice.
     pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let mut hashes = [RedisHash::default(); BATCH];
         items.chunks(BATCH).all(|items| {
@@ -192,32 +198,33 @@ impl RedisBloom {
         })
     }
 
-    /// Inserts `item`. Returns true if it was certainly absent. If the filter reports the item as
-    /// present, nothing changes and the item is not counted.
+    /// Inserts `item`. Returns true if the item was certainly absent. If the filter reports the
+    /// item as present, this method changes nothing and does not count the item.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if the item is new, the newest layer is full and no layer can be added.
-    /// The filter is unchanged then.
+    /// [`RedisInsertError`] if the item is new, the newest layer is full and the filter cannot add
+    /// a layer. After an error, the filter is unchanged.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash. Returns true if it was certainly absent.
+    /// Inserts an item with this hash. Returns true if the item was certainly absent.
     ///
     /// # Errors
     ///
-    /// As for [`insert`](Self::insert).
+    /// The same errors as [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: RedisHash) -> Result<bool, RedisInsertError> {
         self.insert_past(0, hash)
     }
 
-    /// Inserts many items in order. The memory accesses of the items overlap. Calls `each` with the
+    /// Inserts many items in order, with overlapping memory accesses. Calls `answer` with the
     /// result of each item.
     ///
-    /// After a rejected item, later items are still processed, because they may be present already.
-    /// To stop at the first rejected item, as `BF.MADD` does, the caller returns false from `each`.
+    /// After a rejected item, this method continues with the next item, because later items may
+    /// already be present. To stop at the first rejected item like `BF.MADD`, return false from
+    /// `answer`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -226,8 +233,9 @@ impl RedisBloom {
         let mut hashes = [RedisHash::default(); BATCH];
         for items in items.chunks(BATCH) {
             let hashes = self.hash_batch(items, &mut hashes);
-            // The older layers accept no more items, so their answers stay valid. All hashes of the
-            // batch are tested in one layer after the other.
+            // The older layers accept no new items, so the answers of the older layers stay valid
+            // during the batch. The code tests all hashes of the batch in one layer before the next
+            // layer.
             let older = self.layers.len() - 1;
             let present = contains_batch(&self.layers[..older], hashes);
             for (i, &hash) in hashes.iter().enumerate() {
@@ -245,12 +253,13 @@ impl RedisBloom {
         }
     }
 
-    /// Inserts many items in order, as [`insert_each`](Self::insert_each) does. Returns how many
+    /// Inserts many items in order, like [`insert_each`](Self::insert_each). Returns how many items
     /// were certainly absent.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] at the first rejected item. The items before it were inserted.
+    /// [`RedisInsertError`] at the first rejected item. The filter contains all items before the
+    /// rejected item.
     pub fn insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, RedisInsertError> {
         let mut new = Ok(0);
         self.insert_each(items, |inserted| {
@@ -264,7 +273,7 @@ impl RedisBloom {
         new
     }
 
-    /// Removes all items. Keeps the first layer and its memory, and frees later ones.
+    /// Removes all items. Keeps the memory of the first layer, and frees all other layers.
     ///
     /// # Examples
     ///
@@ -285,13 +294,14 @@ impl RedisBloom {
         self.items = 0;
     }
 
-    /// Returns true if no item was counted as new. Constant time.
+    /// Tests whether the item count is zero. Constant time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Inserts an item that is absent from the `tested` oldest layers.
+    /// Inserts an item. The caller has tested that the `tested` oldest layers do not contain the
+    /// item.
     fn insert_past(&mut self, tested: usize, hash: RedisHash) -> Result<bool, RedisInsertError> {
         let (newest, older) = self.layers.split_last_mut().expect("a filter has a layer");
         if older[tested..].iter().rev().any(|layer| layer.contains(hash)) {
@@ -305,12 +315,12 @@ impl RedisBloom {
         }
         let newest = self.layers.last_mut().expect("a filter has a layer");
         let is_new = newest.insert(hash);
-        // Saturating, because a forged header may contain any number.
+        // The addition saturates, because a forged header may contain any number.
         self.items = self.items.saturating_add(u64::from(is_new));
         Ok(is_new)
     }
 
-    /// Hashes up to [`BATCH`] items.
+    /// Hashes at most [`BATCH`] items.
     fn hash_batch<'h, I: Item>(&self, items: &[I], hashes: &'h mut [RedisHash]) -> &'h [RedisHash] {
         for (hash, item) in hashes.iter_mut().zip(items) {
             *hash = self.hash(item);
@@ -325,9 +335,9 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
-        // Only a forged header has too few bits. Without this check, a header of a few bytes could
-        // cause an allocation of gigabytes. RedisBloom 2 stores an expansion of 2³² as 0, and then
-        // cannot grow.
+        // A layer has too few bits only if the header is forged. Without this check, a header of a
+        // few bytes could cause an allocation of gigabytes. RedisBloom 2 stores an expansion of 2³²
+        // as 0. A filter with expansion 0 cannot grow.
         if self.expansion == 0 || newest.has_too_few_bits() {
             return Err(RedisInsertError::TooLarge);
         }
@@ -341,8 +351,8 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Sets the maximum number of bytes that one growth may take. The limit is not part of the
-    /// filter's value or of its dumps.
+    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons ignore this
+    /// limit, and dumps do not contain this limit.
     ///
     /// # Examples
     ///
@@ -359,32 +369,32 @@ impl RedisBloom {
         self.growth_limit.0 = GrowthLimit { max_bytes };
     }
 
-    /// Returns how many items were counted as new: `BF.CARD`.
+    /// Returns how many new items the filter has inserted, like `BF.CARD`.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Returns the sum of the layers' capacities.
+    /// Returns the sum of the capacities of all layers.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// Returns the factor between the capacities of the next layer and the last. Returns `None` if
-    /// there is no next layer.
+    /// Returns the capacity of a new layer divided by the capacity of the previous layer. Returns
+    /// `None` if the filter never adds a layer.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.is_scaling().then_some(self.expansion)
     }
 
-    /// Returns true if the filter grows when it is full.
+    /// Tests whether the filter adds a layer when the newest layer is full.
     #[must_use]
     pub fn is_scaling(&self) -> bool {
         self.options & OPTION_FIXED == 0
     }
 
-    /// Returns the width of the two hashes of an item in bits: 64, or 32 in very old filters.
+    /// Returns the width of each hash of an item, in bits: 64, or 32 in very old filters.
     #[must_use]
     pub fn hash_bits(&self) -> u32 {
         if self.options & OPTION_HASH_64 != 0 { 64 } else { 32 }
@@ -395,13 +405,14 @@ impl RedisBloom {
         self.layers.iter().map(Layer::numbers)
     }
 
-    /// Returns the `Size` of `BF.INFO` in bytes, which is the size of the server's structures.
+    /// Returns the `Size` of `BF.INFO`: the size of the server's structures, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         32 + 64 * self.layers.len() as u64 + self.len_bytes()
     }
 
-    /// Returns the memory of the layers, in bytes, as [`tamis::allocation_bytes`] counts it.
+    /// Returns the heap memory of the layers, in bytes. Counts memory with
+    /// [`tamis::allocation_bytes`].
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let bits = self.layers.iter().map(Layer::heap_bytes).sum::<u64>();
@@ -410,7 +421,7 @@ impl RedisBloom {
 }
 
 impl fmt::Debug for RedisBloom {
-    /// Formats the items and the parameters of each layer. Reads no bits.
+    /// Formats the number of items and the parameters of each layer. Reads no bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisBloom")
             .field("capacity", &self.capacity())
@@ -421,20 +432,21 @@ impl fmt::Debug for RedisBloom {
     }
 }
 
-/// Tests up to 64 hashes. Bit `i` is set if one of the layers may contain hash `i`.
+/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain hash
+/// `i`.
 fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
     let all = if hashes.is_empty() { 0 } else { u64::MAX >> (64 - hashes.len()) };
     layers.iter().rev().fold(0, |found, layer| found | layer.contains_batch(hashes, all & !found))
 }
 
-/// An option in a header: the sizes of layers are not rounded up to powers of two.
+/// An option in a header: the server did not round the sizes of layers up to powers of two.
 const OPTION_NO_ROUND: u32 = 1;
 /// An option in a header: hashes have 64 bits.
 const OPTION_HASH_64: u32 = 4;
 /// An option in a header: the filter never adds a layer.
 const OPTION_FIXED: u32 = 8;
 
-/// The number of items that are hashed and then tested together. The answers of a batch fill one
+/// The number of items that the filter hashes and tests together. The answers of a batch fill one
 /// word.
 const BATCH: usize = 64;
 

@@ -1,10 +1,11 @@
-//! The growing cuckoo filter of RedisBloom. Its dumps are identical byte for byte.
+//! The growing cuckoo filter of RedisBloom, with identical dumps.
 //!
-//! An item is stored as a fingerprint of one byte, 1 to 255, in one of two buckets. A filter is a
-//! list of sub-filters. An insert searches for an empty slot from the newest sub-filter to the
-//! oldest. If there is none, it moves fingerprints of the newest sub-filter to their other buckets.
-//! If this fails too, it appends a sub-filter. There is no randomness, so the same commands produce
-//! the same bytes on a replica.
+//! The filter stores an item as a fingerprint of one byte, 1 to 255, in one of two buckets. A
+//! filter is a list of sub-filters. An insert searches for an empty slot from the newest sub-filter
+//! to the oldest sub-filter. If the insert finds no empty slot, the insert moves fingerprints of
+//! the newest sub-filter to their alternative buckets. If these moves also free no slot, the insert
+//! appends a sub-filter. The algorithm uses no random numbers, so the same commands produce the
+//! same bytes on a replica.
 //!
 //! ```text
 //!  h = H(item)    fp = h mod 255 + 1    buckets: h mod B and (h xor fp·0x5bd1e995) mod B
@@ -13,16 +14,17 @@
 //! |fp fp|fp  0| 0  0|fp fp|               |fp fp| 0  0| ... |
 //! ```
 //!
-//! Invariants: there is at least one sub-filter. The number of buckets of each sub-filter is a
-//! power of two. Each sub-filter has `expansion` times as many buckets as the previous one. So the
-//! item's bucket in a smaller sub-filter is the bucket number modulo the smaller B.
+//! Invariants: a filter has at least one sub-filter. The number of buckets of each sub-filter is a
+//! power of two. Each sub-filter has `expansion` times as many buckets as the previous sub-filter.
+//! So the bucket of an item in a smaller sub-filter is the bucket number in a larger sub-filter,
+//! modulo the smaller B.
 //!
 //! Limits: a lookup of an absent item reads both buckets of every sub-filter. In each sub-filter,
-//! the probability of a false yes is up to 2·S/255. With 2 slots this is 1.6 % at first, and more
-//! after each growth.
+//! the probability of a false positive is at most 2·S/255. With 2 slots per bucket, the rate is 1.6
+//! % for one sub-filter. Each additional sub-filter increases the rate.
 //!
 //! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom"
-//! (2014). Fingerprints, orders and byte layouts are those of RedisBloom.
+//! (2014). Fingerprints, search orders and byte layouts are the same as in RedisBloom.
 
 mod compact;
 mod dump;
@@ -43,10 +45,11 @@ use sub_filter::{Candidate, SubFilter};
 /// The growing cuckoo filter of RedisBloom. The same commands produce the same slots, answers and
 /// dumps.
 ///
-/// Items are counted. An item that was inserted twice is present until it was removed twice. Two
-/// items with the same fingerprint and the same buckets are equal for the filter. So removing an
-/// item that was never inserted may remove an inserted item. Otherwise an inserted item is always
-/// found. [`RedisCuckoo::count`] is an upper bound for the same reason.
+/// The filter counts copies of an item. If a caller inserts an item twice, the item is present
+/// until two removals. The filter cannot distinguish two items with the same fingerprint and the
+/// same buckets. So the removal of an item that was never inserted may remove another item. If no
+/// caller removes an absent item, the filter always finds an inserted item. [`RedisCuckoo::count`]
+/// also counts indistinguishable items, so the count is an upper bound.
 ///
 /// # Examples
 ///
@@ -66,7 +69,7 @@ use sub_filter::{Candidate, SubFilter};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisCuckoo {
-    // Invariant: there are 1 to `MAX_SUB_FILTERS`, and the oldest is first.
+    // Invariant: a filter has 1 to `MAX_SUB_FILTERS` sub-filters. The oldest sub-filter is first.
     sub_filters: Vec<SubFilter>,
     items: u64,
     /// The number of items removed since the last compaction.
@@ -76,7 +79,7 @@ pub struct RedisCuckoo {
     // Invariant: 0 or a power of two.
     expansion: u16,
     growth_limit: NotCompared<GrowthLimit>,
-    /// Whether the last insert was refused.
+    /// Whether the filter rejected the last insert because the filter was full.
     is_refusing: NotCompared<bool>,
 }
 
@@ -85,7 +88,7 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// [`RedisCuckooError`] if an option is out of its range, or there is not enough memory.
+    /// [`RedisCuckooError`] if an option is out of range, or if there is not enough memory.
     pub fn new(options: &RedisCuckooOptions) -> Result<Self, RedisCuckooError> {
         options.check()?;
         let &RedisCuckooOptions { capacity, bucket_size, max_iterations, expansion } = options;
@@ -114,14 +117,14 @@ impl RedisCuckoo {
         }
     }
 
-    /// Hashes an item. The hash can be used for several calls.
+    /// Returns the hash of an item. The caller may pass the hash to several methods.
     #[inline]
     #[must_use]
     pub fn hash<I: Item + ?Sized>(&self, item: &I) -> u64 {
         murmur2::hash64(item.stable_bytes().as_ref(), 0)
     }
 
-    /// Tests whether `item` may be present. The answer false is always correct.
+    /// Tests whether `item` may be present. If the answer is false, the item is certainly absent.
     #[inline]
     pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hash(item))
@@ -135,8 +138,7 @@ impl RedisCuckoo {
         self.sub_filters.iter().any(|sub_filter| sub_filter.contains(candidate))
     }
 
-    /// Tests many items. The memory accesses of the items overlap. Answer `i` is the answer for
-    /// `items[i]`.
+    /// Tests many items with overlapping memory accesses. Answer `i` belongs to `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         answers.reset(items.len());
         let mut hashes = [0; BATCH];
@@ -147,7 +149,7 @@ impl RedisCuckoo {
         }
     }
 
-    /// Returns true if every item of `items` may be present. Returns true for an empty slice.
+    /// Tests whether every item of `items` may be present. Returns true for an empty slice.
     pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let mut hashes = [0; BATCH];
         items.chunks(BATCH).all(|items| {
@@ -156,22 +158,22 @@ impl RedisCuckoo {
         })
     }
 
-    /// Returns an upper bound of how often `item` was inserted. Items that the filter cannot
-    /// distinguish from `item` are also counted.
+    /// Returns an upper bound for the number of copies of `item`. The count includes items that the
+    /// filter cannot distinguish from `item`.
     #[inline]
     pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
         self.count_hash(self.hash(item))
     }
 
     /// Counts the fingerprints of an item with this hash in both buckets of each sub-filter. If
-    /// both buckets are the same, its fingerprints count twice, as in the server.
+    /// both buckets are the same bucket, each fingerprint counts twice, as in the server.
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u64 {
         let candidate = Candidate::of(hash);
         self.sub_filters.iter().map(|sub_filter| sub_filter.count(candidate)).sum()
     }
 
-    /// Prefetches the memory that an operation on an item with this hash accesses.
+    /// Prefetches both buckets of an item with this hash in each sub-filter.
     #[inline]
     fn prefetch_hash(&self, hash: u64) {
         let candidate = Candidate::of(hash);
@@ -180,25 +182,24 @@ impl RedisCuckoo {
         }
     }
 
-    /// Removes `item` once. Returns false if the filter holds no fingerprint of it. The item was
-    /// then absent. When a tenth of the items have been removed, the fingerprints of the newest
-    /// sub-filters move to free slots of older ones.
+    /// Removes one copy of `item`. Returns false if the item was absent. When the number of
+    /// removals exceeds a tenth of the remaining items, this method moves fingerprints of the
+    /// newest sub-filters to free slots of older sub-filters.
     ///
-    /// Removing an item that was never inserted may remove another item. The filter then reports
-    /// that item as absent.
+    /// The removal of an item that was never inserted may remove another item. The filter then
+    /// reports the other item as absent.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         self.remove_hash(self.hash(item))
     }
 
-    /// Removes an item by its hash once. Returns false if the filter holds no fingerprint of it.
-    /// The item was then absent.
+    /// Removes one copy of an item with this hash. Returns false if the item was absent.
     pub fn remove_hash(&mut self, hash: u64) -> bool {
         let candidate = Candidate::of(hash);
         if !self.sub_filters.iter_mut().rev().any(|sub_filter| sub_filter.take(candidate)) {
             return false;
         }
-        // Saturating, because a forged header may contain zero items.
+        // The subtraction saturates, because the item count of a forged header may be zero.
         self.items = self.items.saturating_sub(1);
         self.removed = self.removed.saturating_add(1);
         self.is_refusing.0 = false;
@@ -208,7 +209,8 @@ impl RedisCuckoo {
         true
     }
 
-    /// Removes all items. Keeps the first sub-filter and its memory, and frees later ones.
+    /// Removes all items. Keeps the memory of the first sub-filter, and frees all other
+    /// sub-filters.
     ///
     /// # Examples
     ///
@@ -229,13 +231,13 @@ impl RedisCuckoo {
         (self.items, self.removed, self.is_refusing.0) = (0, 0, false);
     }
 
-    /// Returns true if the filter holds no items. Constant time.
+    /// Tests whether the item count is zero. Constant time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Hashes up to [`BATCH`] items and prefetches their memory.
+    /// Hashes at most [`BATCH`] items and prefetches the buckets of these items.
     fn hash_batch<'h, I: Item>(&self, items: &[I], hashes: &'h mut [u64]) -> &'h [u64] {
         for (hash, item) in hashes.iter_mut().zip(items) {
             *hash = self.hash(item);
@@ -244,48 +246,48 @@ impl RedisCuckoo {
         &hashes[..items.len()]
     }
 
-    /// Sets the maximum number of bytes that one growth may take. The limit is not part of the
-    /// filter's value or of its dumps.
+    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons ignore this
+    /// limit, and dumps do not contain this limit.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         self.growth_limit.0 = GrowthLimit { max_bytes };
     }
 
-    /// Returns the number of items. Each copy counts as an item.
+    /// Returns the number of items. Each copy of an item counts.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.items
     }
 
-    /// Returns true if the last insert found no free slot and no item was removed since then.
-    /// Returns false for a filter that was just read.
+    /// Tests whether the last insert found no free slot and no item was removed after this insert.
+    /// Returns false for a filter that was just loaded.
     #[must_use]
     pub fn is_refusing(&self) -> bool {
         self.is_refusing.0
     }
 
-    /// Estimates the probability that an absent item is reported as present. Reads the first
-    /// `max_bytes` of the slots of each sub-filter. In each sub-filter, an item is compared with
-    /// the fingerprints of two buckets.
+    /// Estimates the current false positive rate. Reads at most the first `max_bytes` of each
+    /// sub-filter. A lookup compares an item with the fingerprints of two buckets in each
+    /// sub-filter.
     #[must_use]
     pub fn estimate_rate(&self, max_bytes: u64) -> f64 {
         let fills: f64 = self.sub_filters.iter().map(|sub_filter| sub_filter.fill(max_bytes)).sum();
         Self::rate_at(2.0 * f64::from(self.bucket_size) * fills)
     }
 
-    /// Returns the rate of a lookup that compares this number of fingerprints. A fingerprint is one
-    /// of 255 values.
+    /// Returns the false positive rate of a lookup that compares `fingerprints` fingerprints. A
+    /// fingerprint has 255 possible values.
     #[must_use]
     pub fn rate_at(fingerprints: f64) -> f64 {
         1.0 - (1.0 - 1.0 / 255.0_f64).powf(fingerprints)
     }
 
-    /// Returns the number of slots of all sub-filters.
+    /// Returns the total number of slots of all sub-filters.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.sub_filters.iter().map(SubFilter::len_bytes).sum()
     }
 
-    /// Returns how many items were removed since the last compaction.
+    /// Returns the number of items removed since the last compaction.
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.removed
@@ -309,26 +311,26 @@ impl RedisCuckoo {
         self.bucket_size
     }
 
-    /// Returns the number of fingerprints that an insert moves before the filter grows.
+    /// Returns the maximum number of fingerprints that an insert moves before the filter grows.
     #[must_use]
     pub fn max_iterations(&self) -> u16 {
         self.max_iterations
     }
 
-    /// Returns the size of the next sub-filter divided by the size of the last one, a power of two.
-    /// Returns 0 if the filter never adds a sub-filter.
+    /// Returns the size of a new sub-filter divided by the size of the previous sub-filter, a power
+    /// of two. Returns 0 if the filter never adds a sub-filter.
     #[must_use]
     pub fn expansion(&self) -> u16 {
         self.expansion
     }
 
-    /// Returns the `Size` of `CF.INFO` in bytes. It is the size of the server's structures.
+    /// Returns the `Size` of `CF.INFO`: the size of the server's structures, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         40 + 16 * self.sub_filters.len() as u64 + self.slots()
     }
 
-    /// Returns the memory of the sub-filters, in bytes, as counted by
+    /// Returns the heap memory of the sub-filters, in bytes. Counts memory with
     /// [`tamis::allocation_bytes`].
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
@@ -338,8 +340,8 @@ impl RedisCuckoo {
 }
 
 impl fmt::Debug for RedisCuckoo {
-    /// Formats items, sizes and the present rate. The rate is estimated from at most 64 KiB of each
-    /// sub-filter.
+    /// Formats the number of items, the sizes and the current rate. Estimates the rate from at most
+    /// 64 KiB of each sub-filter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = self.estimate_rate(DEBUG_BYTES);
         f.debug_struct("RedisCuckoo")
@@ -354,13 +356,13 @@ impl fmt::Debug for RedisCuckoo {
     }
 }
 
-/// The number of bytes of a sub-filter that `Debug` reads.
+/// The maximum number of bytes that `Debug` reads from each sub-filter.
 const DEBUG_BYTES: u64 = 64 << 10;
 
 /// The maximum value of the server's counter of sub-filters.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize;
 
-/// The number of items that are hashed and prefetched before the first of them is tested.
+/// The number of items that the filter hashes and prefetches before the first test or insert.
 const BATCH: usize = 32;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The probes of RedisBloom: double hashing with an exact remainder.
+//! Computes the probes of RedisBloom with double hashing and an exact remainder.
 //!
-//! An item is two hashes `a` and `b`. Probe `i` is `(a + i·b mod 2⁶⁴) mod m`.
+//! Two hashes `a` and `b` represent an item. Probe `i` is `(a + i·b mod 2⁶⁴) mod m`.
 //!
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006).
 
@@ -8,11 +8,10 @@ use tamis::{Modulus, prefetch};
 
 use crate::murmur2;
 
-/// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom), computed once for
-/// each item.
+/// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom).
 ///
-/// Filters of very old servers use 32-bit hashes, so a hash is valid only for the filter that
-/// [computed it](crate::RedisBloom::hash).
+/// Filters of very old servers use 32-bit hashes. So pass a hash only to the filter that [computed
+/// the hash](crate::RedisBloom::hash).
 ///
 /// # Examples
 ///
@@ -27,8 +26,8 @@ pub struct RedisHash {
 }
 
 impl RedisHash {
-    /// Hashes the bytes of an item with MurmurHash64A, as every filter created since version 2
-    /// does.
+    /// Hashes the bytes of an item with MurmurHash64A. All filters that were created since
+    /// RedisBloom 2 use this function.
     #[inline]
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -36,25 +35,26 @@ impl RedisHash {
         Self { a, b: murmur2::hash64(bytes, a) }
     }
 
-    /// Hashes the bytes of an item with the 32-bit MurmurHash2, as filters without FORCE64 do.
+    /// Hashes the bytes of an item with the 32-bit MurmurHash2. Filters without the option FORCE64
+    /// use this function.
     #[must_use]
     pub fn of_32_bits(bytes: &[u8]) -> Self {
         let a = murmur2::hash32(bytes, SEED_32);
         Self { a: u64::from(a), b: u64::from(murmur2::hash32(bytes, a)) }
     }
 
-    /// Returns the first hash and the step.
+    /// Returns the first hash `a` and the second hash `b`, which is the step between probes.
     #[must_use]
     pub const fn parts(self) -> (u64, u64) {
         (self.a, self.b)
     }
 }
 
-/// The seeds of the first hash. The first hash is the seed of the second.
+/// The seeds of the first hash, for 64 and 32 bits. The first hash is the seed of the second hash.
 const SEED: u64 = 0xc6a4_a793_5bd1_e995;
 const SEED_32: u32 = 0x9747_b28c;
 
-/// The rule that computes the bits of a hash in one layer.
+/// The rule that computes the bit numbers of a hash in one layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DoubleHashing {
     modulus: Modulus,
@@ -62,19 +62,19 @@ pub(crate) struct DoubleHashing {
 }
 
 impl DoubleHashing {
-    /// Creates the rule for `probes` probes below `modulus`, which is between 1 and 2⁶³.
+    /// Creates the rule for `probes` probes below `modulus`. `modulus` must be from 1 to 2⁶³.
     pub(crate) fn new(modulus: u64, probes: u32) -> Self {
         let modulus = Modulus::new(modulus).expect("1 to 2⁶³ bits");
         Self { modulus, probes }
     }
 
-    /// Returns the bit numbers of `hash`. Each is below the modulus.
+    /// Returns the bit numbers of `hash`. Each bit number is below the modulus.
     #[inline(always)]
     fn probes(self, hash: RedisHash) -> impl Iterator<Item = u64> {
         self.probes_from(0, hash)
     }
 
-    /// Returns the bit numbers of `hash` from probe `first` on.
+    /// Returns the bit numbers of `hash`, starting with probe `first`.
     #[inline(always)]
     fn probes_from(self, first: u32, hash: RedisHash) -> impl Iterator<Item = u64> {
         let mut x = hash.a.wrapping_add(hash.b.wrapping_mul(first.into()));
@@ -91,10 +91,10 @@ impl DoubleHashing {
         self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
-    /// Sets the bits of `hash`. Returns true if one of them was not set.
+    /// Sets the bits of `hash`. Returns true if at least one bit was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
-        // Uses `fold`, not `any`, because every probe must be set.
+        // The code uses `fold` and not `any`, because `any` would stop at the first unset bit.
         self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
     }
 
@@ -106,11 +106,12 @@ impl DoubleHashing {
         }
     }
 
-    /// Tests up to 64 hashes. Tests only hash `i` for which bit `i` of `selected` is set. Bit `i`
-    /// of the result is set if hash `i` was selected and all of its bits are set in `words`.
+    /// Tests at most 64 hashes. Skips hash `i` unless bit `i` of `selected` is set. Bit `i` of the
+    /// result is set if hash `i` is selected and all bits of hash `i` are set in `words`.
     ///
-    /// The function makes two passes. Testing an absent item reads two bits on average. So the
-    /// second pass prefetches the other bits only if the first two are set.
+    /// The function makes two passes, because a test of an absent item reads two bits on average.
+    /// The first pass tests the first two bits of each hash. The second pass prefetches and tests
+    /// the other bits only if the first two bits are set.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], selected: u64) -> u64 {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
@@ -130,13 +131,13 @@ impl DoubleHashing {
 /// The number of probes that the first pass tests.
 const FIRST_PROBES: u32 = 2;
 
-/// Returns true if bit `bit` of `words` is set.
+/// Tests whether bit `bit` of `words` is set.
 #[inline(always)]
 fn get_bit(words: &[u64], bit: u64) -> bool {
     words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
 }
 
-/// Sets bit `bit` of `words`. Returns true if it was not set.
+/// Sets bit `bit` of `words`. Returns true if the bit was not set.
 #[inline(always)]
 fn set_bit(words: &mut [u64], bit: u64) -> bool {
     let was_unset = !get_bit(words, bit);
@@ -153,7 +154,8 @@ fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Keeps those set bits of `mask` for which `keep(bit number)` returns true, and clears the others.
+/// Calls `keep` with the number of each set bit of `mask`. Returns a mask of the bits for which
+/// `keep` returned true.
 #[inline(always)]
 pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
     ones(mask).fold(0, |kept, i| kept | u64::from(keep(i)) << i)

@@ -1,14 +1,14 @@
-//! The errors of creating, filling and loading filters of Redis.
+//! The errors of the filters of RedisBloom.
 
 use std::fmt;
 
 use tamis::OutOfMemory;
 
-/// Why a [`RedisBloom`](crate::RedisBloom) with these options cannot be created.
+/// The reason why [`RedisBloom::new`](crate::RedisBloom::new) cannot create a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisBloomError {
-    /// The rate is not between 0 and 1, or is so small that half of it rounds to 0.
+    /// The rate is not above 0 and below 1, or half of the rate rounds to 0.
     Rate {
         /// The requested rate.
         rate: f64,
@@ -42,29 +42,28 @@ impl fmt::Display for RedisBloomError {
 
 impl std::error::Error for RedisBloomError {}
 
-/// Why a filter of Redis rejected an item. The filter is unchanged.
+/// The reason why a filter rejected an item. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisInsertError {
     /// The filter is full and does not grow.
     Full {
-        /// The number of items that it holds.
+        /// The number of items in the filter.
         items: u64,
     },
-    /// The next layer of a Bloom filter would have rate 0, which no number of bits can keep.
+    /// The next layer of a Bloom filter would have rate 0. No number of bits can keep rate 0.
     Rate,
-    /// The next part would be too large for any memory, or the number of parts would exceed its
-    /// counter.
+    /// The next layer or sub-filter would be too large for any memory, or the number of sub-filters
+    /// would exceed the server's counter.
     TooLarge,
-    /// The next part would exceed the caller's limit.
+    /// The next layer or sub-filter would exceed the caller's limit.
     OverLimit {
-        /// The size of the next part.
+        /// The size of the next layer or sub-filter.
         bytes: u64,
-        /// The limit of [`RedisBloom::limit_growth`](crate::RedisBloom::limit_growth), or of the
-        /// same method of a cuckoo filter.
+        /// The limit that the caller set with `limit_growth`.
         max_bytes: u64,
     },
-    /// There is not enough memory for the next part.
+    /// There is not enough memory for the next layer or sub-filter.
     Memory(OutOfMemory),
 }
 
@@ -97,27 +96,28 @@ impl fmt::Display for RedisInsertError {
 
 impl std::error::Error for RedisInsertError {}
 
-/// Why bytes are not the header of a dump.
+/// The reason why bytes are not the header of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisHeaderError {
     /// The name of the field.
     pub field: &'static str,
-    /// The byte offset of the field, or of the layer that contains it.
+    /// The byte offset of the field, or of the layer that contains the field.
     pub at: usize,
-    /// What is wrong with the field.
+    /// The reason why the field is invalid.
     pub kind: RedisHeaderErrorKind,
 }
 
-/// What is wrong with a field of a header.
+/// The reason why a field of a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisHeaderErrorKind {
-    /// The length of the header differs from the length that its fields require.
+    /// The length of the header differs from the length that the fields require.
     Length {
         /// The length of the header.
         found: usize,
     },
-    /// No server writes this value, or no server writes it together with the other fields.
+    /// No server writes this value, or no server writes this value together with the values of the
+    /// other fields.
     Value,
     /// There is not enough memory for the filter.
     Memory(OutOfMemory),
@@ -128,7 +128,7 @@ impl RedisHeaderError {
         Self { field, at, kind }
     }
 
-    /// Creates the error of a field with an impossible value.
+    /// Creates the error for a field with an impossible value.
     pub(crate) fn value(field: &'static str, at: usize) -> Self {
         Self::new(field, at, RedisHeaderErrorKind::Value)
     }
@@ -155,16 +155,16 @@ impl fmt::Display for RedisHeaderError {
 
 impl std::error::Error for RedisHeaderError {}
 
-/// Why bytes are not a chunk of this filter. Nothing was loaded.
+/// The reason why bytes are not a chunk of this filter. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisChunkError {
-    /// The position is not above 0, or it is less than the length of the chunk. For a cuckoo
-    /// filter, also an empty chunk.
+    /// The position is not above 0, or the position is below the length of the chunk. A cuckoo
+    /// filter also returns this error for an empty chunk.
     Position,
-    /// The chunk begins before the first byte of the filter or after its last.
+    /// The chunk begins before the first byte or after the last byte of the filter.
     Outside,
-    /// The chunk extends beyond the part in which it begins.
+    /// The chunk extends beyond the layer or sub-filter that contains the start of the chunk.
     TooLong,
 }
 

@@ -1,5 +1,5 @@
-//! The filters of RedisBloom, identical bit for bit: equal commands give equal bits, answers and
-//! dumps. Use this crate for data and clients of Redis.
+//! Implements the filters of RedisBloom. The same commands produce the same bits, answers and dumps
+//! as in RedisBloom. Use this crate for existing data and clients of Redis.
 //!
 //! ```
 //! use tamis_redisbloom::{RedisBloom, RedisBloomOptions};
@@ -10,7 +10,7 @@
 //! assert!(seen.insert("user:1001")?, "BF.ADD replies 1");
 //! assert!(seen.contains("user:1001"));
 //!
-//! // BF.SCANDUMP on one server, BF.LOADCHUNK on another.
+//! // BF.SCANDUMP on one server, then BF.LOADCHUNK on another server.
 //! let mut copy = RedisBloom::from_header(&seen.header())?;
 //! let (position, bytes) = seen.chunk(1).expect("the filter has one chunk");
 //! copy.load_chunk(position, &bytes)?;
@@ -29,7 +29,7 @@
 //! | [`RedisHeaderError`], [`RedisChunkError`] | why a part of a dump cannot be loaded |
 //!
 //! The filters of the crate `tamis` are smaller and faster. The crate `tamis-formats` reads and
-//! writes the filters in this crate as `DUMP` payloads, snapshots and commands.
+//! writes the filters of RedisBloom as `DUMP` payloads, snapshots and commands.
 #![forbid(unsafe_code)]
 
 mod bloom;

@@ -1,12 +1,13 @@
-//! MurmurHash2 in both widths, used by the Bloom and cuckoo filters of Redis.
+//! MurmurHash2 with 32 and 64 bits. The Bloom and cuckoo filters of Redis use these hash functions.
 //!
-//! Neither function resists chosen input: they have no secret, so anyone can construct items that
-//! share a hash. They are used only for filters of other programs.
+//! Neither function resists chosen input. The functions have no secret key, so an attacker can
+//! construct items with the same hash. Tamis uses these functions only for filters of other
+//! programs.
 //!
 //! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published
 //! formulas.
 
-/// Hashes `bytes` to 64 bits with MurmurHash64A, with little-endian words on every machine.
+/// Returns the 64-bit MurmurHash64A of `bytes`. The words are little-endian on every machine.
 ///
 /// The latency is two multiplications per eight bytes.
 #[inline]
@@ -24,11 +25,11 @@ pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     h ^ h >> R64
 }
 
-/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` is the end of
-/// `bytes`, 1 to 7 bytes.
+/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` contains
+/// these bytes, 1 to 7 bytes at the end of `bytes`.
 ///
-/// Reads the bytes in place. With a copy to a buffer, both hashes of an item of 12 bytes took 21 ns
-/// instead of 8.
+/// Reads the bytes in place. Both hashes of an item of 12 bytes take 8 ns. With a copy to a buffer,
+/// both hashes took 21 ns.
 #[inline(always)]
 fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let len = tail.len();
@@ -38,7 +39,8 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     match (tail.first_chunk(), tail.last_chunk()) {
         (Some(first), Some(last)) => half(first) | half(last) << (8 * (len - 4)),
-        // With a single byte, all three are the same byte. With two bytes, two of them are.
+        // A tail of one byte reads the same byte three times. A tail of two bytes reads one byte
+        // twice. A repeated byte has the same shift, so the result is correct.
         _ => {
             let byte = |i: usize| u64::from(tail[i]) << (8 * i);
             byte(0) | byte(len / 2) | byte(len - 1)
@@ -46,10 +48,10 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     }
 }
 
-/// Hashes `bytes` to 32 bits with MurmurHash2, as the oldest filters do.
+/// Returns the 32-bit MurmurHash2 of `bytes`, which the oldest filters use.
 pub(crate) fn hash32(bytes: &[u8], seed: u32) -> u32 {
     let (words, tail) = bytes.as_chunks::<4>();
-    // The length is reduced modulo 2³², as in the C code on a 32-bit machine.
+    // The cast reduces the length modulo 2³², like the C code on a 32-bit machine.
     let mut h = seed ^ bytes.len() as u32;
     for word in words {
         let k = u32::from_le_bytes(*word).wrapping_mul(M32);
@@ -64,11 +66,11 @@ pub(crate) fn hash32(bytes: &[u8], seed: u32) -> u32 {
     h ^ h >> 15
 }
 
-/// Multiplier and shift of the 64-bit hash.
+/// The multiplier and the shift of the 64-bit hash.
 const M64: u64 = 0xc6a4_a793_5bd1_e995;
 const R64: u32 = 47;
 
-/// Multiplier and shift of the 32-bit hash.
+/// The multiplier and the shift of the 32-bit hash.
 pub(crate) const M32: u32 = 0x5bd1_e995;
 const R32: u32 = 24;
 
@@ -76,8 +78,8 @@ const R32: u32 = 24;
 mod tests {
     use super::*;
 
-    /// SMHasher's test of an implementation: computes the hash of the hashes of keys of every
-    /// length.
+    /// SMHasher's verification value of a hash function: hashes keys of each length below 256, then
+    /// hashes all results.
     fn verification(hash: impl Fn(&[u8], u32) -> Vec<u8>) -> u32 {
         let key: Vec<u8> = (0..=255).collect();
         let hashes: Vec<u8> = (0..256).flat_map(|i| hash(&key[..i], 256 - i as u32)).collect();

@@ -1,6 +1,6 @@
-//! State of a process that is no part of a filter.
+//! State of the process that is not part of a filter's value.
 
-/// A value that dumps do not contain. Filters that differ only in such a value are equal.
+/// A value that comparisons of filters ignore. Dumps do not contain this value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NotCompared<T>(pub(crate) T);
 

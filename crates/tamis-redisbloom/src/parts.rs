@@ -1,14 +1,15 @@
-//! Arrays of bytes without gaps between them, dumped and loaded in chunks. Both filters of Redis
-//! use this.
+//! Copies chunks out of and into a sequence of byte arrays. The Bloom filter and the cuckoo filter
+//! use these functions for dumps.
 //!
-//! The arrays are stored in words: byte `i` is the eight bits of word `i / 8` from bit `8·(i % 8)`
-//! on. Positions are counted from 0 here. In commands they are counted from 1, because 0 requests
-//! the header.
+//! The arrays follow each other without gaps and are stored in words. Byte `i` consists of the
+//! eight bits of word `i / 8` that start at bit `8·(i % 8)`. Positions in this module start at 0.
+//! Positions in commands start at 1, because position 0 requests the header.
 
-/// The length of the longest chunk of a dump.
+/// The maximum length of a chunk of a dump, in bytes.
 pub(crate) const MAX_CHUNK_BYTES: u64 = 16 << 20;
 
-/// Returns the array that contains a position, and the position inside it.
+/// Returns the index of the array that contains a position, and the position inside this array.
+/// Returns `None` if the position is after the last array.
 pub(crate) fn find(lens: impl Iterator<Item = u64>, mut position: u64) -> Option<(usize, u64)> {
     for (i, len) in lens.enumerate() {
         if position < len {
@@ -19,7 +20,7 @@ pub(crate) fn find(lens: impl Iterator<Item = u64>, mut position: u64) -> Option
     None
 }
 
-/// Copies `len` bytes out of the words, starting with byte `at`. The caller checks the range.
+/// Copies `len` bytes out of `words`, starting at byte `at`. The caller must check the range.
 pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     let (skip, len) = ((at % 8) as usize, len as usize);
     let first = (at / 8) as usize;
@@ -31,7 +32,7 @@ pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     bytes
 }
 
-/// Overwrites the bytes of the words, starting with byte `at`. The caller checks the range.
+/// Writes `bytes` into `words`, starting at byte `at`. The caller must check the range.
 pub(crate) fn copy_in(words: &mut [u64], at: u64, bytes: &[u8]) {
     let skip = (at % 8) as usize;
     let (head, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));
@@ -49,14 +50,14 @@ pub(crate) fn copy_in(words: &mut [u64], at: u64, bytes: &[u8]) {
     }
 }
 
-/// Overwrites some bytes of a word.
+/// Writes `bytes` into one word, starting at byte `at`.
 fn overwrite(word: &mut u64, at: usize, bytes: &[u8]) {
     let mut all = word.to_le_bytes();
     all[at..at + bytes.len()].copy_from_slice(bytes);
     *word = u64::from_le_bytes(all);
 }
 
-/// Reads the fixed fields of a header, one after the other.
+/// Reads the fields of a header in order. Each field has a fixed length.
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -72,7 +73,7 @@ impl<'a> Fields<'a> {
         self.at
     }
 
-    /// Returns the next `N` bytes, which are little-endian. Returns `None` at the end.
+    /// Returns the next `N` bytes. Returns `None` if fewer than `N` bytes remain.
     pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.bytes.split_first_chunk()?;
         (self.bytes, self.at) = (rest, self.at + N);

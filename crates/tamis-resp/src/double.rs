@@ -1,4 +1,5 @@
-//! Writes floating-point numbers like Redis 7: with the fewest digits that parse to the same number.
+//! Writes floating-point numbers like Redis 7: with the fewest digits that parse to the same
+//! number.
 
 use std::io::Write as _;
 

@@ -150,7 +150,7 @@ fn push_bools(out: &mut Vec<u8>, answers: [[u8; 4]; 2], mask: &[u64], len: usize
     }
 }
 
-/// Returns the encodings of no and yes.
+/// Returns the encodings of false and true.
 const fn bools(protocol: Protocol) -> [[u8; 4]; 2] {
     match protocol {
         Protocol::Resp2 => [*b":0\r\n", *b":1\r\n"],

@@ -84,7 +84,7 @@ impl fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// The reply that a server sends before it closes the connection.
+/// Creates the reply that a server sends before closing the connection.
 impl From<ProtocolError> for Reply {
     fn from(error: ProtocolError) -> Self {
         Self::error(format!("ERR {error}"))

@@ -4,9 +4,9 @@
 //! quotes, `\n`, `\r`, `\t`, `\b`, `\a` and `\xff` are escape sequences, and for any other escaped
 //! character, the parser removes only the backslash. Inside single quotes, only `\'` is an escape
 //! sequence. White space must follow a closing quote. Vertical tabs and form feeds are white space
-//! before a word and after a closing quote. Inside a word, they are part of the word. Redis follows
-//! the same rules, with one exception: Redis stops at a zero byte, but this parser accepts a zero
-//! byte as a part of a word.
+//! before a word and after a closing quote. Inside a word, vertical tabs and form feeds are part of
+//! the word. Redis follows the same rules, with one exception. Redis stops at a zero byte, but this
+//! parser accepts a zero byte in a word.
 
 use crate::request::WordSpan;
 

@@ -1,4 +1,4 @@
-//! RESP2 and RESP3, the protocols of Redis: encoding and decoding.
+//! Encodes and decodes RESP2 and RESP3, the protocols of Redis.
 //!
 //! | direction | type |
 //! | --- | --- |

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Nearly every line is complete and contains only a few digits. [`short_number`] reads these
-//! lines. [`Progress::line`] reads all other lines: it implements all rules and stores the position
+//! lines. [`Progress::line`] reads all other lines, implements all rules, and stores the position
 //! where decoding continues.
 
 use crate::error::ProtocolError;

@@ -33,7 +33,7 @@ pub enum Protocol {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// A short text, such as `OK`. The encoder replaces line ends in the text by spaces.
+    /// A short status text, such as `OK`. The encoder replaces line ends in the text by spaces.
     Simple(Cow<'static, str>),
     /// An error text. The first word is the kind of the error in upper case. The encoder replaces
     /// line ends in the text by spaces.
@@ -44,7 +44,7 @@ pub enum Reply {
     Bulk(Vec<u8>),
     /// The absence of a value.
     Null,
-    /// The absence of an array. RESP3 encodes it like [`Null`](Self::Null).
+    /// The absence of an array. In RESP3, the encoding is the same as for [`Null`](Self::Null).
     NullArray,
     /// A boolean; 1 or 0 in RESP2.
     Bool(bool),

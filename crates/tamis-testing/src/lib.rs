@@ -1,7 +1,8 @@
-//! Waits for the tests of all crates. Each wait has a deadline, and a test that misses it fails with
-//! what it waited for.
+//! Functions for waits in the tests of all crates. Each wait has a deadline. If a wait reaches the
+//! deadline, the test fails with a message that names the expected event.
 //!
-//! Without a deadline, a lost signal or a server that does not answer stops the whole test run.
+//! Without a deadline, a lost signal or a server that does not respond would stop the whole test
+//! run.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The lines that a process writes.
+//! Reads the lines that a process writes.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -6,30 +6,32 @@ use std::time::Instant;
 
 use crate::DEADLINE;
 
-/// The lines of a stream, without their ends. A thread reads them, so that the writer never waits
+/// The lines of a stream, without line ends. A thread reads the stream, so the writer never waits
 /// for the test.
 ///
-/// The iterator waits for each line for at most [`DEADLINE`], and panics then.
+/// The iterator waits at most [`DEADLINE`] for each line. If no line arrives in this time, the
+/// iterator panics.
 pub struct Lines {
     lines: Receiver<String>,
-    /// What the test has read, for its messages.
+    /// The text that the test has read so far, for panic messages.
     read: String,
 }
 
 impl Lines {
-    /// Starts the thread that reads a stream.
+    /// Starts a thread that reads the lines of `stream`.
     pub fn of(stream: impl Read + Send + 'static) -> Self {
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
-                // A test that no longer reads does not end the writer: its stream stays open.
+                // This thread continues after the test has dropped `Lines`. So the stream stays
+                // open, and the writer does not fail.
                 _ = sender.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
         Self { lines, read: String::new() }
     }
 
-    /// Reads up to a line that contains `text`, and returns the line.
+    /// Reads lines until a line contains `text`, and returns this line.
     ///
     /// # Panics
     ///
@@ -46,7 +48,7 @@ impl Lines {
         }
     }
 
-    /// Reads up to the end of the stream, and returns the text.
+    /// Reads the stream to the end, and returns the text.
     ///
     /// # Panics
     ///
@@ -58,7 +60,8 @@ impl Lines {
         self.read[start..].to_owned()
     }
 
-    /// Returns the next line, or `None` at the end of the stream.
+    /// Returns the next line, or `None` at the end of the stream. Panics if no line arrives before
+    /// `end`.
     #[track_caller]
     fn line_before(&mut self, end: Instant) -> Option<String> {
         match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -1,4 +1,4 @@
-//! Child processes that end with their test.
+//! Starts child processes, and kills each child process at the end of the test.
 
 use std::io::{Read, Write as _};
 use std::ops::{Deref, DerefMut};
@@ -18,14 +18,15 @@ pub trait CommandExt {
     /// Panics if the program cannot be started.
     fn start(&mut self) -> Process;
 
-    /// Runs the command with an empty stdin, and returns what it printed.
+    /// Runs the command with an empty stdin, and returns the exit status, stdout and stderr.
     ///
     /// # Panics
     ///
     /// Panics if the process runs longer than [`DEADLINE`].
     fn run(&mut self) -> Output;
 
-    /// Runs the command with `stdin`, and returns what it printed.
+    /// Runs the command, writes `stdin` to the command's stdin, and returns the exit status, stdout
+    /// and stderr.
     ///
     /// # Panics
     ///
@@ -51,25 +52,26 @@ impl CommandExt for Command {
         let mut process =
             self.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         let (mut pipe, bytes) = (process.stdin.take().expect("it is piped"), stdin.into());
-        // A thread writes, because all pipes may be full. A program that fails closes its stdin.
+        // A thread writes, because all pipes may be full. The thread ignores a write error, because
+        // a program that fails closes stdin.
         std::thread::spawn(move || pipe.write_all(&bytes));
         process.output()
     }
 }
 
-/// A child process that is killed when it is dropped, also after a failed assertion.
+/// A child process. Dropping this value kills the process, also after a failed assertion.
 pub struct Process {
     child: Child,
-    /// The words of the command, for messages.
+    /// The words of the command, for panic messages.
     command: String,
 }
 
 impl Process {
-    /// Closes stdin, and waits for the end of the process.
+    /// Closes stdin and waits until the process exits.
     ///
     /// # Panics
     ///
-    /// Panics with the command after [`DEADLINE`].
+    /// Panics with the command if the process runs longer than [`DEADLINE`].
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         drop(self.child.stdin.take());
@@ -79,7 +81,8 @@ impl Process {
         self.child.wait().unwrap()
     }
 
-    /// Closes stdin, reads stdout and stderr if they are piped, and waits for the end of the process.
+    /// Closes stdin, reads stdout and stderr if these streams are piped, and waits until the
+    /// process exits.
     ///
     /// # Panics
     ///
@@ -89,7 +92,7 @@ impl Process {
         self.output_within(DEADLINE)
     }
 
-    /// Returns the same as [`Process::output`], with another deadline.
+    /// Does the same as [`Process::output`], with the deadline `limit`.
     ///
     /// # Panics
     ///
@@ -108,7 +111,8 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Processes that the child has started may still have its streams.
+        // Processes that the child has started may still use the child's streams, so this code also
+        // waits for the end of both streams.
         Output {
             status: self.child.wait().unwrap(),
             stdout: receive(format_args!("the end of stdout of {}", self.command), &stdout),
@@ -116,30 +120,32 @@ impl Process {
         }
     }
 
-    /// Returns the lines of stdout, which must be piped.
+    /// Returns the lines of stdout. The caller must have piped stdout.
     ///
     /// # Panics
     ///
-    /// Panics if stdout is not piped or was taken before.
+    /// Panics if stdout is not piped, or if an earlier call has taken stdout.
     pub fn stdout_lines(&mut self) -> Lines {
         Lines::of(self.child.stdout.take().expect("stdout is piped"))
     }
 
-    /// Returns the lines of stderr, which must be piped.
+    /// Returns the lines of stderr. The caller must have piped stderr.
     ///
     /// # Panics
     ///
-    /// Panics if stderr is not piped or was taken before.
+    /// Panics if stderr is not piped, or if an earlier call has taken stderr.
     pub fn stderr_lines(&mut self) -> Lines {
         Lines::of(self.child.stderr.take().expect("stderr is piped"))
     }
 
-    /// Sends the signal `HUP`, `INT` or `TERM` once the process catches it: a signal that arrives
-    /// earlier ends the process, or is lost if the parent ignores it.
+    /// Waits until the process has a handler for the signal `HUP`, `INT` or `TERM`, and then sends
+    /// the signal. A signal without a handler would end the process, or would be lost if the parent
+    /// process ignores the signal.
     ///
     /// # Panics
     ///
-    /// Panics if the process has ended, or does not catch the signal before [`DEADLINE`].
+    /// Panics if the process has exited, or if the process has no handler for the signal after
+    /// [`DEADLINE`].
     #[track_caller]
     pub fn signal(&self, signal: &str) {
         if cfg!(target_os = "linux") {
@@ -149,8 +155,8 @@ impl Process {
         self.send(signal);
     }
 
-    /// Sends a signal that the process does not catch. The caller waits until the process runs the
-    /// program to which the signal is sent.
+    /// Sends a signal without waiting for a handler. The caller must first wait until the process
+    /// runs the expected program.
     ///
     /// # Panics
     ///
@@ -161,7 +167,7 @@ impl Process {
         assert!(Command::new("kill").args(["-s", signal, &id]).run().status.success());
     }
 
-    /// Returns whether the process has a handler of the signal, as `/proc` shows.
+    /// Tests in `/proc` whether the process has a handler for the signal.
     fn catches(&self, signal: &str) -> bool {
         let bit = match signal {
             "HUP" => 0,
@@ -177,14 +183,14 @@ impl Process {
         u64::from_str_radix(caught.trim(), 16).unwrap() >> bit & 1 == 1
     }
 
-    /// Kills the process and waits for its end.
+    /// Kills the process and waits until the process has exited.
     pub fn kill(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// Starts a thread that reads a stream to its end.
+/// Starts a thread that reads a stream to the end and sends the bytes.
 fn read(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

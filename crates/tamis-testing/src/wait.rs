@@ -6,14 +6,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest time that a test waits for one event. A test that passes takes a small part of it,
-/// also on a machine with little free CPU time.
+/// The maximum time that a test waits for one event. A test that passes waits much shorter, even on
+/// a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The pause between two looks at a condition.
+/// The time between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until `is_so` returns true. `what` completes the sentence "waited in vain until".
+/// Waits until `is_so` returns true. `what` is the end of the panic message, which starts with
+/// "waited in vain until".
 ///
 /// # Panics
 ///
@@ -42,22 +43,22 @@ pub fn wait_for<T>(what: impl Display, mut find: impl FnMut() -> Option<T>) -> T
     found.expect("wait_until has seen it")
 }
 
-/// Waits for the end of a thread, and returns its result.
+/// Waits until a thread ends, and returns the result of the thread.
 ///
 /// # Panics
 ///
-/// Panics with `what` after [`DEADLINE`], and with the panic of the thread if it panicked.
+/// Panics with `what` after [`DEADLINE`]. If the thread has panicked, panics with the same payload.
 #[track_caller]
 pub fn join<T>(what: impl Display, thread: JoinHandle<T>) -> T {
     wait_until(format_args!("{what} ends"), || thread.is_finished());
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs a function that waits on a thread of its own, and returns its result.
+/// Runs a blocking function on a new thread, and returns the result of the function.
 ///
 /// # Panics
 ///
-/// Panics with `what` after [`DEADLINE`], and with the panic of the function if it panicked.
+/// Panics with `what` after [`DEADLINE`]. If the function panics, panics with the same payload.
 #[track_caller]
 pub fn in_time<T: Send + 'static>(
     what: impl Display,
@@ -66,11 +67,11 @@ pub fn in_time<T: Send + 'static>(
     join(what, std::thread::spawn(function))
 }
 
-/// Waits for a message, and returns it.
+/// Waits for a message and returns the message.
 ///
 /// # Panics
 ///
-/// Panics with `what` after [`DEADLINE`], or when no sender is left.
+/// Panics with `what` after [`DEADLINE`], or if all senders are dropped.
 #[track_caller]
 pub fn receive<T>(what: impl Display, receiver: &Receiver<T>) -> T {
     match receiver.recv_timeout(DEADLINE) {
@@ -80,8 +81,9 @@ pub fn receive<T>(what: impl Display, receiver: &Receiver<T>) -> T {
     }
 }
 
-/// Sets a flag when it is dropped. Threads that run until the flag is set then also end after a
-/// failed assertion, which would otherwise wait for them in [`std::thread::scope`].
+/// Sets a flag on drop, also after a failed assertion. A test with [`std::thread::scope`] waits for
+/// all threads of the scope. So the threads must end when the flag is set, or the failed test would
+/// never end.
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

@@ -1,4 +1,5 @@
-//! Real data from Debian's package indexes, which apt downloads into a folder of our own.
+//! Extracts real data from Debian's package indexes. `apt-get` downloads the file lists into
+//! `target/debian-lists`.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +10,8 @@ use crate::r#gen::output::Output;
 
 use crate::tools::{Outcome, root};
 
-/// Writes the homepage of every package that names one, in the order of the index.
+/// Writes the homepage of each package, in the order of the index. Skips packages without a
+/// homepage.
 pub fn homepages(output: &mut Output) -> Outcome {
     read_lines(Command::new("apt-cache").arg("dumpavail"), |line| {
         match line.strip_prefix(b"Homepage: ") {
@@ -23,7 +25,7 @@ pub fn homepages(output: &mut Output) -> Outcome {
     output.finish()
 }
 
-/// Writes the path of every file, once for each package that contains it.
+/// Writes the path of every file, once for each package that contains the file.
 pub fn paths(output: &mut Output) -> Outcome {
     for list in file_lists()? {
         read_lines(Command::new("/usr/lib/apt/apt-helper").arg("cat-file").arg(&list), |line| {
@@ -38,14 +40,16 @@ pub fn paths(output: &mut Output) -> Outcome {
     output.finish()
 }
 
-/// Splits a line of a file list: the path may contain blanks, the packages after it do not.
+/// Splits a line of a file list into the path and the list of packages. The path may contain
+/// spaces. The list of packages contains no spaces.
 fn split_entry(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = line.iter().rposition(u8::is_ascii_whitespace)?;
     let path = line[..blank].trim_ascii_end();
     (!path.is_empty()).then_some((path, &line[blank + 1..]))
 }
 
-/// Downloads the file lists with apt unless they exist, and returns their paths.
+/// Downloads the file lists with `apt-get` if the lists do not exist, and returns the paths of the
+/// lists.
 fn file_lists() -> Result<VecDeque<PathBuf>, String> {
     let folder = root().join("target/debian-lists");
     let mut lists = find_lists(&folder)?;
@@ -83,7 +87,7 @@ fn find_lists(folder: &Path) -> Result<VecDeque<PathBuf>, String> {
     Ok(lists.into())
 }
 
-/// Runs a command and passes each output line to `take`, without its end.
+/// Runs a command and passes each line of the output to `take`, without the line end.
 fn read_lines(command: &mut Command, mut take: impl FnMut(&[u8]) -> Outcome) -> Outcome {
     let name = command.get_program().to_string_lossy().into_owned();
     let explain = |error| format!("{name}: {error}: this data needs a Debian system");

@@ -1,4 +1,4 @@
-//! Random integers below a bound, as lines or as `u32` words.
+//! Generates random integers below a bound, as lines or as `u32` words.
 
 use crate::r#gen::output::Output;
 use crate::r#gen::random::Random;
@@ -8,14 +8,14 @@ use crate::tools::Outcome;
 /// The encoding of an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Decimal, one per line.
+    /// Decimal integers, one integer per line.
     Text,
-    /// Four bytes, little-endian.
+    /// Four bytes per integer, little-endian.
     U32,
 }
 
 impl Format {
-    /// Parses a word of the command line.
+    /// Parses the value of `--format`.
     pub fn parse(word: &str) -> Result<Self, String> {
         match word {
             "text" => Ok(Format::Text),
@@ -25,7 +25,7 @@ impl Format {
     }
 }
 
-/// Writes `count` integers below `below`, which is at most 2³².
+/// Writes `count` integers below `below`. `below` must be from 1 to 2³².
 pub fn write(count: u64, below: u64, format: Format, seed: u64, output: &mut Output) -> Outcome {
     let mut random = Random::new(seed);
     for _ in 0..count {
@@ -38,7 +38,8 @@ pub fn write(count: u64, below: u64, format: Format, seed: u64, output: &mut Out
     output.finish()
 }
 
-/// Writes a number and a line end to the end of `line`. Rust's formatting takes five times as long.
+/// Writes a number and a line end to the end of `line`, and returns this part of `line`. The
+/// formatting of the standard library takes five times as long.
 fn decimal(mut number: u32, line: &mut [u8; 11]) -> &[u8] {
     line[10] = b'\n';
     let mut start = 10;

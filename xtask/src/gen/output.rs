@@ -1,18 +1,18 @@
-//! Where a generator writes.
+//! The output of a generator.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use crate::tools::Outcome;
 
-/// The output: a file, or the standard output. Writes are large.
+/// A file or the standard output, with a large write buffer.
 pub struct Output {
     writer: BufWriter<Box<dyn Write>>,
     name: String,
 }
 
 impl Output {
-    /// Creates the file, or uses the standard output.
+    /// Creates the file `path`. Without a path, uses the standard output.
     pub fn create(path: Option<&str>) -> Result<Self, String> {
         let (inner, name): (Box<dyn Write>, _) = match path {
             Some(path) => {

@@ -1,16 +1,16 @@
-//! URLs as in the log of a crawler: a few sites have most of the pages, a few pages most of the
-//! visits, and new pages appear throughout the log.
+//! Generates URLs like the log of a crawler. A few sites have most of the pages, and a few pages
+//! have most of the visits. New pages appear throughout the log.
 //!
-//! Line `i` is a new page with the probability that leaves exactly `distinct` pages at the end.
-//! Otherwise it is an earlier page, number ⌊n^u⌋ of the n pages so far with u uniform in [0, 1).
-//! The k-th page is then visited about 1/k as often as the first, which is Zipf's law.
+//! The generator chooses a new page for line `i` with a probability that gives exactly `distinct`
+//! pages at the end. Otherwise, the generator chooses page ⌊n^u⌋ of the n earlier pages, with u
+//! uniform in [0, 1). So page k has about 1/k of the visits of the first page, which is Zipf's law.
 
 use crate::r#gen::output::Output;
 use crate::r#gen::random::{Random, mix};
 
 use crate::tools::Outcome;
 
-/// Writes `lines` URLs, `distinct` of them different.
+/// Writes `lines` URLs. The output contains exactly `distinct` different URLs.
 pub fn write(lines: u64, distinct: u64, seed: u64, output: &mut Output) -> Outcome {
     let mut random = Random::new(seed);
     let mut line = Vec::with_capacity(256);
@@ -30,14 +30,15 @@ pub fn write(lines: u64, distinct: u64, seed: u64, output: &mut Output) -> Outco
     output.finish()
 }
 
-/// Appends the URL of a page. Pages differ in their slug, a bijection of their number.
+/// Appends the URL of a page. The last part of the URL is a bijection of the page number, so
+/// different pages have different URLs.
 fn push_address(line: &mut Vec<u8>, page: u64, seed: u64) {
     let bits = mix(page ^ mix(seed));
     line.extend_from_slice(if bits & 7 == 0 { b"http://" } else { b"https://" });
     if bits & 8 == 0 {
         line.extend_from_slice(b"www.");
     }
-    // Squared, so that low-numbered sites have more pages.
+    // The code squares a random number, so sites with low numbers have more pages.
     let site = ((bits >> 44) * (bits >> 44)) >> 22;
     line.extend_from_slice(pick(WORDS, site));
     line.extend_from_slice(pick(WORDS, site >> 6));
@@ -51,7 +52,8 @@ fn push_address(line: &mut Vec<u8>, page: u64, seed: u64) {
     line.push(b'/');
     line.extend_from_slice(pick(WORDS, bits >> 32));
     line.push(b'-');
-    // An odd factor modulo 2⁴⁰: distinct up to a trillion pages, and not in order.
+    // The multiplication by an odd factor modulo 2⁴⁰ gives distinct numbers for up to 2⁴⁰ pages, in
+    // a mixed order.
     push_base36(line, page.wrapping_mul(0x9e_3779_b97f) & ((1 << 40) - 1));
     if bits & 0x30 == 0 {
         line.extend_from_slice(b"?page=");

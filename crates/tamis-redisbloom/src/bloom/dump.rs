@@ -1,6 +1,6 @@
-//! Dumps of a scaling Bloom filter: `BF.SCANDUMP` and `BF.LOADCHUNK`.
+//! Dumps and loads a scaling Bloom filter, like `BF.SCANDUMP` and `BF.LOADCHUNK`.
 //!
-//! All numbers are little-endian, without gaps:
+//! The header contains little-endian numbers without padding:
 //!
 //! ```text
 //! byte 0       8        12        16          20
@@ -11,8 +11,9 @@
 //!         u64     u64    u64     f64    f64             u32      u64        u8
 //! ```
 //!
-//! The bit arrays follow in chunks without gaps, oldest layer first. The position of a chunk is
-//! that of the byte after its last byte, counted from 1.
+//! The chunks follow the header. The chunks contain the bit arrays without gaps, oldest layer
+//! first. The position of a chunk is the position of the byte after its last byte. Positions start
+//! at 1.
 
 use tamis::OutOfMemory;
 
@@ -24,7 +25,7 @@ use crate::not_compared::NotCompared;
 use crate::parts;
 
 impl RedisBloom {
-    /// Returns the header of a dump, which contains everything except the bits.
+    /// Returns the header of a dump. The header contains all fields of the filter except the bits.
     #[must_use]
     pub fn header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEAD_BYTES + LAYER_BYTES * self.layers.len());
@@ -45,25 +46,24 @@ impl RedisBloom {
         header
     }
 
-    /// Creates a filter from the header of a dump, with all bits 0. The filter finds its items only
-    /// after the chunks were [loaded](Self::load_chunk).
+    /// Creates a filter from the header of a dump, with all bits 0. The filter does not contain the
+    /// items until the caller has [loaded](Self::load_chunk) all chunks.
     ///
     /// # Errors
     ///
-    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough
-    /// memory.
+    /// [`RedisHeaderError`] if no server can write this header, or if there is not enough memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
         Self::from_header_within(header, u64::MAX)
     }
 
-    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if
-    /// its layers take at most `max_bytes`. Without this limit, a short header can request any
-    /// amount of memory.
+    /// Creates a filter from the header of a dump, like [`from_header`](Self::from_header), with a
+    /// memory limit. All layers together may use at most `max_bytes`. Without this limit, a short
+    /// header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header). If the filter would exceed `max_bytes`, the
-    /// error is the one for too little memory.
+    /// The same errors as [`from_header`](Self::from_header). If the filter would exceed
+    /// `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError::new("layers", 8, RedisHeaderErrorKind::Length { found });
@@ -80,7 +80,7 @@ impl RedisBloom {
         if options >= OPTION_FIXED * 2 {
             return Err(impossible("options", 12));
         }
-        // All numbers are checked before the first allocation.
+        // This loop checks all numbers before the first allocation.
         let mut numbers = Vec::new();
         let (mut sum_items, mut sum_bytes) = (0_u64, 0_u64);
         for _ in 0..layers {
@@ -89,9 +89,10 @@ impl RedisBloom {
             if let Some(field) = layer.flaw() {
                 return Err(impossible(field, at));
             }
-            // Inserts saturate the count too, so that a forged header stays readable.
+            // Inserts also saturate the count. So this function accepts the header of a filter with
+            // a saturated count.
             sum_items = sum_items.saturating_add(layer.items);
-            // Commands use signed positions.
+            // Commands use signed positions, so the sum has this limit.
             sum_bytes = sum_bytes
                 .checked_add(layer.bytes.next_multiple_of(8))
                 .filter(|&sum| sum < i64::MAX as u64 / 8)
@@ -110,10 +111,10 @@ impl RedisBloom {
         Ok(Self { layers, items, options, expansion, growth_limit })
     }
 
-    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the
-    /// end, for 0 and for a negative position.
+    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` after
+    /// the last chunk, for position 0 and for a negative position.
     ///
-    /// The first position is 1. A chunk has at most 16 MiB and ends with its layer.
+    /// The first position is 1. A chunk has at most 16 MiB and contains bytes of only one layer.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
         let start = u64::try_from(position).ok()?.checked_sub(1)?;
@@ -124,13 +125,14 @@ impl RedisBloom {
     }
 
     /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
-    /// returned with it: the position after the last byte of the chunk.
+    /// returned together with the bytes: the position after the last byte of the chunk.
     ///
-    /// The counts of the header are unchanged.
+    /// This method does not change the counts from the header.
     ///
     /// # Errors
     ///
-    /// [`RedisChunkError`] if the bytes are not within one layer. The filter is unchanged then.
+    /// [`RedisChunkError`] if the bytes are not within one layer. After an error, the filter is
+    /// unchanged.
     pub fn load_chunk(&mut self, position: i64, bytes: &[u8]) -> Result<(), RedisChunkError> {
         let len = bytes.len() as u64;
         let start = u64::try_from(position)
@@ -149,7 +151,7 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Returns the number of bytes of all bit arrays.
+    /// Returns the total length of all bit arrays, in bytes.
     pub(super) fn len_bytes(&self) -> u64 {
         self.layers().map(|layer| layer.bytes).sum()
     }

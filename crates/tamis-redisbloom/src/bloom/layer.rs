@@ -1,4 +1,4 @@
-//! A layer of a RedisBloom filter: its parameters and its bits.
+//! One layer of a RedisBloom filter, with parameters and bits.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
@@ -6,31 +6,32 @@ use crate::double_hashing::{DoubleHashing, RedisHash, filter_ones};
 use crate::error::RedisInsertError;
 use crate::memory_limit::GrowthLimit;
 
-/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom), as `BF.DEBUG` and dumps
-/// contain them.
+/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). `BF.DEBUG` and dumps contain
+/// the same parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisLayer {
-    /// Bytes of the bit array.
+    /// The length of the bit array, in bytes.
     pub bytes: u64,
-    /// Bits of the bit array: eight times the bytes.
+    /// The length of the bit array, in bits: eight times `bytes`.
     pub bits: u64,
-    /// The number of items that were counted as new while this layer was the newest.
+    /// The number of new items that the filter inserted while this layer was the newest layer.
     pub items: u64,
-    /// The false positive rate that the layer is planned for.
+    /// The planned false positive rate of the layer.
     pub rate: f64,
-    /// Bits for each item of the capacity: |ln rate| / (ln 2)².
+    /// The planned number of bits per item: |ln rate| / (ln 2)².
     pub bits_per_item: f64,
-    /// Probes of an item: ⌈ln 2 × bits per item⌉.
+    /// The number of probes per item: ⌈ln 2 × bits per item⌉.
     pub probes: u32,
-    /// Items until the layer is full.
+    /// The number of items at which the layer is full.
     pub capacity: u64,
-    /// Zero. In filters of very old servers, the logarithm of the number of bits in use.
+    /// Zero in filters of current servers. In filters of very old servers, the binary logarithm of
+    /// the number of used bits.
     pub log2_bits: u8,
 }
 
 impl RedisLayer {
-    /// Plans a layer, in doubles and with the server's constants. Returns `None` if it is too
-    /// large.
+    /// Plans a layer with the server's constants and floating-point arithmetic. Returns `None` if
+    /// the layer would be too large.
     fn plan(capacity: u64, rate: f64) -> Option<Self> {
         let bits_per_item = rate.ln().abs() / LN_2_SQUARED;
         let bits = capacity as f64 * bits_per_item;
@@ -43,14 +44,14 @@ impl RedisLayer {
         Some(Self { bytes, bits, items, rate, bits_per_item, probes, capacity, log2_bits })
     }
 
-    /// Returns true if the layer has less than half of the bits that a server plans for its
+    /// Tests whether the layer has less than half of the bits that a server plans for the layer's
     /// capacity and rate.
     pub(super) fn has_too_few_bits(&self) -> bool {
         Self::plan(self.capacity, self.rate).is_none_or(|plan| plan.bytes / 2 > self.bytes)
     }
 
-    /// Returns the name of the first field that has an impossible value. The fields before it
-    /// determine which values are possible.
+    /// Returns the name of the first field with an impossible value. The possible values of a field
+    /// depend on the previous fields.
     pub(super) fn flaw(&self) -> Option<&'static str> {
         let probes = (LN_2 * self.bits_per_item).ceil();
         if !(self.rate > 0.0 && self.rate < 1.0) {
@@ -67,23 +68,25 @@ impl RedisLayer {
     }
 }
 
-/// The server's (ln 2)² and ln 2, which are not the nearest doubles.
+/// The server's constants for ln 2 and (ln 2)². The constants are not the nearest floating-point
+/// numbers.
 #[expect(clippy::approx_constant, reason = "other digits would change sizes")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// The largest number of bits of a layer, which is far more than fits in memory. Below this limit,
-/// all sums of positions fit in an `i64`.
+/// The maximum number of bits of a layer, far more than any memory. Below this limit, all sums of
+/// positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
-/// The number of probes for the smallest rate above zero. A header with more probes was forged to
-/// make each lookup slow.
+/// The number of probes for the smallest rate above zero. No server writes a header with more
+/// probes. An attacker could write more probes to make each lookup slow.
 const MAX_PROBES: u32 = 1075;
 
-/// A layer with its bits.
+/// A layer: the parameters and the bits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layer {
-    // Invariant: `flaw()` finds none, and `bits` holds `numbers.bytes` bytes, rounded up to words.
+    // Invariant: `flaw()` returns `None`. `bits` has `numbers.bytes` bytes, rounded up to whole
+    // words.
     numbers: RedisLayer,
     rule: DoubleHashing,
     bits: Bitmap,
@@ -95,7 +98,7 @@ impl Layer {
         Self::within(capacity, rate, GrowthLimit::default())
     }
 
-    /// Creates an empty layer, if its bits are within a limit.
+    /// Creates an empty layer. Returns an error if the bits exceed the limit.
     pub(super) fn within(
         capacity: u64,
         rate: f64,
@@ -123,7 +126,7 @@ impl Layer {
         &self.numbers
     }
 
-    /// Returns the memory of the bits, in bytes.
+    /// Returns the heap memory of the bits, in bytes.
     pub(super) fn heap_bytes(&self) -> u64 {
         self.bits.heap_bytes()
     }
@@ -151,7 +154,7 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash`. If one of them was not set, counts the item and returns true.
+    /// Sets the bits of `hash`. If at least one bit was not set, counts the item and returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {
         let is_new = self.rule.insert(self.bits.words_mut(), hash);
@@ -159,8 +162,8 @@ impl Layer {
         is_new
     }
 
-    /// Tests up to 64 hashes. Tests only hash `i` for which bit `i` of `selected` is set. Bit `i`
-    /// of the result is set if hash `i` was selected and may be present.
+    /// Tests up to 64 hashes. Skips hash `i` unless bit `i` of `selected` is set. Bit `i` of the
+    /// result is set if hash `i` is selected and may be present.
     pub(super) fn contains_batch(&self, hashes: &[RedisHash], selected: u64) -> u64 {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
             return self.rule.contains_batch(self.bits.words(), hashes, selected);
@@ -168,7 +171,7 @@ impl Layer {
         filter_ones(selected, |i| self.contains(hashes[i]))
     }
 
-    /// Prefetches the memory of an item, unless the layer is small.
+    /// Prefetches the memory of all probes of an item, unless the layer is small.
     #[inline]
     pub(super) fn prefetch(&self, hash: RedisHash) {
         if self.numbers.bytes >= PREFETCH_FROM_BYTES {
@@ -177,7 +180,7 @@ impl Layer {
     }
 }
 
-/// Smaller layers fit in the L2 cache.
+/// The size of a layer from which prefetching starts, in bytes. Smaller layers fit in the L2 cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::bloom::*;
 use crate::error::{RedisChunkError, RedisHeaderErrorKind};
 use crate::murmur2::hash64;
 
-/// The rules of a layer in their simplest form: bits in a list, plain division.
+/// A simple implementation of a layer, with a list of bits and plain division.
 struct Naive {
     layers: Vec<(Vec<bool>, u64, u64, f64)>,
     expansion: u64,
@@ -21,8 +21,8 @@ impl Naive {
     fn probes(bits: usize, rate: f64, item: u32) -> Vec<usize> {
         let a = hash64(&item.to_le_bytes(), 0xc6a4_a793_5bd1_e995);
         let b = hash64(&item.to_le_bytes(), a);
-        // The server's constants are slightly inexact. So a rate that is a power of two, such as
-        // 1/8, needs one more probe: 4.
+        // The server's constants are slightly inexact. So a rate that is a power of two needs one
+        // more probe: 4 probes for 1/8.
         let k = (rate.log2().abs() + 1e-9).ceil() as u64;
         (0..k).map(|i| (a.wrapping_add(i.wrapping_mul(b)) % bits as u64) as usize).collect()
     }
@@ -174,8 +174,8 @@ proptest! {
         if let Some(cut) = cut {
             header.truncate(cut.index(header.len()));
         }
-        // With a forged capacity, an insert could allocate a layer of any size. So only filters
-        // with small layers get an insert.
+        // With a forged capacity, an insert could allocate a layer of any size. So the test inserts
+        // only into filters with small layers.
         if let Ok(mut filter) = RedisBloom::from_header(&header) {
             prop_assert_eq!(filter.header(), header, "what is accepted is kept");
             let _ = (filter.contains(&1_u32), filter.size_bytes(), filter.capacity());
@@ -196,7 +196,7 @@ fn a_header_with_counts_at_their_limits_stays_readable() {
     let header = filled(&options, &(0..12).collect::<Vec<_>>()).header();
     let layers = RedisBloom::from_header(&header).unwrap().layers().len() as u64;
     assert_eq!(layers, 2);
-    // The count of the first layer, and of all.
+    // The header contains an item count for each layer and an item count for the whole filter.
     let layer_bytes = (header.len() - 20) / 2;
     let first = 20 + 16;
     let second = u64::from_le_bytes(header[first + layer_bytes..][..8].try_into().unwrap());
@@ -247,7 +247,7 @@ fn options_out_of_range_are_refused() {
 
 #[test]
 fn options_that_only_redisbloom_2_accepts_give_its_layers() {
-    // The layers are those that `BF.DEBUG` of RedisBloom 2.8.2 shows.
+    // `BF.DEBUG` of RedisBloom 2.8.2 shows the same layers.
     let layer = |options| {
         let filter = RedisBloom::new(&options).unwrap();
         let layer = *filter.layers().next().unwrap();

@@ -1,19 +1,19 @@
-//! Compaction moves fingerprints of the newest sub-filters to slots of older ones that removals
-//! have freed.
+//! Moves fingerprints of the newest sub-filters to free slots of older sub-filters. Removals free
+//! these slots.
 
 use crate::cuckoo::RedisCuckoo;
 use crate::cuckoo::sub_filter::{Candidate, EMPTY};
 
 impl RedisCuckoo {
-    /// Moves fingerprints from newer sub-filters to older ones. Frees the newest sub-filters if
-    /// they are then empty. This is `CF.COMPACT`. Reads all slots except those of the first
-    /// sub-filter.
+    /// Moves fingerprints from newer to older sub-filters, like `CF.COMPACT`. Frees each newest
+    /// sub-filter that is empty after the moves. Reads all sub-filters except the first sub-filter.
     pub fn compact(&mut self) {
         self.compact_sub_filters(false);
     }
 
-    /// Compacts the sub-filters, starting with the newest. If `stops_at_failure` is true, stops at
-    /// the first sub-filter that cannot be emptied, as the server does after a removal.
+    /// Compacts the sub-filters, starting with the newest sub-filter. If `stops_at_failure` is
+    /// true, stops at the first sub-filter that is not empty after the moves. The server also stops
+    /// there after a removal.
     pub(super) fn compact_sub_filters(&mut self, stops_at_failure: bool) {
         for index in (1..self.sub_filters.len()).rev() {
             if !self.empty_sub_filter(index) && stops_at_failure {
@@ -23,8 +23,9 @@ impl RedisCuckoo {
         self.removed = 0;
     }
 
-    /// Moves each fingerprint of a sub-filter to the oldest sub-filter with a free slot for it. If
-    /// all of them moved and the sub-filter is the newest, frees it. Returns true if all moved.
+    /// Moves each fingerprint of a sub-filter to the oldest sub-filter with a free slot for the
+    /// fingerprint. If the newest sub-filter is empty after the moves, frees the newest sub-filter.
+    /// Returns true if all fingerprints have moved.
     fn empty_sub_filter(&mut self, index: usize) -> bool {
         let (older, rest) = self.sub_filters.split_at_mut(index);
         let (sub_filter, slots) = (&mut rest[0], u64::from(self.bucket_size));

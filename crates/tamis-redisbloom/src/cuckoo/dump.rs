@@ -1,6 +1,6 @@
-//! Dumps of a cuckoo filter of RedisBloom: `CF.SCANDUMP` and `CF.LOADCHUNK`.
+//! Dumps and loads a cuckoo filter, like `CF.SCANDUMP` and `CF.LOADCHUNK`.
 //!
-//! The header has 38 bytes. It is little-endian and has no padding:
+//! The header has 38 bytes. The numbers of the header are little-endian, without padding:
 //!
 //! ```text
 //! byte 0       8         16        24            32            34               36
@@ -8,8 +8,9 @@
 //!        u64     u64       u64       u64           u16           u16              u16
 //! ```
 //!
-//! The slots follow in chunks without padding, starting with the oldest sub-filter. The position of
-//! a chunk is the position of the byte after its last byte, counted from 1.
+//! The chunks follow the header. The chunks contain the slots without padding, oldest sub-filter
+//! first. The position of a chunk is the position of the byte after its last byte. Positions start
+//! at 1.
 
 use crate::cuckoo::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use crate::cuckoo::sub_filter::SubFilter;
@@ -19,7 +20,7 @@ use crate::memory_limit::can_allocate;
 use crate::parts;
 
 impl RedisCuckoo {
-    /// Returns the header of a dump. It contains everything except the slots.
+    /// Returns the header of a dump. The header contains all fields of the filter except the slots.
     #[must_use]
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         let wide = [self.items, self.buckets(), self.removed, self.sub_filters.len() as u64];
@@ -32,25 +33,24 @@ impl RedisCuckoo {
         header
     }
 
-    /// Creates a filter from the header of a dump, with all slots empty. The filter finds its items
-    /// only after the chunks were [loaded](Self::load_chunk).
+    /// Creates a filter from the header of a dump, with all slots empty. The filter does not
+    /// contain the items until the caller has [loaded](Self::load_chunk) all chunks.
     ///
     /// # Errors
     ///
-    /// [`RedisHeaderError`] if no server could have written the header, or there is not enough
-    /// memory.
+    /// [`RedisHeaderError`] if no server can write this header, or if there is not enough memory.
     pub fn from_header(header: &[u8]) -> Result<Self, RedisHeaderError> {
         Self::from_header_within(header, u64::MAX)
     }
 
-    /// Creates a filter from the header of a dump, as [`from_header`](Self::from_header) does, if
-    /// its slots take at most `max_bytes`. Without this limit, a short header can request any
-    /// amount of memory.
+    /// Creates a filter from the header of a dump, like [`from_header`](Self::from_header), with a
+    /// memory limit. All slots together may use at most `max_bytes`. Without this limit, a short
+    /// header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// As for [`from_header`](Self::from_header). If the filter would exceed `max_bytes`, the error
-    /// is the one for too little memory.
+    /// The same errors as [`from_header`](Self::from_header). If the filter would exceed
+    /// `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError::new("header", 0, RedisHeaderErrorKind::Length { found });
@@ -68,11 +68,12 @@ impl RedisCuckoo {
         if max_iterations == 0 {
             return Err(impossible("max iterations", 34));
         }
-        // If the number were not a power of two, moves between buckets would lose items.
+        // If the expansion were not a power of two, moves between buckets would lose items.
         if expansion > MAX_EXPANSION || expansion != 0 && !expansion.is_power_of_two() {
             return Err(impossible("expansion", 36));
         }
-        // The server accepts 65,536, but here it would be stored as zero.
+        // The server accepts 65,536 sub-filters and stores the number as zero. This function
+        // rejects 65,536.
         if !(1..=MAX_SUB_FILTERS as u64).contains(&sub_filters) || expansion == 0 && sub_filters > 1
         {
             return Err(impossible("sub-filters", 24));
@@ -82,12 +83,12 @@ impl RedisCuckoo {
         }
         let sizes = std::iter::successors(Some(buckets), |it| it.checked_mul(expansion.into()));
         let sizes = sizes.take(sub_filters as usize);
-        // All sizes are checked before the first allocation.
+        // The code checks all sizes before the first allocation.
         let sum_bytes = sizes.clone().try_fold(0_u64, |sum, buckets| {
             sum.checked_add(buckets.checked_mul(bucket_size.into())?)
         });
         let is_whole = sizes.clone().count() as u64 == sub_filters;
-        // Commands use signed positions.
+        // Commands use signed positions, so the sum has this limit.
         let sum_bytes = sum_bytes
             .filter(|&sum| is_whole && sum < i64::MAX as u64 / 8)
             .ok_or(impossible("buckets", 8))?;
@@ -100,15 +101,15 @@ impl RedisCuckoo {
         Ok(Self { items, removed, ..Self::of(all, bucket_size, max_iterations, expansion) })
     }
 
-    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` at the
-    /// end, for position 0, for a negative position, and for a filter without slots.
+    /// Returns the chunk at a position, and the position of the next chunk. Returns `None` after
+    /// the last chunk, for position 0, for a negative position, and for an empty filter.
     ///
-    /// The stored number of items does not affect the result. The number in a
-    /// [header](Self::from_header) may be lower than the number of loaded fingerprints.
+    /// A filter is empty only if the item count is zero and all slots are empty. The item count in
+    /// a [header](Self::from_header) may be lower than the number of loaded fingerprints.
     ///
-    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. As in the server, the
-    /// whole chunk is returned even for a position inside it. Use only positions that were returned
-    /// with a chunk.
+    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. For a position inside
+    /// this chunk, this method returns the whole chunk, as in the server. So pass only 1 or a
+    /// position that this method has returned.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
         let is_blank = |it: &SubFilter| it.words().iter().all(|word| *word == 0);
@@ -128,14 +129,14 @@ impl RedisCuckoo {
     }
 
     /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
-    /// returned with it: the position after the last byte of the chunk.
+    /// returned together with the bytes: the position after the last byte of the chunk.
     ///
-    /// The number of items and the other counts of the header are unchanged.
+    /// This method does not change the counts from the header.
     ///
     /// # Errors
     ///
-    /// [`RedisChunkError`] if `bytes` is empty, or if the bytes are not within one sub-filter. The
-    /// filter is unchanged then.
+    /// [`RedisChunkError`] if `bytes` is empty, or if the bytes are not within one sub-filter.
+    /// After an error, the filter is unchanged.
     pub fn load_chunk(&mut self, position: i64, bytes: &[u8]) -> Result<(), RedisChunkError> {
         let len = bytes.len() as u64;
         let start = u64::try_from(position)
@@ -162,7 +163,7 @@ fn read(fields: &mut parts::Fields<'_>) -> Option<([u64; 4], [u16; 3])> {
 
 const HEADER_BYTES: usize = 38;
 
-/// The maximum value of the server's field, which has 56 bits.
+/// The maximum number of buckets. The server's field has 56 bits.
 const MAX_BUCKETS: u64 = (1 << 56) - 1;
 
 #[cfg(test)]

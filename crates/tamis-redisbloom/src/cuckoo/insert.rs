@@ -1,4 +1,4 @@
-//! Inserts into the sub-filters, which add another one when they are full.
+//! Inserts items, and appends a sub-filter when all sub-filters are full.
 
 use tamis::{Item, OutOfMemory};
 
@@ -7,43 +7,43 @@ use crate::cuckoo::{BATCH, MAX_SUB_FILTERS, RedisCuckoo};
 use crate::error::RedisInsertError;
 
 impl RedisCuckoo {
-    /// Inserts `item`. If it is already present, its count increases.
+    /// Inserts one copy of `item`, even if the item is already present.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] if there is no free slot and no sub-filter can be added. The filter is
-    /// unchanged then.
+    /// [`RedisInsertError`] if there is no free slot and the filter cannot add a sub-filter. After
+    /// an error, the filter is unchanged.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<(), RedisInsertError> {
         self.insert_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash. If it is already present, its count increases.
+    /// Inserts one copy of an item with this hash, even if the item is already present.
     ///
     /// # Errors
     ///
-    /// As for [`insert`](Self::insert).
+    /// The same errors as [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), RedisInsertError> {
         self.insert_candidate(Candidate::of(hash))
     }
 
-    /// Inserts `item` unless it may be present. Returns true if the item was inserted, which means
-    /// that it was absent.
+    /// Inserts `item` only if the filter reports the item as absent. Returns true if this method
+    /// inserted the item.
     ///
     /// # Errors
     ///
-    /// As for [`insert`](Self::insert), if the item is absent.
+    /// The same errors as [`insert`](Self::insert), if the item is absent.
     #[inline]
     pub fn insert_absent<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_absent_hash(self.hash(item))
     }
 
-    /// Inserts an item by its hash unless it may be present. Returns true if the item was inserted,
-    /// which means that it was absent.
+    /// Inserts an item with this hash if the filter reports the item as absent. Returns true if
+    /// this method inserted the item.
     ///
     /// # Errors
     ///
-    /// As for [`insert`](Self::insert), if the item is absent.
+    /// The same errors as [`insert`](Self::insert), if the item is absent.
     pub fn insert_absent_hash(&mut self, hash: u64) -> Result<bool, RedisInsertError> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -51,9 +51,9 @@ impl RedisCuckoo {
         self.insert_hash(hash).map(|()| true)
     }
 
-    /// Inserts many items in order, as [`insert`](Self::insert) does. The memory accesses of the
-    /// items overlap. Calls `each` with the result of each item. If an item finds no free slot,
-    /// later items are still inserted. To stop, the caller returns false from `each`.
+    /// Inserts many items in order, like [`insert`](Self::insert), with overlapping memory
+    /// accesses. Calls `answer` with the result of each item. If there is no free slot for an item,
+    /// this method continues with the next item. To stop, return false from `answer`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -62,8 +62,8 @@ impl RedisCuckoo {
         self.each_hash(items, |filter, hash| answer(filter.insert_hash(hash)));
     }
 
-    /// Inserts many items in order, each unless it may be present. Calls `each` with the results,
-    /// as [`insert_each`](Self::insert_each) does.
+    /// Inserts many items in order, like [`insert_absent`](Self::insert_absent). Calls `answer`
+    /// with the result of each item, like [`insert_each`](Self::insert_each).
     pub fn insert_absent_each<I: Item>(
         &mut self,
         items: &[I],
@@ -72,7 +72,8 @@ impl RedisCuckoo {
         self.each_hash(items, |filter, hash| answer(filter.insert_absent_hash(hash)));
     }
 
-    /// Hashes items in batches and calls `each` with the hashes, in order, until it returns false.
+    /// Hashes items in batches and calls `each` with each hash, in order. Stops if `each` returns
+    /// false.
     #[inline(always)]
     fn each_hash<I: Item>(&mut self, items: &[I], mut each: impl FnMut(&mut Self, u64) -> bool) {
         let mut hashes = [0; BATCH];
@@ -93,19 +94,19 @@ impl RedisCuckoo {
                 || older.iter_mut().rev().any(|sub_filter| sub_filter.put(candidate))
                 || newest.evict(candidate, max_iterations)
             {
-                // Saturating, because a forged header may contain any number.
+                // The addition saturates, because a forged header may contain any number.
                 self.items = self.items.saturating_add(1);
                 self.is_refusing.0 = false;
                 return Ok(());
             }
-            // At most one more iteration follows, because an empty sub-filter has a free slot.
+            // At most one more iteration follows, because the new sub-filter is empty.
             self.grow().inspect_err(|error| {
                 self.is_refusing.0 = !matches!(error, RedisInsertError::Memory(_));
             })?;
         }
     }
 
-    /// Appends a sub-filter.
+    /// Appends an empty sub-filter.
     #[cold]
     fn grow(&mut self) -> Result<(), RedisInsertError> {
         if self.expansion == 0 {

@@ -1,26 +1,28 @@
-//! The options of a cuckoo filter of RedisBloom.
+//! The options of the cuckoo filter of RedisBloom.
 
 use std::fmt;
 
 use tamis::OutOfMemory;
 
-/// The options of a [`RedisCuckoo`](crate::RedisCuckoo): the arguments of `CF.RESERVE`.
+/// The options of a [`RedisCuckoo`](crate::RedisCuckoo), which are the arguments of `CF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisCuckooOptions {
-    /// The number of slots of the first sub-filter, at least twice the bucket size. The number of
-    /// buckets is rounded up to a power of two. RedisBloom 8 accepts up to 2³⁰.
+    /// The number of slots of the first sub-filter, at least twice the bucket size. The filter
+    /// rounds the number of buckets up to a power of two. RedisBloom 8 accepts at most 2³⁰.
     pub capacity: u64,
     /// The number of slots of a bucket, from 1 to 255.
     pub bucket_size: u16,
-    /// The number of fingerprints that an insert moves before the filter grows, from 1 to 65,535.
+    /// The maximum number of fingerprints that an insert moves before the filter grows, from 1 to
+    /// 65,535.
     pub max_iterations: u16,
-    /// The size of the next sub-filter divided by the size of the last one, up to 32,768. It is
-    /// rounded up to a power of two. With 0 there is only one sub-filter.
+    /// The size of a new sub-filter divided by the size of the previous sub-filter, at most 32,768.
+    /// The filter rounds this number up to a power of two. If 0, the filter has only one
+    /// sub-filter.
     pub expansion: u16,
 }
 
 impl Default for RedisCuckooOptions {
-    /// The options that a server uses if `CF.ADD` creates the key.
+    /// Returns the options that a server uses if `CF.ADD` creates the key.
     fn default() -> Self {
         Self { capacity: 1024, bucket_size: 2, max_iterations: 20, expansion: 1 }
     }
@@ -45,7 +47,7 @@ impl RedisCuckooOptions {
     }
 }
 
-/// Why a [`RedisCuckoo`](crate::RedisCuckoo) with these options cannot be created.
+/// The reason why [`RedisCuckoo::new`](crate::RedisCuckoo::new) cannot create a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisCuckooError {
@@ -61,7 +63,7 @@ pub enum RedisCuckooError {
         /// The requested expansion.
         expansion: u16,
     },
-    /// The capacity is below twice the bucket size, or too large for any memory.
+    /// The capacity is below twice the bucket size, or is too large for any memory.
     Capacity {
         /// The requested capacity.
         capacity: u64,
@@ -92,8 +94,9 @@ impl fmt::Display for RedisCuckooError {
 
 impl std::error::Error for RedisCuckooError {}
 
-/// More than fits in any memory. The number of buckets is below the maximum of a header.
+/// The maximum capacity, which is more than fits in any memory. For this capacity, the number of
+/// buckets is below the maximum of a header.
 const MAX_CAPACITY: u64 = 1 << 50;
-/// The maxima that a server accepts as arguments.
+/// The maximum values that a server accepts as arguments.
 pub(super) const MAX_BUCKET_SIZE: u16 = 255;
 pub(super) const MAX_EXPANSION: u16 = 1 << 15;

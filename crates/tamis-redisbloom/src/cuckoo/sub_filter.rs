@@ -1,49 +1,50 @@
-//! A sub-filter: buckets of slots of one byte each.
+//! A sub-filter, which is an array of buckets. Each bucket has slots of one byte.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 
 use crate::murmur2;
 
-/// A fingerprint and its two hashes. A bucket number is a hash modulo the number of buckets.
+/// A fingerprint with two hashes. Each hash modulo the number of buckets is a bucket number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    // Invariant: not 0, because 0 is an empty slot.
+    // Invariant: the fingerprint is not 0, because 0 marks an empty slot.
     fingerprint: u8,
     h1: u64,
     h2: u64,
 }
 
 impl Candidate {
-    /// Returns the candidate of an item's hash.
+    /// Creates the candidate for the hash of an item.
     #[inline(always)]
     pub(super) fn of(hash: u64) -> Self {
         Self::in_bucket((hash % 255 + 1) as u8, hash)
     }
 
-    /// Returns the candidate of a fingerprint that was found in a bucket. The item's first hash is
-    /// no longer known. The bucket and the other bucket are sufficient.
+    /// Creates the candidate for a fingerprint in a known bucket. The slot does not contain the
+    /// hash of the item, so the bucket number replaces the first hash.
     #[inline(always)]
     pub(super) fn in_bucket(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, h1: bucket, h2: bucket ^ step(fingerprint) }
     }
 }
 
-/// The value that maps one bucket of a fingerprint to the other bucket, in both directions.
+/// Returns the difference (XOR) of the two bucket numbers of a fingerprint. A XOR of a bucket
+/// number with this value returns the number of the other bucket.
 #[inline(always)]
 fn step(fingerprint: u8) -> u64 {
     u64::from(fingerprint) * u64::from(murmur2::M32)
 }
 
-/// Buckets of fingerprints.
+/// A sub-filter of a cuckoo filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SubFilter {
-    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. Each of the `buckets * bucket_size`
-    // slots has a byte. `buckets` is a power of two.
+    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. The bitmap has a byte for each of the
+    // `buckets * bucket_size` slots. `buckets` is a power of two.
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
-    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. For other sizes it is
-    /// 0.
+    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. For other bucket
+    /// sizes, the mask is 0.
     in_word: u64,
 }
 
@@ -68,7 +69,7 @@ impl SubFilter {
         self.buckets * u64::from(self.bucket_size)
     }
 
-    /// Returns the share of taken slots in the first `max_bytes` bytes.
+    /// Returns the ratio of occupied slots to all slots in the first `max_bytes` bytes.
     pub(super) fn fill(&self, max_bytes: u64) -> f64 {
         let len = self.len_bytes().min(max_bytes.max(8));
         let words = self.slots.words().iter().take(len.div_ceil(8) as usize);
@@ -82,7 +83,7 @@ impl SubFilter {
         self.slots.words_mut().fill(0);
     }
 
-    /// Returns the memory of the slots, in bytes.
+    /// Returns the heap memory of the slots, in bytes.
     pub(super) fn heap_bytes(&self) -> u64 {
         self.slots.heap_bytes()
     }
@@ -101,7 +102,7 @@ impl SubFilter {
         (self.slots.words()[(index / 8) as usize] >> (index % 8 * 8)) as u8
     }
 
-    /// Writes a slot and returns its old value.
+    /// Writes a fingerprint to a slot and returns the old value of the slot.
     #[inline(always)]
     fn replace(&mut self, index: u64, fingerprint: u8) -> u8 {
         let (word, shift) = (&mut self.slots.words_mut()[(index / 8) as usize], index % 8 * 8);
@@ -115,25 +116,26 @@ impl SubFilter {
         self.replace(index, EMPTY);
     }
 
-    /// Returns the number of the first slot of the bucket of a hash.
+    /// Returns the index of the first slot of the bucket for a hash.
     #[inline(always)]
     fn bucket(&self, hash: u64) -> u64 {
         (hash & (self.buckets - 1)) * u64::from(self.bucket_size)
     }
 
-    /// Returns the high bit of the lowest slot of a bucket that holds this value. Higher bits may
-    /// also be set. Returns 0 if no slot holds it. Only for buckets that are inside a word.
+    /// Compares all slots of a bucket with a fingerprint. The lowest set bit of the result is the
+    /// high bit of the first matching slot. Higher bits of the result may be wrong. Returns 0 if no
+    /// slot matches. The bucket must be inside one word.
     #[inline(always)]
     fn matches(&self, bucket: u64, fingerprint: u8) -> u64 {
         let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
         let differing = slots ^ (u64::from(fingerprint) * LOW_BITS);
-        // A byte of 0 causes a borrow, and then the byte above it may also cause one. So only the
-        // lowest set bit of the result is always correct.
+        // A byte of 0 causes a borrow from the next higher byte, so the next higher byte may cause
+        // a wrong match. So only the lowest set bit of the result is always correct.
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 
-    /// Returns the lowest slot of a bucket that holds this value. The bucket is given by its first
-    /// slot.
+    /// Returns the first slot of a bucket that contains this fingerprint. `bucket` is the index of
+    /// the first slot of the bucket.
     #[inline(always)]
     fn find(&self, bucket: u64, fingerprint: u8) -> Option<u64> {
         if self.in_word == 0 {
@@ -144,8 +146,8 @@ impl SubFilter {
         (matches != 0).then(|| bucket + u64::from(matches.trailing_zeros() / 8))
     }
 
-    /// Returns the lowest slot with this value in the candidate's first bucket. If there is none,
-    /// searches the second bucket.
+    /// Returns the first slot with this fingerprint. Searches the candidate's first bucket, then
+    /// the second bucket.
     #[inline(always)]
     fn find_in_both(&self, candidate: Candidate, fingerprint: u8) -> Option<u64> {
         self.find(self.bucket(candidate.h1), fingerprint)
@@ -158,13 +160,14 @@ impl SubFilter {
         if self.in_word == 0 {
             return self.find_in_both(candidate, fingerprint).is_some();
         }
-        // Reads both buckets at once. A branch between them would be mispredicted for every other
-        // item.
+        // The code reads both buckets without a branch between the two reads. The CPU would
+        // mispredict this branch for half of the items.
         let (a, b) = (self.bucket(candidate.h1), self.bucket(candidate.h2));
         self.matches(a, fingerprint) | self.matches(b, fingerprint) != 0
     }
 
-    /// Counts the fingerprint in both buckets. If both are the same bucket, it counts twice.
+    /// Counts the fingerprint in both buckets. If both buckets are the same bucket, each
+    /// fingerprint counts twice.
     pub(super) fn count(&self, candidate: Candidate) -> u64 {
         let in_bucket = |hash| {
             let first = self.bucket(hash);
@@ -174,8 +177,8 @@ impl SubFilter {
         in_bucket(candidate.h1) + in_bucket(candidate.h2)
     }
 
-    /// Writes the fingerprint to an empty slot of its buckets. Returns false if there is no empty
-    /// slot.
+    /// Writes the fingerprint to an empty slot of one of the two buckets. Returns false if both
+    /// buckets are full.
     #[inline]
     pub(super) fn put(&mut self, candidate: Candidate) -> bool {
         let empty = self.find_in_both(candidate, EMPTY);
@@ -185,8 +188,8 @@ impl SubFilter {
         empty.is_some()
     }
 
-    /// Removes the fingerprint from one of its buckets. Returns false if neither bucket contains
-    /// it.
+    /// Removes the fingerprint from one of the two buckets. Returns false if neither bucket
+    /// contains the fingerprint.
     pub(super) fn take(&mut self, candidate: Candidate) -> bool {
         let found = self.find_in_both(candidate, candidate.fingerprint);
         if let Some(index) = found {
@@ -195,9 +198,9 @@ impl SubFilter {
         found.is_some()
     }
 
-    /// Writes the fingerprint to its first bucket and moves the displaced fingerprint to its other
-    /// bucket. This repeats until a bucket has an empty slot. If none is found, restores all slots
-    /// and returns false.
+    /// Writes the fingerprint to the first bucket and moves the displaced fingerprint to its
+    /// alternative bucket. Repeats the move until a bucket has an empty slot. After
+    /// `max_iterations` moves without an empty slot, restores all slots and returns false.
     #[cold]
     pub(super) fn evict(&mut self, candidate: Candidate, max_iterations: u16) -> bool {
         let slots = u64::from(self.bucket_size);
@@ -211,8 +214,8 @@ impl SubFilter {
             }
             victim = (victim + 1) % slots;
         }
-        // Goes back along the same path. The present fingerprint came from the previous bucket, so
-        // its other bucket is the previous one.
+        // This loop undoes the moves in reverse order. The current fingerprint was displaced from
+        // the previous bucket, so its alternative bucket is the previous bucket.
         for _ in 0..max_iterations {
             victim = (victim + slots - 1) % slots;
             hash ^= step(fingerprint);
@@ -232,12 +235,13 @@ impl SubFilter {
     }
 }
 
-/// The lowest bit of each byte of a word, and the highest bit of each byte.
+/// Masks with the lowest bit and the highest bit of each byte of a word.
 const LOW_BITS: u64 = u64::MAX / 255;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 
 /// The value of an empty slot.
 pub(super) const EMPTY: u8 = 0;
 
-/// Smaller sub-filters fit in the L2 cache.
+/// The size of a sub-filter from which prefetching starts, in bytes. Smaller sub-filters fit in the
+/// L2 cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;

@@ -8,7 +8,8 @@ use crate::cuckoo::*;
 use crate::error::RedisInsertError;
 use crate::murmur2::hash64;
 
-/// The rules in their simplest form: lists of bytes, and copies instead of undoing moves.
+/// A simple implementation of the same rules. The slots are lists of bytes. A failed eviction
+/// restores a copy of the slots.
 #[derive(Clone)]
 struct Naive {
     sub_filters: Vec<Vec<u8>>,
@@ -41,7 +42,7 @@ impl Naive {
         ((hash % 255 + 1) as u8, hash)
     }
 
-    /// The slots of both buckets, in the order in which they are searched.
+    /// Returns the slots of both buckets in the search order of the filter.
     fn slots(&self, sub_filter: usize, hash: u64, fingerprint: u8) -> Vec<usize> {
         let buckets = self.sub_filters[sub_filter].len() / self.slots;
         let first = |hash: u64| (hash % buckets as u64) as usize * self.slots;
@@ -202,7 +203,7 @@ pub(super) fn reloaded(filter: &RedisCuckoo) -> RedisCuckoo {
 fn a_header_with_counts_at_their_limits_stays_readable() {
     let header = RedisCuckoo::new(&RedisCuckooOptions { capacity: 64, ..Default::default() });
     let header = header.unwrap().header();
-    // Items and removals.
+    // The number of items is at byte 0. The number of removals is at byte 16.
     for at in [0, 16] {
         for edge in [i64::MAX as u64, 1 << 63, u64::MAX - 1, u64::MAX] {
             let mut crafted = header;
@@ -403,8 +404,8 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
             (estimated / measured - 1.0).abs() < 0.1,
             "{parts} parts: {estimated}, measured {measured}"
         );
-        // The hash distributes items evenly. So a part of each sub-filter gives nearly the same
-        // estimate.
+        // The hash distributes items evenly. So an estimate from a part of each sub-filter is
+        // nearly the same as the full estimate.
         let by_part = filter.estimate_rate(1024);
         assert!((by_part / estimated - 1.0).abs() < 0.2, "{by_part} {estimated}");
     }
