@@ -153,6 +153,10 @@ pub struct Setting {
     pub summary: &'static str,
 }
 
+const fn setting(name: &'static str, summary: &'static str) -> Setting {
+    Setting { name, summary }
+}
+
 /// Why a setting rejects a value. Its text follows `CONFIG SET failed` in the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
@@ -190,36 +194,15 @@ impl std::error::Error for SettingError {}
 impl Settings {
     /// Every setting, in the order of the documentation.
     pub const ALL: [Setting; 9] = [
-        Setting { name: "bf-layout", summary: "Layout of new Bloom filters: tamis or redisbloom" },
-        Setting {
-            name: "bf-error-rate",
-            summary: "False positive rate of a Bloom filter that an insert creates",
-        },
-        Setting {
-            name: "bf-initial-size",
-            summary: "Capacity of a Bloom filter that an insert creates",
-        },
-        Setting {
-            name: "bf-expansion-factor",
-            summary: "Growth factor of Bloom filters; 0 disables growth",
-        },
-        Setting { name: "cf-bucket-size", summary: "Slots per bucket of a cuckoo filter" },
-        Setting {
-            name: "cf-initial-size",
-            summary: "Capacity of a cuckoo filter that an insert creates, in slots",
-        },
-        Setting {
-            name: "cf-max-iterations",
-            summary: "Moves of items before a cuckoo filter grows",
-        },
-        Setting {
-            name: "cf-expansion-factor",
-            summary: "Growth factor of cuckoo filters; 0 disables growth",
-        },
-        Setting {
-            name: "cf-max-expansions",
-            summary: "Largest number of sub-filters of a cuckoo filter",
-        },
+        setting("bf-layout", "Layout of new Bloom filters: tamis or redisbloom"),
+        setting("bf-error-rate", "False positive rate of a Bloom filter that an insert creates"),
+        setting("bf-initial-size", "Capacity of a Bloom filter that an insert creates"),
+        setting("bf-expansion-factor", "Growth factor of Bloom filters; 0 disables growth"),
+        setting("cf-bucket-size", "Slots per bucket of a cuckoo filter"),
+        setting("cf-initial-size", "Capacity of a cuckoo filter that an insert creates, in slots"),
+        setting("cf-max-iterations", "Moves of items before a cuckoo filter grows"),
+        setting("cf-expansion-factor", "Growth factor of cuckoo filters; 0 disables growth"),
+        setting("cf-max-expansions", "Largest number of sub-filters of a cuckoo filter"),
     ];
 
     /// Sets the secret hash key of new filters; `None` selects the default hash without a key.
@@ -413,10 +396,8 @@ mod tests {
             settings.set(setting.name, value.as_bytes()).unwrap();
         }
         assert_eq!(settings, Settings::default());
-        assert_eq!(
-            (settings.get("bf"), settings.set("", b"1")),
-            (None, Err(SettingError::Unknown))
-        );
+        assert_eq!(settings.get("bf"), None);
+        assert_eq!(settings.set("", b"1"), Err(SettingError::Unknown));
     }
 
     #[test]
@@ -435,16 +416,12 @@ mod tests {
         let mut refused =
             |name, value: &str| settings.set(name, value.as_bytes()).unwrap_err().to_string();
         for value in ["0", "1", "-1", "inf"] {
-            assert_eq!(
-                refused("bf-error-rate", value),
-                "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"
-            );
+            let range = "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)";
+            assert_eq!(refused("bf-error-rate", value), range);
         }
         assert_eq!(refused("bf-error-rate", "x"), "Invalid value for `bf-error-rate` ");
-        assert_eq!(
-            refused("bf-initial-size", "1073741825"),
-            "Value for `bf-initial-size` must be in the range [1, 1073741824]"
-        );
+        let range = "Value for `bf-initial-size` must be in the range [1, 1073741824]";
+        assert_eq!(refused("bf-initial-size", "1073741825"), range);
         assert_eq!(refused("cf-max-iterations", "1.5"), "Invalid value for `cf-max-iterations` ");
         assert!(refused("cf-expansion-factor", "32769").ends_with("[0, 32768]"));
         assert!(refused("cf-max-expansions", "0").ends_with("[1, 65536]"));

@@ -254,9 +254,7 @@ mod tests {
         let empty = Value::Bloom(Box::new(filter));
         assert_eq!(empty.heap_bytes(), 160, "one allocation");
         let bytes = empty.to_image();
-        let Value::Bloom(mut filter) = Value::from_dump(&bytes, u64::MAX).unwrap() else {
-            panic!()
-        };
+        let Ok(Value::Bloom(mut filter)) = Value::from_dump(&bytes, u64::MAX) else { panic!() };
         assert_eq!(filter.heap_bytes(), 0, "the image has no set bit");
         assert!(!insert_shared(&filter, &items, &mut answers));
         assert_eq!(filter.insert_each(&items, &mut answers), Ok(()));

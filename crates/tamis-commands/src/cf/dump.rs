@@ -88,13 +88,8 @@ mod tests {
             header[32..].copy_from_slice(&[2, 0, 20, 0, 1, 0]);
             let words: [&[u8]; 4] = [b"CF.LOADCHUNK", b"k", b"1", &header];
             let mut value = None;
-            let outcome = load_chunk(&mut value, &words, &env);
-            assert_eq!(
-                outcome == Ok(Outcome::changed(Reply::ok())),
-                is_loaded,
-                "{buckets} x {sub_filters}"
-            );
-            assert_eq!(value.is_some(), is_loaded);
+            let changed = load_chunk(&mut value, &words, &env) == Ok(Outcome::changed(Reply::ok()));
+            assert_eq!((changed, value.is_some()), (is_loaded, is_loaded), "{buckets} buckets");
         }
     }
 }

@@ -219,9 +219,8 @@ mod tests {
         assert_eq!(found, SUBCOMMANDS.len());
         for row in SUBCOMMANDS {
             assert_eq!(find(row.command.as_bytes()).unwrap().keys, Keys::NONE, "{}", row.command);
-            let speeds =
-                row.categories.iter().filter(|it| [Category::Fast, Slow].contains(it)).count();
-            assert_eq!(speeds, 1, "{} {}", row.command, row.name);
+            let is = |speed| row.categories.contains(&speed);
+            assert!(is(Category::Fast) != is(Slow), "{} {}", row.command, row.name);
             let has_arguments = row.arity != Exactly(2);
             assert_eq!(!row.syntax.is_empty(), has_arguments, "{} {}", row.command, row.name);
             let shown = Permission::find(format!("{}|help", row.command).as_bytes());

@@ -254,23 +254,16 @@ mod tests {
             for max_bytes in [4096, 100_000, 10_000_000] {
                 let input = PlanInput::MemoryAndRate { max_bytes, rate: 0.01 };
                 let plan = options.plan(kind, input).unwrap();
-                assert!(
-                    plan.bytes() <= max_bytes && plan.bytes() * 2 > max_bytes,
-                    "{line}: {plan:?}"
-                );
+                let bytes = plan.bytes();
+                assert!(bytes <= max_bytes && bytes * 2 > max_bytes, "{line}: {plan:?}");
                 let input = PlanInput::ItemsAndMemory { items: plan.items(), max_bytes };
                 let back = options.plan(kind, input).unwrap();
                 assert!(back.bytes() <= max_bytes && back.rate() < 0.0102, "{line}: {back:?}");
                 assert_eq!(back.geometry().to_number() >> 8, plan.geometry().to_number() >> 8);
             }
-            assert!(
-                options
-                    .plan(kind, PlanInput::ItemsAndMemory { items: 1_000_000, max_bytes: 8 })
-                    .is_err()
-            );
-            assert!(
-                options.plan(kind, PlanInput::MemoryAndRate { max_bytes: 8, rate: 0.1 }).is_err()
-            );
+            let by_items = PlanInput::ItemsAndMemory { items: 1_000_000, max_bytes: 8 };
+            let by_rate = PlanInput::MemoryAndRate { max_bytes: 8, rate: 0.1 };
+            assert!(options.plan(kind, by_items).is_err() && options.plan(kind, by_rate).is_err());
         }
     }
 }

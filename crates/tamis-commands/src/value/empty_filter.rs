@@ -111,11 +111,8 @@ mod tests {
 
     /// Returns new filters of every kind for `items` items.
     fn new_filters(items: u64) -> Vec<Value> {
-        let mut all: Vec<Value> = Kind::ALL
-            .into_iter()
-            .filter(|kind| *kind != Kind::Window)
-            .map(|kind| file(filter(kind, items)))
-            .collect();
+        let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Window);
+        let mut all: Vec<Value> = kinds.map(|kind| file(filter(kind, items))).collect();
         for span in [Span::Items(items), Span::Millis(60_000)] {
             let plan = Plan::window(items, 0.01, 4).unwrap();
             let mut window = Window::new(&plan, Hasher::keyed([1, 2]), span).unwrap().refreshing();

@@ -127,20 +127,16 @@ proptest! {
             (created(setup, &env), created(setup, &env), created(setup, &env));
         for (name, commands) in batches {
             let takes_one = !name.contains(".M");
-            let commands: Vec<Vec<Vec<u8>>> = commands
-                .into_iter()
-                .map(|items| {
-                    let items = items.into_iter().take(if takes_one { 1 } else { 8 });
-                    let items = items.map(|item| format!("item {item}").into_bytes());
-                    [name.into(), b"k".to_vec()].into_iter().chain(items).collect()
-                })
-                .collect();
+            let words = |items: Vec<u8>| -> Vec<Vec<u8>> {
+                let items = items.into_iter().take(if takes_one { 1 } else { 8 });
+                let items = items.map(|item| format!("item {item}").into_bytes());
+                [name.into(), b"k".to_vec()].into_iter().chain(items).collect()
+            };
+            let commands: Vec<_> = commands.into_iter().map(words).collect();
             let commands: Vec<Vec<&[u8]>> = commands.iter().map(|words| argv(words)).collect();
             let commands: Vec<Argv<'_>> = commands.iter().map(Vec::as_slice).collect();
-            let singles: Vec<Reply> = commands
-                .iter()
-                .map(|argv| handler(argv[0]).run(&mut one, argv, &env).reply)
-                .collect();
+            let mut run = |argv: &Argv<'_>| handler(argv[0]).run(&mut one, argv, &env).reply;
+            let singles: Vec<Reply> = commands.iter().map(&mut run).collect();
             let together = run_batch(&mut all, &mut replayed, &commands, part, &env);
             prop_assert_eq!(&singles, &together, "{} on {:?}", name, setup);
             for other in [&all, &replayed] {

@@ -200,13 +200,11 @@ mod tests {
 
     #[test]
     fn the_capacity_is_computed_at_once_for_any_image() {
-        for (capacity, expansion, reported) in
-            [(0, 2, u64::MAX), (0, 1, u64::MAX), (1, 0, u64::MAX), (u64::MAX, 2, u64::MAX)]
-        {
+        for (capacity, expansion) in [(0, 2), (0, 1), (1, 0), (u64::MAX, 2)] {
             let mut filter = ScalableBloom::reserve(10, 0.01, Some(expansion)).unwrap();
             filter.capacity = capacity;
             filter.reserved.as_ref().unwrap().items.store(u64::MAX, Ordering::Relaxed);
-            assert_eq!((filter.capacity(), filter.items()), (reported, u64::MAX), "{capacity}");
+            assert_eq!((filter.capacity(), filter.items()), (u64::MAX, u64::MAX), "{capacity}");
         }
         let filter = filled(ScalableBloom::reserve(10, 0.01, Some(1)).unwrap(), 0..1000);
         assert!((990..=1000).contains(&filter.capacity()), "{}", filter.capacity());
@@ -223,8 +221,7 @@ mod tests {
 
     #[test]
     fn different_plans_are_distinguished() {
-        let made =
-            |capacity, rate, expansion| ScalableBloom::reserve(capacity, rate, expansion).unwrap();
+        let made = |items, rate, growth| ScalableBloom::reserve(items, rate, growth).unwrap();
         let one = made(1000, 0.01, Some(2));
         assert!(one.is_made_as(&filled(made(1000, 0.01, Some(4)), 0..2000)));
         for other in [
