@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 use tamis_sources::{IdSet, IdSetOptions, Source, SourceOptions, SyncState};
 
 use crate::checker::{has, id_set, integers, knows, options, wait, wait_synced, wait_until};
-use crate::server::Server;
 use crate::stories::follow::{continued, lasting_shop, restart, start};
 use crate::stories::restarts::{costs_a_read, goes_on, reads_all, rewrite};
 
