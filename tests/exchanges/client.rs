@@ -111,5 +111,5 @@ impl Client {
 #[allow(dead_code)]
 pub fn with_items(start: &str, numbers: std::ops::Range<u32>) -> Vec<String> {
     let items = numbers.map(|number| format!("item:{number}"));
-    start.split(' ').map(str::to_owned).chain(items).collect()
+    start.split_whitespace().map(str::to_owned).chain(items).collect()
 }

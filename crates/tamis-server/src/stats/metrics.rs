@@ -344,18 +344,16 @@ mod tests {
         say(&server, b"TM.RESERVE w KIND window WINDOW 1000 ITEMS 10\r\n");
         say(&server, b"CONFIG SET bf-layout redisbloom\r\nBF.ADD layers a\r\n");
         let scraped = read(&text(server.shared(), |_| true));
+        let first = |name: &str| scraped[name][0].1;
         assert_eq!(*of(&scraped["tamis_commands_total"], "command", "bf.add"), 4.0);
         assert_eq!(*of(&scraped["tamis_command_failures_total"], "command", "tm.add"), 1.0);
         let ran: f64 = scraped["tamis_commands_total"].iter().map(|(_, calls)| calls).sum();
-        assert_eq!(scraped["tamis_slow_commands_total"][0].1, ran);
+        assert_eq!(first("tamis_slow_commands_total"), ran);
         assert_eq!(*of(&scraped["tamis_command_rejections_total"], "command", "bf.reserve"), 1.0);
         assert_eq!(*of(&scraped["tamis_errors_total"], "code", "WRONGTYPE"), 1.0);
-        assert_eq!(
-            (scraped["tamis_filters"][0].1, scraped["tamis_filters_omitted"][0].1),
-            (7.0, 0.0)
-        );
-        assert_eq!(scraped["tamis_keys"][0].1, 8.0);
-        assert!(scraped["tamis_log_bytes"][0].1 > 0.0 && scraped["tamis_log_failed"][0].1 == 0.0);
+        assert_eq!(["tamis_filters", "tamis_filters_omitted"].map(first), [7.0, 0.0]);
+        assert_eq!(first("tamis_keys"), 8.0);
+        assert!(first("tamis_log_bytes") > 0.0 && first("tamis_log_failed") == 0.0);
         for (key, items) in [("full", 10.0), ("k", 2.0), ("cuckoo", 1.0), ("layers", 1.0)] {
             assert_eq!(*of(&scraped["tamis_filter_items"], "key", key), items);
         }
@@ -367,13 +365,10 @@ mod tests {
 
         say(&server, b"CONFIG SET metrics-max-filters 2\r\n");
         let scraped = read(&text(server.shared(), |_| true));
-        let keys: Vec<&str> =
-            scraped["tamis_filter_over_target"].iter().map(|(labels, _)| &*labels["key"]).collect();
-        assert_eq!(keys, ["over", "full"]);
-        assert_eq!(
-            (scraped["tamis_filters"][0].1, scraped["tamis_filters_omitted"][0].1),
-            (7.0, 5.0)
-        );
+        let over = scraped["tamis_filter_over_target"].iter();
+        assert!(over.map(|(labels, _)| &*labels["key"]).eq(["over", "full"]));
+        let numbers = ["tamis_filters", "tamis_filters_omitted"].map(|name| scraped[name][0].1);
+        assert_eq!(numbers, [7.0, 5.0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,18 +49,12 @@ impl Files {
         self.0.path().join(name)
     }
 
-    fn sign(
-        &self,
-        name: &str,
-        by: &Authority,
-        usage: ExtendedKeyUsagePurpose,
-        (from, to): (i32, i32),
-    ) {
+    fn sign(&self, name: &str, by: &Authority, usage: ExtendedKeyUsagePurpose, years: (i32, i32)) {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).unwrap();
         params.extended_key_usages = vec![usage];
-        (params.not_before, params.not_after) =
-            (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
+        params.not_before = date_time_ymd(years.0, 1, 1);
+        params.not_after = date_time_ymd(years.1, 1, 1);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, by).unwrap();
         std::fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
@@ -80,6 +74,29 @@ impl Files {
             tls_auth_clients: clients,
             ..Config::default()
         }
+    }
+
+    /// Starts a server that requires certificates.
+    fn start(&self) -> (Server, SocketAddr) {
+        let server = Server::start(self.config(ClientCertificates::Required)).unwrap();
+        let address = server.tls_addresses()[0];
+        (server, address)
+    }
+
+    /// Replaces a certificate and its key by others.
+    fn replace(&self, name: &str, by: &str) {
+        for end in ["pem", "key"] {
+            let [from, to] = [by, name].map(|name| self.path(&format!("{name}.{end}")));
+            std::fs::copy(from, to).unwrap();
+        }
+    }
+
+    /// Connects a client, and returns the certificate that the server has shown.
+    fn certificate(&self, address: SocketAddr) -> (TlsClient, CertificateDer<'static>) {
+        let mut client = self.connect(address, Some("client"));
+        client.say("PING").unwrap();
+        let certificate = client.stream.conn.peer_certificates().unwrap()[0].clone();
+        (client, certificate)
     }
 
     fn connect(&self, address: SocketAddr, certificate: Option<&str>) -> TlsClient {
@@ -198,64 +215,51 @@ fn unusable_tls_files_are_reported_in_one_line() {
     std::fs::write(files.path("bad.pem"), bad).unwrap();
     let cut = std::fs::read_to_string(files.path("server.pem")).unwrap();
     std::fs::write(files.path("cut.pem"), &cut[..cut.len() / 2]).unwrap();
-    type Change = fn(&mut Config, &Path);
-    let cases: [(Change, &[&str]); 15] = [
-        (|it, _| it.tls_cert_file = None, &["tls-cert-file: missing"]),
-        (|it, _| it.tls_key_file = None, &["tls-key-file: missing"]),
-        (|it, _| it.tls_ca_cert_file = None, &["tls-ca-cert-file: missing", "tls-auth-clients no"]),
-        (
-            |it, dir| it.tls_cert_file = Some(dir.join("none")),
-            &["tls-cert-file", "none: cannot be read"],
-        ),
-        (|it, dir| it.tls_cert_file = Some(dir.to_owned()), &["tls-cert-file", "cannot be read"]),
-        (|it, dir| it.tls_cert_file = Some(dir.join("garbage")), &["tls-cert-file", "garbage"]),
-        (|it, dir| it.tls_cert_file = Some(dir.join("empty")), &["empty: there is no certificate"]),
-        (|it, dir| it.tls_cert_file = Some(dir.join("bad.pem")), &["bad.pem: not a certificate"]),
-        (|it, dir| it.tls_cert_file = Some(dir.join("cut.pem")), &["cut.pem"]),
-        (|it, dir| it.tls_cert_file = Some(dir.join("expired.pem")), &["expired.pem", "renew it"]),
-        (|it, dir| it.tls_cert_file = Some(dir.join("early.pem")), &["early.pem", "not valid yet"]),
-        (
-            |it, dir| it.tls_key_file = Some(dir.join("client.key")),
-            &["client.key", "not the key of"],
-        ),
-        (
-            |it, dir| it.tls_key_file = Some(dir.join("server.pem")),
-            &["server.pem: there is no private"],
-        ),
-        (|it, dir| it.tls_ca_cert_file = Some(dir.join("empty")), &["tls-ca-cert-file", "empty"]),
-        (|it, _| it.tls_port = None, &["nowhere to listen"]),
+    type FileOption = fn(&mut Config) -> &mut Option<PathBuf>;
+    let cert: FileOption = |it| &mut it.tls_cert_file;
+    let key: FileOption = |it| &mut it.tls_key_file;
+    let ca_cert: FileOption = |it| &mut it.tls_ca_cert_file;
+    let cases: [(FileOption, Option<&str>, &[&str]); 14] = [
+        (cert, None, &["tls-cert-file: missing"]),
+        (key, None, &["tls-key-file: missing"]),
+        (ca_cert, None, &["tls-ca-cert-file: missing", "tls-auth-clients no"]),
+        (cert, Some("none"), &["tls-cert-file", "none: cannot be read"]),
+        (cert, Some(""), &["tls-cert-file", "cannot be read"]),
+        (cert, Some("garbage"), &["tls-cert-file", "garbage"]),
+        (cert, Some("empty"), &["empty: there is no certificate"]),
+        (cert, Some("bad.pem"), &["bad.pem: not a certificate"]),
+        (cert, Some("cut.pem"), &["cut.pem"]),
+        (cert, Some("expired.pem"), &["expired.pem", "renew it"]),
+        (cert, Some("early.pem"), &["early.pem", "not valid yet"]),
+        (key, Some("client.key"), &["client.key", "not the key of"]),
+        (key, Some("server.pem"), &["server.pem: there is no private"]),
+        (ca_cert, Some("empty"), &["tls-ca-cert-file", "empty"]),
     ];
-    for (change, expected) in cases {
-        let mut config = files.config(ClientCertificates::Required);
-        change(&mut config, files.0.path());
+    let assert_refused = |config: Config, parts: &[&str]| {
         let refused = Server::start(config).unwrap_err().to_string();
-        for part in expected {
+        for part in parts {
             assert!(refused.contains(part), "{part:?} is not in: {refused}");
         }
         assert!(!refused.contains('\n') && !refused.contains("PRIVATE"), "{refused}");
+    };
+    let config = || files.config(ClientCertificates::Required);
+    for (option, name, expected) in cases {
+        let mut config = config();
+        *option(&mut config) = name.map(|name| files.path(name));
+        assert_refused(config, expected);
     }
-    let same = Config {
-        listens_plain: true,
-        port: 7777,
-        tls_port: Some(7777),
-        ..files.config(ClientCertificates::Required)
-    };
-    assert!(Server::start(same).unwrap_err().to_string().contains("the same"));
-    let outside = Config {
-        bind: vec!["0.0.0.0".parse().unwrap()],
-        ..files.config(ClientCertificates::Required)
-    };
-    assert!(Server::start(outside).unwrap_err().to_string().contains("--requirepass"));
+    assert_refused(Config { tls_port: None, ..config() }, &["nowhere to listen"]);
+    let same = Config { listens_plain: true, port: 7777, tls_port: Some(7777), ..config() };
+    assert_refused(same, &["the same"]);
+    let outside = Config { bind: vec!["0.0.0.0".parse().unwrap()], ..config() };
+    assert_refused(outside, &["--requirepass"]);
 }
 
 #[test]
 fn a_renewed_certificate_is_reloaded_while_the_server_runs() {
     let files = Files::new();
-    let server = Server::start(files.config(ClientCertificates::Required)).unwrap();
-    let address = server.tls_addresses()[0];
-    let mut client = files.connect(address, Some("client"));
-    client.say("PING").unwrap();
-    let seen = |client: &TlsClient| client.stream.conn.peer_certificates().unwrap()[0].clone();
+    let (_server, address) = files.start();
+    let (mut client, first) = files.certificate(address);
     let set = |client: &mut TlsClient, name: &str| {
         let [cert, key] = ["pem", "key"].map(|end| files.path(&format!("{name}.{end}")));
         let (cert, key) = (cert.display(), key.display());
@@ -263,22 +267,13 @@ fn a_renewed_certificate_is_reloaded_while_the_server_runs() {
     };
     assert!(matches!(set(&mut client, "expired"), Reply::Error(_)));
     assert!(matches!(set(&mut client, "none"), Reply::Error(_)));
-    let mut after = files.connect(address, Some("client"));
-    after.say("PING").unwrap();
-    assert_eq!(seen(&after), seen(&client), "as before");
+    assert_eq!(files.certificate(address).1, first, "as before");
     assert_eq!(set(&mut client, "renewed"), Reply::ok());
-    let mut after = files.connect(address, Some("client"));
-    after.say("PING").unwrap();
-    assert_ne!(seen(&after), seen(&client));
+    assert_ne!(files.certificate(address).1, first);
     // CONFIG SET reads a replaced file again even if its name is the same.
-    for end in ["pem", "key"] {
-        let [from, to] = ["server", "renewed"].map(|name| files.path(&format!("{name}.{end}")));
-        std::fs::copy(from, to).unwrap();
-    }
+    files.replace("renewed", "server");
     assert_eq!(set(&mut client, "renewed"), Reply::ok());
-    let mut after = files.connect(address, Some("client"));
-    after.say("PING").unwrap();
-    assert_eq!(seen(&after), seen(&client));
+    assert_eq!(files.certificate(address).1, first);
     assert_eq!(client.say("CONFIG SET tls-auth-clients no").unwrap(), Reply::ok());
     assert!(files.connect(address, None).say("PING").is_ok());
 }
@@ -286,22 +281,12 @@ fn a_renewed_certificate_is_reloaded_while_the_server_runs() {
 #[test]
 fn reloaded_files_apply_to_new_connections_and_invalid_ones_to_none() {
     let files = Files::new();
-    let server = Server::start(files.config(ClientCertificates::Required)).unwrap();
-    let address = server.tls_addresses()[0];
-    let certificate_now = || {
-        let mut client = files.connect(address, Some("client"));
-        client.say("PING").unwrap();
-        let certificate = client.stream.conn.peer_certificates().unwrap()[0].clone();
-        (client, certificate)
-    };
-    let (mut early, first) = certificate_now();
-    for end in ["pem", "key"] {
-        let [from, to] = ["renewed", "server"].map(|name| files.path(&format!("{name}.{end}")));
-        std::fs::copy(from, to).unwrap();
-    }
-    assert_eq!(certificate_now().1, first, "nobody has said so yet");
+    let (server, address) = files.start();
+    let (mut early, first) = files.certificate(address);
+    files.replace("server", "renewed");
+    assert_eq!(files.certificate(address).1, first, "nobody has said so yet");
     assert!(server.handle().reload_tls().unwrap());
-    let (_, second) = certificate_now();
+    let (_, second) = files.certificate(address);
     assert_ne!(second, first);
     assert_eq!(early.say("PING").unwrap(), Reply::simple("PONG"), "it stays connected");
     for (name, name_in_error) in [
@@ -313,7 +298,7 @@ fn reloaded_files_apply_to_new_connections_and_invalid_ones_to_none() {
         let error = server.handle().reload_tls().unwrap_err().to_string();
         assert!(error.contains("server.") && error.contains(name_in_error), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
-        assert_eq!(certificate_now().1, second, "{name}");
+        assert_eq!(files.certificate(address).1, second, "{name}");
     }
     let without =
         Server::start(Config { port: 0, threads: 1, append_only: false, ..Config::default() });

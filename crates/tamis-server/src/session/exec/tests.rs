@@ -16,19 +16,11 @@ use crate::test_server;
 #[test]
 fn commands_without_keys_run_during_a_transaction() {
     let server = test_server::start();
-    let shared = server.shared().clone();
     let alone = server.shared().keyspace.exclusive();
-    let (sender, replies) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut session = test_server::session(&shared);
-        for argv in [&[&b"PING"[..]][..], &[b"CLIENT", b"ID"], &[b"TIME"], &[b"SELECT", b"0"]] {
-            let out = test_server::run(&mut session, &[argv]);
-            sender.send(out).unwrap();
-        }
-    });
-    for _ in 0..4 {
-        let reply = receive("a reply that does not wait", &replies);
-        assert!(!reply.starts_with(b"-"));
+    for command in [&[&b"PING"[..]][..], &[b"CLIENT", b"ID"], &[b"TIME"], &[b"SELECT", b"0"]] {
+        let running = run_beside(&server, vec![argv(command)]);
+        let reply = join("a command that does not wait", running);
+        assert!(!reply.starts_with('-'), "{reply}");
     }
     drop(alone);
 }
@@ -37,23 +29,18 @@ fn commands_without_keys_run_during_a_transaction() {
 fn a_transaction_decodes_data_before_it_locks_the_keys() {
     const LEN: usize = 300_000;
     let server = test_server::start();
-    let (shared, _address) = (server.shared().clone(), server.addresses()[0]);
     let payload = RedisValue::String(vec![b'x'; LEN]).to_payload();
     let held = server.shared().keyspace.shared();
-    let running = std::thread::spawn(move || {
-        let mut session = test_server::session(&shared);
-        let commands: [&[&[u8]]; 7] = [
-            &[b"MULTI"],
-            &[b"RESTORE", b"a", b"0", &payload],
-            &[b"RESTORE", b"a", b"0", &payload],
-            &[b"TM.LOAD", b"b", b"no file"],
-            &[b"RESTORE", b"a", b"0", b"no payload", b"REPLACE"],
-            &[b"STRLEN", b"a"],
-            &[b"EXEC"],
-        ];
-        let out = test_server::run(&mut session, &commands);
-        String::from_utf8(out).unwrap()
-    });
+    let commands: [&[&[u8]]; 7] = [
+        &[b"MULTI"],
+        &[b"RESTORE", b"a", b"0", &payload],
+        &[b"RESTORE", b"a", b"0", &payload],
+        &[b"TM.LOAD", b"b", b"no file"],
+        &[b"RESTORE", b"a", b"0", b"no payload", b"REPLACE"],
+        &[b"STRLEN", b"a"],
+        &[b"EXEC"],
+    ];
+    let running = run_beside(&server, commands.map(argv).to_vec());
     // The waiting payloads and the decoded values.
     wait_until("the data is decoded", || server.shared().held.bytes() >= 4 * LEN as u64);
     drop(held);
@@ -68,7 +55,7 @@ fn a_transaction_decodes_data_before_it_locks_the_keys() {
 
 /// Runs commands of a new client on another thread. Returns the replies.
 fn run_beside(server: &Server, commands: Vec<Vec<Vec<u8>>>) -> JoinHandle<String> {
-    let (shared, _address) = (server.shared().clone(), server.addresses()[0]);
+    let shared = server.shared().clone();
     std::thread::spawn(move || {
         let mut session = test_server::session(&shared);
         let argv: Vec<Vec<&[u8]>> =
@@ -189,16 +176,14 @@ fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
     // Decoding long data waits for these permits.
     let copies = &server.shared().copies;
     let all = copies.try_acquire_many(copies.available_permits() as u32).unwrap();
-    let running = run_beside(
-        &server,
-        vec![
-            argv(&[b"WATCH", b"w"]),
-            argv(&[b"SET", b"w", b"1"]),
-            argv(&[b"MULTI"]),
-            argv(&[b"RESTORE", b"a", b"0", &payload]),
-            argv(&[b"EXEC"]),
-        ],
-    );
+    let commands: [&[&[u8]]; 5] = [
+        &[b"WATCH", b"w"],
+        &[b"SET", b"w", b"1"],
+        &[b"MULTI"],
+        &[b"RESTORE", b"a", b"0", &payload],
+        &[b"EXEC"],
+    ];
+    let running = run_beside(&server, commands.map(argv).to_vec());
     let replies = join("a transaction that decodes nothing", running);
     drop(all);
     assert!(replies.ends_with("+QUEUED\r\n*-1\r\n"), "{replies}");
