@@ -13,13 +13,6 @@ use crate::tools::{self, Outcome, root, works};
 /// The path in Debian's package; the environment variable `CHROMIUM` overrides it.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// Installs the software that can be installed.
-pub fn install() {
-    if let Err(why) = prepare() {
-        println!("the console will not be looked at in Chromium: {why}");
-    }
-}
-
 /// Opens the consoles of the program in Chromium; their pictures are in
 /// `target/tests/console/pictures`.
 pub fn test(steps: &Steps) -> Outcome {
@@ -38,8 +31,8 @@ pub fn test(steps: &Steps) -> Outcome {
     steps.run(name, node.env("PICTURES", npm::modules("tests/console").join("pictures")))
 }
 
-/// Checks that all required software is installed; returns what is missing.
-fn prepare() -> Outcome {
+/// Installs what the tests need; returns what is missing.
+pub fn prepare() -> Outcome {
     if !has_chromium() {
         return Err("Chromium could not be installed".to_owned());
     }

@@ -66,9 +66,17 @@ pub fn tools() -> Outcome {
 /// Installs the packages of Node.js and Python that the tests use. If one cannot be installed, the
 /// task prints a message, and its tests are skipped.
 pub fn clients() -> Outcome {
-    console::install();
-    clients::install();
-    servers::install();
+    for (loss, installed) in [
+        ("the console will not be looked at in Chromium", console::prepare()),
+        ("redis-py will not be tried", clients::python().map(drop)),
+        ("node-redis will not be tried", clients::node()),
+        ("redis-cli will not be tried", clients::debian()),
+        ("the module and the filters in bitmaps will not be tried", servers::installed()),
+    ] {
+        if let Err(why) = installed {
+            println!("{loss}: {why}");
+        }
+    }
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! Real data from Debian's package indexes, which apt downloads into a folder of our own.
 
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -46,7 +45,7 @@ fn split_entry(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Downloads the file lists with apt unless they exist, and returns their paths.
-fn file_lists() -> Result<VecDeque<PathBuf>, String> {
+fn file_lists() -> Result<Vec<PathBuf>, String> {
     let folder = root().join("target/debian-lists");
     let mut lists = find_lists(&folder)?;
     if lists.is_empty() {
@@ -73,14 +72,14 @@ fn file_lists() -> Result<VecDeque<PathBuf>, String> {
     Ok(lists)
 }
 
-fn find_lists(folder: &Path) -> Result<VecDeque<PathBuf>, String> {
-    let Ok(entries) = folder.read_dir() else { return Ok(VecDeque::new()) };
+fn find_lists(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let Ok(entries) = folder.read_dir() else { return Ok(Vec::new()) };
     let mut lists: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().contains("_Contents-")))
         .collect();
     lists.sort();
-    Ok(lists.into())
+    Ok(lists)
 }
 
 /// Runs a command and passes each output line to `take`, without its end.
