@@ -8,7 +8,7 @@ use crate::contender::{Contender, Fastbloom, Sbbf};
 use crate::floor::Lines;
 use crate::items::{Integers, mix};
 use crate::lookups::short;
-use crate::run::{Bench, Entry, time};
+use crate::run::{Bench, Entry, Sample, time};
 
 /// Runs every build case.
 pub fn run(bench: &mut Bench) {
@@ -81,19 +81,12 @@ fn entry<'a>(
     name: String,
     items: &[u64],
     bits: u64,
-    mut work: impl FnMut() -> (crate::run::Sample, u64) + 'a,
+    mut work: impl FnMut() -> (Sample, u64) + 'a,
 ) -> Entry<'a> {
     let items = items.len() as u64;
-    Entry {
-        name,
-        items,
-        bits_per_item: Some(bits as f64 / items as f64),
-        rate: None,
-        expect: PROOFS..=PROOFS,
-        work: Box::new(move || {
-            let (mut sample, yes) = work();
-            sample.yes = yes;
-            sample
-        }),
-    }
+    let entry = Entry::new(name, items, PROOFS..=PROOFS, move || {
+        let (sample, yes) = work();
+        Sample { yes, ..sample }
+    });
+    Entry { bits_per_item: Some(bits as f64 / items as f64), ..entry }
 }

@@ -8,6 +8,7 @@ use tamis::{
 };
 
 use crate::contender::Contender;
+use crate::inserts::streamed;
 use crate::items::{ABSENT, Hits, Integers, Source, mix};
 use crate::lookups::{Ask, Filled, Mode, short};
 use crate::run::{Bench, Entry, Row, time};
@@ -178,18 +179,16 @@ fn inserts(bench: &mut Bench, size: u64) {
     if !bench.wants(&case) {
         return;
     }
-    bench.case(
-        &case,
-        vec![
-            crate::inserts::streamed::<Bloom<SplitBlock>>(size),
-            crate::inserts::streamed::<Counting>(size),
-            crate::inserts::streamed::<Cuckoo>(size),
-            crate::inserts::streamed::<Growing>(size),
-            crate::inserts::streamed::<Window>(size),
-            crate::inserts::streamed::<CuckooFilter>(size),
-            crate::inserts::streamed::<GrowableBloom>(size),
-        ],
-    );
+    let entries = vec![
+        streamed::<Bloom<SplitBlock>>(size),
+        streamed::<Counting>(size),
+        streamed::<Cuckoo>(size),
+        streamed::<Growing>(size),
+        streamed::<Window>(size),
+        streamed::<CuckooFilter>(size),
+        streamed::<GrowableBloom>(size),
+    ];
+    bench.case(&case, entries);
 }
 
 /// Deletes every other item of a full filter.
@@ -211,24 +210,17 @@ fn removes(bench: &mut Bench, size: u64) {
 /// Measures how long the default filter takes to insert as many items. It cannot delete.
 fn plain_inserts(items: &[u64], size: u64) -> Entry<'_> {
     let len = items.len() as u64;
-    Entry {
-        name: "tamis, inserting".to_owned(),
-        items: len,
-        bits_per_item: None,
-        rate: None,
-        expect: len * 95 / 100..=len,
-        work: Box::new(move || {
-            let mut set: Bloom = Bloom::for_items(size, 0.01).expect(MEMORY);
-            let mut answers = Answers::new();
-            time(|| {
-                let insert = |items: &[u64]| {
-                    set.insert_each(items, &mut answers);
-                    answers.count_ones() as u64
-                };
-                items.chunks(4096).map(insert).sum()
-            })
-        }),
-    }
+    Entry::new("tamis, inserting", len, len * 95 / 100..=len, move || {
+        let mut set: Bloom = Bloom::for_items(size, 0.01).expect(MEMORY);
+        let mut answers = Answers::new();
+        time(|| {
+            let insert = |items: &[u64]| {
+                set.insert_each(items, &mut answers);
+                answers.count_ones() as u64
+            };
+            items.chunks(4096).map(insert).sum()
+        })
+    })
 }
 
 fn removed<'a, C>(name: &'static str, gone: &'a [u64], all: &'a [u64]) -> Entry<'a>
@@ -236,30 +228,23 @@ where
     C: Contender<Integers> + Remove + 'a,
 {
     let len = gone.len() as u64;
-    Entry {
-        name: name.to_owned(),
-        items: len,
-        bits_per_item: None,
-        rate: None,
-        expect: len..=len,
-        work: Box::new(move || {
-            let mut set = C::empty(all.len() as u64, 0.01);
-            set.add_each(all);
-            let mut answers = Answers::new();
-            let sample = time(|| {
-                let remove = |items: &[u64]| {
-                    set.remove_each(items, &mut answers);
-                    answers.count_ones() as u64
-                };
-                gone.chunks(4096).map(remove).sum()
-            });
-            // The remaining items are found, and an absent item is not deleted.
-            let stays = all.iter().skip(1).step_by(2).take(1000);
-            assert!(stays.copied().all(|item| set.has(item)), "{name}: a false negative");
-            assert!(set.remove(&(ABSENT + 1)) != Removed::Yes || set.estimate_rate() > 0.0);
-            sample
-        }),
-    }
+    Entry::new(name, len, len..=len, move || {
+        let mut set = C::empty(all.len() as u64, 0.01);
+        set.add_each(all);
+        let mut answers = Answers::new();
+        let sample = time(|| {
+            let remove = |items: &[u64]| {
+                set.remove_each(items, &mut answers);
+                answers.count_ones() as u64
+            };
+            gone.chunks(4096).map(remove).sum()
+        });
+        // The remaining items are found, and an absent item is not deleted.
+        let stays = all.iter().skip(1).step_by(2).take(1000);
+        assert!(stays.copied().all(|item| set.has(item)), "{name}: a false negative");
+        assert!(set.remove(&(ABSENT + 1)) != Removed::Yes || set.estimate_rate() > 0.0);
+        sample
+    })
 }
 
 /// Measures the bits per item and the false positive rate while a filter grows from 100 k to 10 M
@@ -301,16 +286,7 @@ fn grown<C: Contender<Integers>>(bench: &mut Bench, case: &str, most: u64) {
     let average = bits.iter().sum::<f64>() / bits.len() as f64;
     let highest = rates.into_iter().fold(0.0, f64::max);
     for (what, bits) in [("on average", average), ("at the worst moment", worst)] {
-        let row = Row {
-            case: case.to_owned(),
-            name: format!("{}, {what}", C::NAME),
-            bits_per_item: Some(bits),
-            rate: Some(highest),
-            peak_mib: None,
-            lines: None,
-            rounds: Vec::new(),
-        };
-        println!("{row}");
-        bench.rows.push(row);
+        let row = Row::new(case, &format!("{}, {what}", C::NAME));
+        bench.keep([Row { bits_per_item: Some(bits), rate: Some(highest), ..row }]);
     }
 }

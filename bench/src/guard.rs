@@ -12,8 +12,8 @@ pub mod rebuild;
 mod service;
 mod wrk;
 
+use crate::process::is_here;
 use crate::run::{Bench, Row};
-use crate::server::program::is_here;
 use database::{Database, Kind};
 use folder::Folder;
 use service::Service;
@@ -156,7 +156,7 @@ fn race(
     let (mut times, mut latencies): (Vec<_>, Vec<_>) =
         (rows(cases[0]).collect(), rows(cases[1]).collect());
     for (row, (_, service)) in times.iter_mut().zip(contenders) {
-        row.peak_mib = Some(service.resident_mib()?);
+        row.peak_mib = Some(service.process.resident_bytes()? as f64 / f64::from(1 << 20));
     }
     for _ in 0..bench.rounds {
         for (i, (name, service)) in contenders.iter().enumerate() {
@@ -166,14 +166,6 @@ fn race(
             latencies[i].rounds.push(measured.p99_nanos);
         }
     }
-    report(bench, times.into_iter().chain(latencies));
+    bench.keep(times.into_iter().chain(latencies));
     Ok(())
-}
-
-/// Prints rows and keeps them.
-fn report(bench: &mut Bench, rows: impl IntoIterator<Item = Row>) {
-    for row in rows {
-        println!("{row}");
-        bench.rows.push(row);
-    }
 }

@@ -84,43 +84,30 @@ pub fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
         }
         set.memory_bits()
     };
-    Entry {
-        name: C::NAME.to_owned(),
-        items: size,
-        bits_per_item: Some(bits as f64 / size as f64),
-        rate: None,
-        expect: 64..=64,
-        work: Box::new(move || {
-            let mut set = C::empty(size, 0.01);
-            let mut sample = time(|| {
-                each_block(size, &mut block, |items| set.add_each(items));
-                size
-            });
-            // Proves that the loop has inserted the items.
-            sample.yes = (0..64).map(|i| u64::from(set.has(mix(i * (size / 64))))).sum();
-            sample
-        }),
-    }
+    let entry = Entry::new(C::NAME, size, 64..=64, move || {
+        let mut set = C::empty(size, 0.01);
+        let mut sample = time(|| {
+            each_block(size, &mut block, |items| set.add_each(items));
+            size
+        });
+        // Proves that the loop has inserted the items.
+        sample.yes = (0..64).map(|i| u64::from(set.has(mix(i * (size / 64))))).sum();
+        sample
+    });
+    Entry { bits_per_item: Some(bits as f64 / size as f64), ..entry }
 }
 
 fn random_lines(size: u64) -> Entry<'static> {
     let bits = <Bloom<SplitBlock> as Contender<Integers>>::empty(size, 0.01);
     let bits = Contender::<Integers>::memory_bits(&bits);
     let mut block = Vec::new();
-    Entry {
-        name: "floor: random line, modified".to_owned(),
-        items: size,
-        bits_per_item: None,
-        rate: None,
-        expect: size..=size,
-        work: Box::new(move || {
-            // Uses fresh memory, as the filters do.
-            let mut lines = Lines::zeroed(bits);
-            time(|| {
-                let mut count = 0;
-                each_block(size, &mut block, |items| count += lines.modify(items));
-                count
-            })
-        }),
-    }
+    Entry::new("floor: random line, modified", size, size..=size, move || {
+        // Uses fresh memory, as the filters do.
+        let mut lines = Lines::zeroed(bits);
+        time(|| {
+            let mut count = 0;
+            each_block(size, &mut block, |items| count += lines.modify(items));
+            count
+        })
+    })
 }

@@ -105,14 +105,7 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
 fn random_lines(bits: u64, count: u64) -> Entry<'static> {
     let items: Vec<u64> = (0..count).map(mix).collect();
     let lines = Lines::new(bits);
-    Entry {
-        name: "floor: random line".to_owned(),
-        items: count,
-        bits_per_item: None,
-        rate: None,
-        expect: count..=count,
-        work: Box::new(move || time(|| lines.read(&items))),
-    }
+    Entry::new("floor: random line", count, count..=count, move || time(|| lines.read(&items)))
 }
 
 /// A filled set of any type, with its own query loops.

@@ -15,6 +15,7 @@ mod lookups;
 mod machine;
 mod originals;
 mod plans;
+mod process;
 mod programs;
 mod repeats;
 mod report;

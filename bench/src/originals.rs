@@ -12,6 +12,7 @@ use std::time::Duration;
 use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, ForeignBloom, Format, Layers};
 
+use crate::process::root;
 use crate::run::{Bench, Entry, Sample, Work, time};
 
 /// A system whose lookups are measured.
@@ -198,8 +199,7 @@ fn folder() -> PathBuf {
 
 /// Returns the command that runs a script with the packages that `cargo xtask bench` installs.
 fn python(script: &str, words: &[&str]) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root");
-    let mut command = Command::new(root.join("target/rivals/python/bin/python"));
+    let mut command = Command::new(root().join("target/rivals/python/bin/python"));
     // `-B` prevents a folder of compiled modules beside the scripts.
     command.arg("-B").arg(folder().join(script)).args(words);
     command

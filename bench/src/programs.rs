@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use wait4::Wait4 as _;
 
+use crate::process::root;
 use crate::run::{Bench, Row};
 
 /// A program with its arguments. The name of the input replaces `FILE`.
@@ -101,10 +102,7 @@ fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str])
             ));
         }
     }
-    for row in rows {
-        println!("{row}");
-        bench.rows.push(row);
-    }
+    bench.keep(rows);
     let _ = fs::remove_file(input);
 }
 
@@ -174,10 +172,6 @@ fn folder() -> PathBuf {
     if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() }
 }
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root")
-}
-
 /// Returns the search path: our own build first, then the rivals that `cargo xtask bench` installs,
 /// then the system's programs.
 fn search_path() -> std::ffi::OsString {
@@ -187,10 +181,9 @@ fn search_path() -> std::ffi::OsString {
 }
 
 fn path(name: &str) -> PathBuf {
-    let mut candidates =
-        std::env::split_paths(&search_path()).map(|folder| folder.join(name)).collect::<Vec<_>>();
-    candidates.retain(|candidate| candidate.is_file());
-    candidates.into_iter().next().unwrap_or_else(|| name.into())
+    let search_path = search_path();
+    let mut candidates = std::env::split_paths(&search_path).map(|folder| folder.join(name));
+    candidates.find(|candidate| candidate.is_file()).unwrap_or_else(|| name.into())
 }
 
 fn found(program: &Program) -> bool {

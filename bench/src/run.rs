@@ -73,6 +73,19 @@ pub struct Entry<'a> {
     pub work: Work<'a>,
 }
 
+impl<'a> Entry<'a> {
+    /// Creates an entry of a loop without a filter that has a size or a rate.
+    pub fn new(
+        name: impl Into<String>,
+        items: u64,
+        expect: RangeInclusive<u64>,
+        work: impl FnMut() -> Sample + 'a,
+    ) -> Self {
+        let (name, work) = (name.into(), Box::new(work));
+        Self { name, items, bits_per_item: None, rate: None, expect, work }
+    }
+}
+
 /// The measurements of one contender in one case.
 pub struct Row {
     pub case: String,
@@ -145,6 +158,14 @@ const ROUND: Duration = Duration::from_millis(15);
 const SLOW: Duration = Duration::from_secs(2);
 
 impl Bench {
+    /// Prints rows, and keeps them for the report.
+    pub fn keep(&mut self, rows: impl IntoIterator<Item = Row>) {
+        for row in rows {
+            println!("{row}");
+            self.rows.push(row);
+        }
+    }
+
     /// Tests whether the user selected this case.
     pub fn wants(&self, case: &str) -> bool {
         self.filter.as_ref().is_none_or(|filter| case.contains(filter.as_str()))
@@ -180,11 +201,7 @@ impl Bench {
         }
         for (entry, rounds) in entries.into_iter().zip(rounds) {
             let Entry { name, bits_per_item, rate, .. } = entry;
-            let (peak_mib, lines) = (None, None);
-            let case = case.to_owned();
-            let row = Row { case, name, bits_per_item, rate, peak_mib, lines, rounds };
-            println!("{row}");
-            self.rows.push(row);
+            self.keep([Row { bits_per_item, rate, rounds, ..Row::new(case, &name) }]);
         }
     }
 }

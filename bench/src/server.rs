@@ -15,11 +15,12 @@ mod request;
 mod waits;
 
 pub use hot::CASE as HOT;
-use load::{Load, ask, commands, fill, numbers, used_memory};
-use program::{Program, is_here};
+use load::{Load, ask, commands, numbers, reserve, set_texts, used_memory};
+use program::Program;
 pub use redisbloom::{ONE, THOUSAND};
 pub use waits::{LONG, RECOVERY, SAVED};
 
+use crate::process::is_here;
 use crate::run::{Bench, Row};
 
 /// The planned number of items of the filters.
@@ -28,7 +29,10 @@ const ITEMS: u64 = 10_000_000;
 /// Runs the server cases.
 pub fn run(bench: &mut Bench) {
     hot::run(bench);
-    if !CASES.iter().chain(&module::CASES).chain(&bitmaps::CASES).any(|case| bench.wants(case)) {
+    let mut cases = RACES.iter().chain(&module::CASES).chain(&bitmaps::CASES);
+    let alone = ALONE.iter().filter(|(case, _)| bench.wants(case));
+    let alone: Vec<Measure> = alone.map(|(_, measure)| *measure).collect();
+    if alone.is_empty() && !cases.any(|case| bench.wants(case)) {
         return;
     }
     for name in ["redis-server", "taskset"] {
@@ -41,13 +45,7 @@ pub fn run(bench: &mut Bench) {
         .and_then(|()| redisbloom::run(bench))
         .and_then(|()| module::run(bench))
         .and_then(|()| bitmaps::run(bench))
-        .and_then(|()| logged(bench, LOG, 64))
-        .and_then(|()| logged(bench, LOG_16, 16))
-        .and_then(|()| hash_key(bench))
-        .and_then(|()| large(bench))
-        .and_then(|()| memory(bench))
-        .and_then(|()| small_keys(bench))
-        .and_then(|()| waits::run(bench));
+        .and_then(|()| alone.iter().try_for_each(|measure| measure(bench)));
     if let Err(why) = outcome {
         bench.wrong.push(format!("server: {why}"));
     }
@@ -64,22 +62,23 @@ pub const LARGE: &str = "server, one core, 1 GiB filter at pipeline 64";
 pub const MEMORY: &str = "server, memory at 10 M items, 1 %";
 pub const KEYS: &str = "server, memory of small keys";
 
-const CASES: [&str; 15] = [
-    PIPELINE_1,
-    PIPELINE_16,
-    PIPELINE_64,
-    HUNDRED,
-    ONE,
-    THOUSAND,
-    LOG,
-    LOG_16,
-    HASH_KEY,
-    LARGE,
-    MEMORY,
-    KEYS,
-    LONG,
-    SAVED,
-    RECOVERY,
+/// The cases that share their servers.
+const RACES: [&str; 6] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, ONE, THOUSAND];
+
+/// Measures a case.
+type Measure = fn(&mut Bench) -> Result<(), String>;
+
+/// The cases with servers of their own.
+const ALONE: [(&str, Measure); 9] = [
+    (LOG, |bench| logged(bench, LOG, 64)),
+    (LOG_16, |bench| logged(bench, LOG_16, 16)),
+    (HASH_KEY, hash_key),
+    (LARGE, large),
+    (MEMORY, memory),
+    (KEYS, small_keys),
+    (LONG, waits::long_commands),
+    (SAVED, waits::snapshot),
+    (RECOVERY, waits::recovery),
 ];
 
 /// One contender of a case: a name, the server, and the load.
@@ -98,20 +97,18 @@ fn race(bench: &mut Bench, case: &str, contenders: &[Contender<'_>]) -> Result<(
             row.rounds.push(measured.nanos / load.items as f64);
         }
     }
-    keep(bench, rows);
+    bench.keep(rows);
     Ok(())
-}
-
-fn keep(bench: &mut Bench, rows: Vec<Row>) {
-    for row in rows {
-        println!("{row}");
-        bench.rows.push(row);
-    }
 }
 
 const ADD: &[&str] = &["BF.ADD", "seen", "__rand_int__"];
 const EXISTS: &[&str] = &["BF.EXISTS", "seen", "__rand_int__"];
 const GET: &[&str] = &["GET", "__rand_int__"];
+
+/// Returns a command about a hundred items.
+fn of_hundred(name: &str) -> Vec<&str> {
+    [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
+}
 
 /// Measures single commands in pipelines, and commands of a hundred items.
 fn throughput(bench: &mut Bench) -> Result<(), String> {
@@ -130,12 +127,9 @@ fn throughput(bench: &mut Bench) -> Result<(), String> {
     };
     let tamis = Program::tamis(&["--appendonly", "no"])?;
     for program in [&redis, &tamis] {
-        commands(program.port, 1_000_000, |i| {
-            vec!["SET".to_owned(), format!("{i:012}"), "xxx".to_owned()]
-        })?;
+        set_texts(program.port)?;
         if program.port == tamis.port || module.is_ok() {
-            ask(program.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
-            fill(program.port, "seen", ITEMS)?;
+            reserve(program.port, "seen", ITEMS, ITEMS)?;
         }
     }
     for (pipeline, case) in wanted {
@@ -169,10 +163,7 @@ fn race_hundred(
     tamis: &Program,
     redisbloom: Option<&Program>,
 ) -> Result<(), String> {
-    let many = |name| -> Vec<&str> {
-        [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
-    };
-    let (exists, add) = (many("BF.MEXISTS"), many("BF.MADD"));
+    let (exists, add) = (of_hundred("BF.MEXISTS"), of_hundred("BF.MADD"));
     let of = |words| Load { pipeline: 16, range: ITEMS, ..Load::hundred(words) };
     let mut contenders =
         vec![("tamis BF.MEXISTS", tamis, of(&exists)), ("tamis BF.MADD", tamis, of(&add))];
@@ -185,16 +176,12 @@ fn race_hundred(
 
 /// Measures the cost of the log: each batch of commands is written to the file before its reply.
 fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
-    if !bench.wants(case) {
-        return Ok(());
-    }
     let without = Program::tamis(&["--appendonly", "no"])?;
     let everysec = Program::tamis(&["--appendfsync", "everysec"])?;
     let always = Program::tamis(&["--appendfsync", "always"])?;
     for program in [&without, &everysec, &always] {
         // Most adds are new and logged, and the filter never becomes full.
-        ask(program.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
-        fill(program.port, "seen", ITEMS)?;
+        reserve(program.port, "seen", 10 * ITEMS, ITEMS)?;
     }
     let load = Load { pipeline, range: 1_000_000_000, ..Load::of(ADD) };
     let contenders = [
@@ -207,19 +194,12 @@ fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
 
 /// Measures the cost of the secret hash key: SipHash-1-3 instead of the default hash.
 fn hash_key(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(HASH_KEY) {
-        return Ok(());
-    }
     let keyed = Program::tamis(&["--appendonly", "no"])?;
     let unkeyed = Program::tamis(&["--appendonly", "no", "--hash-key", "none"])?;
     for program in [&keyed, &unkeyed] {
-        ask(program.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
-        fill(program.port, "seen", ITEMS)?;
+        reserve(program.port, "seen", ITEMS, ITEMS)?;
     }
-    let hundred = |name| -> Vec<&str> {
-        [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
-    };
-    let (exists, add) = (hundred("BF.MEXISTS"), hundred("BF.MADD"));
+    let (exists, add) = (of_hundred("BF.MEXISTS"), of_hundred("BF.MADD"));
     let many = |words| Load { pipeline: 16, range: ITEMS, ..Load::hundred(words) };
     let one = Load { pipeline: 16, range: ITEMS, ..Load::of(EXISTS) };
     let contenders = [
@@ -235,17 +215,12 @@ fn hash_key(bench: &mut Bench) -> Result<(), String> {
 
 /// Measures a filter that is larger than every cache.
 fn large(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(LARGE) {
-        return Ok(());
-    }
     let tamis = Program::tamis(&["--appendonly", "no"])?;
     // 10.1 bits per item.
     let items = (8_u64 << 30) * 10 / 101;
-    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
-    ask(tamis.port, &["BF.RESERVE", "small", "0.01", &ITEMS.to_string()])?;
-    fill(tamis.port, "small", ITEMS)?;
+    reserve(tamis.port, "small", ITEMS, ITEMS)?;
     // Touches every page once.
-    fill(tamis.port, "seen", items / 20)?;
+    reserve(tamis.port, "seen", items, items / 20)?;
     let of = |words, range| Load { pipeline: 64, range, ..Load::of(words) };
     let contenders = [
         ("small, BF.ADD", &tamis, of(&["BF.ADD", "small", "__rand_int__"], ITEMS)),
@@ -259,9 +234,6 @@ fn large(bench: &mut Bench) -> Result<(), String> {
 /// Measures the memory of a reserved filter and of a growing one: the result of `MEMORY USAGE`,
 /// beside the resident memory of the process.
 fn memory(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(MEMORY) {
-        return Ok(());
-    }
     println!("\n{MEMORY}");
     let bits = |bytes: u64, items: u64| bytes as f64 * 8.0 / items as f64;
     let usage = |program: &Program| -> Result<u64, String> {
@@ -270,8 +242,7 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     };
     let reserved = Program::tamis(&["--appendonly", "no"])?;
     let empty = reserved.resident_bytes()?;
-    ask(reserved.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
-    fill(reserved.port, "seen", ITEMS)?;
+    reserve(reserved.port, "seen", ITEMS, ITEMS)?;
     let resident = reserved.resident_bytes()?.saturating_sub(empty);
     let of = |name, bits| Row { bits_per_item: Some(bits), ..Row::new(MEMORY, name) };
     let mut rows = vec![
@@ -297,16 +268,13 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     rows.push(of("tamis, grown, average", sum / f64::from(steps)));
     rows.push(of("tamis, grown, worst moment", worst));
     rows.push(of("tamis, grown, resident", bits(resident, items)));
-    keep(bench, rows);
+    bench.keep(rows);
     Ok(())
 }
 
 /// Measures the resident memory per key, in bits, beside Redis: for short strings and for filters
 /// of a hundred items.
 fn small_keys(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(KEYS) {
-        return Ok(());
-    }
     println!("\n{KEYS}");
     let (strings, filters) = if bench.quick { (600_000, 82_000) } else { (6_000_000, 820_000) };
     let set: &dyn Fn(u64) -> Vec<String> =
@@ -332,6 +300,6 @@ fn small_keys(bench: &mut Bench) -> Result<(), String> {
         let name = format!("{name}, used_memory");
         rows.push(Row { bits_per_item: bits(used), ..Row::new(KEYS, &name) });
     }
-    keep(bench, rows);
+    bench.keep(rows);
     Ok(())
 }

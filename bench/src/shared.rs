@@ -48,11 +48,7 @@ pub fn run(bench: &mut Bench) {
             bits.0,
             threads,
             ours,
-            |set, items| {
-                for item in items {
-                    set.insert(item);
-                }
-            },
+            |set, items| items.iter().for_each(|item| _ = set.insert(item)),
             |set, item| set.contains(item),
         ));
         entries.push(entry(
@@ -61,11 +57,7 @@ pub fn run(bench: &mut Bench) {
             bits.1,
             threads,
             theirs,
-            |set, items| {
-                for item in items {
-                    set.insert(item);
-                }
-            },
+            |set, items| items.iter().for_each(|item| _ = set.insert(item)),
             |set, item| set.contains(item),
         ));
     }
@@ -91,13 +83,5 @@ fn entry<'a, F: Sync>(
         Sample { yes, ..sample }
     };
     let count = items.len() as u64;
-    let bits_per_item = Some(bits_per_item);
-    Entry {
-        name,
-        items: count,
-        bits_per_item,
-        rate: None,
-        expect: count..=count,
-        work: Box::new(work),
-    }
+    Entry { bits_per_item: Some(bits_per_item), ..Entry::new(name, count, count..=count, work) }
 }

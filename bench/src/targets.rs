@@ -261,50 +261,40 @@ pub fn verdicts(rows: &[&Row]) -> Vec<Verdict> {
     };
     let judge = |target: &Target| {
         let ours = row(target.case, target.ours)?;
-        let name = target.ours;
-        let (what, found, reached) = match target.demand {
-            Time(rival, at_most) => {
+        let (most, value, what, found) = match target.demand {
+            Time(rival, most) => {
                 let ratio = ours.ratio(row(target.case, rival)?);
-                let what = format!("{name}: at most {at_most:.2}× {rival}");
-                (what, format!("{ratio:.2}×"), ratio <= at_most)
+                (most, ratio, format!("at most {most:.2}× {rival}"), format!("{ratio:.2}×"))
             }
-            Bits(at_most) => {
+            Bits(most) => {
                 let bits = ours.bits_per_item?;
-                let what = format!("{name}: at most {at_most} bits/item");
-                (what, format!("{bits:.2}"), bits <= at_most)
+                (most, bits, format!("at most {most} bits/item"), format!("{bits:.2}"))
             }
-            Above(at_most) => {
+            Above(most) => {
                 let bits = ours.bits_per_item? - (1.0 / ours.rate?).log2();
-                let what = format!("{name}: at most log2(1/rate) + {at_most} bits/item");
-                (what, format!("log2 + {bits:.2}"), bits <= at_most)
+                let what = format!("at most log2(1/rate) + {most} bits/item");
+                (most, bits, what, format!("log2 + {bits:.2}"))
             }
-            Rate(at_most) => {
+            Rate(most) => {
                 let rate = ours.rate?;
-                (
-                    format!("{name}: a rate of at most {at_most}"),
-                    format!("{rate:.5}"),
-                    rate <= at_most,
-                )
+                (most, rate, format!("a rate of at most {most}"), format!("{rate:.5}"))
             }
-            Nanos(at_most) => {
+            Nanos(most) => {
                 let nanos = ours.min();
-                (
-                    format!("{name}: at most {at_most} ns"),
-                    format!("{nanos:.0} ns"),
-                    nanos <= at_most,
-                )
+                (most, nanos, format!("at most {most} ns"), format!("{nanos:.0} ns"))
             }
-            Added(other, at_most) => {
+            Added(other, most) => {
                 let nanos = ours.min() - row(target.case, other)?.min();
-                let what = format!("{name}: at most {at_most} ns more than {other}");
-                (what, format!("{nanos:.0} ns"), nanos <= at_most)
+                let what = format!("at most {most} ns more than {other}");
+                (most, nanos, what, format!("{nanos:.0} ns"))
             }
-            Peak(at_most) => {
+            Peak(most) => {
                 let peak = ours.peak_mib?;
-                (format!("{name}: at most {at_most} MiB"), format!("{peak:.0}"), peak <= at_most)
+                (most, peak, format!("at most {most} MiB"), format!("{peak:.0}"))
             }
         };
-        Some(Verdict { case: target.case, what, found, reached })
+        let what = format!("{}: {what}", target.ours);
+        Some(Verdict { case: target.case, what, found, reached: value <= most })
     };
     TARGETS.iter().filter_map(judge).collect()
 }

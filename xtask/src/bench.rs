@@ -22,17 +22,18 @@ pub fn run(args: &[&str]) -> Outcome {
     if wants_programs(args) {
         install_rivals();
     }
-    if wants_packages(args) {
+    if wants(args, &["format", "bloom", "server", "module"]) {
         install_packages();
     }
-    if wants_server(args) && !works(&mut Command::new("redis-server")) {
-        // Without Redis, the benchmark prints a message and skips the rows of the server.
-        _ = debian_package("redis-server");
-    }
-    if wants_server(args)
-        && succeed(&mut cargo(&["build", "--release", "--quiet", "-p", "tamis-module"])).is_err()
-    {
-        println!("the module needs libclang-dev: its rows are left out");
+    if wants(args, &["server", "module", "bitmaps"]) {
+        if !works(&mut Command::new("redis-server")) {
+            // Without Redis, the bench prints a message and skips the rows of the server.
+            _ = debian_package("redis-server");
+        }
+        let module = succeed(&mut cargo(&["build", "--release", "--quiet", "-p", "tamis-module"]));
+        if module.is_err() {
+            println!("the module needs libclang-dev: its rows are left out");
+        }
     }
     if wants(args, &["guard"]) {
         install_proxies();
@@ -43,29 +44,19 @@ pub fn run(args: &[&str]) -> Outcome {
 /// Tests whether the user selected cases of whole programs. A case is selected if the case name
 /// contains the value of `--filter`, or if `--filter` is absent.
 fn wants_programs(args: &[&str]) -> bool {
-    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| {
-        ["dedup of 20 M URL lines", "ints of 100 M u32 as text"]
-            .iter()
-            .any(|case| case.contains(filter))
-    })
+    let cases = ["dedup of 20 M URL lines", "ints of 100 M u32 as text"];
+    filter(args).is_none_or(|filter| cases.iter().any(|case| case.contains(filter)))
 }
 
 /// Tests whether the value of `--filter` contains one of these words, or whether `--filter` is
 /// absent.
 fn wants(args: &[&str], words: &[&str]) -> bool {
-    let filter = args.iter().skip_while(|&&arg| arg != "--filter").nth(1);
-    filter.is_none_or(|filter| words.iter().any(|word| filter.contains(word)))
+    filter(args).is_none_or(|filter| words.iter().any(|word| filter.contains(word)))
 }
 
-/// Tests whether the user selected cases that need a server.
-fn wants_server(args: &[&str]) -> bool {
-    wants(args, &["server", "module", "bitmaps"])
-}
-
-/// Tests whether the user selected cases that need the Python packages.
-fn wants_packages(args: &[&str]) -> bool {
-    wants(args, &["format", "bloom", "server", "module"])
+/// Returns the value of `--filter`.
+fn filter<'a>(args: &[&'a str]) -> Option<&'a str> {
+    args.iter().skip_while(|&&arg| arg != "--filter").nth(1).copied()
 }
 
 /// Installs nginx and haproxy, the rivals of the guard, and wrk, the program that sends requests.

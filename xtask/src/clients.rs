@@ -16,35 +16,15 @@ use crate::{npm, python};
 
 const TESTS: &str = "tests/clients";
 
-/// Installs the clients. If the installation of a client fails, prints a message.
-pub fn install() {
-    for (what, installed) in
-        [("redis-py", python().map(drop)), ("node-redis", node()), ("redis-cli", debian())]
-    {
-        if let Err(why) = installed {
-            println!("{what} will not be tried: {why}");
-        }
-    }
-}
-
 /// Tests the Tamis server with each client.
 pub fn test(steps: &Steps) -> Outcome {
     let program = tools::program();
     match python() {
-        Ok(python) => {
-            let mut command = Command::new(python);
-            command.arg("tests/clients/redis_py.py").arg(&program).current_dir(root());
-            steps.run("redis-py", &mut command)?;
-        }
+        Ok(python) => steps.run("redis-py", redis_py(&python).arg(&program))?,
         Err(why) => steps.skip("redis-py", &why),
     }
     match node() {
-        Ok(()) => {
-            let mut command = Command::new("node");
-            command.args(["--test", "--test-reporter=spec", "tests/clients/node.test.js"]);
-            command.current_dir(root()).env("TAMIS", &program);
-            steps.run("node-redis and ioredis", command.env("MODULES", npm::modules(TESTS)))?;
-        }
+        Ok(()) => steps.run("node-redis and ioredis", node_tests().env("TAMIS", &program))?,
         Err(why) => steps.skip("node-redis and ioredis", &why),
     }
     match debian() {
@@ -58,32 +38,46 @@ pub fn test(steps: &Steps) -> Outcome {
 /// client.
 pub fn test_module(steps: &Steps, server: &str, module: &Path) -> Outcome {
     if let Ok(python) = python() {
-        let mut command = Command::new(python);
-        command.arg("tests/clients/redis_py.py").arg(server).arg(module).current_dir(root());
-        steps.run("redis-py and the module", &mut command)?;
+        steps.run("redis-py and the module", redis_py(&python).arg(server).arg(module))?;
     }
     if node().is_ok() {
-        let mut command = Command::new("node");
-        command.args(["--test", "--test-reporter=spec", "tests/clients/node.test.js"]);
-        command.current_dir(root()).env("SERVER", server).env("MODULE", module);
-        steps.run("node-redis and the module", command.env("MODULES", npm::modules(TESTS)))?;
+        let mut tests = node_tests();
+        steps
+            .run("node-redis and the module", tests.env("SERVER", server).env("MODULE", module))?;
     }
     Ok(())
 }
 
-fn debian() -> Outcome {
+/// Returns the tests of redis-py, which take a program and a module.
+fn redis_py(python: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.arg("tests/clients/redis_py.py").current_dir(root());
+    command
+}
+
+/// Returns the tests of node-redis and ioredis.
+fn node_tests() -> Command {
+    let mut command = Command::new("node");
+    command.args(["--test", "--test-reporter=spec", "tests/clients/node.test.js"]);
+    command.current_dir(root()).env("MODULES", npm::modules(TESTS));
+    command
+}
+
+/// Tests whether Debian's tools are installed.
+pub fn debian() -> Outcome {
     if works(&mut Command::new("redis-cli")) && works(&mut Command::new("redis-benchmark")) {
         return Ok(());
     }
     Err("redis-tools could not be installed".to_owned())
 }
 
-fn node() -> Outcome {
+/// Installs node-redis and ioredis.
+pub fn node() -> Outcome {
     npm::install(TESTS, "ioredis")
 }
 
 /// Installs redis-py if necessary, and returns the path of the Python interpreter with redis-py.
-fn python() -> Result<PathBuf, String> {
+pub fn python() -> Result<PathBuf, String> {
     let python = python::environment(&format!("{TESTS}/python"))?;
     if !python::works_quietly(Command::new(&python).args(["-c", "import redis"])) {
         python::install(&python, &["-r", &format!("{TESTS}/requirements.txt")])?;
@@ -94,6 +88,7 @@ fn python() -> Result<PathBuf, String> {
 /// A running server. Dropping this value kills the process.
 pub struct Server {
     child: Child,
+    folder: PathBuf,
     pub port: String,
 }
 
@@ -103,16 +98,16 @@ impl Server {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
         drop(listener);
-        let dir = std::env::temp_dir().join(format!("tamis-xtask-{port}"));
+        let folder = std::env::temp_dir().join(format!("tamis-xtask-{port}"));
         let child = Command::new(tools::program())
             .args(["serve", "--port", &port.to_string(), "--http-port", "no", "--dir"])
-            .arg(&dir)
+            .arg(&folder)
             .current_dir(root())
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| error.to_string())?;
-        let server = Self { child, port: port.to_string() };
+        let server = Self { child, folder, port: port.to_string() };
         let begun = Instant::now();
         while !is_ready(port) {
             if begun.elapsed() > Duration::from_secs(60) {
@@ -141,9 +136,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
-        _ = std::fs::remove_dir_all(
-            std::env::temp_dir().join(format!("tamis-xtask-{}", self.port)),
-        );
+        _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -14,13 +14,6 @@ use crate::tools::{self, Outcome, root, works};
 /// path.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// Installs the npm package. If the installation fails, prints a message.
-pub fn install() {
-    if let Err(why) = prepare() {
-        println!("the console will not be looked at in Chromium: {why}");
-    }
-}
-
 /// Tests the consoles of the program in Chromium. The tests write screenshots to
 /// `target/tests/console/pictures`.
 pub fn test(steps: &Steps) -> Outcome {
@@ -41,7 +34,7 @@ pub fn test(steps: &Steps) -> Outcome {
 
 /// Installs the npm package, and checks that the other software is installed. Returns an error that
 /// names the missing software.
-fn prepare() -> Outcome {
+pub fn prepare() -> Outcome {
     if !has_chromium() {
         return Err("Chromium could not be installed".to_owned());
     }

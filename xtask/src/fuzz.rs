@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tools::{cargo, root};
+use crate::tools::{cargo, entries, root};
 
 /// The name of a fuzz target, such as `records` or `format/guava`. The seeds of the target are in the folder
 /// `fuzz/seeds/NAME`. A test of `tamis-fuzz` checks that each target has a folder.
@@ -45,16 +45,10 @@ pub fn targets() -> Result<Vec<Target>, String> {
 
 /// Returns the sorted names of the folders inside `parent`.
 fn folders(parent: &Path) -> Result<Vec<String>, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", parent.display());
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(parent).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if entry.file_type().map_err(failed)?.is_dir() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    names.sort();
-    Ok(names)
+    let mut paths = entries(parent)?;
+    paths.retain(|path| path.is_dir());
+    let names = paths.iter().filter_map(|path| path.file_name());
+    Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
 }
 
 /// Returns the targets with these names. For a format's target, pass the name of the format without `format/`.

@@ -9,6 +9,7 @@ mod urls;
 
 use crate::args::Args;
 use crate::r#gen::output::Output;
+use crate::r#gen::random::Random;
 use crate::tools::Outcome;
 
 /// The part of the usage text that describes `gen`.
@@ -46,12 +47,19 @@ pub fn run(words: &[&str]) -> Outcome {
         "ints" => {
             let count = args.number("--count")?.unwrap_or(100_000_000);
             let below = args.number("--below")?.unwrap_or(1 << 32);
-            let format = integers::Format::parse(args.value("--format")?.unwrap_or("text"))?;
+            let write = match args.value("--format")?.unwrap_or("text") {
+                "text" => integers::write_text,
+                "u32" => integers::write_words,
+                word => return Err(format!("--format is text or u32, not {word}")),
+            };
             args.end()?;
             if !(1..=1 << 32).contains(&below) {
                 return Err("--below must be 1 to 4294967296".to_owned());
             }
-            integers::write(count, below, format, seed, &mut open()?)
+            let mut output = open()?;
+            let mut random = Random::new(seed);
+            (0..count).try_for_each(|_| write(random.below(below) as u32, &mut output))?;
+            output.finish()
         }
         "debian-urls" => args.end().and_then(|()| debian::homepages(&mut open()?)),
         "debian-paths" => args.end().and_then(|()| debian::paths(&mut open()?)),

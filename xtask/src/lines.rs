@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::tools::{Outcome, root};
+use crate::tools::{Outcome, entries, root};
 
 /// The line counts of a file, a crate or the project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +51,9 @@ fn of_folder(folder: &Path, is_test: bool) -> Result<Lines, String> {
         if path.is_dir() && name != "target" {
             sum.add(of_folder(&path, is_test)?);
         } else if name.ends_with(".rs") {
-            let text = std::fs::read_to_string(&path);
-            sum.add(of_text(
-                &text.map_err(|error| format!("{}: {error}", path.display()))?,
-                is_test,
-            ));
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            sum.add(of_text(&text, is_test));
         }
     }
     Ok(sum)
@@ -86,15 +84,6 @@ fn of_text(text: &str, is_test: bool) -> Lines {
         }
     }
     lines
-}
-
-fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
-    let fail = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let entries = std::fs::read_dir(folder).map_err(fail)?;
-    let mut paths: Vec<_> =
-        entries.map(|entry| entry.map(|it| it.path())).collect::<Result<_, _>>().map_err(fail)?;
-    paths.sort();
-    Ok(paths)
 }
 
 #[cfg(test)]

@@ -67,14 +67,10 @@ pub fn run(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Stopped::Io)?;
     let (sender, lines) = mpsc::channel();
-    for stream in [
-        child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
-        child.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
-    ] {
-        let (stream, sender) = (stream.expect("piped above"), sender.clone());
-        std::thread::spawn(move || send_lines(stream, &sender));
-    }
-    drop(sender);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let of_stderr = sender.clone();
+    std::thread::spawn(move || send_lines(stdout.expect("piped above"), &sender));
+    std::thread::spawn(move || send_lines(stderr.expect("piped above"), &of_stderr));
     let mut ended_at: Option<(ExitStatus, Instant)> = None;
     let (before, mut looked_at) = (CPU_TICKS.get(), started);
     loop {

@@ -13,13 +13,6 @@ use crate::tools::{self, Outcome, works};
 
 const SERVERS: &str = "tests/servers";
 
-/// Installs the servers. If the installation fails, prints a message.
-pub fn install() {
-    if let Err(why) = installed() {
-        println!("the module and the filters in bitmaps will not be tried: {why}");
-    }
-}
-
 /// Runs the tests that need servers.
 pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     match installed() {
@@ -38,7 +31,8 @@ pub fn test(steps: &Steps, programs: &[TestProgram]) -> Outcome {
     }
 }
 
-fn installed() -> Outcome {
+/// Installs the servers; returns why one could not be installed.
+pub fn installed() -> Outcome {
     if !works(&mut Command::new("redis-server")) {
         return Err("Redis could not be installed".to_owned());
     }

@@ -66,9 +66,17 @@ pub fn tools() -> Outcome {
 /// Installs the npm and Python packages that the tests use. If the task cannot install a package, the task prints a
 /// message, and the tests skip the steps that need the package.
 pub fn clients() -> Outcome {
-    console::install();
-    clients::install();
-    servers::install();
+    for (loss, installed) in [
+        ("the console will not be looked at in Chromium", console::prepare()),
+        ("redis-py will not be tried", clients::python().map(drop)),
+        ("node-redis will not be tried", clients::node()),
+        ("redis-cli will not be tried", clients::debian()),
+        ("the module and the filters in bitmaps will not be tried", servers::installed()),
+    ] {
+        if let Err(why) = installed {
+            println!("{loss}: {why}");
+        }
+    }
     Ok(())
 }
 

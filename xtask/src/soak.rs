@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::args::Args;
 use crate::fuzz;
-use crate::r#gen::random::Random;
+use crate::r#gen::{self, random::Random};
 use crate::setup;
 use crate::steps::Steps;
 use crate::tools::{Outcome, cargo, root};
@@ -131,14 +131,9 @@ fn round(folder: &Path, random: &mut Random) -> Result<u64, String> {
     let explain = |error: std::io::Error| format!("{}: {error}", folder.display());
     let (input, output) = (folder.join("input.txt"), folder.join("output.txt"));
     let seed = random.next() >> 1;
-    let status = cargo(&["xtask", "gen", "urls", "--lines", &LINES.to_string()])
-        .args(["--seed", &seed.to_string(), "-o"])
-        .arg(&input)
-        .status()
-        .map_err(explain)?;
-    if !status.success() {
-        return Err("the input could not be generated".to_owned());
-    }
+    let output_of_gen = input.to_str().ok_or("the path of the project is not UTF-8")?;
+    let urls = ["urls", "--lines", &LINES.to_string(), "--seed", &seed.to_string()];
+    r#gen::run(&[&urls[..], &["-o", output_of_gen]].concat())?;
     let mut kills = 0;
     loop {
         let mut child = dedup(folder, &input, &output).spawn().map_err(explain)?;
@@ -174,12 +169,8 @@ fn round(folder: &Path, random: &mut Random) -> Result<u64, String> {
 fn dedup(folder: &Path, input: &Path, output: &Path) -> Command {
     let program: PathBuf = root().join("target/release/tamis");
     let mut command = Command::new(program);
-    command.arg("dedup").arg("--state").arg(folder.join("state")).args([
-        "--checkpoint",
-        "8M",
-        "-o",
-    ]);
-    command.arg(output).arg(input).stdin(Stdio::null());
+    command.args(["dedup", "--checkpoint", "8M", "--state"]).arg(folder.join("state"));
+    command.arg("-o").arg(output).arg(input).stdin(Stdio::null());
     command
 }
 

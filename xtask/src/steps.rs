@@ -24,19 +24,15 @@ pub struct Steps {
 
 #[derive(Default)]
 struct Records {
-    passed: Vec<Passed>,
+    /// The steps that have passed, each with its duration and the CPU time of its commands.
+    passed: Vec<Row>,
     skipped: Vec<String>,
     /// The duration and the name of each of the slowest tests.
-    tests: Vec<(Duration, String)>,
+    tests: Vec<Row>,
 }
 
-/// A step that has passed.
-struct Passed {
-    name: String,
-    time: Duration,
-    /// The CPU time of the step's commands.
-    cpu_time: Duration,
-}
+/// The name of a step or a test, and its durations.
+pub type Row = (String, Vec<Duration>);
 
 impl Steps {
     /// Starts a task without steps. `limit` is the time limit of each command.
@@ -51,21 +47,24 @@ impl Steps {
     ///
     /// Returns a message with the output if the command fails or exceeds the time limit.
     pub fn run(&self, name: &str, command: &mut Command) -> Outcome {
-        self.check(name, || self.finish_quietly(command))
+        self.check(name, || self.finish_quietly(command)).map(drop)
     }
 
-    /// Runs a command as a part of a step.
+    /// Runs a command as a part of a step, and returns the output.
     ///
     /// # Errors
     ///
     /// Returns a message with the output if the command fails or exceeds the time limit.
-    pub fn finish_quietly(&self, command: &mut Command) -> Outcome {
+    pub fn finish_quietly(&self, command: &mut Command) -> Result<String, String> {
         let mut output = String::new();
         let ended = self.finish(command, |line| {
             output.push_str(line);
             output.push('\n');
         });
-        ended.map_err(|why| format!("{why}\n{output}"))
+        match ended {
+            Ok(()) => Ok(output),
+            Err(why) => Err(format!("{why}\n{output}")),
+        }
     }
 
     /// Runs a command and passes each line of the output to `on_line`.
@@ -102,9 +101,9 @@ impl Steps {
             let passed = self.records().passed.len();
             format!("\nFAILED: {name}: {why}\n\n{passed} passed, 1 failed")
         })?;
-        let (time, cpu_time) = (start.elapsed(), process::cpu_time() - cpu_before);
-        println!("== {name}: passed in {:.1} s", time.as_secs_f64());
-        self.records().passed.push(Passed { name: name.to_owned(), time, cpu_time });
+        let times = vec![start.elapsed(), process::cpu_time() - cpu_before];
+        println!("== {name}: passed in {:.1} s", times[0].as_secs_f64());
+        self.records().passed.push((name.to_owned(), times));
         Ok(made)
     }
 
@@ -116,10 +115,10 @@ impl Steps {
     }
 
     /// Records the durations of tests for the list of the slowest tests.
-    pub fn record_tests(&self, tests: impl IntoIterator<Item = (Duration, String)>) {
+    pub fn record_tests(&self, tests: impl IntoIterator<Item = Row>) {
         let mut records = self.records();
         records.tests.extend(tests);
-        records.tests.sort_by(|one, other| other.cmp(one));
+        records.tests.sort_by(|one, other| other.1.cmp(&one.1));
         records.tests.truncate(SLOWEST);
     }
 
@@ -155,12 +154,9 @@ impl Steps {
     /// Prints a summary of the steps, the slowest tests and the skipped steps.
     pub fn end(self) {
         let records = self.records();
-        let steps = records.passed.iter().map(|it| (&*it.name, vec![it.time, it.cpu_time]));
-        println!("\n{}", table("step", &["seconds", "CPU"], &steps.collect::<Vec<_>>()));
-        let slowest: Vec<_> =
-            records.tests.iter().map(|(time, name)| (&**name, vec![*time])).collect();
-        if !slowest.is_empty() {
-            println!("{}", table("slowest tests", &["seconds"], &slowest));
+        println!("\n{}", table("step", &["seconds", "CPU"], &records.passed));
+        if !records.tests.is_empty() {
+            println!("{}", table("slowest tests", &["seconds"], &records.tests));
         }
         for line in &records.skipped {
             println!("{line}");
@@ -175,7 +171,7 @@ impl Steps {
 }
 
 /// Formats a table of durations in seconds, with a row for each name and a column for each heading.
-fn table(title: &str, headings: &[&str], rows: &[(&str, Vec<Duration>)]) -> String {
+fn table(title: &str, headings: &[&str], rows: &[Row]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).chain([title.len()]).max().unwrap_or(0);
     let mut text = format!("{title:width$}");
     headings.iter().for_each(|heading| text.push_str(&format!("  {heading:>7}")));
@@ -238,7 +234,7 @@ mod tests {
     #[test]
     fn the_table_is_aligned() {
         let (long, short) = (Duration::from_millis(1234), Duration::ZERO);
-        let text = table("step", &["seconds", "CPU"], &[("a", vec![long, short])]);
+        let text = table("step", &["seconds", "CPU"], &[("a".to_owned(), vec![long, short])]);
         assert_eq!(text, "step  seconds      CPU\na         1.2      0.0\n");
     }
 }

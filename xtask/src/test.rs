@@ -104,11 +104,7 @@ fn guard_features(steps: &Steps) -> Outcome {
         let mut check = cargo(&["check", "-p", package, "--no-default-features", "--quiet"]);
         check.args(["--features", feature]);
         steps.check(&format!("{package} with the feature {feature:?} alone"), || {
-            let mut warnings = String::new();
-            steps.finish(&mut check, |line| {
-                warnings.push_str(line);
-                warnings.push('\n');
-            })?;
+            let warnings = steps.finish_quietly(&mut check)?;
             if warnings.is_empty() { Ok(()) } else { Err(warnings) }
         })?;
     }

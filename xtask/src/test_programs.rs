@@ -167,7 +167,9 @@ impl TestProgram {
                 Ok(status) if status.success() && report.is_complete => {
                     let name = self.name();
                     let times = report.times.into_iter();
-                    steps.record_tests(times.map(|(time, test)| (time, format!("{name} {test}"))));
+                    steps.record_tests(
+                        times.map(|(test, time)| (format!("{name} {test}"), vec![time])),
+                    );
                     return Ok(());
                 }
                 Ok(status) => status.to_string(),
@@ -183,7 +185,7 @@ impl TestProgram {
 #[derive(Default)]
 struct Report {
     running: BTreeSet<String>,
-    times: Vec<(Duration, String)>,
+    times: Vec<(String, Duration)>,
     /// The output of each test that failed.
     failed: Vec<String>,
     /// Lines that are not part of the report, such as the message of an abort.
@@ -203,7 +205,7 @@ impl Report {
             (Some("test"), Some("ok" | "failed" | "ignored")) => {
                 self.running.remove(name);
                 let seconds = event["exec_time"].as_f64().unwrap_or(0.0);
-                self.times.push((Duration::from_secs_f64(seconds), name.to_owned()));
+                self.times.push((name.to_owned(), Duration::from_secs_f64(seconds)));
                 if event["event"] == "failed" {
                     let output = event["stdout"].as_str().unwrap_or_default();
                     self.failed.push(format!("test {name} failed\n{output}"));
@@ -266,7 +268,7 @@ mod tests {
             report.add(line);
         }
         assert!(!report.is_complete);
-        assert_eq!(report.times[0], (Duration::from_millis(1500), "good".to_owned()));
+        assert_eq!(report.times[0], ("good".to_owned(), Duration::from_millis(1500)));
         let text = report.failures();
         assert_eq!(
             text,

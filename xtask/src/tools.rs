@@ -80,3 +80,17 @@ pub fn debian_packages(names: &[&str]) -> Outcome {
     }
     Ok(())
 }
+
+/// Returns the paths in a folder, sorted.
+///
+/// # Errors
+///
+/// Returns why the folder cannot be read.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let fail = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let entries = std::fs::read_dir(folder).map_err(fail)?;
+    let mut paths: Vec<_> =
+        entries.map(|entry| entry.map(|it| it.path())).collect::<Result<_, _>>().map_err(fail)?;
+    paths.sort();
+    Ok(paths)
+}

@@ -5,10 +5,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::TAMIS;
 use super::database::Database;
 use super::folder::Folder;
 use super::service::Service;
-use super::{TAMIS, report};
 use crate::run::{Bench, Row};
 
 /// The changes of one transaction.
@@ -53,7 +53,7 @@ pub fn measure(
         measured.and(changes)
     })?;
     println!("  {changed:.0} changes a second");
-    report(bench, [row]);
+    bench.keep([row]);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::folder::Folder;
-use crate::server::program::{free_port, is_here};
+use crate::process::{free_port, is_here};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -190,14 +190,9 @@ fn on_core_1(program: &[String]) -> Command {
 fn mariadb(data: &Path, port: u16) -> Result<Command, String> {
     let user = "--user=root".to_owned();
     let data_option = format!("--datadir={}", data.display());
-    let made = Command::new("mariadb-install-db")
-        .args(["--no-defaults", "--auth-root-authentication-method=normal"])
-        .args([&data_option, &user])
-        .output()
-        .map_err(|error| format!("mariadb-install-db: {error}"))?;
-    if !made.status.success() {
-        return Err(format!("mariadb-install-db: {}", String::from_utf8_lossy(&made.stderr)));
-    }
+    let mut install = Command::new("mariadb-install-db");
+    install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
+    finish(install.args([&data_option, &user]))?;
     let socket = format!("--socket={}/socket", data.display());
     let pid = format!("--pid-file={}/pid", data.display());
     let log = format!("--log-error={}/error.log", data.display());
@@ -237,15 +232,10 @@ fn postgres(data: &Path, port: u16) -> Result<Command, String> {
     let data = data.join("data").display().to_string();
     let program = |name: &str| bin.join(name).display().to_string();
     let initdb = [&words[..], &[program("initdb"), "-D".to_owned(), data.clone()]].concat();
-    let made = Command::new(&initdb[0])
-        .args(&initdb[1..])
-        .args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-A", "trust"])
-        .current_dir("/")
-        .output()
-        .map_err(|error| format!("initdb: {error}"))?;
-    if !made.status.success() {
-        return Err(format!("initdb: {}", String::from_utf8_lossy(&made.stderr)));
-    }
+    let mut init = Command::new(&initdb[0]);
+    init.args(&initdb[1..]).current_dir("/");
+    init.args(["-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-A", "trust"]);
+    finish(&mut init)?;
     words.extend([program("postgres"), "-D".to_owned(), data, "-p".to_owned(), port.to_string()]);
     for setting in [
         "listen_addresses=127.0.0.1",
@@ -267,4 +257,14 @@ fn postgres_bin() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok()).max()?;
     Some(format!("/usr/lib/postgresql/{newest}/bin").into())
+}
+
+/// Runs a command to its end.
+fn finish(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
 }

@@ -3,10 +3,11 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use super::TAMIS;
 use super::database::Database;
 use super::folder::Folder;
-use super::service::{Service, program};
-use super::{TAMIS, report};
+use super::service::Service;
+use crate::process::tamis;
 use crate::run::{Bench, Row};
 
 /// Compares `tamis guard check`, which reads all ids and builds the filter, with the database's own
@@ -25,7 +26,7 @@ pub fn first_read(
         database.source()
     );
     let config = folder.write(&format!("{}.toml", database.kind.name()), &config)?;
-    let mut check = Command::new(program());
+    let mut check = Command::new(tamis());
     check.args(["guard", "check", "--config"]).arg(config);
     let mut commands = [(TAMIS, check), (database.kind.client_name(), database.read_ids())];
     let mut rows = commands.each_ref().map(|(name, _)| Row::new(case, name));
@@ -35,7 +36,7 @@ pub fn first_read(
             row.rounds.push(nanos / ids as f64);
         }
     }
-    report(bench, rows);
+    bench.keep(rows);
     Ok(())
 }
 
@@ -68,7 +69,7 @@ pub fn restart(
     let source = format!("{source}\n[snapshots]\nfolder = \"{snapshots}\"");
     std::fs::create_dir_all(folder.path(&snapshots)).map_err(|error| error.to_string())?;
     // Writes the snapshot at its end.
-    Service::tamis(folder, upstream, &source)?.service.terminate()?;
+    Service::tamis(folder, upstream, &source)?.service.process.terminate()?;
     for _ in 0..bench.rounds {
         let begun = Instant::now();
         let guard = Service::tamis(folder, upstream, &source)?;
@@ -77,8 +78,8 @@ pub fn restart(
         if read > 0 {
             return Err(format!("the restart has read {read} ids from the table"));
         }
-        guard.service.terminate()?;
+        guard.service.process.terminate()?;
     }
-    report(bench, [row]);
+    bench.keep([row]);
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::REBUILD;
 use super::folder::Folder;
 use super::service::Guard;
 use super::wrk::{self, Load, Wrk};
-use super::{REBUILD, report};
 use crate::run::{Bench, Row};
 
 pub const QUIET: &str = "without a rebuild";
@@ -30,6 +30,6 @@ pub fn measure(bench: &mut Bench, folder: &Folder, guard: &Guard, ids: u64) -> R
         rows[1].rounds.push(run.end()?.p99_nanos);
     }
     println!("  {} generations were built", guard.built_after(before)? - before);
-    report(bench, rows);
+    bench.keep(rows);
     Ok(())
 }

@@ -3,19 +3,18 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::folder::Folder;
-use crate::server::program::free_port;
+use crate::process::{Process, free_port, tamis};
 
 /// The token of the guard's admin address.
 const TOKEN: &str = "bench";
 
-/// A program that listens. Dropping it ends the process.
+/// A program that listens.
 pub struct Service {
-    child: Child,
+    pub process: Process,
     pub port: u16,
 }
 
@@ -73,7 +72,7 @@ impl Service {
              [ids.products]\n{source}\n"
         );
         let path = folder.write(&format!("guard-{port}.toml"), &config)?;
-        let mut command = Command::new(program());
+        let mut command = Command::new(tamis());
         command.args(["guard", "--threads", "1", "--config"]).arg(path);
         // Requests pass until the ids are read.
         let service = Self::start("0", &command, port, |answer| answer.contains(" 404 "))?;
@@ -87,66 +86,23 @@ impl Service {
         port: u16,
         is_ready: impl Fn(&str) -> bool,
     ) -> Result<Self, String> {
-        let child = Command::new("taskset")
-            .args(["-c", core])
-            .arg(wanted.get_program())
-            .args(wanted.get_args())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("taskset: {error}"))?;
-        let mut service = Self { child, port };
-        let begun = Instant::now();
-        // The ids of all services are even.
-        while !service.ask(1).is_ok_and(|answer| is_ready(&answer)) {
-            let name = wanted.get_program().to_string_lossy();
-            if let Ok(Some(status)) = service.child.try_wait() {
-                return Err(format!("{name} did not start: {status}"));
-            }
-            if begun.elapsed() > Duration::from_secs(120) {
-                return Err(format!("{name} was not ready within two minutes"));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(service)
-    }
-
-    /// Ends the program with a TERM signal, and waits for the end.
-    pub fn terminate(mut self) -> Result<(), String> {
-        let fail = |error: std::io::Error| error.to_string();
-        let id = self.child.id().to_string();
-        Command::new("kill").arg(id).status().map_err(fail)?;
-        self.child.wait().map_err(fail)?;
-        Ok(())
+        let mut process = Process::on(core, wanted)?;
+        process.wait_until(Duration::from_secs(120), Duration::from_millis(5), || {
+            // The ids of all services are even.
+            ask(port, 1).is_ok_and(|answer| is_ready(&answer))
+        })?;
+        Ok(Self { process, port })
     }
 
     /// Asks for an id, and returns the whole answer.
     pub fn ask(&self, id: u64) -> std::io::Result<String> {
-        send(self.port, &format!("GET /products/{id} HTTP/1.1"))
-    }
-
-    pub fn resident_mib(&self) -> Result<f64, String> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let kib = text.lines().find_map(|line| {
-            line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<f64>().ok()
-        });
-        kib.map(|kib| kib / 1024.0).ok_or_else(|| "no VmRSS".to_owned())
+        ask(self.port, id)
     }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
-/// Returns the path of the program.
-pub fn program() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root");
-    root.join("target/release/tamis")
+/// Asks for an id on a port.
+fn ask(port: u16, id: u64) -> std::io::Result<String> {
+    send(port, &format!("GET /products/{id} HTTP/1.1"))
 }
 
 /// The guard with its admin address.

@@ -6,7 +6,6 @@ use std::time::Instant;
 use tamis_formats::redis_bitmap::RedisBitmapPlan;
 use tamis_redis::{HelperFilter, Patience, RedisFilter, RedisItemError, RedisPlan, SingleNode};
 
-use super::keep;
 use super::program::Program;
 use crate::run::{Bench, Row};
 
@@ -76,7 +75,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         })?);
         article.forget()?;
     }
-    keep(bench, rows.into());
+    bench.keep(rows);
     Ok(())
 }
 

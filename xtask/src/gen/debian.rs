@@ -1,7 +1,6 @@
 //! Extracts real data from Debian's package indexes. `apt-get` downloads the file lists into
 //! `target/debian-lists`.
 
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -50,7 +49,7 @@ fn split_entry(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Downloads the file lists with `apt-get` if the lists do not exist, and returns the paths of the
 /// lists.
-fn file_lists() -> Result<VecDeque<PathBuf>, String> {
+fn file_lists() -> Result<Vec<PathBuf>, String> {
     let folder = root().join("target/debian-lists");
     let mut lists = find_lists(&folder)?;
     if lists.is_empty() {
@@ -77,14 +76,14 @@ fn file_lists() -> Result<VecDeque<PathBuf>, String> {
     Ok(lists)
 }
 
-fn find_lists(folder: &Path) -> Result<VecDeque<PathBuf>, String> {
-    let Ok(entries) = folder.read_dir() else { return Ok(VecDeque::new()) };
+fn find_lists(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let Ok(entries) = folder.read_dir() else { return Ok(Vec::new()) };
     let mut lists: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().contains("_Contents-")))
         .collect();
     lists.sort();
-    Ok(lists.into())
+    Ok(lists)
 }
 
 /// Runs a command and passes each line of the output to `take`, without the line end.

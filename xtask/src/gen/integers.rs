@@ -1,41 +1,16 @@
 //! Generates random integers below a bound, as lines or as `u32` words.
 
 use crate::r#gen::output::Output;
-use crate::r#gen::random::Random;
-
 use crate::tools::Outcome;
 
-/// The encoding of an integer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Decimal integers, one integer per line.
-    Text,
-    /// Four bytes per integer, little-endian.
-    U32,
+/// Writes a number in decimal, as a line.
+pub fn write_text(number: u32, output: &mut Output) -> Outcome {
+    output.write(decimal(number, &mut [0; 11]))
 }
 
-impl Format {
-    /// Parses the value of `--format`.
-    pub fn parse(word: &str) -> Result<Self, String> {
-        match word {
-            "text" => Ok(Format::Text),
-            "u32" => Ok(Format::U32),
-            _ => Err(format!("--format is text or u32, not {word}")),
-        }
-    }
-}
-
-/// Writes `count` integers below `below`. `below` must be from 1 to 2³².
-pub fn write(count: u64, below: u64, format: Format, seed: u64, output: &mut Output) -> Outcome {
-    let mut random = Random::new(seed);
-    for _ in 0..count {
-        let number = random.below(below) as u32;
-        match format {
-            Format::Text => output.write(decimal(number, &mut [0; 11]))?,
-            Format::U32 => output.write(&number.to_le_bytes())?,
-        }
-    }
-    output.finish()
+/// Writes a number as four bytes, little-endian.
+pub fn write_words(number: u32, output: &mut Output) -> Outcome {
+    output.write(&number.to_le_bytes())
 }
 
 /// Writes a number and a line end to the end of `line`, and returns this part of `line`. The

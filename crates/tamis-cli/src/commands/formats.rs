@@ -30,10 +30,7 @@ pub fn run(args: &Args) -> CommandResult {
     } else {
         let mut rows = vec![["format", "found by", "ends in", "what"].map(String::from).to_vec()];
         rows.extend(FORMATS.iter().map(row));
-        let mut text = String::new();
-        align(&mut text, &rows, &[]);
-        text.push_str(REMARK);
-        text
+        align(&rows, &[]) + REMARK
     };
     write_whole(None, text.as_bytes())?;
     Ok(Exit::Yes)

@@ -129,7 +129,7 @@ fn people(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
         "1".into(),
         Rate(exact.rate()).to_string(),
     ]);
-    align(&mut text, &rows, &[1, 2, 3, 4, 5, 6]);
+    text.push_str(&align(&rows, &[1, 2, 3, 4, 5, 6]));
     let _ = write!(
         text,
         "\nlines: cache lines that a lookup of a member reads. (exact): the set of 64-bit hashes \

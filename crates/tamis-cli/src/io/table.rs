@@ -1,8 +1,9 @@
 //! Formats text tables with columns aligned by the width of their cells.
 
-/// Appends `rows` to `text`, with two spaces between columns. The columns in `right` are aligned to
-/// the right.
-pub fn align(text: &mut String, rows: &[Vec<String>], right: &[usize]) {
+/// Returns a line for each of `rows`, with two spaces between columns. The columns in `right` are
+/// aligned to the right.
+pub fn align(rows: &[Vec<String>], right: &[usize]) -> String {
+    let mut text = String::new();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter()
@@ -28,6 +29,7 @@ pub fn align(text: &mut String, rows: &[Vec<String>], right: &[usize]) {
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    text
 }
 
 /// Returns the width of `text` in terminal columns. Chinese, Japanese and Korean characters take
@@ -57,8 +59,7 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let row = |cells: [&str; 3]| cells.map(String::from).to_vec();
-        let mut text = String::new();
-        align(&mut text, &[row(["网", "10", "x"]), row(["abc", "7", ""])], &[1]);
+        let text = align(&[row(["网", "10", "x"]), row(["abc", "7", ""])], &[1]);
         assert_eq!(text, "网   10  x\nabc   7\n");
     }
 

@@ -14,10 +14,11 @@ fn items_are_counted_first_so_that_the_size_is_right() {
     folder.ok("build a.txt -o counted.tamis");
     folder.ok("build --items 5000 a.txt -o planned.tamis");
     assert_eq!(folder.read("counted.tamis"), folder.read("planned.tamis"));
-    let info = folder.ok("info counted.tamis");
-    assert!(info.contains("capacity      5,000 items"), "{info}");
-    assert!(info.contains("added         10,000, repeats included"), "{info}");
-    assert_eq!(folder.ok("check -c counted.tamis a.txt"), "10000\n");
+    folder.shows(
+        "info counted.tamis",
+        &["capacity      5,000 items", "added         10,000, repeats included"],
+    );
+    folder.prints("check -c counted.tamis a.txt", "10000\n");
 }
 
 #[test]
@@ -30,19 +31,12 @@ fn equal_items_are_equal_bytes_in_any_order_and_from_anywhere() {
     folder.ok("build up.txt -o up.tamis");
     let expected = folder.read("up.tamis");
     for inputs in ["down.txt", "low.txt high.txt", "high.txt low.txt"] {
-        folder.ok(&format!("build {inputs} -o other.tamis"));
+        folder.ok(format!("build {inputs} -o other.tamis"));
         assert!(folder.read("other.tamis") == expected, "{inputs}");
     }
-    let ended = folder.feed("build -o pipe.tamis", lines(0..3000));
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    folder.feed("build -o pipe.tamis", lines(0..3000)).says(0, "");
     assert!(folder.read("pipe.tamis") == expected);
-    let out = folder.path("standard.tamis");
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["build", "up.txt", "-o", "-"])
-        .current_dir(folder.path("."))
-        .run();
-    std::fs::write(out, &output.stdout).unwrap();
-    assert!(folder.read("standard.tamis") == expected);
+    assert!(folder.command("build up.txt -o -").run().stdout == expected);
 }
 
 #[test]
@@ -55,7 +49,7 @@ fn compressed_items_are_items() {
     folder.write("a.txt.zst", zstd::encode_all(lines(0..2000).as_bytes(), 1).unwrap());
     folder.ok("build a.txt -o plain.tamis");
     for packed in ["a.txt.gz", "a.txt.zst"] {
-        folder.ok(&format!("build {packed} -o packed.tamis"));
+        folder.ok(format!("build {packed} -o packed.tamis"));
         assert!(folder.read("packed.tamis") == folder.read("plain.tamis"), "{packed}");
     }
 }
@@ -64,24 +58,24 @@ fn compressed_items_are_items() {
 fn keys_may_be_fields_json_values_or_urls() {
     let folder = Folder::new();
     folder.write("a.csv", "x,1\ny,2\nnone\n");
-    let ended = folder.run("build -d , -k 2 a.csv -o field.tamis");
-    assert_eq!(ended.status, 0);
-    assert_eq!(ended.stderr, "tamis: skipped a record that has no such key\n");
-    assert_eq!(folder.feed("check field.tamis", "1\n2\nx\n").stdout, "1\n2\n");
+    folder
+        .run("build -d , -k 2 a.csv -o field.tamis")
+        .says(0, "tamis: skipped a record that has no such key\n");
+    folder.feed("check field.tamis", "1\n2\nx\n").prints("1\n2\n");
     folder.write("a.json", "{\"id\":\"u1\"}\n{\"id\":7}\n");
     folder.ok("build --json /id a.json -o json.tamis");
-    assert_eq!(folder.feed("check json.tamis", "u1\n7\n8\n").stdout, "u1\n7\n");
+    folder.feed("check json.tamis", "u1\n7\n8\n").prints("u1\n7\n");
     folder.write("urls.txt", "HTTP://Example.org:80/a/../b#part\n");
     folder.ok("build --url urls.txt -o urls.tamis");
     let query = "http://example.org/b\n";
-    assert_eq!(folder.feed("check --url urls.tamis", query).stdout, query);
+    folder.feed("check --url urls.tamis", query).prints(query);
     // A query with raw text would miss items that are stored in canonical form.
     for line in ["check urls.tamis urls.txt", "add urls.tamis urls.txt"] {
         folder.refused(line, "urls.tamis: was built with --url: add --url");
     }
     folder.write("names.txt", "\u{3000}Ada \nBOB\n");
     folder.ok("build -i --trim names.txt -o names.tamis");
-    assert_eq!(folder.feed("check -i --trim names.tamis", "ADA\n bob\nc\n").stdout, "ADA\n bob\n");
+    folder.feed("check -i --trim names.tamis", "ADA\n bob\nc\n").prints("ADA\n bob\n");
     folder.refused(
         "check -i names.tamis names.txt",
         "names.tamis: was built with --trim: add --trim",
@@ -91,28 +85,23 @@ fn keys_may_be_fields_json_values_or_urls() {
     // A builder that stores no such metadata may have written lower case.
     folder.ok("build names.txt -o raw.tamis");
     let ended = folder.feed("check -i raw.tamis", "BOB\n");
-    assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
-    assert!(
-        ended.stderr.contains("raw.tamis: was not built with --ignore-case"),
-        "{}",
-        ended.stderr
-    );
+    ended.warns(1, "raw.tamis: was not built with --ignore-case");
+    ended.prints("");
 }
 
 #[test]
 fn records_end_with_nul_if_asked() {
     let folder = Folder::new();
-    let ended = folder.feed("build -0 -o nul.tamis", "a\nb\0c\0");
-    assert_eq!(ended.status, 0);
-    assert_eq!(folder.feed("check -0 nul.tamis", "a\nb\0x\0c").stdout, "a\nb\0c\0");
+    folder.feed("build -0 -o nul.tamis", "a\nb\0c\0").has_status(0);
+    folder.feed("check -0 nul.tamis", "a\nb\0x\0c").prints("a\nb\0c\0");
 }
 
 #[test]
 fn parquet_filters_have_parquets_own_hash_and_words() {
     let folder = Folder::new();
-    let ended =
-        folder.feed("build --kind parquet --items 4 -o p.tamis", "key0\nkey1\nkey2\nkey3\n");
-    assert_eq!(ended.status, 0);
+    folder
+        .feed("build --kind parquet --items 4 -o p.tamis", "key0\nkey1\nkey2\nkey3\n")
+        .has_status(0);
     assert!(folder.ok("info p.tamis").contains("hash          xxh64 seed 0"));
     // The file in tests/golden/parquet has `key0` to `key3` in one block. parquet-java wrote it.
     let bytes = folder.read("p.tamis");
@@ -129,16 +118,10 @@ fn a_filter_is_refused_that_would_end_over_its_rate() {
         "build --items 1000 a.txt -o a.tamis",
         "items and was planned for 1,000; its rate is 0.",
     );
-    let ended = folder.run("build --items 1000 --force a.txt -o a.tamis");
-    assert_eq!(ended.status, 3);
-    assert!(
-        ended.stderr.contains("items and was planned for 1,000; its rate is 0."),
-        "{}",
-        ended.stderr
-    );
-    let ended = folder.run("info a.tamis");
-    assert_eq!(ended.status, 3);
-    assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);
+    folder
+        .run("build --items 1000 --force a.txt -o a.tamis")
+        .warns(3, "items and was planned for 1,000; its rate is 0.");
+    folder.run("info a.tamis").warns(3, "over its rate");
 }
 
 #[test]
@@ -147,7 +130,7 @@ fn exactly_as_many_items_as_planned_are_within_the_rate() {
     for items in [1, 2, 10, 100, 3000] {
         folder.write("a.txt", lines(0..items));
         for rate in ["50%", "1%", "1e-6"] {
-            folder.ok(&format!("build --items {items} --rate {rate} a.txt -o a.tamis"));
+            folder.ok(format!("build --items {items} --rate {rate} a.txt -o a.tamis"));
             folder.ok("info a.tamis");
         }
     }
@@ -162,13 +145,12 @@ fn add_grows_a_filter_up_to_its_capacity() {
     folder.write("all.txt", lines(0..1000));
     folder.ok("build --items 1000 a.txt -o seen.tamis");
     folder.ok("add seen.tamis b.txt");
-    assert_eq!(folder.ok("check -c seen.tamis all.txt"), "1000\n");
+    folder.prints("check -c seen.tamis all.txt", "1000\n");
     assert!(folder.ok("info seen.tamis").contains("added         1,200"));
     folder.refused("add seen.tamis c.txt", "nothing was written");
-    let ended = folder.run("add --force seen.tamis c.txt");
-    assert_eq!(ended.status, 3);
-    assert_eq!(folder.run("check -q seen.tamis c.txt").status, 3);
-    assert_eq!(folder.run("check -q --force seen.tamis c.txt").status, 0);
+    folder.run("add --force seen.tamis c.txt").has_status(3);
+    folder.run("check -q seen.tamis c.txt").has_status(3);
+    folder.run("check -q --force seen.tamis c.txt").has_status(0);
 }
 
 #[test]
@@ -188,13 +170,11 @@ fn metadata_are_kept_and_builds_repeat_unless_stamped() {
     let folder = Folder::new();
     folder.write("a.txt", "a\n");
     folder.ok("build a.txt -o a.tamis --meta owner=ops --meta 来源=日志");
-    let info = folder.ok("info a.tamis");
-    assert!(info.contains("meta owner    ops") && info.contains("meta 来源     日志"), "{info}");
+    folder.shows("info a.tamis", &["meta owner    ops", "meta 来源     日志"]);
     folder.ok("build a.txt -o b.tamis --meta 来源=日志 --meta owner=ops");
     assert!(folder.read("a.tamis") == folder.read("b.tamis"));
     folder.ok("build a.txt -o c.tamis --stamp");
-    let info = folder.ok("info c.tamis");
-    assert!(info.contains("meta built    20") && info.contains("meta source   a.txt"), "{info}");
+    folder.shows("info c.tamis", &["meta built    20", "meta source   a.txt"]);
 }
 
 #[cfg(unix)]
@@ -208,7 +188,7 @@ fn a_keyed_filter_is_its_owners_alone_and_never_the_same() {
     let mode = folder.path("a.tamis").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
     assert_ne!(folder.read("a.tamis"), folder.read("b.tamis"));
-    assert_eq!(folder.ok("check -c a.tamis a.txt"), "10\n");
+    folder.prints("check -c a.tamis a.txt", "10\n");
     folder.refused("merge a.tamis b.tamis -o c.tamis", "its secret key is different");
     assert!(folder.ok("info a.tamis").contains("hash          siphash-1-3 with a key"));
 }
@@ -218,10 +198,10 @@ fn bad_numbers_are_refused_in_one_line() {
     let folder = Folder::new();
     folder.write("a.txt", "a\n");
     for rate in ["0", "1", "-1", "NaN", "2", "100%", "x"] {
-        folder.refused(&format!("build a.txt -o a.tamis --rate={rate}"), "is not a rate");
+        folder.refused(format!("build a.txt -o a.tamis --rate={rate}"), "is not a rate");
     }
     for items in ["0", "-5", "x", "1e300", "99999999999999999999"] {
-        folder.refused(&format!("build a.txt -o a.tamis --items={items}"), "number of items");
+        folder.refused(format!("build a.txt -o a.tamis --items={items}"), "number of items");
     }
     folder.refused("build a.txt -o a.tamis --memory 1X", "is not a size");
     folder.refused("build a.txt -o a.tamis --items 16T", "cannot allocate");

@@ -1,11 +1,10 @@
 //! `tamis check` as a user runs it.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 use tamis_testing::CommandExt as _;
 
-use crate::program::{Folder, lines};
+use crate::program::{Ended, Folder, lines};
 
 /// Filters of even and of small numbers below 1000, and the numbers up to 2000.
 fn folder() -> Folder {
@@ -22,11 +21,11 @@ fn folder() -> Folder {
 fn lines_that_are_in_are_printed_in_order() {
     let folder = folder();
     assert_eq!(folder.ok("check even.tamis all.txt").into_bytes(), folder.read("even.txt"));
-    assert_eq!(folder.ok("check -c even.tamis all.txt"), "500\n");
+    folder.prints("check -c even.tamis all.txt", "500\n");
     let odd = lines((0..2000).filter(|n| n % 2 == 1 || *n >= 1000));
-    assert_eq!(folder.ok("check -v even.tamis all.txt"), odd);
-    assert_eq!(folder.ok("check -vc even.tamis all.txt"), "1500\n");
-    assert_eq!(folder.ok("check -q even.tamis all.txt"), "");
+    folder.prints("check -v even.tamis all.txt", odd);
+    folder.prints("check -vc even.tamis all.txt", "1500\n");
+    folder.prints("check -q even.tamis all.txt", "");
 }
 
 #[test]
@@ -39,42 +38,41 @@ fn no_line_found_is_status_one() {
         ("check -f even.tamis -f small.tamis", ""),
     ] {
         let ended = folder.feed(line, "1001\nabsent\n");
-        assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (1, stdout, ""));
+        ended.gives(1, stdout);
+        ended.says(1, "");
     }
-    assert_eq!(folder.feed("check -v even.tamis", "2\n4\n").status, 1);
-    assert_eq!(folder.feed("check even.tamis", "").status, 1);
+    folder.feed("check -v even.tamis", "2\n4\n").has_status(1);
+    folder.feed("check even.tamis", "").has_status(1);
 }
 
 #[test]
 fn several_filters_say_which_has_the_line() {
     let folder = folder();
     let both = "check -f even.tamis -f small.tamis";
-    let ended = folder.feed(both, "3\n4\n20\n21\n");
-    assert_eq!(ended.stdout, "small.tamis:3\neven.tamis:4\nsmall.tamis:4\neven.tamis:20\n");
-    let once = folder.feed(&format!("{both} --no-name"), "3\n4\n20\n21\n");
-    assert_eq!(once.stdout, "3\n4\n20\n");
-    assert_eq!(folder.feed(&format!("{both} -v"), "3\n4\n21\n").stdout, "21\n");
-    assert_eq!(folder.ok(&format!("{both} -c all.txt")), "even.tamis:500\nsmall.tamis:10\n");
-    assert_eq!(folder.ok(&format!("{both} -c --no-name all.txt")), "505\n");
-    assert_eq!(folder.ok(&format!("{both} -c -v all.txt")), "1495\n");
+    folder
+        .feed(both, "3\n4\n20\n21\n")
+        .prints("small.tamis:3\neven.tamis:4\nsmall.tamis:4\neven.tamis:20\n");
+    folder.feed(format!("{both} --no-name"), "3\n4\n20\n21\n").prints("3\n4\n20\n");
+    folder.feed(format!("{both} -v"), "3\n4\n21\n").prints("21\n");
+    folder.prints(format!("{both} -c all.txt"), "even.tamis:500\nsmall.tamis:10\n");
+    folder.prints(format!("{both} -c --no-name all.txt"), "505\n");
+    folder.prints(format!("{both} -c -v all.txt"), "1495\n");
 }
 
 #[test]
 fn lines_are_bytes_and_the_last_needs_no_newline() {
     let folder = Folder::new();
     folder.feed("build -o odd.tamis", b"\xff\xfe\na\r\n\n");
-    assert_eq!(folder.feed("check -c odd.tamis", b"\xff\xfe\na\r\n\n").stdout, "3\n");
-    assert_eq!(folder.feed("check -c odd.tamis", b"a\n\xff").stdout, "0\n");
-    assert_eq!(folder.feed("check odd.tamis", b"x\na\r").stdout, "a\r\n");
+    folder.feed("check -c odd.tamis", b"\xff\xfe\na\r\n\n").prints("3\n");
+    folder.feed("check -c odd.tamis", b"a\n\xff").prints("0\n");
+    folder.feed("check odd.tamis", b"x\na\r").prints("a\r\n");
 }
 
 #[test]
 fn records_without_a_key_are_in_no_filter() {
     let folder = folder();
-    let ended = folder.feed("check -d , -k 2 even.tamis", "x,4\nnone\ny,5\n");
-    assert_eq!(ended.stdout, "x,4\n");
-    let ended = folder.feed("check -v -d , -k 2 even.tamis", "x,4\nnone\ny,5\n");
-    assert_eq!(ended.stdout, "none\ny,5\n");
+    folder.feed("check -d , -k 2 even.tamis", "x,4\nnone\ny,5\n").prints("x,4\n");
+    folder.feed("check -v -d , -k 2 even.tamis", "x,4\nnone\ny,5\n").prints("none\ny,5\n");
 }
 
 #[test]
@@ -83,21 +81,15 @@ fn a_filter_may_come_compressed_or_through_a_pipe() {
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(&folder.read("even.tamis")).unwrap();
     folder.write("even.tamis.gz", gz.finish().unwrap());
-    assert_eq!(folder.ok("check -c even.tamis.gz all.txt"), "500\n");
-    let ended = folder.feed("check -c - all.txt", folder.read("even.tamis"));
-    assert_eq!((ended.status, ended.stdout.as_str()), (0, "500\n"));
+    folder.prints("check -c even.tamis.gz all.txt", "500\n");
+    folder.feed("check -c - all.txt", folder.read("even.tamis")).gives(0, "500\n");
     folder.refused("check - -", "standard input can be read only once");
 }
 
 #[test]
 fn answers_come_as_soon_as_questions_do() {
     let folder = folder();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["check", "even.tamis"])
-        .current_dir(folder.path("."))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .start();
+    let mut child = folder.piped("check even.tamis").start();
     let (mut questions, mut answers) = (child.stdin.take().unwrap(), child.stdout_lines());
     for question in ["4", "8"] {
         writeln!(questions, "{question}").unwrap();
@@ -111,15 +103,9 @@ fn answers_come_as_soon_as_questions_do() {
 fn a_reader_that_has_enough_is_a_quiet_success() {
     let folder = folder();
     folder.write("many.txt", "4\n".repeat(1_000_000));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["check", "even.tamis", "many.txt"])
-        .current_dir(folder.path("."))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .start();
+    let mut child = folder.piped("check even.tamis many.txt").start();
     drop(child.stdout.take());
-    let output = child.output();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    Ended::of("check", child.output()).says(0, "");
 }
 
 #[test]
@@ -128,11 +114,11 @@ fn a_filter_over_its_rate_is_said_to_be() {
     folder.write("a.txt", lines(0..5000));
     folder.run("build --force --items 1000 a.txt -o full.tamis");
     let ended = folder.feed("check full.tamis", "77\n");
-    assert_eq!((ended.status, ended.stdout.as_str()), (3, "77\n"));
-    assert!(ended.stderr.contains("over its rate: it holds about "), "{}", ended.stderr);
-    assert_eq!(folder.feed("check --force full.tamis", "77\n").status, 0);
+    ended.warns(3, "over its rate: it holds about ");
+    ended.prints("77\n");
+    folder.feed("check --force full.tamis", "77\n").has_status(0);
     // With -v, an over-full filter omits the lines that it finds.
-    assert_eq!(folder.feed("check -v full.tamis", "77\n").status, 3);
+    folder.feed("check -v full.tamis", "77\n").has_status(3);
 }
 
 #[test]
@@ -158,11 +144,11 @@ fn what_is_no_filter_is_refused() {
             "newer.tamis: format version 9 is newer than this release, which reads up to 1",
         ),
     ] {
-        folder.refused(&format!("check {filter} all.txt"), words);
-        folder.refused(&format!("check -f even.tamis -f {filter} all.txt"), words);
-        folder.refused(&format!("info {filter}"), words);
-        folder.refused(&format!("merge even.tamis {filter} -o out.tamis"), words);
-        folder.refused(&format!("merge {filter} even.tamis -o out.tamis"), filter);
+        folder.refused(format!("check {filter} all.txt"), words);
+        folder.refused(format!("check -f even.tamis -f {filter} all.txt"), words);
+        folder.refused(format!("info {filter}"), words);
+        folder.refused(format!("merge even.tamis {filter} -o out.tamis"), words);
+        folder.refused(format!("merge {filter} even.tamis -o out.tamis"), filter);
     }
     folder.refused("check", "no filter is given");
     folder.refused("check even.tamis missing.txt", "missing.txt: no such file");
@@ -178,9 +164,7 @@ fn a_flipped_bit_anywhere_in_a_filter_is_found() {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);
         folder.write("bad.tamis", bad);
-        let ended = folder.feed("check bad.tamis", "1\n");
-        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "byte {at}");
-        assert_eq!(ended.stderr.lines().count(), 1, "byte {at}: {}", ended.stderr);
+        folder.refused("check bad.tamis small.txt", "bad.tamis");
     }
 }
 
@@ -192,5 +176,5 @@ fn the_pass_that_finds_damage_may_be_left_out() {
     bad[middle] ^= 1;
     folder.write("bad.tamis", bad);
     folder.refused("check bad.tamis all.txt", "the words checksum");
-    assert_eq!(folder.run("check -q --no-verify bad.tamis all.txt").status, 0);
+    folder.run("check -q --no-verify bad.tamis all.txt").has_status(0);
 }

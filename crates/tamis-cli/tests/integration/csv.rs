@@ -21,13 +21,15 @@ fn rows_pass_unchanged_under_the_header() {
         ("dedup --csv -k3 --unique people.csv", [one, two, three, four].concat()),
         ("dedup --csv people.csv people.csv", [one, two, three, four].concat()),
     ] {
-        assert_eq!(folder.ok(line), format!("{header}{rows}"), "{line}");
+        folder.prints(line, format!("{header}{rows}"));
     }
-    let counted = folder.ok("dedup --csv -k2 --count people.csv");
-    assert_eq!(counted, format!("        {header}      2 {one}      2 {two}"));
+    folder.prints(
+        "dedup --csv -k2 --count people.csv",
+        format!("        {header}      2 {one}      2 {two}"),
+    );
     // The name of a column is a word of the command line, and contains a space here.
     folder.write("names.csv", PEOPLE.replace("\"the name\"", "name"));
-    assert_eq!(folder.ok("dedup --csv -k name names.csv"), format!("id,name,note\r\n{one}{two}"));
+    folder.prints("dedup --csv -k name names.csv", format!("id,name,note\r\n{one}{two}"));
 }
 
 #[test]
@@ -37,24 +39,15 @@ fn a_header_is_no_item_and_is_printed_once() {
     folder.write("new.csv", "id;email\n7;\"b;@x\"\n8;email\n9;a@x");
     folder.ok("build --csv -d ; -k email -o known.tamis known.csv");
     assert!(folder.ok("info known.tamis").contains("added         2,"));
-    assert_eq!(
-        folder.ok("check --csv -d ; -k email known.tamis new.csv"),
-        "id;email\n7;\"b;@x\"\n9;a@x\n"
-    );
-    assert_eq!(
-        folder.ok("check --csv -d ; -k email -v known.tamis new.csv"),
-        "id;email\n8;email\n"
-    );
-    assert_eq!(folder.ok("check --csv -d ; -k email -c known.tamis new.csv"), "2\n");
-    assert_eq!(
-        folder.ok("check --csv -d ; -k 1 --no-header known.tamis known.csv"),
-        "a@x;1\n\"b;@x\";2\n"
-    );
+    folder.prints("check --csv -d ; -k email known.tamis new.csv", "id;email\n7;\"b;@x\"\n9;a@x\n");
+    folder.prints("check --csv -d ; -k email -v known.tamis new.csv", "id;email\n8;email\n");
+    folder.prints("check --csv -d ; -k email -c known.tamis new.csv", "2\n");
+    folder.prints("check --csv -d ; -k 1 --no-header known.tamis known.csv", "a@x;1\n\"b;@x\";2\n");
     folder.ok("add --csv -d ; -k email known.tamis new.csv");
-    assert_eq!(folder.ok("check --csv -d ; -k email -c known.tamis new.csv"), "3\n");
+    folder.prints("check --csv -d ; -k email -c known.tamis new.csv", "3\n");
     // `build` finds the column in each file. Rows of two layouts do not fit under one header.
     folder.ok("build --csv -d ; -k email -o both.tamis known.csv new.csv");
-    assert_eq!(folder.ok("check --csv -d ; -k email -c both.tamis known.csv new.csv"), "5\n");
+    folder.prints("check --csv -d ; -k email -c both.tamis known.csv new.csv", "5\n");
     folder.refused(
         "dedup --csv -d ; -k email -o out known.csv new.csv",
         "new.csv: line 1: the header differs",
@@ -62,11 +55,11 @@ fn a_header_is_no_item_and_is_printed_once() {
     // A header alone, and an empty file.
     folder.write("header.csv", "email;id");
     folder.write("empty", "");
-    assert_eq!(
-        folder.ok("dedup --csv -d ; -k email header.csv empty known.csv"),
-        "email;id\na@x;1\n\"b;@x\";2\n"
+    folder.prints(
+        "dedup --csv -d ; -k email header.csv empty known.csv",
+        "email;id\na@x;1\n\"b;@x\";2\n",
     );
-    assert_eq!(folder.ok("dedup --csv empty"), "");
+    folder.prints("dedup --csv empty", "");
 }
 
 #[test]
@@ -121,16 +114,13 @@ fn mistakes_in_csv_are_named() {
         folder.refused(line, words);
     }
     // Rows before the mistake reach a pipe, and the status says that the result is incomplete.
-    let ended = folder.run("dedup --csv -k name a.csv");
-    assert_eq!((ended.status, &*ended.stdout), (2, "id,name\n1,\"x\ny\"\n"));
+    folder.run("dedup --csv -k name a.csv").gives(2, "id,name\n1,\"x\ny\"\n");
     // Some rows have too few fields: they are kept, and only compared with each other.
     folder.write("some.csv", "id,name\n1\n2,x\n1\n3,x\n");
-    assert_eq!(folder.ok("dedup --csv -k name some.csv"), "id,name\n1\n2,x\n");
-    let ended = folder.run("build --csv -k name -o out some.csv");
-    assert_eq!(
-        (ended.status, &*ended.stderr),
-        (0, "tamis: skipped 2 records that have no such key\n")
-    );
+    folder.prints("dedup --csv -k name some.csv", "id,name\n1\n2,x\n");
+    folder
+        .run("build --csv -k name -o out some.csv")
+        .says(0, "tamis: skipped 2 records that have no such key\n");
 }
 
 #[test]
@@ -157,18 +147,14 @@ fn every_path_drops_the_rows_of_equal_columns() {
         ["", "--threads 1", "--threads 3", "--full", "--memory 64M", "--state seen --checkpoint 1K"]
     {
         assert!(
-            folder.ok(&format!("dedup --csv -k name {options} all.csv")) == expected,
+            folder.ok(format!("dedup --csv -k name {options} all.csv")) == expected,
             "{options}"
         );
     }
     // A second run with the state drops all rows, and writes the header of its output.
-    assert_eq!(folder.ok("dedup --csv -k name --state seen all.csv"), "id,name,rest\n");
+    folder.prints("dedup --csv -k name --state seen all.csv", "id,name,rest\n");
     folder.refused("dedup --csv -k id --state seen all.csv", "seen");
-    assert_eq!(
-        folder.feed("dedup --csv -k name", format!("id,name,rest\n{all}")).stdout,
-        expected,
-        "a pipe"
-    );
+    folder.feed("dedup --csv -k name", format!("id,name,rest\n{all}")).prints(expected);
 }
 
 #[test]
@@ -177,11 +163,9 @@ fn a_run_that_continues_writes_no_second_header() {
     let rows: String = (0..20_000).map(|id| format!("{id},\"name\n{}\"\n", id % 9000)).collect();
     folder.write("all.csv", format!("id,name\n{rows}x,\"open"));
     let line = "dedup --csv -k name --state seen --checkpoint 1K -o out all.csv";
-    let ended = folder.run(line);
-    assert_eq!(ended.status, 2, "{ended:?}");
+    folder.run(line).has_status(2);
     folder.write("all.csv", format!("id,name\n{rows}x,\"open\"\n"));
-    let ended = folder.run(line);
-    assert_eq!(ended.status, 0, "{ended:?}");
+    folder.run(line).has_status(0);
     let once: String = (0..9000).map(|id| format!("{id},\"name\n{id}\"\n")).collect();
     assert!(folder.read("out") == format!("id,name\n{once}x,\"open\"\n").into_bytes());
 }
@@ -190,8 +174,9 @@ fn a_run_that_continues_writes_no_second_header() {
 fn the_time_of_a_row_is_a_column() {
     let folder = Folder::new();
     let text = "at,user\n\"1000\",a\n1010,a\n5000,a\n";
-    let ended = folder.feed("dedup --csv -k user --window 60s --time-field at", text);
-    assert_eq!((ended.status, &*ended.stdout), (0, "at,user\n\"1000\",a\n5000,a\n"));
+    folder
+        .feed("dedup --csv -k user --window 60s --time-field at", text)
+        .gives(0, "at,user\n\"1000\",a\n5000,a\n");
 }
 
 #[test]

@@ -17,16 +17,15 @@ const ITEMS: &str = "--items items.txt";
 #[test]
 fn names_are_taken_in_any_case() {
     let folder = folder();
-    folder.ok(&format!(
+    folder.ok(format!(
         "convert items.tamis a.bin --to Guava {ITEMS} --to-funnel TEXT --to-charset utf8"
     ));
-    folder
-        .ok(&format!("convert items.tamis b.bin --to GUAVA {ITEMS} --funnel Text --charset UTF8"));
+    folder.ok(format!("convert items.tamis b.bin --to GUAVA {ITEMS} --funnel Text --charset UTF8"));
     assert_eq!(folder.read("a.bin"), folder.read("b.bin"));
     let check = "check -c a.bin items.txt --format gUAVA --funnel text --charset";
-    assert_eq!(folder.ok(&format!("{check} Utf-8")), "1000\n");
-    folder.ok(&format!("convert items.tamis c.dump --to RedisBloom {ITEMS}"));
-    assert_eq!(folder.ok("check -c --format RedisBloom c.dump items.txt"), "1000\n");
+    folder.prints(format!("{check} Utf-8"), "1000\n");
+    folder.ok(format!("convert items.tamis c.dump --to RedisBloom {ITEMS}"));
+    folder.prints("check -c --format RedisBloom c.dump items.txt", "1000\n");
 }
 
 #[test]
@@ -56,19 +55,12 @@ fn all_that_is_missing_is_named_at_once() {
         "a.db: the type of its items is unknown",
         "give --to-version V",
     ] {
-        folder.refused(&format!("{convert} {plan}"), part);
+        folder.refused(format!("{convert} {plan}"), part);
     }
-    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
+    folder.ok(format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
     let moved = "convert --funnel bytes a.guava b.bits --to redis-bitmaps";
     for part in ["give --to-items N", "give --to-rate R"] {
         folder.refused(moved, part);
-    }
-}
-
-/// Runs a command that must fail with one line that contains all of `parts`.
-fn refused_for_all(folder: &Folder, line: &str, parts: &[&str]) {
-    for part in parts {
-        folder.refused(line, part);
     }
 }
 
@@ -76,17 +68,15 @@ fn refused_for_all(folder: &Folder, line: &str, parts: &[&str]) {
 fn a_conversion_names_all_that_is_missing_on_both_sides() {
     let folder = folder();
     folder.write("bits", [1, 2, 3]);
-    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
-    refused_for_all(
-        &folder,
+    folder.ok(format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
+    folder.refused_with(
         "convert bits out",
         &[
             "bits: not a Tamis filter",
             "out: the file name does not determine the format: give --to",
         ],
     );
-    refused_for_all(
-        &folder,
+    folder.refused_with(
         "convert bits out --to cassandra --items missing.txt",
         &[
             "bits: not a Tamis",
@@ -95,9 +85,8 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
             "missing.txt: no such",
         ],
     );
-    refused_for_all(
-        &folder,
-        &format!("convert --format redis-bitmap bits a.db --funnel text {ITEMS} --to-funnel text"),
+    folder.refused_with(
+        format!("convert --format redis-bitmap bits a.db --funnel text {ITEMS} --to-funnel text"),
         &[
             "give --items-planned N --rate-planned R",
             "funnel text needs a charset: add --charset (",
@@ -105,16 +94,12 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
             "give --to-version V",
         ],
     );
-    refused_for_all(
-        &folder,
+    folder.refused_with(
         "convert a.guava b.bits --to redis-bitmaps",
         &["give --to-items N", "give --to-rate R", "give --funnel ("],
     );
-    refused_for_all(
-        &folder,
-        &format!(
-            "convert a.guava b.roaring {ITEMS} --to-funnel text --to-version 31 --key k --md5"
-        ),
+    folder.refused_with(
+        format!("convert a.guava b.roaring {ITEMS} --to-funnel text --to-version 31 --key k --md5"),
         &[
             "a.guava: the type of its items is unknown",
             "needs a charset",
@@ -122,8 +107,7 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
             "--md5 has no",
         ],
     );
-    refused_for_all(
-        &folder,
+    folder.refused_with(
         "convert --funnel bytes a.guava b.guava --to-items 5 --to-rate 0.1 --to-version 31 --union",
         &[
             "--to-items has no effect",
@@ -133,11 +117,11 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
         ],
     );
     folder.refused(
-        &format!("convert items.tamis b.guava {ITEMS} --to-funnel bytes --to-charset GBK"),
+        format!("convert items.tamis b.guava {ITEMS} --to-funnel bytes --to-charset GBK"),
         "--to-charset is for --to-funnel text or twice, not for bytes",
     );
     folder.refused(
-        &format!("convert items.tamis b.guava {ITEMS} --to-funnel bytes --charset GBK"),
+        format!("convert items.tamis b.guava {ITEMS} --to-funnel bytes --charset GBK"),
         "--charset is for text",
     );
 }
@@ -145,8 +129,8 @@ fn a_conversion_names_all_that_is_missing_on_both_sides() {
 #[test]
 fn an_option_without_effect_is_refused_by_name() {
     let folder = folder();
-    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
-    folder.ok(&format!("convert items.tamis a.dump --to redisbloom {ITEMS}"));
+    folder.ok(format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
+    folder.ok(format!("convert items.tamis a.dump --to redisbloom {ITEMS}"));
     folder.write("more.txt", "one more\n");
     let hash = "00".repeat(32);
     let tamis = [
@@ -170,7 +154,7 @@ fn an_option_without_effect_is_refused_by_name() {
             "add items.tamis more.txt",
             "merge items.tamis items.tamis -o b.tamis",
         ] {
-            folder.refused(&format!("{line} {option}"), &format!("{name} has no effect here: "));
+            folder.refused(format!("{line} {option}"), &format!("{name} has no effect here: "));
         }
     }
     folder.refused(
@@ -180,7 +164,7 @@ fn an_option_without_effect_is_refused_by_name() {
          them out",
     );
     folder.refused(
-        &format!("convert items.tamis - --to cassandra {ITEMS}"),
+        format!("convert items.tamis - --to cassandra {ITEMS}"),
         "standard output: the version is missing: give --to-version V",
     );
     folder.refused("info a.dump --key a", "--key has no effect");
@@ -190,9 +174,9 @@ fn an_option_without_effect_is_refused_by_name() {
     folder.ok("info items.tamis a.guava --rate-planned 0.5");
     folder.ok("check -c -f items.tamis -f a.guava more.txt --funnel bytes -v");
     // The option has an effect on OUT.
-    folder.ok(&format!("convert items.tamis b.dump --to redisbloom {ITEMS} --key k"));
+    folder.ok(format!("convert items.tamis b.dump --to redisbloom {ITEMS} --key k"));
     folder.refused(
-        &format!("convert items.tamis b.redisbits --to redis-bits {ITEMS} --key k --force"),
+        format!("convert items.tamis b.redisbits --to redis-bits {ITEMS} --key k --force"),
         "--key has no effect",
     );
     folder.ok("info b.dump --key k");
@@ -206,11 +190,11 @@ fn a_version_fits_the_name_and_the_bytes() {
     folder.ok("build numbers.txt -o numbers.tamis");
     let items = "--items numbers.txt --to-funnel unsigned";
     folder.refused(
-        &format!("convert numbers.tamis a.roaring64 {items} --to-version 32"),
+        format!("convert numbers.tamis a.roaring64 {items} --to-version 32"),
         "a.roaring64 is a name for version 64",
     );
-    folder.ok(&format!("convert numbers.tamis a.roaring64 {items} --to-version 64"));
-    folder.ok(&format!("convert items.tamis a.spark {ITEMS} --to-funnel bytes --to-version 2"));
+    folder.ok(format!("convert numbers.tamis a.roaring64 {items} --to-version 64"));
+    folder.ok(format!("convert items.tamis a.spark {ITEMS} --to-funnel bytes --to-version 2"));
     folder.ok("info a.spark --format-version 2");
     folder.refused("info a.spark --format-version 1", "expected 2, as in the file");
 }
@@ -218,7 +202,7 @@ fn a_version_fits_the_name_and_the_bytes() {
 #[test]
 fn a_version_that_would_change_nothing_is_refused() {
     let folder = folder();
-    folder.ok(&format!("convert items.tamis a.guava {ITEMS} --funnel bytes --to-version 31"));
+    folder.ok(format!("convert items.tamis a.guava {ITEMS} --funnel bytes --to-version 31"));
     folder.refused(
         "convert a.guava b.guava --to-version 14",
         "--to-version 14: versions of guava differ only in how filters are planned",
@@ -232,14 +216,14 @@ fn a_roaring_file_has_64_bits_by_its_name() {
     folder.write("numbers.txt", "1\n2\n");
     folder.ok("build numbers.txt -o numbers.tamis");
     let items = "--items numbers.txt --to-funnel unsigned";
-    folder.ok(&format!("convert numbers.tamis a.roaring {items}"));
-    folder.ok(&format!("convert numbers.tamis a.roaring64 {items}"));
-    folder.ok(&format!("convert numbers.tamis b.roaring {items} --to-version 64"));
+    folder.ok(format!("convert numbers.tamis a.roaring {items}"));
+    folder.ok(format!("convert numbers.tamis a.roaring64 {items}"));
+    folder.ok(format!("convert numbers.tamis b.roaring {items} --to-version 64"));
     assert_eq!(folder.read("a.roaring64")[..8], 1_u64.to_le_bytes());
     assert_eq!(folder.read("a.roaring64"), folder.read("b.roaring"));
     assert_eq!(folder.read("a.roaring64")[12..], folder.read("a.roaring"));
     assert!(folder.ok("info a.roaring64").contains("64 bits"));
-    assert_eq!(folder.ok("check -c a.roaring64 numbers.txt"), "2\n");
+    folder.prints("check -c a.roaring64 numbers.txt", "2\n");
 }
 
 #[test]
@@ -251,19 +235,16 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
     folder.write("raw.dump", [&dump[..], b"\n"].concat());
     for name in ["ids.dump", "raw.dump"] {
         folder.refused(
-            &format!("info {name}"),
+            format!("info {name}"),
             "the DUMP of a Redis string, whose bits may have several formats: give one with --format (redis-bits,",
         );
-        assert_eq!(
-            folder.ok(&format!("check --format redis-bits {name} numbers.txt")),
-            "1\n12\n14\n"
-        );
+        folder.prints(format!("check --format redis-bits {name} numbers.txt"), "1\n12\n14\n");
         // Without the rest of the payload, the bits are not a DUMP.
         folder.refused(
-            &format!("add --format redis-bits {name} numbers.txt"),
+            format!("add --format redis-bits {name} numbers.txt"),
             "copy the filter to a separate file",
         );
-        folder.ok(&format!("convert --format redis-bits {name} {name}.redisbits"));
+        folder.ok(format!("convert --format redis-bits {name} {name}.redisbits"));
         assert_eq!(folder.read(&format!("{name}.redisbits")), [0b0100_0000, 0x0a]);
     }
 }
@@ -272,13 +253,9 @@ fn a_dump_of_a_string_is_read_as_its_bits() {
 fn a_line_feed_behind_bits_is_named() {
     let folder = Folder::new();
     folder.write("ids", [0b0100_0000, b'\n']);
-    let ended = folder.run("info --format redis-bits ids");
-    assert_eq!(ended.status, 0);
-    assert!(
-        ended.stderr.contains("ids: its last byte is a line feed, and is read as bits"),
-        "{}",
-        ended.stderr
-    );
+    folder
+        .run("info --format redis-bits ids")
+        .warns(0, "ids: its last byte is a line feed, and is read as bits");
     folder.write("ids", [0b0100_0000]);
     assert_eq!(folder.run("info --format redis-bits ids").stderr, "");
 }
@@ -291,8 +268,7 @@ fn all_keys_of_a_snapshot_are_listed() {
     let text = folder.ok("info --keys dump.rdb");
     assert_eq!(text.lines().count(), 2 + keys, "{text}");
     assert!(text.lines().any(|line| line.trim_start() == "0         string  bitmap"), "{text}");
-    let json: serde_json::Value =
-        serde_json::from_str(&folder.ok("info --keys --json dump.rdb")).unwrap();
+    let json = folder.json("info --keys --json dump.rdb");
     assert_eq!(json.as_array().unwrap().len(), keys);
     assert!(
         json.as_array().unwrap().iter().any(|it| it["key"] == "bitmap" && it["type"] == "string")
@@ -320,7 +296,7 @@ fn a_list_of_keys_takes_no_decode_option() {
     ] {
         let name = option.split(' ').next().unwrap();
         folder.refused(
-            &format!("info --keys dump.rdb {option}"),
+            format!("info --keys dump.rdb {option}"),
             &format!("info --keys lists all keys and decodes no filter: leave out {name}\n"),
         );
     }
@@ -333,7 +309,7 @@ fn a_list_of_keys_takes_no_decode_option() {
 #[test]
 fn a_key_is_refused_with_the_formats_that_read_one() {
     let folder = folder();
-    folder.ok(&format!(
+    folder.ok(format!(
         "convert items.tamis dump.rdb --to redis-bitmaps {ITEMS} --to-items 1000 --to-rate 0.1"
     ));
     folder.refused(
@@ -362,17 +338,13 @@ fn filters_of_hadoop_rocksdb_leveldb_and_bitcoin_are_built_from_items() {
         ("abloom", "--to-funnel abloom-bytes".to_owned()),
         ("bip158", format!("--to-funnel bytes --block-hash {hash}")),
     ] {
-        folder.ok(&format!("convert items.tamis out --to {to} {ITEMS} {options}"));
+        folder.ok(format!("convert items.tamis out --to {to} {ITEMS} {options}"));
         let of_items = options.replace("--to-", "--");
         let ask = if to == "bip158" || of_items.contains("--funnel") { &of_items } else { "" };
-        assert_eq!(
-            folder.ok(&format!("check -c --format {to} {ask} out items.txt")),
-            "1000\n",
-            "{to}"
-        );
+        folder.prints(format!("check -c --format {to} {ask} out items.txt"), "1000\n");
     }
     folder.refused(
-        &format!("convert items.tamis out --to bip158 {ITEMS}"),
+        format!("convert items.tamis out --to bip158 {ITEMS}"),
         "the hash of its block is missing: give --block-hash HASH",
     );
 }
@@ -400,24 +372,24 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
     // Java numbers the bits of each byte in the opposite order: 7 is 0 there, and 1000 is 1007.
     folder.write("java-items", "0\n7\n1000\n1007\n");
     let bits = "--format redis-bits";
-    assert_eq!(folder.ok(&format!("check s.rdb items {bits} --key bitmap")), "7\n1000\n");
+    folder.prints(format!("check s.rdb items {bits} --key bitmap"), "7\n1000\n");
     let java = "--format java-bitmap --key bitmap";
-    assert_eq!(folder.ok(&format!("check s.rdb java-items {java}")), "0\n1007\n");
+    folder.prints(format!("check s.rdb java-items {java}"), "0\n1007\n");
     for format in ["redis-bits", "java-bitmap"] {
         folder.refused(
-            &format!("info s.rdb --format {format} --key nosuch"),
+            format!("info s.rdb --format {format} --key nosuch"),
             "the snapshot has no key \"nosuch\"",
         );
-        folder.refused(&format!("info s.rdb --format {format} --key list"), "is a list");
-        folder.refused(&format!("info s.rdb --format {format}"), "give --key KEY (");
+        folder.refused(format!("info s.rdb --format {format} --key list"), "is a list");
+        folder.refused(format!("info s.rdb --format {format}"), "give --key KEY (");
     }
     // The command would lose the other keys of the snapshot.
-    folder.refused(&format!("add s.rdb {bits} --key bitmap items"), "holds more than this filter");
-    folder.ok(&format!("convert s.rdb a.redisbits {bits} --key bitmap"));
+    folder.refused(format!("add s.rdb {bits} --key bitmap items"), "holds more than this filter");
+    folder.ok(format!("convert s.rdb a.redisbits {bits} --key bitmap"));
     let dump = RedisValue::String(folder.read("a.redisbits")).to_payload();
     folder.write("a.dump", dump);
-    assert_eq!(folder.ok(&format!("check a.dump items {bits}")), "7\n1000\n");
-    assert_eq!(folder.ok("check a.dump java-items --format java-bitmap"), "0\n1007\n");
+    folder.prints(format!("check a.dump items {bits}"), "7\n1000\n");
+    folder.prints("check a.dump java-items --format java-bitmap", "0\n1007\n");
 }
 
 #[test]

@@ -1,39 +1,33 @@
 //! Filters that delete, count, grow or expire items, from the shell.
 
-use crate::program::{Ended, Folder};
 use tamis_testing::CommandExt as _;
 
-fn numbers(from: u64, to: u64) -> String {
-    (from..to).map(|n| format!("{n}\n")).collect()
-}
+use crate::program::{Ended, Folder, lines};
 
 /// Creates a folder with a file of the numbers below 1000.
 fn folder() -> Folder {
     let folder = Folder::new();
-    folder.write("n.txt", numbers(0, 1000));
+    folder.write("n.txt", lines(0..1000));
     folder
 }
 
-fn failed(ended: &Ended, words: &[&str]) {
-    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{ended:?}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    for word in words {
-        assert!(ended.stderr.contains(word), "no '{word}' in {ended:?}");
-    }
+/// Runs a line of arguments at a time, in seconds.
+fn at(folder: &Folder, seconds: u64, line: &str) -> Ended {
+    Ended::of(line, folder.command(line).env("SOURCE_DATE_EPOCH", seconds.to_string()).run())
 }
 
 #[test]
 fn what_was_added_can_be_removed() {
     for kind in ["counting", "cuckoo"] {
         let folder = folder();
-        folder.ok(&format!("build --kind {kind} n.txt -o f.tamis"));
-        assert_eq!(folder.ok("check -c f.tamis n.txt"), "1000\n");
-        folder.write("gone.txt", numbers(0, 600));
-        assert_eq!(folder.ok("remove f.tamis gone.txt"), "");
+        folder.ok(format!("build --kind {kind} n.txt -o f.tamis"));
+        folder.prints("check -c f.tamis n.txt", "1000\n");
+        folder.write("gone.txt", lines(0..600));
+        folder.prints("remove f.tamis gone.txt", "");
         let left: u64 = folder.ok("check -c f.tamis n.txt").trim().parse().unwrap();
         assert!((400..430).contains(&left), "{kind}: {left}");
-        folder.write("stay.txt", numbers(600, 1000));
-        assert_eq!(folder.ok("check -c f.tamis stay.txt"), "400\n");
+        folder.write("stay.txt", lines(600..1000));
+        folder.prints("check -c f.tamis stay.txt", "400\n");
         assert!(folder.ok("info f.tamis").contains("added         400,"), "{kind}");
     }
 }
@@ -42,16 +36,15 @@ fn what_was_added_can_be_removed() {
 fn what_is_not_there_is_refused_and_changes_nothing() {
     for kind in ["counting", "cuckoo"] {
         let folder = folder();
-        folder.ok(&format!("build --kind {kind} --rate 1e-6 n.txt -o f.tamis"));
+        folder.ok(format!("build --kind {kind} --rate 1e-6 n.txt -o f.tamis"));
         let before = folder.read("f.tamis");
         let ended = folder.feed("remove f.tamis", "never\nadded\n");
-        assert_eq!((ended.status, ended.stdout.as_str()), (1, ""));
-        assert!(ended.stderr.contains("f.tamis: 2 lines not in it"), "{}", ended.stderr);
+        ended.warns(1, "f.tamis: 2 lines not in it");
+        ended.prints("");
         assert!(folder.read("f.tamis") == before);
         // If only some of the items are present, these are removed.
-        let ended = folder.feed("remove f.tamis", "never\n7\n");
-        assert_eq!(ended.status, 1);
-        assert_eq!(folder.ok("check -c f.tamis n.txt"), "999\n");
+        folder.feed("remove f.tamis", "never\n7\n").has_status(1);
+        folder.prints("check -c f.tamis n.txt", "999\n");
     }
 }
 
@@ -59,18 +52,14 @@ fn what_is_not_there_is_refused_and_changes_nothing() {
 fn filters_that_cannot_delete_say_which_can() {
     let folder = folder();
     for kind in ["split-block", "parquet", "classic", "growing"] {
-        folder.ok(&format!("build --kind {kind} n.txt -o f.tamis"));
-        let before = folder.read("f.tamis");
-        failed(
-            &folder.feed("remove f.tamis n.txt", ""),
-            &[kind, "--kind counting or --kind cuckoo"],
-        );
-        assert!(folder.read("f.tamis") == before);
+        folder.ok(format!("build --kind {kind} n.txt -o f.tamis"));
+        let words = [kind, "--kind counting or --kind cuckoo"];
+        folder.refused_with("remove f.tamis n.txt", &words);
     }
-    failed(&folder.feed("remove - n.txt", ""), &["must be a file"]);
-    failed(&folder.feed("remove missing.tamis n.txt", ""), &["missing.tamis"]);
-    failed(&folder.feed("remove . n.txt", ""), &["is a directory, not a filter"]);
-    failed(&folder.feed("remove n.txt n.txt", ""), &["n.txt", "not a Tamis filter"]);
+    folder.refused("remove - n.txt", "must be a file");
+    folder.refused("remove missing.tamis n.txt", "missing.tamis");
+    folder.refused("remove . n.txt", "is a directory, not a filter");
+    folder.refused_with("remove n.txt n.txt", &["n.txt", "not a Tamis filter"]);
 }
 
 #[test]
@@ -80,20 +69,22 @@ fn copies_are_counted() {
         let lines = "one\ntwo\ntwo\nthree\nthree\nthree\n";
         let copies = if kind == "cuckoo" { "--copies" } else { "" };
         for build in ["", "--items 100"] {
-            let ended =
-                folder.feed(&format!("build --kind {kind} {copies} {build} -o f.tamis"), lines);
-            assert_eq!(ended.status, 0, "{ended:?}");
-            let ended = folder.feed("check --copies f.tamis", "one\ntwo\nthree\nfour\n");
-            assert_eq!(ended.stdout, "      1 one\n      2 two\n      3 three\n", "{kind} {build}");
+            folder
+                .feed(format!("build --kind {kind} {copies} {build} -o f.tamis"), lines)
+                .has_status(0);
+            folder
+                .feed("check --copies f.tamis", "one\ntwo\nthree\nfour\n")
+                .prints("      1 one\n      2 two\n      3 three\n");
             folder.feed("remove f.tamis", "two\n");
-            folder.feed(&format!("add {copies} f.tamis"), "one\n");
-            let ended = folder.feed("check --copies f.tamis", "one\ntwo\n");
-            assert_eq!(ended.stdout, "      2 one\n      1 two\n");
+            folder.feed(format!("add {copies} f.tamis"), "one\n");
+            folder
+                .feed("check --copies f.tamis", "one\ntwo\n")
+                .prints("      2 one\n      1 two\n");
         }
     }
     let folder = folder();
     folder.ok("build n.txt -o f.tamis");
-    failed(&folder.feed("check --copies f.tamis n.txt", ""), &["does not count"]);
+    folder.refused("check --copies f.tamis n.txt", "does not count");
 }
 
 #[test]
@@ -101,8 +92,8 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
     let folder = folder();
     let six = "n.txt ".repeat(6);
     for build in ["", "--items 1000"] {
-        folder.ok(&format!("build --kind cuckoo {build} {six} -o f.tamis"));
-        assert_eq!(folder.ok("check -c f.tamis n.txt"), "1000\n", "{build}");
+        folder.ok(format!("build --kind cuckoo {build} {six} -o f.tamis"));
+        folder.prints("check -c f.tamis n.txt", "1000\n");
         // Two items may have equal fingerprints.
         let single =
             |copies: String| copies.lines().filter(|it| it.starts_with("      1 ")).count();
@@ -117,62 +108,58 @@ fn a_cuckoo_filter_takes_a_repeated_line_once() {
         folder.ok("remove f.tamis n.txt");
         let left: u64 = folder.run("check -c f.tamis n.txt").stdout.trim().parse().unwrap();
         assert_eq!(left, 0, "{build}");
-        folder.ok(&format!("add f.tamis {six}"));
-        assert_eq!(folder.ok("check -c f.tamis n.txt"), "1000\n", "{build}");
+        folder.ok(format!("add f.tamis {six}"));
+        folder.prints("check -c f.tamis n.txt", "1000\n");
     }
     folder.ok("build --kind cuckoo --items 1000 n.txt -o f.tamis");
-    failed(
-        &folder.run("add --copies f.tamis n.txt n.txt n.txt"),
+    folder.refused_with(
+        "add --copies f.tamis n.txt n.txt n.txt",
         &["full with", "--copies --items N, where each copy counts"],
     );
-    folder.write("more.txt", numbers(1000, 3000));
-    failed(
-        &folder.run("add f.tamis more.txt"),
-        &["full with", "build a larger one with --items N"],
-    );
+    folder.write("more.txt", lines(1000..3000));
+    folder
+        .refused_with("add f.tamis more.txt", &["full with", "build a larger one with --items N"]);
 }
 
 #[test]
 fn a_counting_filter_counts_every_repeat_and_takes_no_copies() {
     let folder = folder();
-    let words = [
-        "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out",
-    ];
-    failed(&folder.run("build --copies --kind counting n.txt -o f.tamis"), &words);
+    let words = "--copies is for cuckoo filters: a counting filter counts every repeat without it; leave it out";
+    folder.refused("build --copies --kind counting n.txt -o f.tamis", words);
     folder.ok("build --kind counting n.txt -o f.tamis");
-    failed(&folder.run("add --copies f.tamis n.txt"), &words);
-    failed(&folder.run("build --copies --like f.tamis n.txt -o g.tamis"), &words);
+    folder.refused("add --copies f.tamis n.txt", words);
+    folder.refused("build --copies --like f.tamis n.txt -o g.tamis", words);
 }
 
 #[test]
 fn a_full_filter_is_refused_with_advice_that_helps() {
     let folder = folder();
     folder.ok("build --kind cuckoo n.txt -o f.tamis");
-    let ended = folder.run("add f.tamis n.txt");
-    failed(
-        &ended,
-        &[
-            "full with",
-            "each copy counted",
-            "skip them with --if-absent if you delete nothing from this filter; otherwise build a larger one with --items N\n",
-        ],
-    );
-    assert!(!ended.stderr.contains("--copies"), "{}", ended.stderr);
+    folder.refused_with("add f.tamis n.txt", &[
+        "f.tamis: full with",
+        "each copy counted",
+        "skip them with --if-absent if you delete nothing from this filter; otherwise build a larger one with --items N\n",
+    ]);
+    assert!(!folder.run("add f.tamis n.txt").stderr.contains("--copies"));
     folder.ok("add --if-absent f.tamis n.txt");
-    folder.write("more.txt", numbers(1000, 3000));
-    let ended = folder.run("add --if-absent f.tamis more.txt");
-    failed(&ended, &["full with", "nothing was written: build one for more with --items N\n"]);
-    let ended = folder.run("build --like f.tamis more.txt -o g.tamis");
-    failed(&ended, &["full with", "--like: build both for more items\n"]);
+    folder.write("more.txt", lines(1000..3000));
+    folder.refused_with(
+        "add --if-absent f.tamis more.txt",
+        &["full with", "nothing was written: build one for more with --items N\n"],
+    );
+    folder.refused_with(
+        "build --like f.tamis more.txt -o g.tamis",
+        &["full with", "--like: build both for more items\n"],
+    );
     // At this rate a growing filter of 226,304 items has used all bits of the hash.
-    folder.write("many.txt", numbers(0, 250_000));
-    let ended = folder.run("build --kind growing --rate 3e-14 many.txt -o g.tamis");
-    failed(&ended, &["full with", "nothing was written: build one with a higher --rate\n"]);
-    assert!(!ended.stderr.contains("cop"), "{}", ended.stderr);
+    folder.write("many.txt", lines(0..250_000));
+    let build = "build --kind growing --rate 3e-14 many.txt -o g.tamis";
+    let words = ["full with", "nothing was written: build one with a higher --rate\n"];
+    folder.refused_with(build, &words);
+    assert!(!folder.run(build).stderr.contains("cop"));
     folder.ok("build --kind growing --rate 3e-14 n.txt -o f.tamis");
-    let ended = folder.run("build --like f.tamis many.txt -o g.tamis");
-    failed(
-        &ended,
+    folder.refused_with(
+        "build --like f.tamis many.txt -o g.tamis",
         &[
             "full with",
             "it has the rate of the filter of --like: build both with a higher --rate\n",
@@ -183,19 +170,17 @@ fn a_full_filter_is_refused_with_advice_that_helps() {
 #[test]
 fn what_is_deleted_as_often_as_it_was_added_takes_no_other_line_with_it() {
     let folder = folder();
-    folder.write("a.txt", numbers(0, 50_000));
-    folder.write("b.txt", numbers(50_000, 100_000));
+    folder.write("a.txt", lines(0..50_000));
+    folder.write("b.txt", lines(50_000..100_000));
     folder.ok("build --kind cuckoo --items 100000 a.txt -o f.tamis");
     // Some hundred lines are false positives.
     folder.ok("add f.tamis b.txt b.txt");
     folder.ok("remove f.tamis b.txt");
-    assert_eq!(folder.ok("check -c f.tamis a.txt"), "50000\n");
-    failed(&folder.run("add --if-absent --copies f.tamis a.txt"), &["cannot be used with"]);
+    folder.prints("check -c f.tamis a.txt", "50000\n");
+    folder.refused("add --if-absent --copies f.tamis a.txt", "cannot be used with");
     folder.ok("build n.txt -o f.tamis");
-    failed(
-        &folder.run("add --if-absent f.tamis n.txt"),
-        &["--if-absent is for counting and cuckoo filters"],
-    );
+    folder
+        .refused("add --if-absent f.tamis n.txt", "--if-absent is for counting and cuckoo filters");
 }
 
 #[test]
@@ -207,14 +192,14 @@ fn a_cuckoo_filter_holds_three_copies_of_every_line() {
         // counts the lines, and four copies fit.
         let planned = (copies <= 3).then(|| format!("--items {}", 1000 * copies));
         for build in planned.into_iter().chain(["".to_owned()]) {
-            folder.ok(&format!("build --kind cuckoo --copies {build} {files} -o f.tamis"));
+            folder.ok(format!("build --kind cuckoo --copies {build} {files} -o f.tamis"));
             let counted = folder.ok("check --copies f.tamis n.txt");
             let exact = counted.lines().filter(|line| line.starts_with(&format!("{copies:>7} ")));
             assert!(exact.count() > 900, "{copies} {build}");
             for _ in 0..copies {
                 folder.ok("remove f.tamis n.txt");
             }
-            assert_eq!(folder.run("check -q f.tamis n.txt").status, 1, "{copies} {build}");
+            folder.run("check -q f.tamis n.txt").has_status(1);
         }
     }
 }
@@ -224,32 +209,14 @@ fn an_item_that_was_added_too_often_stays_and_is_reported() {
     for (kind, times) in [("counting", 15), ("cuckoo --copies", 8)] {
         let folder = Folder::new();
         let lines = "often\n".repeat(times);
-        folder.feed(&format!("build --kind {kind} --items 100 -o f.tamis"), lines);
-        let ended = folder.feed("remove f.tamis", "often\n");
-        assert_eq!(ended.status, 1);
-        assert!(ended.stderr.contains("1 line not removed"), "{}", ended.stderr);
-        assert_eq!(folder.feed("check f.tamis", "often\n").stdout, "often\n");
+        folder.feed(format!("build --kind {kind} --items 100 -o f.tamis"), lines);
+        folder.feed("remove f.tamis", "often\n").warns(1, "1 line not removed");
+        folder.feed("check f.tamis", "often\n").prints("often\n");
     }
     let folder = Folder::new();
     folder.feed("build --kind counting --counter-bits 8 --items 9 -o f.tamis", "x\n".repeat(254));
-    assert_eq!(folder.feed("remove f.tamis", "x\n").status, 0);
-    assert_eq!(folder.feed("check --copies f.tamis", "x\n").stdout, "    253 x\n");
-}
-
-#[test]
-fn a_full_filter_is_left_as_it_was() {
-    let folder = folder();
-    folder.ok("build --kind cuckoo n.txt -o f.tamis");
-    let before = folder.read("f.tamis");
-    folder.write("more.txt", numbers(1000, 3000));
-    let words = ["f.tamis: full with", "nothing was written", "--items"];
-    failed(&folder.feed("add f.tamis more.txt", ""), &words);
-    assert!(folder.read("f.tamis") == before);
-    failed(
-        &folder.feed("build --kind cuckoo --items 10 n.txt -o g.tamis", ""),
-        &["g.tamis: full with"],
-    );
-    assert!(!folder.names().contains(&"g.tamis".to_owned()));
+    folder.feed("remove f.tamis", "x\n").has_status(0);
+    folder.feed("check --copies f.tamis", "x\n").prints("    253 x\n");
 }
 
 #[test]
@@ -258,34 +225,34 @@ fn a_growing_filter_takes_any_number_of_items() {
     folder.ok("build --kind growing /dev/null -o f.tamis");
     let mut from = 0;
     for to in [10, 1000, 50_000, 200_000] {
-        folder.write("n.txt", numbers(from, to));
+        folder.write("n.txt", lines(from..to));
         folder.ok("add f.tamis n.txt");
-        assert_eq!(folder.ok("check -c f.tamis n.txt"), format!("{}\n", to - from));
+        folder.prints("check -c f.tamis n.txt", format!("{}\n", to - from));
         from = to;
     }
-    folder.write("all.txt", numbers(0, 200_000));
-    assert_eq!(folder.ok("check -c f.tamis all.txt"), "200000\n");
+    folder.write("all.txt", lines(0..200_000));
+    folder.prints("check -c f.tamis all.txt", "200000\n");
     let info = folder.ok("info f.tamis");
     assert!(info.contains("unlimited: the filter grows"), "{info}");
-    folder.write("absent.txt", numbers(1_000_000, 1_100_000));
+    folder.write("absent.txt", lines(1_000_000..1_100_000));
     let wrong: u64 = folder.feed("check -c f.tamis absent.txt", "").stdout.trim().parse().unwrap();
     assert!(wrong < 1000, "{wrong} of 100000 at 1 %");
     // A filter from a pipe gives the same answers as a mapped file.
     let bytes = folder.read("f.tamis");
-    assert_eq!(folder.feed("info -", bytes).status, 0);
+    folder.feed("info -", bytes).has_status(0);
 }
 
 #[test]
 fn growing_filters_merge_whatever_their_sizes() {
     let folder = folder();
-    folder.write("more.txt", numbers(1000, 9000));
+    folder.write("more.txt", lines(1000..9000));
     folder.ok("build --kind growing n.txt -o a.tamis");
     folder.ok("build --kind growing more.txt -o b.tamis");
     folder.ok("merge a.tamis b.tamis -o both.tamis");
-    folder.write("all.txt", numbers(0, 9000));
-    assert_eq!(folder.ok("check -c both.tamis all.txt"), "9000\n");
+    folder.write("all.txt", lines(0..9000));
+    folder.prints("check -c both.tamis all.txt", "9000\n");
     folder.ok("build --kind growing --rate 1e-3 n.txt -o c.tamis");
-    failed(&folder.feed("merge a.tamis c.tamis -o x.tamis", ""), &["does not merge"]);
+    folder.refused("merge a.tamis c.tamis -o x.tamis", "does not merge");
 }
 
 #[test]
@@ -298,8 +265,7 @@ fn a_window_of_items_forgets_the_oldest() {
     // At this rate, one expired item may be a false positive.
     assert!(found.iter().filter(|&&n| n < 860).count() <= 1, "{found:?}");
     assert!((900..1000).all(|n| found.contains(&n)), "{found:?}");
-    let info = folder.ok("info f.tamis");
-    assert!(info.contains("remembered at least 100 "), "{info}");
+    folder.shows("info f.tamis", &["remembered at least 100 "]);
 }
 
 /// An earlier version rounded the length of the slices up, so a window of 5 items remembered 8.
@@ -308,7 +274,7 @@ fn a_window_of_few_items_remembers_at_most_a_slice_more() {
     let folder = folder();
     for items in [1, 2, 3, 5, 6, 7, 9, 10, 33, 101] {
         let slices = items.min(4);
-        folder.ok(&format!(
+        folder.ok(format!(
             "build --window {items}-items --slices {slices} --rate 1e-6 n.txt -o f.tamis"
         ));
         let found = folder.ok("check f.tamis n.txt").lines().count();
@@ -321,11 +287,9 @@ fn a_window_of_few_items_remembers_at_most_a_slice_more() {
 fn a_window_of_time_forgets_by_the_clock() {
     let folder = folder();
     let run = |line: &str, seconds: u64| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-        command.args(line.split_whitespace()).current_dir(folder.path("."));
-        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).run();
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        let ended = at(&folder, seconds, line);
+        assert_eq!(ended.stderr, "", "{line}");
+        ended.stdout
     };
     let start = 1_700_000_000;
     run("build --window 1h --items 1000 --rate 1e-6 n.txt -o f.tamis", start);
@@ -347,42 +311,36 @@ fn a_window_of_time_forgets_by_the_clock() {
 #[test]
 fn a_window_from_the_future_is_refused() {
     let folder = folder();
-    let run = |line: &str, seconds: u64| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-        command.args(line.split_whitespace()).current_dir(folder.path("."));
-        let output = command.env("SOURCE_DATE_EPOCH", seconds.to_string()).run();
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-    };
     let (now, future) = (1_700_000_000, 1_900_000_000);
-    assert_eq!(run("build --window 1h --items 2000 n.txt -o now.tamis", now).0, 0);
-    assert_eq!(run("build --window 1h --items 2000 n.txt -o future.tamis", future).0, 0);
+    at(&folder, now, "build --window 1h --items 2000 n.txt -o now.tamis").has_status(0);
+    at(&folder, future, "build --window 1h --items 2000 n.txt -o future.tamis").has_status(0);
     for line in ["add future.tamis n.txt", "merge now.tamis future.tamis -o x.tamis"] {
-        let (status, stderr) = run(line, now);
-        assert_eq!(status, 2, "{line}");
-        assert!(stderr.contains("future.tamis: its clock is"), "{stderr}");
+        at(&folder, now, line).warns(2, "future.tamis: its clock is");
     }
-    assert!(run("info future.tamis", now).1.contains("its clock is"));
-    assert_eq!(run("check -c now.tamis n.txt", now).0, 0);
+    assert!(at(&folder, now, "info future.tamis").stderr.contains("its clock is"));
+    at(&folder, now, "check -c now.tamis n.txt").has_status(0);
 }
 
 #[test]
 fn repeats_are_kept_within_memory() {
     let folder = Folder::new();
-    let ended =
-        folder.feed("build --kind counting --memory 9M -o f.tamis", "same\n".repeat(300_000));
-    assert_eq!(ended.status, 0, "{ended:?}");
-    assert_eq!(folder.feed("check --copies f.tamis", "same\n").stdout, "    15+ same\n");
+    folder
+        .feed("build --kind counting --memory 9M -o f.tamis", "same\n".repeat(300_000))
+        .has_status(0);
+    folder.feed("check --copies f.tamis", "same\n").prints("    15+ same\n");
 }
 
 #[test]
 fn an_uneven_window_says_that_it_is_over_its_rate() {
     let folder = folder();
-    let ended = folder.feed("build --window 1h --slices 6 --items 1000 n.txt -o f.tamis", "");
-    failed(&ended, &["f.tamis", "nothing was written", "--force"]);
-    let ended =
-        folder.feed("build --force --window 1h --slices 6 --items 1000 n.txt -o f.tamis", "");
-    assert_eq!(ended.status, 3);
-    assert_eq!(folder.feed("info f.tamis", "").status, 3);
+    folder.refused_with(
+        "build --window 1h --slices 6 --items 1000 n.txt -o f.tamis",
+        &["f.tamis", "nothing was written", "--force"],
+    );
+    folder
+        .feed("build --force --window 1h --slices 6 --items 1000 n.txt -o f.tamis", "")
+        .has_status(3);
+    folder.feed("info f.tamis", "").has_status(3);
 }
 
 #[test]
@@ -411,7 +369,7 @@ fn options_of_one_kind_are_refused_with_another() {
         ("build --kind parquet --keyed n.txt -o f", "--keyed"),
         ("build --kind unknown n.txt -o f", "unknown"),
     ] {
-        failed(&folder.feed(line, ""), &[word]);
+        folder.refused(line, word);
     }
     assert_eq!(folder.names(), ["n.txt"]);
 }
@@ -420,9 +378,8 @@ fn options_of_one_kind_are_refused_with_another() {
 fn every_kind_is_described() {
     let folder = folder();
     for kind in ["counting", "cuckoo", "growing"] {
-        folder.ok(&format!("build --keyed --kind {kind} n.txt -o f.tamis"));
-        let json: serde_json::Value =
-            serde_json::from_str(&folder.ok("info --json f.tamis")).unwrap();
+        folder.ok(format!("build --keyed --kind {kind} n.txt -o f.tamis"));
+        let json = folder.json("info --json f.tamis");
         assert_eq!(json[0]["kind"], kind);
         // Each run has a new secret key, so the bits of a small filter differ by chance.
         assert!(json[0]["rate_now"].as_f64().unwrap() <= 0.02, "{kind}: {}", json[0]);

@@ -7,11 +7,12 @@ use serde_json::Value;
 use tamis_testing::{CommandExt as _, wait_until};
 
 use crate::http::get;
+use crate::program::{Folder, tamis};
 
 /// Returns the command of a demo that keeps its files below `folder`.
-fn demo(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-    command.args(["guard", "--demo"]).args(arguments).env("TMPDIR", folder);
+fn demo(folder: &Path, options: &str) -> Command {
+    let mut command = tamis(&format!("guard --demo {options}"));
+    command.env("TMPDIR", folder);
     command
 }
 
@@ -22,7 +23,7 @@ fn is_empty(folder: &Path) -> bool {
 #[test]
 fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their_answers() {
     let folder = tempfile::tempdir().unwrap();
-    let output = demo(folder.path(), &["--demo-seconds", "5", "--json"]).run();
+    let output = demo(folder.path(), "--demo-seconds 5 --json").run();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -54,7 +55,7 @@ fn with_the_guard_the_attack_does_not_reach_the_database_and_customers_get_their
 #[test]
 fn a_signal_ends_the_demo_and_removes_its_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = demo(folder.path(), &[]);
+    let mut command = demo(folder.path(), "");
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).start();
     let line = process.stderr_lines().next().expect("a line");
     assert!(line.contains("the console of the demo is available"), "{line}");
@@ -76,7 +77,7 @@ fn a_signal_ends_the_demo_and_removes_its_folder() {
 #[test]
 fn a_signal_during_the_creation_of_the_shop_ends_the_demo_and_removes_its_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = demo(folder.path(), &["--json"]);
+    let mut command = demo(folder.path(), "--json");
     let process = command.stdout(Stdio::piped()).stderr(Stdio::null()).start();
     wait_until("the demo creates its folder", || !is_empty(folder.path()));
     process.signal("INT");
@@ -88,18 +89,14 @@ fn a_signal_during_the_creation_of_the_shop_ends_the_demo_and_removes_its_folder
 
 #[test]
 fn options_without_an_effect_on_the_demo_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    for (arguments, option) in [
-        (&["--demo", "--config", "guard.toml"][..], "--config"),
-        (&["--demo", "--ids", "ids.txt"], "--ids"),
-        (&["--demo", "--shadow"], "--shadow"),
-        (&["--demo-seconds", "3"], "--demo"),
-        (&["--demo", "--demo-seconds", "0"], "--demo-seconds"),
+    let folder = Folder::new();
+    for (options, named) in [
+        ("--demo --config guard.toml", "--config"),
+        ("--demo --ids ids.txt", "--ids"),
+        ("--demo --shadow", "--shadow"),
+        ("--demo-seconds 3", "--demo"),
+        ("--demo --demo-seconds 0", "--demo-seconds"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-        let output = command.arg("guard").args(arguments).current_dir(&folder).run();
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
-        assert!(text.starts_with("tamis: ") && text.contains(option), "{text}");
+        folder.refused(format!("guard {options}"), named);
     }
 }

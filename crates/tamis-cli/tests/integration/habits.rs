@@ -2,7 +2,7 @@
 
 use tamis_testing::CommandExt as _;
 
-use crate::program::Folder;
+use crate::program::{Ended, Folder, tamis};
 
 #[test]
 fn habits_and_mistakes_get_a_text_that_helps() {
@@ -43,12 +43,11 @@ fn habits_and_mistakes_get_a_text_that_helps() {
     }
     // Options that `uniq` and `sort` have in the same meaning.
     for line in ["dedup -i", "dedup --ignore-case"] {
-        assert_eq!(folder.feed(line, "a\nA\n").stdout, "a\n", "{line}");
+        folder.feed(line, "a\nA\n").prints("a\n");
     }
     // An empty word is no file.
-    let empty = std::process::Command::new(env!("CARGO_BIN_EXE_tamis")).args(["dedup", ""]).run();
-    let stderr = String::from_utf8(empty.stderr).unwrap();
-    assert!(stderr.starts_with("tamis: '' is an empty word, not a file or a value"), "{stderr}");
+    Ended::of("dedup ''", tamis("dedup").arg("").run())
+        .warns(2, "tamis: '' is an empty word, not a file or a value");
 }
 
 #[test]
@@ -89,8 +88,7 @@ fn a_read_only_output_is_refused() {
         "build -o f g",
         "ints sort -o f g",
     ] {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-        command.args(args.split(' ')).current_dir(folder.path("."));
+        let mut command = folder.command(args);
         if rustix::process::geteuid().is_root() {
             // Root may write to any file.
             command.uid(65_534).gid(65_534);
@@ -99,13 +97,10 @@ fn a_read_only_output_is_refused() {
                 eprintln!("another user cannot run the program: not tested");
                 return;
             }
-            command = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-            command.args(args.split(' ')).current_dir(folder.path(".")).uid(65_534).gid(65_534);
+            command = folder.command(args);
+            command.uid(65_534).gid(65_534);
         }
-        let output = command.run();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args}: {stderr}");
-        assert!(stderr.starts_with("tamis: f: permission denied"), "{args}: {stderr}");
+        Ended::of(args, command.run()).warns(2, "tamis: f: permission denied");
         assert_eq!(folder.read("f"), b"a\na\n", "{args}");
     }
 }

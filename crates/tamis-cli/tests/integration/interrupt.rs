@@ -75,8 +75,7 @@ fn an_interrupted_run_with_a_state_can_be_given_again() {
         "{hint}"
     );
     assert_eq!(folder.names(), [".out.tamis-part", "seen"]);
-    let ended = folder.feed(line, "1\n2\n2\n3\n");
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    folder.feed(line, "1\n2\n2\n3\n").says(0, "");
     assert_eq!(folder.names(), ["out", "seen"]);
     assert_eq!(folder.read("out"), b"1\n2\n3\n");
 }
@@ -88,13 +87,9 @@ fn two_runs_with_a_state_do_not_share_an_output() {
     let mut child = start(&folder, "--default-signal=INT", line, "1\n2\n");
     let part = || std::fs::metadata(folder.path(".out.tamis-part")).map_or(0, |file| file.len());
     wait_until("lines are in the part", || part() > 0);
-    let ended = folder.feed("dedup --state other -o out", "3\n");
-    assert_eq!(ended.status, 2);
-    assert!(
-        ended.stderr.contains("another run with a --state is writing to it"),
-        "{}",
-        ended.stderr
-    );
+    folder
+        .feed("dedup --state other -o out", "3\n")
+        .warns(2, "another run with a --state is writing to it");
     assert!(child.wait().success());
     assert_eq!(folder.read("out"), b"1\n2\n");
     folder.write("three", "3\n");

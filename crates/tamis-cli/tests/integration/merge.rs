@@ -19,7 +19,7 @@ fn merged_filters_are_the_filter_of_all_items() {
     folder.write("ab.txt", lines((0..600).chain(400..1000)));
     folder.ok("build --items 1000 ab.txt -o direct.tamis --meta team=x");
     assert!(folder.read("merged.tamis") == folder.read("direct.tamis"));
-    assert_eq!(folder.ok("check -c merged.tamis both.txt"), "1000\n");
+    folder.prints("check -c merged.tamis both.txt", "1000\n");
     folder.ok("merge b.tamis a.tamis -o other.tamis");
     assert!(folder.read("merged.tamis") == folder.read("other.tamis"));
 }
@@ -28,7 +28,7 @@ fn merged_filters_are_the_filter_of_all_items() {
 fn the_output_may_be_an_input() {
     let folder = folder();
     folder.ok("merge a.tamis b.tamis -o a.tamis --meta day=all");
-    assert_eq!(folder.ok("check -c a.tamis both.txt"), "1000\n");
+    folder.prints("check -c a.tamis both.txt", "1000\n");
     assert!(folder.ok("info a.tamis").contains("meta day      all"));
     folder.ok("merge a.tamis -o copy.tamis");
 }
@@ -42,8 +42,7 @@ fn filters_that_do_not_match_are_refused_by_the_field() {
         ("--items 1000 --kind classic", "its kind is classic, not split-block"),
         ("--items 1000 --url", "its items are of another kind: url, not record"),
     ] {
-        let ended = folder.feed(&format!("build {options} -o other.tamis"), "http://a/\n");
-        assert_eq!(ended.status, 0, "{options}: {}", ended.stderr);
+        folder.feed(format!("build {options} -o other.tamis"), "http://a/\n").has_status(0);
         folder.refused("merge a.tamis other.tamis -o out.tamis", words);
     }
 }
@@ -57,7 +56,7 @@ fn a_merge_over_the_rate_is_refused() {
     let ended = folder.run("merge --force a.tamis b.tamis c.tamis -o out.tamis");
     assert_eq!(ended.status, 3);
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-    assert_eq!(folder.run("check -c --force out.tamis c.txt").stdout, "900\n");
+    folder.run("check -c --force out.tamis c.txt").prints("900\n");
 }
 
 #[test]
@@ -75,10 +74,10 @@ fn a_filter_built_like_another_merges_with_it() {
         "--items 4000 --window 24h --slices 3 --refresh --keyed",
         "--window 3000-items --keyed",
     ] {
-        folder.ok(&format!("build {options} a.txt -o a.tamis"));
+        folder.ok(format!("build {options} a.txt -o a.tamis"));
         folder.ok("build --like a.tamis b.txt -o b.tamis");
         folder.ok("merge a.tamis b.tamis -o merged.tamis");
-        assert_eq!(folder.ok("check -c merged.tamis both.txt"), "1000\n", "{options}");
+        folder.prints("check -c merged.tamis both.txt", "1000\n");
     }
     folder.refused("build --like a.tamis --items 5 b.txt -o c.tamis", "--like");
     folder.refused("build --like a.tamis --keyed b.txt -o c.tamis", "--like");

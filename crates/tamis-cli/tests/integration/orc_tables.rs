@@ -32,13 +32,13 @@ fn every_value_is_found_by_the_text_that_its_writer_prints() {
             let check = format!("check -c --no-name t.orc --column {column} items.txt");
             folder.write("items.txt", values.join("\n"));
             let expected = format!("{}\n", values.len());
-            assert_eq!(folder.ok(&check), expected, "{golden} {column}");
+            folder.prints(&check, &expected);
             if !["s", "v", "bin", "a.c"].contains(&&column[..])
                 && !column.starts_with(['a', '"', 'm'])
             {
                 // Lines of Windows.
                 folder.write("items.txt", values.join("\r\n") + "\r\n");
-                assert_eq!(folder.ok(&check), expected, "{golden} {column}");
+                folder.prints(&check, &expected);
             }
         }
     }
@@ -65,14 +65,14 @@ fn absent_values_are_found_at_the_rate_of_their_filter() {
     folder.copy_golden("orc/types.orc", "t.orc");
     for (column, of) in absent {
         folder.write("absent.txt", lines((0..ITEMS).map(of)));
-        let ended = folder.run(&format!("check -c t.orc --column {column} absent.txt"));
+        let ended = folder.run(format!("check -c t.orc --column {column} absent.txt"));
         assert_ne!(ended.status, 2, "{}", ended.stderr);
         let found = ended.stdout.lines().map(|line| line.rsplit_once(':').unwrap());
         let found: Vec<_> =
             found.map(|(name, count)| (name, count.parse::<u64>().unwrap())).collect();
         let groups = ["0.0", "0.1", "1.0", "1.1"].map(|group| format!("t.orc[{group}].{column}"));
         assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), groups);
-        let info = folder.ok(&format!("info --json t.orc --column {column}"));
+        let info = folder.ok(format!("info --json t.orc --column {column}"));
         let info: serde_json::Value = serde_json::from_str(&info).unwrap();
         for (index, (name, count)) in found.into_iter().enumerate() {
             // Planned for 1 %. A filter of 25 items may have more bits set than planned.
@@ -88,17 +88,16 @@ fn absent_values_are_found_at_the_rate_of_their_filter() {
 fn an_item_is_reported_for_its_stripe_and_row_group() {
     let folder = Folder::new();
     folder.copy_golden("orc/types.orc", "t.orc");
-    let ended = folder.feed("check t.orc --column s", "text é中 10\ntext é中 80\n");
-    assert!(ended.stdout.contains("t.orc[0.0].s:text é中 10\n"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("t.orc[1.1].s:text é中 80\n"), "{}", ended.stdout);
+    folder
+        .feed("check t.orc --column s", "text é中 10\ntext é中 80\n")
+        .shows(&["t.orc[0.0].s:text é中 10\n", "t.orc[1.1].s:text é中 80\n"]);
     let text = folder.ok("info t.orc --column s");
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 2 + 4, "{text}");
     assert!(lines[1].trim_start().starts_with("row group  column  items about"), "{text}");
     assert!(lines[5].trim_start().starts_with("1.1  s "), "{text}");
     assert!(lines[5].ends_with("  text in UTF-8"), "{text}");
-    let list: serde_json::Value =
-        serde_json::from_str(&folder.ok("info --json t.orc --column a.c.d")).unwrap();
+    let list = folder.json("info --json t.orc --column a.c.d");
     assert_eq!(list[3]["name"], "t.orc[1.1].a.c.d");
 }
 
@@ -116,15 +115,13 @@ fn row_groups_become_one_filter_if_that_is_wanted() {
     assert_eq!(ended.status, 2, "{}", ended.stderr);
     assert!(ended.stderr.ends_with(", s, ts, tz)\n"), "{}", ended.stderr);
     assert!(ended.stderr.contains("choose one with --column (\"a.b\", a.b,"), "{}", ended.stderr);
-    let ended = folder.run("convert t.orc --column dec one.orcbloom --to orc --union");
-    assert_ne!(ended.status, 2, "{}", ended.stderr);
-    let ended = folder.feed("check -c one.orcbloom --funnel orc-bytes --force", "-2.5\n1\n");
-    assert_eq!(ended.stdout, "2\n", "{}", ended.stderr);
+    folder.run("convert t.orc --column dec one.orcbloom --to orc --union").is_done();
+    folder.feed("check -c one.orcbloom --funnel orc-bytes --force", "-2.5\n1\n").prints("2\n");
     // A rebuilt filter takes the texts of the column.
-    let ended = folder
-        .run("convert t.orc --column dec --items items.txt new.tamis --to-items 1000 --union");
-    assert_ne!(ended.status, 2, "{}", ended.stderr);
-    assert_eq!(folder.ok("check -c new.tamis items.txt"), "100\n");
+    folder
+        .run("convert t.orc --column dec --items items.txt new.tamis --to-items 1000 --union")
+        .is_done();
+    folder.prints("check -c new.tamis items.txt", "100\n");
 }
 
 #[test]
@@ -137,12 +134,13 @@ fn every_compression_is_read() {
         folder.copy_golden(&format!("orc/{compression}.orc"), "t.orc");
         for (column, items) in [("word", "words.txt"), ("id", "ids.txt")] {
             let check = format!("check -c --no-name t.orc --column {column} {items}");
-            assert_eq!(folder.ok(&check), "100\n", "{compression}");
+            folder.prints(&check, "100\n");
             let check = format!("check -c --no-name t.orc --format orc --column {column} {items}");
-            assert_eq!(folder.ok(&check), "100\n", "{compression}");
+            folder.prints(&check, "100\n");
         }
-        let ended = folder.feed("check -c --no-name t.orc --column word", "word 5 of group 0\n");
-        assert_eq!((ended.status, &ended.stdout[..]), (1, "0\n"), "{compression}");
+        folder
+            .feed("check -c --no-name t.orc --column word", "word 5 of group 0\n")
+            .gives(1, "0\n");
         folder.refused(
             "check t.orc --column plain words.txt",
             "its column plain has no Bloom filter; columns that have one: word, id",
@@ -198,8 +196,7 @@ fn columns_whose_answers_could_be_wrong_are_refused_by_name() {
     assert_eq!(ended.stdout.lines().count(), 2 + 14, "{}", ended.stdout);
     folder.copy_golden("orc/encrypted.orc", "t.orc");
     folder.refused("info t.orc --column s", "its column s is encrypted, and its filters too");
-    let ended = folder.feed("check -c t.orc", "-5\n1000000000002\n");
-    assert_eq!(ended.stdout, "2\n", "{}", ended.stderr);
+    folder.feed("check -c t.orc", "-5\n1000000000002\n").prints("2\n");
 }
 
 #[test]
@@ -218,20 +215,20 @@ fn an_item_that_writers_hash_in_different_ways_is_refused() {
         ("i16", "x", "an item of the column is a decimal number of 16 bits"),
     ] {
         folder.write("wrong.txt", format!("{item}\n"));
-        folder.refused(&format!("check t.orc --column {column} wrong.txt"), words);
+        folder.refused(format!("check t.orc --column {column} wrong.txt"), words);
     }
     for (column, funnel) in
         [("i64", "orc-double"), ("d", "orc-float"), ("s", "bytes"), ("s", "orc-long")]
     {
         folder.write("items.txt", "1\n");
         folder.refused(
-            &format!("check t.orc --column {column} --funnel {funnel} items.txt"),
+            format!("check t.orc --column {column} --funnel {funnel} items.txt"),
             "leave out --funnel",
         );
     }
-    let ended = folder
-        .feed("check -c --no-name t.orc --column i64 --funnel orc-long", "4320000000000000144\n");
-    assert_eq!((ended.status, &ended.stdout[..]), (0, "1\n"), "{}", ended.stderr);
+    folder
+        .feed("check -c --no-name t.orc --column i64 --funnel orc-long", "4320000000000000144\n")
+        .gives(0, "1\n");
 }
 
 #[test]
@@ -264,7 +261,7 @@ fn small() -> OrcBuilder {
 fn the_built_file_is_read() {
     let folder = Folder::new();
     folder.write("t.orc", small().build());
-    assert_eq!(folder.feed("check -c --no-name t.orc", "1\n2\n3\n").stdout, "2\n");
+    folder.feed("check -c --no-name t.orc", "1\n2\n3\n").prints("2\n");
     assert_eq!(folder.ok("info t.orc").lines().count(), 4);
 }
 
@@ -278,7 +275,7 @@ fn the_older_stream_is_read_for_numbers_only() {
         folder.write("t.orc", file.build());
     };
     old(4);
-    assert_eq!(folder.feed("check -c --no-name t.orc", "1\n2\n3\n").stdout, "2\n");
+    folder.feed("check -c --no-name t.orc", "1\n2\n3\n").prints("2\n");
     for kind in [7, 8, 14, 16] {
         old(kind);
         folder.refused("info t.orc", "has only the older stream BLOOM_FILTER, whose text");
@@ -415,7 +412,7 @@ fn hostile_files_are_refused_with_one_line() {
 fn a_text_with_the_letters_orc_at_both_ends_is_no_orc_file() {
     let folder = Folder::new();
     folder.write("f", "ORC of a text that ends with ORC\n");
-    assert_eq!(folder.run("info f --format java-bitmap").status, 0);
+    folder.run("info f --format java-bitmap").has_status(0);
     folder.refused("info f", "no other format is recognised");
 }
 

@@ -29,7 +29,7 @@ fn every_format_is_listed() {
     for name in ["tamis", "guava", "redisbloom", "parquet", "bip158", "roaring"] {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}:\n{text}");
     }
-    let json: serde_json::Value = serde_json::from_str(&folder.ok("formats --json")).unwrap();
+    let json = folder.json("formats --json");
     // The first line is a heading. An empty line and a remark follow the rows.
     let rows = text.lines().skip(1).take_while(|line| !line.is_empty());
     assert_eq!(json.as_array().unwrap().len(), rows.count());
@@ -41,16 +41,15 @@ fn every_format_is_listed() {
 fn a_filter_is_asked_as_its_system_asks_it() {
     let folder = folder();
     folder.write("asked.txt", texts(990..1010));
-    assert_eq!(folder.ok(&format!("check {TEXT} users.guava asked.txt")), texts(990..1000));
-    let ended = folder.run(&format!("check -v -c {TEXT} users.guava asked.txt"));
-    assert_eq!((ended.status, ended.stdout.as_str()), (0, "10\n"));
+    folder.prints(format!("check {TEXT} users.guava asked.txt"), texts(990..1000));
+    folder.run(format!("check -v -c {TEXT} users.guava asked.txt")).gives(0, "10\n");
     // With two filters, each output line names its filter. One of them is in the Tamis format.
-    let both = folder.ok(&format!("check -f users.guava -f items.tamis {TEXT} items.txt -c"));
-    assert_eq!(both, "users.guava:1000\nitems.tamis:1000\n");
-    let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "item 7\n");
-    assert_eq!(ended.status, 0);
-    let ended = folder.feed(&format!("check -q {TEXT} users.guava"), "nobody\n");
-    assert_eq!(ended.status, 1);
+    folder.prints(
+        format!("check -f users.guava -f items.tamis {TEXT} items.txt -c"),
+        "users.guava:1000\nitems.tamis:1000\n",
+    );
+    folder.feed(format!("check -q {TEXT} users.guava"), "item 7\n").has_status(0);
+    folder.feed(format!("check -q {TEXT} users.guava"), "nobody\n").has_status(1);
 }
 
 /// Returns the result of `DUMP` for a filter that `BF.RESERVE key 0.01 100` created on a server.
@@ -69,20 +68,19 @@ fn a_filter_of_the_server_that_has_grown_is_read_from_its_dump() {
     folder.write("one.dump", server_dump(0..500));
     // The same items are in the reserved part, so that the merged filter keeps its rate.
     folder.write("two.dump", server_dump(0..800));
-    let info = folder.ok("info one.dump");
-    assert!(info.contains("about 500") && info.contains("rate planned  0.01"), "{info}");
+    folder.shows("info one.dump", &["about 500", "rate planned  0.01"]);
     let found: u64 = folder.ok("check -c one.dump items.txt").trim().parse().unwrap();
     assert!((500..520).contains(&found), "{found}");
     folder.ok("merge one.dump two.dump -o all.dump");
-    assert_eq!(folder.ok("check -c all.dump items.txt"), "800\n");
+    folder.prints("check -c all.dump items.txt", "800\n");
     folder.ok("convert all.dump copy.dump --to redisbloom");
     assert_eq!(folder.read("copy.dump"), folder.read("all.dump"));
     folder.ok("add one.dump items.txt");
-    assert_eq!(folder.ok("check -c one.dump items.txt"), "800\n");
+    folder.prints("check -c one.dump items.txt", "800\n");
     // The filter has two parts.
     folder.refused("convert all.dump all.tamis", "has two parts, and a Tamis file stores one");
     folder.ok("convert all.dump all.tamis --items items.txt");
-    assert_eq!(folder.ok("check -c all.tamis items.txt"), "800\n");
+    folder.prints("check -c all.tamis items.txt", "800\n");
 }
 
 #[test]
@@ -91,7 +89,7 @@ fn a_filter_of_the_server_in_one_part_becomes_its_file() {
     folder.write("items.txt", texts(0..100));
     folder.write("one.dump", server_dump(0..100));
     folder.ok("convert one.dump one.tamis");
-    assert_eq!(folder.ok("check -c one.tamis items.txt"), "100\n");
+    folder.prints("check -c one.tamis items.txt", "100\n");
     folder.refused("add one.dump items.txt", "the file holds more than this filter");
 }
 
@@ -130,9 +128,9 @@ fn a_file_with_a_weak_header_is_neither_recognised_nor_changed() {
     folder.refused("add notes hashes", "no other format is recognised");
     assert_eq!(folder.read("notes"), text);
     // The user may know better, by the option and by the file name.
-    assert_eq!(folder.run("add --format rbloom --force notes hashes").status, 0);
+    folder.run("add --format rbloom --force notes hashes").has_status(0);
     folder.write("notes.rbloom", &text);
-    assert_eq!(folder.run("add --force notes.rbloom hashes").status, 0);
+    folder.run("add --force notes.rbloom hashes").has_status(0);
     assert_eq!(folder.read("notes.rbloom"), folder.read("notes"));
 }
 
@@ -141,13 +139,13 @@ fn a_file_whose_format_is_a_guess_is_read_but_not_changed() {
     let folder = folder();
     let guava = folder.read("users.guava");
     folder.write("users", &guava);
-    folder.ok(&format!("check -q {TEXT} users items.txt"));
+    folder.ok(format!("check -q {TEXT} users items.txt"));
     let message = "users: looks like guava, but has no magic number that proves it";
-    folder.refused(&format!("add {TEXT} users items.txt"), message);
-    folder.refused(&format!("merge {TEXT} users.guava users -o users"), message);
+    folder.refused(format!("add {TEXT} users items.txt"), message);
+    folder.refused(format!("merge {TEXT} users.guava users -o users"), message);
     folder.refused("convert users users --to guava", message);
     assert_eq!(folder.read("users"), guava);
-    folder.ok(&format!("add {TEXT} --format guava users items.txt"));
+    folder.ok(format!("add {TEXT} --format guava users items.txt"));
     folder.ok("merge --format guava users.guava users -o users");
     folder.ok("merge users.guava users -o both.guava");
 }
@@ -172,12 +170,12 @@ fn the_filter_of_a_whole_table_is_read_and_the_table_is_kept() {
         [("leveldb.ldb", "t.ldb", "leveldb"), ("rocksdb-6.sst", "t.sst", "rocksdb")]
     {
         let bytes = folder.copy_golden(&format!("lsm/{golden}"), name);
-        assert_eq!(folder.ok(&format!("check -c {name} keys.txt")), "200\n", "{name}");
-        assert!(folder.ok(&format!("info {name}")).contains("in a file of"), "{name}");
-        let ended = folder.run(&format!("add {name} keys.txt"));
+        folder.prints(format!("check -c {name} keys.txt"), "200\n");
+        assert!(folder.ok(format!("info {name}")).contains("in a file of"), "{name}");
+        let ended = folder.run(format!("add {name} keys.txt"));
         assert!(ended.status == 2 && folder.read(name) == bytes, "{ended:?}");
-        folder.ok(&format!("convert {name} block --to {format}"));
-        assert_eq!(folder.ok(&format!("check -c --format {format} block keys.txt")), "200\n");
+        folder.ok(format!("convert {name} block --to {format}"));
+        folder.prints(format!("check -c --format {format} block keys.txt"), "200\n");
     }
     folder.copy_golden("lsm/rocksdb-none.sst", "none.sst");
     folder.refused("check none.sst keys.txt", "has no Bloom filter: write the table with one");
@@ -198,7 +196,7 @@ fn an_option_that_does_not_change_the_plan_is_refused() {
         ("bip158", &format!("--to-funnel bytes --block-hash {hash} --to-items 9"), "--to-items"),
     ] {
         folder.refused(
-            &format!("convert ids.tamis out --to {format} --items ids.txt {options}"),
+            format!("convert ids.tamis out --to {format} --items ids.txt {options}"),
             &format!("{option} has no effect on {format}"),
         );
     }
@@ -207,11 +205,11 @@ fn an_option_that_does_not_change_the_plan_is_refused() {
 #[test]
 fn a_funnel_that_the_other_program_cannot_have_is_refused() {
     let folder = folder();
-    assert_eq!(folder.run("convert items.tamis items.pybloom --items items.txt").status, 0);
-    assert_eq!(folder.run("check -q items.pybloom items.txt").status, 0);
+    folder.run("convert items.tamis items.pybloom --items items.txt").has_status(0);
+    folder.run("check -q items.pybloom items.txt").has_status(0);
     for funnel in ["bytes", "hex", "long", "text --charset gbk"] {
         folder.refused(
-            &format!("check --funnel {funnel} items.pybloom items.txt"),
+            format!("check --funnel {funnel} items.pybloom items.txt"),
             "pybloom-live cannot hold items of this funnel",
         );
     }
@@ -223,8 +221,8 @@ fn a_block_hash_in_the_order_of_the_network_is_refused() {
     folder.write("x.bip158", [0]);
     let hash = "6fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000";
     let shown = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f";
-    folder.refused(&format!("info x.bip158 --block-hash {hash}"), shown);
-    folder.ok(&format!("info x.bip158 --block-hash {shown}"));
+    folder.refused(format!("info x.bip158 --block-hash {hash}"), shown);
+    folder.ok(format!("info x.bip158 --block-hash {shown}"));
 }
 
 #[test]
@@ -237,13 +235,13 @@ fn only_items_that_a_filter_can_have_are_taken() {
     // The array is as long as its greatest value needs, or as long as --to-items requires.
     for (from, items) in [("numbers.tamis", " --items numbers.txt"), ("ids.roaring", "")] {
         for (planned, len) in [("", 13), (" --to-items 1000", 125)] {
-            folder.ok(&format!("convert {from} ids.bits --to java-bitmap{items}{planned}"));
+            folder.ok(format!("convert {from} ids.bits --to java-bitmap{items}{planned}"));
             assert_eq!(folder.read("ids.bits").len(), len, "{from}{planned}");
             folder.ok("check --format java-bitmap ids.bits numbers.txt");
         }
     }
     folder.refused(
-        &format!("check ids.roaring numbers.txt {TEXT}"),
+        format!("check ids.roaring numbers.txt {TEXT}"),
         "roaring cannot hold items of this funnel: give another one (int, long, unsigned)",
     );
     let convert = "convert items.tamis words.bitset --to my-bloom-filter --items items.txt";
@@ -251,36 +249,35 @@ fn only_items_that_a_filter_can_have_are_taken() {
         convert,
         "the type of its items is unknown: give --to-funnel (hash-string, hash-integer,",
     );
-    let ended = folder.run(&format!("{convert} --to-funnel hash-string --force"));
-    assert_eq!(ended.status, 0, "{}", ended.stderr);
-    assert!(ended.stderr.contains("its six probes are the same number"), "{}", ended.stderr);
+    folder
+        .run(format!("{convert} --to-funnel hash-string --force"))
+        .warns(0, "its six probes are the same number");
     let asked = "--format my-bloom-filter words.bitset";
-    folder.refused(&format!("check {asked} items.txt"), "give --funnel (hash-string,");
+    folder.refused(format!("check {asked} items.txt"), "give --funnel (hash-string,");
     // `info` warns about these filters; `check` does not.
-    let count = folder.ok(&format!("check -c {asked} items.txt --funnel hash-string"));
-    assert_eq!(count, "1000\n");
+    folder.prints(format!("check -c {asked} items.txt --funnel hash-string"), "1000\n");
 }
 
 #[test]
 fn each_side_has_its_own_version_option() {
     let folder = folder();
     let rebuild = "--items items.txt --funnel bytes";
-    folder.refused(&format!("convert items.tamis a.db {rebuild}"), "give --to-version V");
-    folder.ok(&format!("convert items.tamis a.db {rebuild} --to-version me"));
+    folder.refused(format!("convert items.tamis a.db {rebuild}"), "give --to-version V");
+    folder.ok(format!("convert items.tamis a.db {rebuild} --to-version me"));
     folder.ok("convert a.db b.db --format-version me --to-version nb");
     let (old, new) = (folder.read("a.db"), folder.read("b.db"));
     assert_eq!(old.len(), new.len());
     assert_ne!(old, new, "the bytes of its words are turned");
-    assert_eq!(folder.ok("check -c b.db --format-version nb --funnel bytes items.txt"), "1000\n");
+    folder.prints("check -c b.db --format-version nb --funnel bytes items.txt", "1000\n");
     // Without --to-version, OUT has the version of IN.
     folder.ok("convert a.db c.db --format-version me");
     assert!(folder.read("c.db") == old);
-    folder.ok(&format!("convert items.tamis 1.spark {rebuild}"));
-    folder.ok(&format!("convert items.tamis 2.spark {rebuild} --to-version 2"));
+    folder.ok(format!("convert items.tamis 1.spark {rebuild}"));
+    folder.ok(format!("convert items.tamis 2.spark {rebuild} --to-version 2"));
     let version = |name: &str| u32::from_be_bytes(*folder.read(name).first_chunk().unwrap());
     assert_eq!((version("1.spark"), version("2.spark")), (1, 2));
     folder.refused(
-        &format!("convert items.tamis 3.spark {rebuild} --to-version 3"),
+        format!("convert items.tamis 3.spark {rebuild} --to-version 3"),
         "expected 1 (every Spark reads it, and up to 4.0 nothing else) or 2 (Spark 4.1 and later)",
     );
 }
@@ -289,15 +286,11 @@ fn each_side_has_its_own_version_option() {
 fn a_pipe_is_read_as_a_file_is() {
     let folder = folder();
     let (guava, tamis) = (folder.read("users.guava"), folder.read("items.tamis"));
-    let ended = folder.feed("info -", &guava);
-    assert!(ended.stdout.contains("guava: Guava's BloomFilter"), "{}", ended.stderr);
-    let ended = folder.feed("info -", &tamis);
-    assert!(ended.stdout.contains("split-block"), "{}", ended.stderr);
-    let ended = folder.feed("merge - items.tamis -o merged.tamis", &tamis);
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
-    assert_eq!(folder.ok("check -c merged.tamis items.txt"), "1000\n");
-    let ended = folder.feed(&format!("convert {TEXT} - x.guava --items items.txt"), &tamis);
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    folder.feed("info -", &guava).shows(&["guava: Guava's BloomFilter"]);
+    folder.feed("info -", &tamis).shows(&["split-block"]);
+    folder.feed("merge - items.tamis -o merged.tamis", &tamis).says(0, "");
+    folder.prints("check -c merged.tamis items.txt", "1000\n");
+    folder.feed(format!("convert {TEXT} - x.guava --items items.txt"), &tamis).says(0, "");
     for (start, words) in
         [(&tamis[..8], "standard input"), (&guava[..3], "give its format with --format")]
     {
@@ -325,16 +318,15 @@ fn a_damaged_file_is_what_its_name_says() {
 fn several_filters_become_one_only_if_that_is_wanted() {
     let folder = folder();
     let plan = "--items-planned 500 --rate-planned 0.01";
-    let ended = folder.run(&format!(
+    let ended = folder.run(format!(
         "convert items.tamis grown.rdb --to redis-bitmaps --items items.txt {plan} --force"
     ));
     assert!(folder.names().contains(&"grown.rdb".into()), "{}", ended.stderr);
     let convert =
         format!("convert grown.rdb one.guava --format redis-bitmaps {plan} --funnel bytes");
     folder.refused(&convert, "accept it with --union");
-    let ended = folder.run(&format!("{convert} --union"));
-    assert_ne!(ended.status, 2, "{}", ended.stderr);
-    assert_eq!(folder.ok(&format!("check -c one.guava items.txt {TEXT}")), "1000\n");
+    folder.run(format!("{convert} --union")).is_done();
+    folder.prints(format!("check -c one.guava items.txt {TEXT}"), "1000\n");
 }
 
 #[test]
@@ -346,13 +338,10 @@ fn info_tells_what_a_filter_is() {
     {
         assert!(text.contains(words), "{words}:\n{text}");
     }
-    let json: serde_json::Value =
-        serde_json::from_str(&folder.ok("info --json users.guava items.tamis")).unwrap();
+    let json = folder.json("info --json users.guava items.tamis");
     assert_eq!((&json[0]["format"], &json[0]["bits"]), (&"guava".into(), &9600.into()));
     assert_eq!(json[1]["kind"], "split-block");
-    let ended = folder.run("info --rate-planned 0.001 users.guava");
-    assert_eq!(ended.status, 3, "{}", ended.stderr);
-    assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);
+    folder.run("info --rate-planned 0.001 users.guava").warns(3, "over its rate");
     folder.refused("info users.guava --svg out.svg", "filters of Tamis only");
 }
 
@@ -360,19 +349,18 @@ fn info_tells_what_a_filter_is() {
 fn added_items_are_in_and_the_file_is_still_its_systems() {
     let folder = folder();
     folder.write("more.txt", "one\ntwo\n");
-    folder.ok(&format!("add {TEXT} users.guava more.txt"));
-    assert_eq!(folder.ok(&format!("check {TEXT} users.guava more.txt")), "one\ntwo\n");
-    assert_eq!(folder.ok(&format!("check -c {TEXT} users.guava items.txt")), "1000\n");
+    folder.ok(format!("add {TEXT} users.guava more.txt"));
+    folder.prints(format!("check {TEXT} users.guava more.txt"), "one\ntwo\n");
+    folder.prints(format!("check -c {TEXT} users.guava items.txt"), "1000\n");
     assert_eq!(folder.read("users.guava")[..6], [1, 7, 0, 0, 0, 150]);
     folder.write("many.txt", texts(1000..9000));
     let before = folder.read("users.guava");
     folder.refused(
-        &format!("add {TEXT} --rate-planned 1% users.guava many.txt"),
+        format!("add {TEXT} --rate-planned 1% users.guava many.txt"),
         "nothing was written",
     );
     assert!(folder.read("users.guava") == before);
-    let ended = folder.run(&format!("add --force {TEXT} --rate-planned 1% users.guava many.txt"));
-    assert_eq!(ended.status, 3, "{}", ended.stderr);
+    folder.run(format!("add --force {TEXT} --rate-planned 1% users.guava many.txt")).has_status(3);
 }
 
 #[test]
@@ -380,15 +368,15 @@ fn filters_of_one_layout_merge_and_others_are_refused() {
     let folder = folder();
     folder.write("other.txt", texts(500..1500));
     folder.ok("build other.txt -o other.tamis");
-    folder.ok(&format!("convert {TEXT} other.tamis other.guava --items other.txt"));
+    folder.ok(format!("convert {TEXT} other.tamis other.guava --items other.txt"));
     folder.ok("merge users.guava other.guava -o both.guava");
     folder.write("both.txt", texts(0..1500));
-    assert_eq!(folder.ok(&format!("check -c {TEXT} both.guava both.txt")), "1500\n");
+    folder.prints(format!("check -c {TEXT} both.guava both.txt"), "1500\n");
     folder.refused(
         "merge --rate-planned 0.01 users.guava other.guava -o out.guava",
         "nothing was written",
     );
-    folder.ok(&format!("convert {TEXT} other.tamis large.guava --items other.txt --rate 0.001"));
+    folder.ok(format!("convert {TEXT} other.tamis large.guava --items other.txt --rate 0.001"));
     folder.refused("merge users.guava large.guava -o out.guava", "layouts differ");
     folder.refused("merge users.guava items.tamis -o out.guava", "does not merge with users.guava");
     folder.refused("merge --meta a=b users.guava -o out.guava", "no place for --meta");
@@ -400,34 +388,33 @@ fn bits_move_where_both_systems_place_items_alike() {
     let plan = "--items-planned 1000 --rate-planned 0.01";
     // Items that are numbers in IN would be text in OUT.
     let to = "users.guava users.bitmap --to redis-bitmaps";
-    folder.refused(&format!("convert {plan} {to}"), "give --funnel");
-    folder.refused(&format!("convert {plan} --funnel long {to}"), "with --items FILE");
-    folder.ok(&format!("convert {plan} {TEXT} {to}"));
+    folder.refused(format!("convert {plan} {to}"), "give --funnel");
+    folder.refused(format!("convert {plan} --funnel long {to}"), "with --items FILE");
+    folder.ok(format!("convert {plan} {TEXT} {to}"));
     // The conversion reverses the bits of each byte, and the words become little-endian.
     let (guava, bitmap) = (folder.read("users.guava"), folder.read("users.bitmap"));
     assert_eq!(bitmap.len(), 1200);
     assert_eq!(bitmap[0].reverse_bits(), guava[6 + 7]);
-    folder.ok(&format!("convert --format redis-bitmaps {plan} users.bitmap back.guava"));
+    folder.ok(format!("convert --format redis-bitmaps {plan} users.bitmap back.guava"));
     assert!(folder.read("back.guava") == guava);
-    let found =
-        folder.ok(&format!("check -c --format redis-bitmaps {plan} users.bitmap items.txt"));
-    assert_eq!(found, "1000\n");
+    folder
+        .prints(format!("check -c --format redis-bitmaps {plan} users.bitmap items.txt"), "1000\n");
 }
 
 #[test]
 fn where_bits_cannot_move_the_items_are_asked_for() {
     let folder = folder();
-    folder.refused(&format!("convert {TEXT} users.guava users.tamis"), "--items FILE");
+    folder.refused(format!("convert {TEXT} users.guava users.tamis"), "--items FILE");
     folder.refused("check --charset GBK users.guava items.txt", "--charset is for text");
     folder.refused(
         "convert users.guava users",
         "the file name does not determine the format: give --to",
     );
-    folder.ok(&format!("convert {TEXT} users.guava users.tamis --items items.txt"));
-    assert_eq!(folder.ok("check -c users.tamis items.txt"), "1000\n");
+    folder.ok(format!("convert {TEXT} users.guava users.tamis --items items.txt"));
+    folder.prints("check -c users.tamis items.txt", "1000\n");
     folder.write("wrong.txt", texts(5000..6000));
     folder.refused(
-        &format!("convert {TEXT} users.guava wrong.tamis --items wrong.txt"),
+        format!("convert {TEXT} users.guava wrong.tamis --items wrong.txt"),
         "the filter was made of other items",
     );
     assert!(!folder.names().contains(&"wrong.tamis".into()));
@@ -437,7 +424,7 @@ fn where_bits_cannot_move_the_items_are_asked_for() {
     folder.ok(
         "convert numbers.tamis numbers.guava --items numbers.txt --funnel bytes --to-funnel long",
     );
-    assert_eq!(folder.ok("check -c --funnel long numbers.guava numbers.txt"), "100\n");
+    folder.prints("check -c --funnel long numbers.guava numbers.txt", "100\n");
 }
 
 #[test]
@@ -446,12 +433,12 @@ fn items_that_are_not_all_there_make_no_filter() {
     let convert = |items: &str| {
         format!("convert items.tamis x.guava {items} --to-funnel text --to-charset UTF-8")
     };
-    folder.refused(&convert("--items -"), "name a file, not a pipe");
-    folder.refused(&convert("--items /dev/stdin"), "name a file, not a pipe");
+    folder.refused(convert("--items -"), "name a file, not a pipe");
+    folder.refused(convert("--items /dev/stdin"), "name a file, not a pipe");
     folder.write("empty.txt", "");
-    folder.refused(&convert("--items empty.txt"), "the file has no items");
+    folder.refused(convert("--items empty.txt"), "the file has no items");
     folder.write("one.txt", "item 1\n");
-    folder.refused(&convert("--items one.txt"), "the others would not be found in x.guava");
+    folder.refused(convert("--items one.txt"), "the others would not be found in x.guava");
     folder.refused(
         "convert items.tamis items.txt --to guava --items items.txt --to-funnel bytes",
         "is an input too",
@@ -465,46 +452,44 @@ fn items_that_are_not_all_there_make_no_filter() {
     folder.ok("build numbers.txt -o numbers.tamis");
     folder.ok("convert numbers.tamis all.roaring --items numbers.txt");
     folder.refused("convert all.roaring fewer.roaring --items fewer.txt", "has 999: the others");
-    let ended = folder.run(&convert("--items one.txt --force"));
+    let ended = folder.run(convert("--items one.txt --force"));
     assert!(ended.status == 0 && ended.stderr.contains("would not be found"), "{}", ended.stderr);
     // A file whose records are all skipped is rejected.
-    folder.refused(&convert("--items empty.txt -k 2"), "the file has no items");
-    let ended = folder.run(&convert("--items items.txt -k 3"));
-    assert_eq!(ended.status, 2);
-    assert!(ended.stderr.contains("no line has the key (field 3"), "{}", ended.stderr);
-    folder.refused(&format!("add x.guava -k 3 {TEXT} items.txt"), "no line has the key");
+    folder.refused(convert("--items empty.txt -k 2"), "the file has no items");
+    folder.run(convert("--items items.txt -k 3")).warns(2, "no line has the key (field 3");
+    folder.refused(format!("add x.guava -k 3 {TEXT} items.txt"), "no line has the key");
 }
 
 #[test]
 fn options_for_in_do_not_apply_to_out() {
     let folder = folder();
     let plan = "--format redis-bitmap --items-planned 5000 --rate-planned 0.02";
-    folder.ok(&format!(
+    folder.ok(format!(
         "convert items.tamis a.bits --to redis-bitmap --items-planned 5000 --rate-planned 0.02 {TEXT} --items items.txt"
     ));
     // IN was planned for 5,000 items. OUT is planned for the items in the file, at the same rate.
-    folder.ok(&format!("convert {plan} {TEXT} a.bits a.tamis --items items.txt"));
-    let json: serde_json::Value = serde_json::from_str(&folder.ok("info --json a.tamis")).unwrap();
+    folder.ok(format!("convert {plan} {TEXT} a.bits a.tamis --items items.txt"));
+    let json = folder.json("info --json a.tamis");
     assert_eq!(
         (&json[0]["capacity"], &json[0]["rate_planned"]),
         (&1000.into(), &0.02.into()),
         "{json}"
     );
-    folder.ok(&format!(
+    folder.ok(format!(
         "convert {plan} {TEXT} a.bits b.tamis --items items.txt --to-items 2000 --to-rate 0.1"
     ));
-    let json: serde_json::Value = serde_json::from_str(&folder.ok("info --json b.tamis")).unwrap();
+    let json = folder.json("info --json b.tamis");
     assert_eq!(
         (&json[0]["capacity"], &json[0]["rate_planned"]),
         (&2000.into(), &0.1.into()),
         "{json}"
     );
     folder.refused(
-        &format!("convert --items-planned 5000 {TEXT} users.guava c.tamis --items items.txt"),
+        format!("convert --items-planned 5000 {TEXT} users.guava c.tamis --items items.txt"),
         "set the capacity of OUT with --to-items",
     );
     folder.refused(
-        &format!("convert {TEXT} users.guava c.tamis --to-version 2 --items items.txt"),
+        format!("convert {TEXT} users.guava c.tamis --to-version 2 --items items.txt"),
         "leave the option out",
     );
     folder.refused("info --format-version 3 users.guava", "--format-version has no effect here");
@@ -521,15 +506,13 @@ fn options_for_in_do_not_apply_to_out() {
     let moved = format!("convert {TEXT} users.guava moved.bits --to redis-bitmaps");
     folder.refused(&moved, "the planned number of items is missing: give --to-items N");
     folder.refused(
-        &format!("{moved} --to-items 1000"),
+        format!("{moved} --to-items 1000"),
         "the planned rate is missing: give --to-rate R",
     );
-    folder.ok(&format!("{moved} --to-items 1000 --to-rate 0.01"));
+    folder.ok(format!("{moved} --to-items 1000 --to-rate 0.01"));
     for option in ["--to-items 5", "--to-rate 0.5"] {
-        folder.refused(
-            &format!("convert users.guava again.guava {option}"),
-            "has no effect on guava",
-        );
+        folder
+            .refused(format!("convert users.guava again.guava {option}"), "has no effect on guava");
     }
     // The error does not ask for a funnel if a funnel would not help.
     folder.refused("convert users.guava x.rbloom", "with --items FILE");
@@ -543,7 +526,7 @@ fn a_snapshot_keeps_what_else_it_holds() {
     folder.write("items.txt", "1\n");
     let plan = "--format redis-bitmap --items-planned 1000 --rate-planned 0.01 --funnel bytes";
     folder.refused(
-        &format!("add dump.rdb --key bitmap {plan} items.txt"),
+        format!("add dump.rdb --key bitmap {plan} items.txt"),
         "holds more than this filter",
     );
 }
@@ -552,11 +535,8 @@ fn a_snapshot_keeps_what_else_it_holds() {
 fn a_given_plan_is_kept() {
     let folder = folder();
     let plan = format!("--items-planned 5000 --rate-planned 0.02 {TEXT}");
-    folder.ok(&format!("convert items.tamis a.bits --to redis-bitmap {plan} --items items.txt"));
-    assert_eq!(
-        folder.ok(&format!("check -c a.bits --format redis-bitmap {plan} items.txt")),
-        "1000\n"
-    );
+    folder.ok(format!("convert items.tamis a.bits --to redis-bitmap {plan} --items items.txt"));
+    folder.prints(format!("check -c a.bits --format redis-bitmap {plan} items.txt"), "1000\n");
     folder.refused("build items.txt -o built.guava", "this is a file name of guava");
     folder.refused("convert users.guava t.rdb", "give --to (");
 }
@@ -587,18 +567,15 @@ fn a_table_is_asked_by_row_group_and_column() {
         let expected: String =
             expected.map(|(item, _)| hex(item)).chain([present.clone()]).collect();
         let items: String = absent.iter().map(hex).chain([present]).collect();
-        assert_eq!(folder.feed(&check, items).stdout, expected, "{name}");
+        folder.feed(&check, items).prints(expected);
         asked += absent.len();
     }
     assert!(asked > 100, "{asked}");
     // The type of the column determines the funnel.
     folder.write("duckdb.parquet", golden("duckdb.parquet"));
-    let ended = folder.feed("info - --column s", golden("duckdb.parquet"));
-    assert!(ended.stdout.contains("in a file of"), "{}", ended.stderr);
-    let ended = folder.feed("check -c duckdb.parquet --column k", "0\n1001\n19019\n");
-    assert_eq!((ended.status, ended.stdout.as_str()), (0, "3\n"), "{}", ended.stderr);
-    let ended = folder.feed("check -c duckdb.parquet --column s", "name-0\nname-14\n");
-    assert_eq!((ended.status, ended.stdout.as_str()), (0, "2\n"), "{}", ended.stderr);
+    folder.feed("info - --column s", golden("duckdb.parquet")).shows(&["in a file of"]);
+    folder.feed("check -c duckdb.parquet --column k", "0\n1001\n19019\n").gives(0, "3\n");
+    folder.feed("check -c duckdb.parquet --column s", "name-0\nname-14\n").gives(0, "2\n");
     let info = folder.ok("info table.parquet");
     assert!(info.starts_with("table.parquet\n") && info.contains("  0  i32 "), "{info}");
     folder.refused("check table.parquet --column none", "has no column none");
@@ -628,8 +605,8 @@ fn a_small_filter_is_not_over_its_rate_by_chance() {
     for start in 0..8 {
         folder.write("users.txt", texts(1000 * start..1000 * start + 500));
         folder.ok("build users.txt -o first.tamis");
-        folder.ok(&format!("convert {TEXT} first.tamis users.guava --items users.txt"));
-        folder.ok(&format!("convert {TEXT} users.guava users.tamis --items users.txt"));
+        folder.ok(format!("convert {TEXT} first.tamis users.guava --items users.txt"));
+        folder.ok(format!("convert {TEXT} users.guava users.tamis --items users.txt"));
         folder.ok("info users.guava --rate-planned 0.01");
     }
 }
@@ -659,11 +636,10 @@ fn a_conversion_keeps_the_rate_that_it_is_asked_for() {
             let convert = format!(
                 "convert {TEXT} users.tamis out --to {to} --to-rate {rate} --items users.txt"
             );
-            let ended = folder.run(&convert);
-            assert_eq!(ended.status, 0, "{convert}: {}", ended.stderr);
+            folder.run(&convert).has_status(0);
             for planned in ["", "--rate-planned"] {
                 let planned = if planned.is_empty() { "" } else { &format!("{planned} {rate}") };
-                let ended = folder.run(&format!("info out --format {to} {planned}"));
+                let ended = folder.run(format!("info out --format {to} {planned}"));
                 assert_eq!(ended.status, 0, "{count} {to} {rate} {planned}: {}", ended.stderr);
                 assert!(!ended.stderr.contains("over-full"), "{to} {rate}: {}", ended.stderr);
             }
@@ -682,9 +658,7 @@ fn a_conversion_that_cannot_keep_its_rate_names_the_lowest() {
         "give that rate with --to-rate, plan it for more items with --to-items, or accept",
     );
     assert!(!folder.names().contains(&"out.guava".into()));
-    let ended = folder.run(&format!("{convert} --force"));
-    assert_eq!(ended.status, 3, "{}", ended.stderr);
-    assert!(ended.stderr.contains("over its rate"), "{}", ended.stderr);
+    folder.run(format!("{convert} --force")).warns(3, "over its rate");
     // Version 1 reaches 2³¹ bits. The plan is refused before any item is inserted.
     let large = format!(
         "convert {TEXT} users.tamis out.spark --items users.txt --to-items 300000000 --to-rate 0.001"
@@ -705,7 +679,7 @@ fn a_filter_planned_for_a_high_rate_is_not_over_full() {
     let folder = Folder::new();
     folder.write("users.txt", texts(0..500));
     folder.ok("build users.txt -o users.tamis");
-    folder.ok(&format!(
+    folder.ok(format!(
         "convert {TEXT} users.tamis users --to pybloomfiltermmap --to-rate 0.5 --items users.txt"
     ));
     let ended = folder.run("info users --format pybloomfiltermmap");
@@ -726,8 +700,7 @@ fn a_filter_that_grew_is_not_over_the_rate_it_was_asked_for() {
         );
         for line in [convert, format!("info grown --format {to} {plan}")] {
             // The command succeeds; it may write notes about these filters.
-            let ended = folder.run(&line);
-            assert_eq!(ended.status, 0, "{line}: {}", ended.stderr);
+            folder.run(&line).has_status(0);
         }
     }
 }
@@ -769,9 +742,9 @@ fn packed_filters_are_asked_and_never_replaced() {
         folder.write(&format!("{name}.zst"), zstd::encode_all(&bytes[..], 1).unwrap());
         for packed in [format!("{name}.gz"), format!("{name}.zst")] {
             let tell = if name == "users.guava" { TEXT } else { "" };
-            assert_eq!(folder.ok(&format!("check -c {tell} {packed} items.txt")), "1000\n");
-            folder.ok(&format!("info {packed}"));
-            folder.refused(&format!("add {tell} {packed} more.txt"), "decompress it first");
+            folder.prints(format!("check -c {tell} {packed} items.txt"), "1000\n");
+            folder.ok(format!("info {packed}"));
+            folder.refused(format!("add {tell} {packed} more.txt"), "decompress it first");
         }
     }
     folder.refused("remove cuckoo.tamis.gz items.txt", "decompress it first");
@@ -788,7 +761,7 @@ fn packed_filters_are_asked_and_never_replaced() {
 fn bits_that_begin_as_packed_data_are_read_as_they_are() {
     let folder = folder();
     let plan = format!("--format redis-bitmap --items-planned 1000 --rate-planned 0.01 {TEXT}");
-    folder.ok(&format!("convert items.tamis a.bits --to redis-bitmap {TEXT} --items items.txt"));
+    folder.ok(format!("convert items.tamis a.bits --to redis-bitmap {TEXT} --items items.txt"));
     let bits = folder.read("a.bits");
     for start in [&b"\x1f\x8b\x08"[..], b"\x28\xb5\x2f\xfd"] {
         let mut like_packed = bits.clone();
@@ -797,25 +770,19 @@ fn bits_that_begin_as_packed_data_are_read_as_they_are() {
         folder.write("one.txt", "one\n");
         let said = |line: &str, stdout: &str| {
             let ended = folder.run(line);
-            assert_eq!(
-                (ended.status, ended.stdout.as_str()),
-                (0, stdout),
-                "{line}: {}",
-                ended.stderr
-            );
-            assert!(ended.stderr.contains("is read as plain bits"), "{line}: {}", ended.stderr);
+            ended.warns(0, "is read as plain bits");
+            ended.prints(stdout);
         };
         said(&format!("add {plan} b.bits one.txt"), "");
         said(&format!("check {plan} b.bits one.txt"), "one\n");
         folder.write("b.bits.gz", &like_packed);
-        folder.refused(&format!("info {plan} b.bits.gz"), "b.bits.gz: ");
+        folder.refused(format!("info {plan} b.bits.gz"), "b.bits.gz: ");
     }
     // A compressed filter is decompressed if its file name ends like compressed data.
     folder.write("a.bits.gz", gzip(&bits));
-    assert_eq!(folder.ok(&format!("check -c {plan} a.bits.gz items.txt")), "1000\n");
-    folder.refused(&format!("add {plan} a.bits.gz one.txt"), "decompress it first");
-    let ended = folder.feed(&format!("check {plan} - items.txt -c"), &bits);
-    assert_eq!((ended.status, ended.stdout.as_str()), (0, "1000\n"), "{}", ended.stderr);
+    folder.prints(format!("check -c {plan} a.bits.gz items.txt"), "1000\n");
+    folder.refused(format!("add {plan} a.bits.gz one.txt"), "decompress it first");
+    folder.feed(format!("check {plan} - items.txt -c"), &bits).gives(0, "1000\n");
 }
 
 #[test]
@@ -870,22 +837,22 @@ fn a_filter_of_npm_bloom_filters_is_read_changed_and_written() {
     folder.write("users.json", case["json"].as_str().unwrap());
     let info = folder.ok("info users.json");
     assert!(info.contains("seed 7, cubic sums (bloom-filters)"), "{info}");
-    assert_eq!(folder.ok("check -c users.json twelve.txt"), "12\n");
+    folder.prints("check -c users.json twelve.txt", "12\n");
     // The same items in an empty filter of the same seed give the text that Node wrote.
     let empty = r#"{"type":"BloomFilter","_size":97,"_nbHashes":7,"_filter":{"size":104,"content":"AAAAAAAAAAAAAAAAAA=="},"_seed":7}"#;
     folder.write("empty.json", empty);
     folder.ok("add empty.json twelve.txt");
     assert_eq!(folder.read("empty.json"), folder.read("users.json"));
     folder.run("add --force users.json more.txt");
-    assert_eq!(folder.ok("check -c users.json more.txt"), "8\n");
+    folder.prints("check -c users.json more.txt", "8\n");
     folder.run("merge --force empty.json users.json -o all.json");
     assert_eq!(folder.read("all.json"), folder.read("users.json"));
     folder.write("items.txt", texts(0..1000));
     folder.ok("build items.txt -o items.tamis");
     folder.ok("convert items.tamis out.json --to bloom-filters --items items.txt");
-    assert_eq!(folder.ok("check -c out.json items.txt"), "1000\n");
+    folder.prints("check -c out.json items.txt", "1000\n");
     folder.ok("convert out.json back.tamis --items items.txt");
-    assert_eq!(folder.ok("check -c back.tamis items.txt"), "1000\n");
+    folder.prints("check -c back.tamis items.txt", "1000\n");
     folder.refused("merge out.json users.json -o all.json", "layouts differ");
     // 20 items at 1e-9 have 863 bits, so equal pairs of hashes alone give 2.7e-5.
     folder.write("few.txt", texts(0..20));
@@ -924,7 +891,7 @@ fn a_filter_of_abloom_is_read_changed_and_written() {
     for (of, funnel) in [("str", "bytes"), ("int", "int"), ("float", "float")] {
         folder.write("items.txt", lines(of));
         let check = format!("check -c --funnel abloom-{funnel} users.bloom items.txt");
-        assert_eq!(folder.ok(&check), "5\n", "{of}");
+        folder.prints(&check, "5\n");
     }
     folder.refused("check users.bloom items.txt", "give --funnel (abloom-bytes, abloom-int");
     folder.write("nan.txt", "nan\n");
@@ -938,15 +905,15 @@ fn a_filter_of_abloom_is_read_changed_and_written() {
     folder.write("items.txt", texts(0..1000));
     folder.ok("build items.txt -o items.tamis");
     let to = "--to-funnel abloom-bytes --items items.txt";
-    folder.ok(&format!("convert items.tamis out.abloom {to}"));
-    assert_eq!(folder.ok(&format!("check -c {FUNNEL} out.abloom items.txt")), "1000\n");
-    folder.ok(&format!("convert out.abloom back.tamis {FUNNEL} --items items.txt"));
-    assert_eq!(folder.ok("check -c back.tamis items.txt"), "1000\n");
+    folder.ok(format!("convert items.tamis out.abloom {to}"));
+    folder.prints(format!("check -c {FUNNEL} out.abloom items.txt"), "1000\n");
+    folder.ok(format!("convert out.abloom back.tamis {FUNNEL} --items items.txt"));
+    folder.prints("check -c back.tamis items.txt", "1000\n");
     folder.ok("merge out.abloom out.abloom -o both.abloom");
     assert_eq!(folder.read("both.abloom"), folder.read("out.abloom"));
     // No plan has more than 300 bits an item.
     folder.refused(
-        &format!("convert items.tamis low.abloom {to} --to-rate 1e-12"),
+        format!("convert items.tamis low.abloom {to} --to-rate 1e-12"),
         "give that rate with --to-rate",
     );
     folder.write("cut.bloom", &bytes[..93]);

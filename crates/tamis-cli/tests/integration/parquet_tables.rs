@@ -54,10 +54,9 @@ fn row_groups_become_one_filter_if_that_is_wanted() {
     let folder = folder();
     folder.refused("convert t.parquet --column s s.tamis", "'convert --union' puts them together");
     folder.refused("convert t.parquet s.tamis --union", "choose one with --column");
-    let ended = folder.run("convert t.parquet --column s s.tamis --union");
-    assert_ne!(ended.status, 2, "{}", ended.stderr);
+    folder.run("convert t.parquet --column s s.tamis --union").is_done();
     // The result is fuller than planned, and the command says so.
-    assert_eq!(folder.run("check -c s.tamis s.txt").stdout, "200\n");
+    folder.run("check -c s.tamis s.txt").prints("200\n");
 }
 
 fn numbers(of: impl Fn(u64) -> u64) -> String {
@@ -69,12 +68,13 @@ fn items_are_what_the_type_of_their_column_says() {
     let folder = folder();
     for column in ["i64", "u32", "u64", "day", "s"] {
         let check = format!("check -c --no-name t.parquet --column {column} {column}.txt");
-        assert_eq!(folder.ok(&check), "200\n", "{column}");
+        folder.prints(&check, "200\n");
     }
     let text = "check -c --no-name t.parquet --column s --funnel text --charset utf-8 s.txt";
-    assert_eq!(folder.ok(text), "200\n");
-    let ended = folder.feed("check -c --no-name t.parquet --column u32 --funnel hex", "ffffffff\n");
-    assert_eq!(ended.stdout, "1\n", "{}", ended.stderr);
+    folder.prints(text, "200\n");
+    folder
+        .feed("check -c --no-name t.parquet --column u32 --funnel hex", "ffffffff\n")
+        .prints("1\n");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_funnel_that_contradicts_the_column_is_refused() {
         ("u64", "long"),
     ] {
         folder.refused(
-            &format!("check -c t.parquet --column {column} --funnel {funnel} {column}.txt"),
+            format!("check -c t.parquet --column {column} --funnel {funnel} {column}.txt"),
             "leave out --funnel",
         );
     }
@@ -111,7 +111,7 @@ fn an_error_about_a_wrong_item_says_what_an_item_is() {
         ("u64", "-1", "from 0 on, of 64 bits"),
     ] {
         folder.write("wrong.txt", format!("{item}\n"));
-        folder.refused(&format!("check t.parquet --column {column} wrong.txt"), words);
+        folder.refused(format!("check t.parquet --column {column} wrong.txt"), words);
     }
 }
 
@@ -128,8 +128,7 @@ fn filters_of_a_table_are_shown_as_a_table() {
     assert!(lines[10].contains("the days since 1970-01-01"), "{text}");
     let text = folder.ok("info t.parquet --column u32");
     assert_eq!(text.lines().count(), 2 + 2, "{text}");
-    let list: serde_json::Value =
-        serde_json::from_str(&folder.ok("info --json t.parquet")).unwrap();
+    let list = folder.json("info --json t.parquet");
     assert_eq!(list.as_array().unwrap().len(), 10);
 }
 
@@ -149,16 +148,15 @@ fn items_are_the_texts_that_their_writer_prints() {
             other => other,
         };
         let check = format!("check -c t.parquet --column {name}");
-        assert_eq!(folder.ok(&format!("{check} items.txt")), "50\n", "{column}");
+        folder.prints(format!("{check} items.txt"), "50\n");
         if !column.starts_with('a') {
             // Lines of Windows.
             folder.write("items.txt", values.join("\r\n") + "\r\n");
-            assert_eq!(folder.ok(&format!("{check} items.txt")), "50\n", "{column}");
+            folder.prints(format!("{check} items.txt"), "50\n");
             let out = format!(
                 "convert t.parquet --column {name} --items items.txt {column}.filter --to parquet --force"
             );
-            let ended = folder.run(&out);
-            assert_ne!(ended.status, 2, "{column}: {}", ended.stderr);
+            folder.run(&out).is_done();
         }
     }
     for (column, item, words) in [

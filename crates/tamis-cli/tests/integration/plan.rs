@@ -2,8 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::program::Folder;
-use serde_json::Value;
+use crate::program::{Ended, Folder, tamis};
 use tamis_testing::CommandExt as _;
 
 #[test]
@@ -23,8 +22,7 @@ fn any_two_of_three_give_the_third() {
 #[test]
 fn json_has_the_numbers_of_the_table() {
     let folder = Folder::new();
-    let plan: Value =
-        serde_json::from_str(&folder.ok("plan --items 1M --rate 0.01 --json")).unwrap();
+    let plan = folder.json("plan --items 1M --rate 0.01 --json");
     assert_eq!(plan["best"], "split-block");
     let kinds: Vec<_> = plan["plans"].as_array().unwrap().iter().map(|p| &p["kind"]).collect();
     let expected = ["split-block", "parquet", "classic", "counting", "cuckoo", "growing", "window"];
@@ -43,11 +41,9 @@ fn json_has_the_numbers_of_the_table() {
 fn a_plan_is_what_build_makes() {
     let folder = Folder::new();
     for rate in ["0.5", "1%", "1e-6"] {
-        let plan: Value =
-            serde_json::from_str(&folder.ok(&format!("plan --items 700 --rate {rate} --json")))
-                .unwrap();
-        folder.feed(&format!("build --items 700 --rate {rate} -o a.tamis"), "a\n");
-        let info: Value = serde_json::from_str(&folder.ok("info --json a.tamis")).unwrap();
+        let plan = folder.json(format!("plan --items 700 --rate {rate} --json"));
+        folder.feed(format!("build --items 700 --rate {rate} -o a.tamis"), "a\n");
+        let info = folder.json("info --json a.tamis");
         let plans = plan["plans"].as_array().unwrap();
         let best = plans.iter().find(|row| row["kind"] == plan["best"]).unwrap();
         assert_eq!((&best["kind"], &best["bits"]), (&info[0]["kind"], &info[0]["bits"]), "{rate}");
@@ -58,7 +54,7 @@ fn a_plan_is_what_build_makes() {
 fn curves_are_drawn() {
     let folder = Folder::new();
     for question in ["--items 10M --rate 1%", "--items 3 --rate 1e-12", "--memory 64 --items 20"] {
-        folder.ok(&format!("plan {question} --svg plan.svg"));
+        folder.ok(format!("plan {question} --svg plan.svg"));
         let svg = String::from_utf8(folder.read("plan.svg")).unwrap();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{question}");
         for words in ["split-block", "parquet", "classic", "bits an item"] {
@@ -90,7 +86,7 @@ fn questions_without_an_answer_are_refused() {
 fn completions_and_manual_pages_know_every_command() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = folder.ok(&format!("completions {shell}"));
+        let script = folder.ok(format!("completions {shell}"));
         for command in ["dedup", "build", "check", "ints"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
@@ -105,12 +101,9 @@ fn completions_and_manual_pages_know_every_command() {
 #[cfg(target_os = "linux")]
 #[test]
 fn help_that_cannot_be_written_is_said_so() {
-    for line in [&["--help"][..], &["dedup", "--help"], &["--version"]] {
+    for line in ["--help", "dedup --help", "--version"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut tamis = std::process::Command::new(env!("CARGO_BIN_EXE_tamis"));
-        let ended = tamis.args(line).stdout(full).stderr(Stdio::piped()).start().output();
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{line:?}");
-        assert_eq!(said, "tamis: standard output: no space left on device\n", "{line:?}");
+        let output = tamis(line).stdout(full).stderr(Stdio::piped()).start().output();
+        Ended::of(line, output).says(2, "tamis: standard output: no space left on device\n");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 
 use rustix::fs::{CWD, FileType, Mode};
@@ -18,12 +18,8 @@ struct Publisher {
 
 impl Publisher {
     fn start(folder: &Folder, line: &str) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
-            .args(["publish", "--listen", "127.0.0.1:0"])
-            .args(line.split_whitespace())
-            .current_dir(folder.path(""))
-            .stderr(Stdio::piped())
-            .start();
+        let mut command = folder.command(&format!("publish --listen 127.0.0.1:0 {line}"));
+        let mut process = command.stderr(Stdio::piped()).start();
         let text = process.stderr_lines().line_with("address=");
         let address = text.split("address=").nth(1).unwrap().split(' ').next().unwrap();
         Self { process, address: address.parse().unwrap() }
@@ -52,7 +48,7 @@ impl Publisher {
 
 /// Builds a filter of numbers.
 fn build(folder: &Folder, name: &str, numbers: std::ops::Range<u64>) {
-    folder.feed(&format!("build -o {name} --rate 1e-6 --force"), lines(numbers));
+    folder.feed(format!("build -o {name} --rate 1e-6 --force"), lines(numbers));
     assert!(folder.names().contains(&name.to_owned()));
 }
 
@@ -64,23 +60,22 @@ fn a_copy_follows_its_filter() {
     let server = Publisher::start(&folder, "a.tamis");
     let pull = format!("pull {} -o copy.tamis", server.url("a.tamis"));
     let first = folder.run(&pull);
-    assert_eq!((first.status, &*first.stdout), (0, ""), "{}", first.stderr);
-    assert!(first.stderr.starts_with("tamis: copy.tamis: a new filter of "), "{}", first.stderr);
+    first.warns(0, "tamis: copy.tamis: a new filter of ");
+    first.prints("");
     assert_eq!(folder.read("copy.tamis"), folder.read("a.tamis"));
-    let second = folder.run(&pull);
-    assert_eq!((second.status, &*second.stderr), (0, "tamis: copy.tamis: is up to date\n"));
-    assert_eq!(folder.run(&format!("{pull} --exit-code --quiet")).status, 1);
+    folder.run(&pull).says(0, "tamis: copy.tamis: is up to date\n");
+    folder.run(format!("{pull} --exit-code --quiet")).has_status(1);
     // A filter that was renamed into place is served at once.
     build(&folder, "new.tamis", 500..2000);
     std::fs::rename(folder.path("new.tamis"), folder.path("a.tamis")).unwrap();
-    let third = folder.ok(&format!("{pull} --json --exit-code"));
+    let third = folder.ok(format!("{pull} --json --exit-code"));
     let line: serde_json::Value = serde_json::from_str(&third).unwrap();
     assert_eq!((&line["changed"], &line["file"]), (&true.into(), &"copy.tamis".into()));
     assert_eq!(folder.read("copy.tamis"), folder.read("a.tamis"));
     assert!(line["etag"].as_str().unwrap().starts_with("xxh3-"));
     // A damaged copy is replaced.
     folder.write("copy.tamis", "damaged");
-    assert_eq!(folder.run(&pull).status, 0);
+    folder.run(&pull).has_status(0);
     assert_eq!(folder.read("copy.tamis"), folder.read("a.tamis"));
     assert_eq!(folder.names(), ["a.tamis", "copy.tamis"]);
     assert_eq!(server.stop(), 0);
@@ -102,7 +97,7 @@ fn proxies_exchange_digests_of_their_caches() {
     let pull = |one: usize| {
         let (folder, _) = &proxies[one];
         let (_, neighbour) = &proxies[1 - one];
-        folder.ok(&format!("pull {} -o neighbour.tamis --quiet", neighbour.url("own.tamis")));
+        folder.ok(format!("pull {} -o neighbour.tamis --quiet", neighbour.url("own.tamis")));
     };
     // Returns the URLs for which a proxy asks its neighbour.
     let asked = |one: usize, numbers: std::ops::Range<usize>| {
@@ -171,11 +166,11 @@ fn only_clients_with_the_token_get_a_filter() {
     folder.write("empty", "\n");
     let server = Publisher::start(&folder, "a.tamis --token-file token");
     let url = server.url("a.tamis");
-    folder.refused(&format!("pull {url} -o copy"), "401 Unauthorized: give the token");
-    folder.refused(&format!("pull {url} -o copy --token-file wrong"), "401 Unauthorized");
-    folder.refused(&format!("pull {url} -o copy --token-file empty"), "empty: the token must");
+    folder.refused(format!("pull {url} -o copy"), "401 Unauthorized: give the token");
+    folder.refused(format!("pull {url} -o copy --token-file wrong"), "401 Unauthorized");
+    folder.refused(format!("pull {url} -o copy --token-file empty"), "empty: the token must");
     assert_eq!(server.get("/", "").0, 401);
-    assert_eq!(folder.run(&format!("pull {url} -o copy --token-file token")).status, 0);
+    folder.run(format!("pull {url} -o copy --token-file token")).has_status(0);
     use std::os::unix::fs::PermissionsExt as _;
     let mode = folder.path("copy").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "what needs a token is private");
@@ -259,13 +254,13 @@ fn no_damaged_or_strange_body_replaces_a_copy() {
     ];
     for (bytes, words) in cases {
         let url = server(bytes);
-        folder.refused(&format!("pull {url} -o copy"), words);
+        folder.refused(format!("pull {url} -o copy"), words);
     }
     // Any server of files will do.
     let url = server(answer("", &good));
-    assert_eq!(folder.run(&format!("pull {url} -o copy")).status, 0);
+    folder.run(format!("pull {url} -o copy")).has_status(0);
     assert_eq!(folder.read("copy"), good);
-    assert_eq!(folder.run(&format!("pull {url} -o copy --exit-code")).status, 1);
+    folder.run(format!("pull {url} -o copy --exit-code")).has_status(1);
 }
 
 #[test]
@@ -332,12 +327,8 @@ fn every_follows_until_a_signal_and_survives_the_loss_of_the_server() {
     let folder = Folder::new();
     build(&folder, "a.tamis", 0..100);
     let server = Publisher::start(&folder, "a.tamis");
-    let mut follower = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["pull", &server.url("a.tamis"), "-o", "copy", "--every", "50ms", "--json"])
-        .current_dir(folder.path(""))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .start();
+    let pull = format!("pull {} -o copy --every 50ms --json", server.url("a.tamis"));
+    let mut follower = folder.piped(&pull).stdout(Stdio::null()).start();
     let is_same = || {
         folder.names().contains(&"copy".to_owned()) && folder.read("copy") == folder.read("a.tamis")
     };
@@ -395,10 +386,7 @@ fn a_damaged_copy_of_a_server_with_other_tags_is_repaired() {
     build(&folder, "a.tamis", 0..100);
     let (sender, requests) = mpsc::channel();
     let url = tagging_server(folder.read("a.tamis"), sender);
-    let _follower = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["pull", &url, "-o", "copy", "--every", "10ms", "--quiet"])
-        .current_dir(folder.path(""))
-        .start();
+    let _follower = folder.command(&format!("pull {url} -o copy --every 10ms --quiet")).start();
     let next = |what: &str, is_unchanged: bool| {
         while receive(what, &requests).contains("\"67-5\"") != is_unchanged {}
     };

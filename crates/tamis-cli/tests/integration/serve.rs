@@ -7,52 +7,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::client::Client;
+use crate::program::{Ended, tamis};
 use crate::server::Program;
 use tamis_resp::Reply;
 use tamis_testing::{CommandExt as _, Process, wait_until};
 
-fn refused(arguments: &[&str]) -> String {
-    refused_with(arguments, &[])
-}
-
-/// Returns the error line of `tamis serve` with these arguments and environment variables.
-fn refused_with(arguments: &[&str], environment: &[(&str, &str)]) -> String {
-    refused_words(&[&["serve"], arguments].concat(), environment)
+/// Returns the error line of `tamis serve` with these words.
+fn refused(words: &str) -> String {
+    refused_with(&format!("serve {words}"), &[])
 }
 
 /// Returns the error line of a command line with these environment variables.
-fn refused_words(arguments: &[&str], environment: &[(&str, &str)]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .run();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?} {environment:?}");
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(text.lines().count(), 1, "{text}");
-    text
+fn refused_with(line: &str, environment: &[(&str, &str)]) -> String {
+    let ended = Ended::of(line, tamis(line).envs(environment.iter().copied()).run());
+    ended.has_status(2);
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    ended.stderr
 }
 
 #[test]
 fn wrong_options_are_refused_in_one_line() {
     for (arguments, expected) in [
-        (&["--port", "x"][..], "--port x"),
-        (&["--bind", "local/host"], "IP addresses, or host names"),
-        (&["--bind", "0.0.0.0"], "--requirepass"),
-        (&["--maxmemory", "1x"], "memory value"),
-        (&["--appendfsync", "sometimes"], "everysec"),
-        (&["--colour", "red"], "--colour"),
-        (&["--bf-error-rate", "2"], "range (0.000000, 1.000000)"),
-        (&["--maxmemory-policy", "allkeys-lru"], "noeviction"),
-        (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
-        (&["--dir", "/dev/null/x"], "/dev/null/x"),
-        (&["--aclfile", "/nonexistent.acl"], "/nonexistent.acl: cannot be read"),
-        (&["--aclfile", "/dev/null/x"], "/dev/null/x: cannot be read"),
-        (&["--tls-port", "0"], "tls-cert-file: missing"),
-        (
-            &["--tls-port", "0", "--tls-cert-file", "/x.pem", "--tls-key-file", "/x.key"],
-            "/x.pem: cannot be read",
-        ),
-        (&["--port", "no"], "--tls-port"),
+        ("--port x", "--port x"),
+        ("--bind local/host", "IP addresses, or host names"),
+        ("--bind 0.0.0.0", "--requirepass"),
+        ("--maxmemory 1x", "memory value"),
+        ("--appendfsync sometimes", "everysec"),
+        ("--colour red", "--colour"),
+        ("--bf-error-rate 2", "range (0.000000, 1.000000)"),
+        ("--maxmemory-policy allkeys-lru", "noeviction"),
+        ("--config /nonexistent.toml", "/nonexistent.toml"),
+        ("--dir /dev/null/x", "/dev/null/x"),
+        ("--aclfile /nonexistent.acl", "/nonexistent.acl: cannot be read"),
+        ("--aclfile /dev/null/x", "/dev/null/x: cannot be read"),
+        ("--tls-port 0", "tls-cert-file: missing"),
+        ("--tls-port 0 --tls-cert-file /x.pem --tls-key-file /x.key", "/x.pem: cannot be read"),
+        ("--port no", "--tls-port"),
     ] {
         let text = refused(arguments);
         assert!(text.starts_with("tamis: ") && text.contains(expected), "{arguments:?}: {text}");
@@ -69,7 +59,7 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
             continue;
         }
         let variable = format!("TAMIS_{}", option.name.replace('-', "_").to_uppercase());
-        let text = refused_with(&[], &[(&variable, value)]);
+        let text = refused_with("serve", &[(&variable, value)]);
         // A message escapes control characters.
         let value = value.replace('\u{1}', "\\u{1}");
         let shown = if option.is_secret { variable } else { format!("{variable}={value}") };
@@ -83,26 +73,22 @@ fn a_wrong_value_of_the_environment_is_refused_by_its_variable() {
         ("TAMIS_LOG_FORMAT", "zz", "invalid value 'zz' for 'TAMIS_LOG_FORMAT'"),
         ("TAMIS_DIR", "/dev/null/x", "TAMIS_DIR: /dev/null/x"),
     ] {
-        let text = refused_with(&["--port", "0", "--http-port", "no"], &[(variable, value)]);
+        let text = refused_with("serve --port 0 --http-port no", &[(variable, value)]);
         assert!(text.starts_with(&format!("tamis: {expected}")), "{text}");
         assert!(!text.contains("secret"), "{text}");
     }
     // A global flag may precede the command.
     for flag in ["--quiet", "--no-progress"] {
-        let text = refused_words(&[flag, "serve"], &[("TAMIS_LOGLEVEL", "zz")]);
+        let text = refused_with(&format!("{flag} serve"), &[("TAMIS_LOGLEVEL", "zz")]);
         assert!(text.starts_with("tamis: invalid value 'zz' for 'TAMIS_LOGLEVEL'"), "{text}");
     }
     // A flag overrides its variable.
     for (arguments, variable, expected) in [
-        (["--maxmemory", "zz"], "TAMIS_MAXMEMORY", "--maxmemory zz: "),
-        (["--loglevel", "zz"], "TAMIS_LOGLEVEL", "invalid value 'zz' for '--loglevel <LEVEL>'"),
-        (
-            ["--log-format=zz", "--quiet"],
-            "TAMIS_LOG_FORMAT",
-            "invalid value 'zz' for '--log-format",
-        ),
+        ("--maxmemory zz", "TAMIS_MAXMEMORY", "--maxmemory zz: "),
+        ("--loglevel zz", "TAMIS_LOGLEVEL", "invalid value 'zz' for '--loglevel <LEVEL>'"),
+        ("--log-format=zz --quiet", "TAMIS_LOG_FORMAT", "invalid value 'zz' for '--log-format"),
     ] {
-        let text = refused_with(&arguments, &[(variable, "yy")]);
+        let text = refused_with(&format!("serve {arguments}"), &[(variable, "yy")]);
         assert!(text.starts_with(&format!("tamis: {expected}")), "{text}");
     }
 }
@@ -113,11 +99,9 @@ fn a_bad_data_folder_is_shown_with_the_option_that_the_user_gave() {
     let file = dir.path().join("tamis.toml");
     std::fs::write(&file, "dir = \"/dev/null/x\"\nport = 0\nhttp-port = false\n").unwrap();
     let file = file.to_str().unwrap();
-    assert!(refused(&["--config", file]).starts_with("tamis: /dev/null/x"));
-    assert!(
-        refused(&["--config", file, "--dir", "/dev/null/y"])
-            .starts_with("tamis: --dir: /dev/null/y")
-    );
+    assert!(refused(&format!("--config {file}")).starts_with("tamis: /dev/null/x"));
+    let text = refused(&format!("--config {file} --dir /dev/null/y"));
+    assert!(text.starts_with("tamis: --dir: /dev/null/y"), "{text}");
 }
 
 #[cfg(unix)]
@@ -125,22 +109,23 @@ fn a_bad_data_folder_is_shown_with_the_option_that_the_user_gave() {
 fn a_variable_that_is_not_text_is_named() {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = std::ffi::OsStr::from_bytes(b"\xff");
-    for arguments in [&["serve"][..], &["--quiet", "serve"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-            .args(arguments)
-            .env("TAMIS_PORT", bytes)
-            // A path need not be text.
-            .env("TAMIS_CONFIG", bytes)
-            .run();
-        assert_eq!(output.status.code(), Some(2));
-        assert_eq!(output.stderr, b"tamis: TAMIS_PORT: its value is not valid UTF-8\n");
+    for line in ["serve", "--quiet serve"] {
+        // A path need not be text.
+        let output = tamis(line).env("TAMIS_PORT", bytes).env("TAMIS_CONFIG", bytes).run();
+        Ended::of(line, output).says(2, "tamis: TAMIS_PORT: its value is not valid UTF-8\n");
     }
+}
+
+/// Checks the value of an option.
+#[track_caller]
+fn assert_set(client: &mut Client, name: &str, value: &str) {
+    let pair = Reply::Array(vec![Reply::bulk(name), Reply::bulk(value)]);
+    assert_eq!(client.say(&["CONFIG", "GET", name]), pair);
 }
 
 #[test]
 fn every_option_is_a_flag() {
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis")).args(["serve", "--help"]).run();
-    let help = String::from_utf8(output.stdout).unwrap();
+    let help = Ended::of("serve --help", tamis("serve --help").run()).stdout;
     for option in tamis_server::Config::options() {
         assert!(help.contains(&format!("      --{} <", option.name)), "{}", option.name);
     }
@@ -157,8 +142,7 @@ fn every_option_is_a_flag() {
     let program = Program::start(dir.path(), &flags);
     let mut client = program.client();
     for (name, value) in options {
-        let pair = Reply::Array(vec![Reply::bulk(name), Reply::bulk(value)]);
-        assert_eq!(client.say(&["CONFIG", "GET", name]), pair);
+        assert_set(&mut client, name, value);
     }
 }
 
@@ -171,8 +155,7 @@ fn options_come_from_a_file_the_environment_and_flags() {
         Program::start(dir.path(), &["--config", file.to_str().unwrap(), "--maxclients", "9"]);
     let mut client = program.client();
     for (name, value) in [("maxclients", "9"), ("bf-error-rate", "0.02"), ("appendonly", "no")] {
-        let pair = Reply::Array(vec![Reply::bulk(name), Reply::bulk(value)]);
-        assert_eq!(client.say(&["CONFIG", "GET", name]), pair);
+        assert_set(&mut client, name, value);
     }
     assert_eq!(client.say(&["CONFIG", "SET", "bf-error-rate", "0.03"]), Reply::ok());
     assert_eq!(client.say(&["CONFIG", "REWRITE"]), Reply::ok());
@@ -181,12 +164,11 @@ fn options_come_from_a_file_the_environment_and_flags() {
         text.starts_with("maxclients = 9\nbf-error-rate = 0.03\nappendonly = false\n"),
         "{text}"
     );
-    std::fs::write(&file, "maxclients = 7\nport = {}\n").unwrap();
-    let text = refused(&["--config", file.to_str().unwrap()]);
-    assert!(text.contains("tamis.toml: port"), "{text}");
-    std::fs::write(&file, "maxclients = 7\nport 6\n").unwrap();
-    let text = refused(&["--config", file.to_str().unwrap()]);
-    assert!(text.contains("tamis.toml: line 2"), "{text}");
+    for (line, place) in [("port = {}", "port"), ("port 6", "line 2")] {
+        std::fs::write(&file, format!("maxclients = 7\n{line}\n")).unwrap();
+        let text = refused(&format!("--config {}", file.display()));
+        assert!(text.contains(&format!("tamis.toml: {place}")), "{text}");
+    }
 }
 
 #[test]
@@ -218,11 +200,8 @@ fn a_hangup_reloads_certificates_and_ends_nothing() {
 #[test]
 fn events_are_lines_of_json_if_asked_for() {
     let dir = tempfile::tempdir().unwrap();
-    let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["serve", "--port", "0", "--log-format", "json", "--loglevel", "debug", "--dir"])
-        .arg(dir.path())
-        .stderr(Stdio::piped())
-        .start();
+    let mut command = tamis("serve --port 0 --log-format json --loglevel debug --dir");
+    let mut process = command.arg(dir.path()).stderr(Stdio::piped()).start();
     let mut events: Vec<serde_json::Value> = Vec::new();
     for line in process.stderr_lines() {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -242,7 +221,7 @@ fn events_are_lines_of_json_if_asked_for() {
     let about = |text: &str| events.iter().find(|event| event["message"] == text).unwrap();
     assert!(about("connected")["peer"].is_string() && about("connected")["id"].is_u64());
     assert_eq!(about("the server has stopped")["level"], "INFO");
-    assert!(refused(&["--log-format", "xml"]).contains("--log-format"));
+    assert!(refused("--log-format xml").contains("--log-format"));
 }
 
 /// Kills servers under load. Every acknowledged insert must survive.
@@ -335,12 +314,9 @@ fn with_console(dir: &Path, mut command: Command) -> (Process, SocketAddr) {
 #[test]
 fn the_console_is_where_the_program_says() {
     let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-    command.arg("serve");
-    let (_process, address) = with_console(dir.path(), command);
+    let (_process, address) = with_console(dir.path(), tamis("serve"));
     assert!(crate::http::get(address, "/").body.contains("<title>Tamis</title>"));
-    let taken = ["--port", "0", "--appendonly", "no", "--http-port", &address.port().to_string()];
-    let text = refused(&taken);
+    let text = refused(&format!("--port 0 --appendonly no --http-port {}", address.port()));
     assert!(text.contains("for the console"), "{text}");
 }
 

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use tamis_testing::{CommandExt as _, Lines, Process};
 
 use crate::client::Client;
+use crate::program::tamis;
 
 pub struct Program {
     pub process: Process,
@@ -21,8 +22,7 @@ impl Program {
 
     /// Starts the server with other environment variables.
     pub fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &Path)]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_tamis"))
-            .args(["serve", "--port", "0", "--http-port", "no", "--dir"])
+        let mut process = tamis("serve --port 0 --http-port no --dir")
             .arg(dir)
             .args(arguments)
             .envs(environment.iter().copied())

@@ -11,15 +11,9 @@ use crate::program::{Ended, Folder, lines};
 
 /// Runs a shell command in which `tamis` is the program under test.
 fn shell(folder: &Folder, line: &str) -> Ended {
-    let output = Command::new("sh")
-        .args(["-c", &format!("tamis() {{ {} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_tamis"))])
-        .current_dir(folder.path("."))
-        .run();
-    Ended {
-        status: output.status.code().expect("no signal"),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    let script = format!("tamis() {{ {} \"$@\"; }}; {line}", env!("CARGO_BIN_EXE_tamis"));
+    let mut sh = Command::new("sh");
+    Ended::of(line, sh.args(["-c", &script]).current_dir(folder.path(".")).run())
 }
 
 #[test]
@@ -40,8 +34,7 @@ fn a_full_or_closed_stderr_loses_words_and_nothing_else() {
             ("check x.tamis list -c", 3, "3\n"),
             ("serve --port x", 2, ""),
         ] {
-            let ended = shell(&folder, &format!("tamis {line} {stderr}"));
-            assert_eq!((ended.status, &*ended.stdout), (status, stdout), "{line} {stderr}");
+            shell(&folder, &format!("tamis {line} {stderr}")).gives(status, stdout);
         }
     }
 }
@@ -50,7 +43,7 @@ fn a_full_or_closed_stderr_loses_words_and_nothing_else() {
 fn a_closed_standard_stream_is_an_error() {
     let folder = Folder::new();
     folder.write("list", "1\n2\n1\n");
-    assert_eq!(shell(&folder, "tamis build list -o list.tamis").status, 0);
+    folder.ok("build list -o list.tamis");
     for line in [
         "dedup list",
         "dedup --count list",
@@ -64,21 +57,16 @@ fn a_closed_standard_stream_is_an_error() {
         "build list -o -",
         "completions bash",
     ] {
-        let ended = shell(&folder, &format!("tamis {line} >&-"));
-        let expected = (2, "tamis: standard output: is closed\n");
-        assert_eq!((ended.status, &*ended.stderr), expected, "{line}");
+        shell(&folder, &format!("tamis {line} >&-")).says(2, "tamis: standard output: is closed\n");
     }
     for line in ["dedup", "ints sort -", "check list.tamis", "build -o x", "info -"] {
-        let ended = shell(&folder, &format!("tamis {line} <&-"));
-        let expected = (2, "tamis: standard input: is closed\n");
-        assert_eq!((ended.status, &*ended.stderr), expected, "{line}");
+        shell(&folder, &format!("tamis {line} <&-")).says(2, "tamis: standard input: is closed\n");
     }
     // A stream that the command does not use may be closed.
     for line in
         ["build list -o y >&- <&-", "check -q list.tamis list >&- <&-", "dedup list <&- >/dev/null"]
     {
-        let ended = shell(&folder, &format!("tamis {line}"));
-        assert_eq!((ended.status, &*ended.stderr), (0, ""), "{line}");
+        shell(&folder, &format!("tamis {line}")).says(0, "");
     }
 }
 
@@ -88,7 +76,7 @@ fn a_command_does_not_feed_on_its_own_output() {
     folder.write("list", lines(0..100_000));
     folder.write("copy", lines(0..100_000));
     fs::hard_link(folder.path("list"), folder.path("link")).unwrap();
-    assert_eq!(shell(&folder, "tamis build copy -o all.tamis").status, 0);
+    folder.ok("build copy -o all.tamis");
     for line in [
         "dedup list >> list",
         "dedup copy list >> list",
@@ -103,18 +91,14 @@ fn a_command_does_not_feed_on_its_own_output() {
         "check all.tamis list >> list",
     ] {
         // A regression must not fill the disk: at most 64 MiB are written.
-        let ended = shell(&folder, &format!("ulimit -f 131072; tamis {line}"));
-        assert_eq!(ended.status, 2, "{line}: {}", ended.stderr);
-        assert!(ended.stderr.contains("is standard output too"), "{line}: {}", ended.stderr);
+        shell(&folder, &format!("ulimit -f 131072; tamis {line}"))
+            .warns(2, "is standard output too");
         assert_eq!(folder.read("list"), folder.read("copy"), "{line}");
     }
     // The output may be appended to another file. A device may be both input and output.
-    assert_eq!(
-        shell(&folder, "tamis dedup list >> other; tamis dedup /dev/null > /dev/null").status,
-        0
-    );
+    shell(&folder, "tamis dedup list >> other; tamis dedup /dev/null > /dev/null").has_status(0);
     // An output with another name is replaced at the end of the command.
-    assert_eq!(shell(&folder, "tamis dedup list copy -o list >> list").status, 0);
+    shell(&folder, "tamis dedup list copy -o list >> list").has_status(0);
     assert_eq!(folder.read("list"), folder.read("copy"));
 }
 
@@ -122,7 +106,7 @@ fn a_command_does_not_feed_on_its_own_output() {
 fn standard_output_by_its_name_is_appended_to() {
     let folder = Folder::new();
     folder.write("log", "old\n");
-    assert_eq!(shell(&folder, "echo new | tamis dedup -o /dev/stdout >> log").status, 0);
+    shell(&folder, "echo new | tamis dedup -o /dev/stdout >> log").has_status(0);
     assert_eq!(folder.read("log"), b"old\nnew\n");
 }
 
@@ -142,9 +126,8 @@ fn other_names_of_a_replaced_file_are_reported() {
     folder.write("list", "a\n");
     folder.write("out", "old");
     fs::hard_link(folder.path("out"), folder.path("other")).unwrap();
-    let ended = folder.run("dedup list -o out");
     let note = "tamis: out: a hard link: its 1 other name keeps the old content\n";
-    assert_eq!((ended.status, &*ended.stderr), (0, note));
+    folder.run("dedup list -o out").says(0, note);
     assert_eq!((folder.read("out"), folder.read("other")), (b"a\n".to_vec(), b"old".to_vec()));
 }
 
@@ -157,13 +140,7 @@ fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
         folder.ok("build list -o live");
         folder.write("other", lines(400_000..800_000));
         folder.ok("build other -o new");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-            .args(["check", "live"])
-            .current_dir(folder.path("."))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .start();
+        let mut child = folder.piped("check live").start();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"7\n").unwrap();
         let mut answers = child.stdout_lines();
@@ -176,13 +153,10 @@ fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
         }
         _ = stdin.write_all(lines(0..1000).as_bytes());
         drop(stdin);
-        let rest = answers.rest();
-        let ended = child.output();
-        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
-        let stderr = String::from_utf8(ended.stderr).unwrap();
-        assert!(stderr.contains("overwritten while it was in use"), "{stderr}");
-        assert_eq!(stderr.lines().count(), 1);
-        assert_eq!(rest, "", "no answer rests on what changed");
+        assert_eq!(answers.rest(), "", "no answer rests on what changed");
+        let ended = Ended::of("check live", child.output());
+        ended.warns(2, "overwritten while it was in use");
+        assert_eq!(ended.stderr.lines().count(), 1);
     }
 }
 
@@ -190,10 +164,8 @@ fn a_filter_that_is_overwritten_under_a_check_ends_it_in_words() {
 fn quiet_leaves_only_errors() {
     let folder = Folder::new();
     folder.write("full", lines(0..2000));
-    let ended = folder.run("build --quiet --items 10 --force -o x.tamis full");
-    assert_eq!((ended.status, &*ended.stderr), (3, ""));
-    let ended = folder.run("--quiet check x.tamis full -c --no-progress");
-    assert_eq!((ended.status, &*ended.stderr), (3, ""));
+    folder.run("build --quiet --items 10 --force -o x.tamis full").says(3, "");
+    folder.run("--quiet check x.tamis full -c --no-progress").says(3, "");
     folder.refused("dedup missing --quiet", "missing: no such file");
 }
 
@@ -217,29 +189,15 @@ fn terminal_and_name() -> (rustix::fd::OwnedFd, String) {
 /// Runs `tamis` with a terminal as its standard output.
 fn on_a_terminal(folder: &Folder, line: &str) -> Ended {
     let (_controller, terminal) = terminal();
-    let output = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(line.split_whitespace())
-        .current_dir(folder.path("."))
-        .stdin(Stdio::null())
-        .stdout(terminal)
-        .stderr(Stdio::piped())
-        .start()
-        .output();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    Ended { status: output.status.code().unwrap(), stdout: String::new(), stderr }
+    let mut command = folder.piped(line);
+    Ended::of(line, command.stdin(Stdio::null()).stdout(terminal).start().output())
 }
 
 /// Returns the text that `tamis` writes to a terminal as its standard error during a run of over a
 /// second.
 fn drawn(folder: &Folder, line: &str) -> String {
     let (controller, terminal) = terminal();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(line.split_whitespace())
-        .current_dir(folder.path("."))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(terminal)
-        .start();
+    let mut child = folder.piped(line).stdout(Stdio::null()).stderr(terminal).start();
     // A thread reads during the run: when the terminal's few kilobytes are full, the program waits.
     let reader = std::thread::spawn(move || {
         // The read fails when no program has the terminal open.
@@ -294,24 +252,18 @@ fn binary_output_does_not_go_to_a_terminal() {
         "merge list.tamis list.tamis -o -",
         "ints sort --output-format u32 list",
     ] {
-        let ended = on_a_terminal(&folder, line);
-        assert_eq!(ended.status, 2, "{line}");
-        assert!(ended.stderr.contains("is a terminal"), "{line}: {}", ended.stderr);
+        on_a_terminal(&folder, line).warns(2, "is a terminal");
     }
     // The output is the file name of a terminal.
     let (_controller, name) = terminal_and_name();
     for line in ["build list -o", "merge list.tamis list.tamis -o", "convert list.tamis --to tamis"]
     {
-        folder.refused(&format!("{line} {name}"), &format!("{name}: is a terminal"));
+        folder.refused(format!("{line} {name}"), &format!("{name}: is a terminal"));
     }
-    folder.refused(&format!("ints sort --output-format u32 list -o {name}"), "is a terminal");
+    folder.refused(format!("ints sort --output-format u32 list -o {name}"), "is a terminal");
     for line in ["ints sort list", "dedup list", "info list.tamis"] {
-        assert_eq!(on_a_terminal(&folder, line).status, 0, "{line}");
+        on_a_terminal(&folder, line).has_status(0);
     }
     // The command writes the same data to a pipe.
-    let built = Command::new(env!("CARGO_BIN_EXE_tamis"))
-        .args(["build", "list", "-o", "-"])
-        .current_dir(folder.path("."))
-        .run();
-    assert!(built.stdout == folder.read("list.tamis"));
+    assert!(folder.command("build list -o -").run().stdout == folder.read("list.tamis"));
 }

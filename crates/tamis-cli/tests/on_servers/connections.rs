@@ -24,15 +24,15 @@ fn run_with(folder: &Folder, name: &str, value: &str, line: &str) -> (i32, Strin
 fn a_password_is_taken_and_never_shown() {
     let (folder, server) = (folder(), Server::with(&["--requirepass", "se/cret@"]));
     let host = format!("127.0.0.1:{}", server.port);
-    folder.ok(&format!("build n.txt -o redis://:se%2Fcret%40@{host}/f"));
-    folder.ok(&format!("check -q redis://default:se%2Fcret%40@{host}/f n.txt"));
-    folder.refused(&format!("info redis://{host}/f"), "requires a password");
+    folder.ok(format!("build n.txt -o redis://:se%2Fcret%40@{host}/f"));
+    folder.ok(format!("check -q redis://default:se%2Fcret%40@{host}/f n.txt"));
+    folder.refused(format!("info redis://{host}/f"), "requires a password");
     for user in [":wrong", "nobody:se%2Fcret%40", "nobody"] {
-        let ended = folder.run(&format!("info redis://{user}@{host}/f"));
+        let ended = folder.run(format!("info redis://{user}@{host}/f"));
         assert_eq!((ended.status, ended.stderr.lines().count()), (2, 1), "{ended:?}");
         assert!(!ended.stderr.contains("cret") && !ended.stderr.contains("wrong"), "{ended:?}");
     }
-    let text = folder.ok(&format!("info redis://:se%2Fcret%40@{host}/f"));
+    let text = folder.ok(format!("info redis://:se%2Fcret%40@{host}/f"));
     assert!(text.starts_with(&format!("redis://{host}/f\n")), "{text}");
     let line = format!("info redis://{host}/f");
     assert_eq!(run_with(&folder, "REDISCLI_AUTH", "se/cret@", &line).0, 0);
@@ -64,10 +64,10 @@ fn a_user_of_some_keys_and_commands_needs_no_more() {
     ok(&folder, &server, "build --to redis-bitmap --items 10K --to-funnel bytes n.txt -o @/g");
     let _: () = ask(&server, "ACL SETUSER app on >pw ~f* ~g +@read +@write +@scripting");
     let url = format!("redis://app:pw@127.0.0.1:{}", server.port);
-    assert_eq!(folder.ok(&format!("check -c {url}/f n.txt")), "10000\n");
+    assert_eq!(folder.ok(format!("check -c {url}/f n.txt")), "10000\n");
     let options = "--format redis-bitmap --items-planned 10K --rate-planned 0.01 --funnel bytes";
-    assert_eq!(folder.ok(&format!("check -c {options} {url}/g n.txt")), "10000\n");
-    folder.refused(&format!("check {url}/other n.txt"), "NOPERM");
+    assert_eq!(folder.ok(format!("check -c {options} {url}/g n.txt")), "10000\n");
+    folder.refused(format!("check {url}/other n.txt"), "NOPERM");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_number_before_the_key_is_the_database() {
     ok(&folder, &server, "build n.txt -o @/3/app/users");
     assert_eq!(ask::<i64>(&server, "EXISTS app/users"), 0);
     assert_eq!(count(&folder, &server, "check -c @/3/app/users n.txt"), 10_000);
-    folder.refused(&format!("check {}/app/users n.txt", server.url()), "no such key");
+    folder.refused(format!("check {}/app/users n.txt", server.url()), "no such key");
     ok(&folder, &server, "build n.txt -o @/%E7%94%A8%E6%88%B7");
     assert_eq!(ask::<i64>(&server, "EXISTS 用户"), 1);
 }
@@ -104,8 +104,8 @@ fn servers_that_do_not_answer_are_named() {
         ("redis+sentinel://127.0.0.1/f", "has no key"),
         ("redis://127.0.0.1/%zz", "percent"),
     ] {
-        folder.refused(&format!("info {url}"), words);
-        folder.refused(&format!("build n.txt -o {url}"), words);
+        folder.refused(format!("info {url}"), words);
+        folder.refused(format!("build n.txt -o {url}"), words);
     }
     // A server of another protocol.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -116,7 +116,7 @@ fn servers_that_do_not_answer_are_named() {
             stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
         }
     });
-    folder.refused(&format!("info redis://{address}/f"), "the connection failed");
+    folder.refused(format!("info redis://{address}/f"), "the connection failed");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_filter_works_over_tls() {
     let (status, text) =
         run_with(&folder, "SSL_CERT_FILE", &cert, &format!("check -c {url} n.txt"));
     assert_eq!((status, text.as_str()), (0, "10000\n"));
-    folder.refused(&format!("info {url}"), "certificate");
+    folder.refused(format!("info {url}"), "certificate");
 }
 
 #[test]
@@ -155,17 +155,17 @@ fn a_cluster_is_recognised() {
     for server in &cluster.servers {
         let url = server.url();
         let key = format!("f{}", server.port);
-        folder.ok(&format!("build --rate 1e-6 n.txt -o {url}/{key}"));
+        folder.ok(format!("build --rate 1e-6 n.txt -o {url}/{key}"));
         for any in &cluster.servers {
-            assert_eq!(folder.ok(&format!("check -c {}/{key} n.txt", any.url())), "10000\n");
+            assert_eq!(folder.ok(format!("check -c {}/{key} n.txt", any.url())), "10000\n");
         }
-        assert!(folder.ok(&format!("info {url}/{key}")).contains("tamis-redis"));
+        assert!(folder.ok(format!("info {url}/{key}")).contains("tamis-redis"));
     }
     // The settings of Redisson are in the slot of the bitmap.
     let url = cluster.servers[1].url();
-    folder.ok(&format!("build --to redisson --items 20K --to-funnel bytes n.txt -o {url}/shop"));
-    assert_eq!(folder.ok(&format!("check -c --funnel bytes {url}/shop n.txt")), "10000\n");
-    assert_eq!(folder.run(&format!("info {url}/shop")).status, 0);
+    folder.ok(format!("build --to redisson --items 20K --to-funnel bytes n.txt -o {url}/shop"));
+    assert_eq!(folder.ok(format!("check -c --funnel bytes {url}/shop n.txt")), "10000\n");
+    assert_eq!(folder.run(format!("info {url}/shop")).status, 0);
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn sentinels_name_the_primary() {
         .start();
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{port}/mine/2/f");
     let built = wait_for("the sentinel names the primary", || {
-        Some(folder.run(&format!("build n.txt -o {url}"))).filter(|built| built.status == 0)
+        Some(folder.run(format!("build n.txt -o {url}"))).filter(|built| built.status == 0)
     });
-    let checked = folder.run(&format!("check -c {url} n.txt"));
-    let unknown = folder.run(&format!("info {}", url.replace("mine", "other")));
+    let checked = folder.run(format!("check -c {url} n.txt"));
+    let unknown = folder.run(format!("info {}", url.replace("mine", "other")));
     assert_eq!(built.stderr, "");
     assert_eq!(checked.stdout, "10000\n", "{checked:?}");
     assert_eq!((unknown.status, unknown.stderr.lines().count()), (2, 1), "{unknown:?}");

@@ -30,12 +30,12 @@ fn folder() -> Folder {
 
 /// Runs a command, in which `@` is the URL of the server.
 fn ok(folder: &Folder, server: &Server, line: &str) -> String {
-    folder.ok(&line.replace('@', &server.url()))
+    folder.ok(line.replace('@', &server.url()))
 }
 
 /// Runs a command that must be refused with `words`.
 fn refused(folder: &Folder, server: &Server, line: &str, words: &str) {
-    folder.refused(&line.replace('@', &server.url()), words);
+    folder.refused(line.replace('@', &server.url()), words);
 }
 
 /// Returns the number that a command prints.

@@ -43,25 +43,25 @@ fn filters_of_modules_take_and_find_items() {
     ] {
         say(&server, create);
         let key = create.split(' ').nth(1).unwrap();
-        folder.ok(&format!("add {url}/{key} n.txt"));
+        folder.ok(format!("add {url}/{key} n.txt"));
         // A repeated add to a cuckoo filter adds nothing.
-        folder.ok(&format!("add {url}/{key} n.txt"));
-        assert_eq!(folder.ok(&format!("check -c {url}/{key} n.txt")), "10000\n", "{key}");
-        let wrong = folder.run(&format!("check -c {url}/{key} other.txt")).stdout;
+        folder.ok(format!("add {url}/{key} n.txt"));
+        assert_eq!(folder.ok(format!("check -c {url}/{key} n.txt")), "10000\n", "{key}");
+        let wrong = folder.run(format!("check -c {url}/{key} other.txt")).stdout;
         assert!(wrong.trim().parse::<u64>().unwrap() < 300, "{key}: {wrong}");
-        let info = folder.run(&format!("info --json {url}/{key}"));
+        let info = folder.run(format!("info --json {url}/{key}"));
         let json: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
         assert_eq!((info.status, json[0]["name"].as_str()), (0, Some(&*format!("{url}/{key}"))));
     }
-    folder.ok(&format!("convert {url}/bloom bloom.tamis"));
+    folder.ok(format!("convert {url}/bloom bloom.tamis"));
     assert_eq!(folder.ok("check -c bloom.tamis n.txt"), "10000\n");
-    folder.ok(&format!("convert bloom.tamis {url}/copy --to tamis"));
-    assert_eq!(folder.ok(&format!("check -c {url}/copy n.txt")), "10000\n");
-    folder.ok(&format!("merge {url}/bloom {url}/copy -o {url}/both"));
-    assert_eq!(folder.ok(&format!("check -c {url}/both n.txt")), "10000\n");
-    folder.refused(&format!("convert bloom.tamis {url}/copy --to tamis"), "exists");
+    folder.ok(format!("convert bloom.tamis {url}/copy --to tamis"));
+    assert_eq!(folder.ok(format!("check -c {url}/copy n.txt")), "10000\n");
+    folder.ok(format!("merge {url}/bloom {url}/copy -o {url}/both"));
+    assert_eq!(folder.ok(format!("check -c {url}/both n.txt")), "10000\n");
+    folder.refused(format!("convert bloom.tamis {url}/copy --to tamis"), "exists");
     say(&server, "TM.RESERVE full KIND cuckoo ITEMS 100");
-    let full = folder.run(&format!("add {url}/full n.txt"));
+    let full = folder.run(format!("add {url}/full n.txt"));
     assert!(full.status == 2 && full.stderr.contains("items were added"), "{full:?}");
 
     // A server without the module.

@@ -36,11 +36,11 @@ fn a_filter_is_built_checked_extended_and_described() {
     assert_eq!(filter.contains("from the program"), Ok(true));
 
     // Some items more than planned are accepted and reported.
-    let over = folder.run(&format!("add {}/f other.txt", server.url()));
+    let over = folder.run(format!("add {}/f other.txt", server.url()));
     assert_eq!((over.status, over.stderr.contains("over its rate")), (3, true), "{over:?}");
-    assert_eq!(folder.run(&format!("check -q {}/f n.txt", server.url())).status, 3);
+    assert_eq!(folder.run(format!("check -q {}/f n.txt", server.url())).status, 3);
     refused(&folder, &server, "add @/f one.txt", "nothing was added");
-    let forced = folder.run(&format!("add --force {}/f one.txt", server.url()));
+    let forced = folder.run(format!("add --force {}/f one.txt", server.url()));
     assert_eq!(forced.status, 3, "{forced:?}");
 }
 
@@ -57,8 +57,8 @@ fn lines_are_found_on_several_servers_and_in_files() {
     let (one, two) = (format!("{}/f", server.url()), format!("{}/f", other.url()));
     let expected = format!("{one}:a\n{one}:b\n{two}:b\nb.tamis:b\n{two}:c\nb.tamis:c\n");
     assert_eq!(folder.ok(&line), expected);
-    assert_eq!(folder.ok(&line.replace("check", "check -v")), "d\n");
-    let nothing = folder.feed(&format!("check {one}"), "x\n");
+    assert_eq!(folder.ok(line.replace("check", "check -v")), "d\n");
+    let nothing = folder.feed(format!("check {one}"), "x\n");
     assert_eq!((nothing.status, nothing.stdout.as_str()), (1, ""));
 }
 
@@ -94,9 +94,9 @@ fn a_filter_that_is_too_small_is_not_left_behind() {
     let (folder, server) = (folder(), Server::start());
     refused(&folder, &server, "build --items 5000 n.txt -o @/f", "over its rate");
     assert_eq!(ask::<Vec<String>>(&server, "KEYS *"), [""; 0]);
-    let forced = folder.run(&format!("build --force --items 5000 n.txt -o {}/f", server.url()));
+    let forced = folder.run(format!("build --force --items 5000 n.txt -o {}/f", server.url()));
     assert_eq!(forced.status, 3, "{forced:?}");
-    assert_eq!(folder.run(&format!("info {}/f", server.url())).status, 3);
+    assert_eq!(folder.run(format!("info {}/f", server.url())).status, 3);
 }
 
 #[test]
@@ -122,26 +122,26 @@ fn filters_merge_on_their_servers() {
     ok(&folder, &server, "build --items 20K n.txt -o @/a");
     ok(&folder, &other, "build --items 20K other.txt -o @/b");
     let (a, b) = (format!("{}/a", server.url()), format!("{}/b", other.url()));
-    assert_eq!(folder.ok(&format!("merge {a} {b} -o {}/all", server.url())), "");
+    assert_eq!(folder.ok(format!("merge {a} {b} -o {}/all", server.url())), "");
     for file in ["n.txt", "other.txt"] {
         assert_eq!(count(&folder, &server, &format!("check -c @/all {file}")), 10_000);
     }
-    folder.refused(&format!("merge {a} {b} -o {}/all", server.url()), "the key exists");
+    folder.refused(format!("merge {a} {b} -o {}/all", server.url()), "the key exists");
     ok(&folder, &server, "build --items 30K n.txt -o @/larger");
     folder.refused(
-        &format!("merge {a} {0}/larger -o {0}/x", server.url()),
+        format!("merge {a} {0}/larger -o {0}/x", server.url()),
         "items is 30000, planned 20000",
     );
     assert_eq!(ask::<i64>(&server, "EXISTS x"), 0);
     // Into one of the inputs.
-    assert_eq!(folder.ok(&format!("merge {a} {b} -o {a}")), "");
+    assert_eq!(folder.ok(format!("merge {a} {b} -o {a}")), "");
     assert_eq!(count(&folder, &server, "check -c @/a other.txt"), 10_000);
-    folder.refused(&format!("merge {a} {b} -o {}/more", server.url()), "over its rate");
+    folder.refused(format!("merge {a} {b} -o {}/more", server.url()), "over its rate");
     folder.ok("build n.txt -o n.tamis");
-    folder.refused(&format!("merge {a} n.tamis -o {}/x", server.url()), "do not merge");
-    folder.refused(&format!("merge n.tamis {a} -o x.tamis"), "cannot be written to a file");
-    folder.refused(&format!("merge {a} {b} -o x.tamis"), "only on servers");
-    folder.refused(&format!("convert {a} x.tamis"), "cannot be written to a file");
+    folder.refused(format!("merge {a} n.tamis -o {}/x", server.url()), "do not merge");
+    folder.refused(format!("merge n.tamis {a} -o x.tamis"), "cannot be written to a file");
+    folder.refused(format!("merge {a} {b} -o x.tamis"), "only on servers");
+    folder.refused(format!("convert {a} x.tamis"), "cannot be written to a file");
 }
 
 #[test]
@@ -189,12 +189,12 @@ fn a_lost_shard_is_an_error_and_a_rebuild_heals_it() {
     let keys: Vec<String> = ask(&server, "KEYS f:*");
     let _: i64 = ask(&server, &format!("DEL {}", keys[0]));
     refused(&folder, &server, "check @/f n.txt", "noeviction");
-    let added = folder.run(&format!("add {}/f n.txt", server.url()));
+    let added = folder.run(format!("add {}/f n.txt", server.url()));
     assert!(
         added.status == 2 && added.stderr.contains("the first 0 items were added"),
         "{added:?}"
     );
-    let info = folder.run(&format!("info {}/f", server.url()));
+    let info = folder.run(format!("info {}/f", server.url()));
     assert!(info.stderr.contains("are missing"), "{info:?}");
     ok(&folder, &server, "build --replace n.txt -o @/f");
     assert_eq!(count(&folder, &server, "check -c @/f n.txt"), 10_000);
@@ -204,14 +204,14 @@ fn a_lost_shard_is_an_error_and_a_rebuild_heals_it() {
 fn items_follow_the_same_rules_as_for_files() {
     let (folder, server) = (folder(), Server::start());
     folder.write("t.csv", "id,url\n1,a\n2,b\n3\n");
-    let built = folder.run(&format!("build -k 2 -d , --items 10 t.csv -o {}/f", server.url()));
+    let built = folder.run(format!("build -k 2 -d , --items 10 t.csv -o {}/f", server.url()));
     assert_eq!((built.status, built.stderr.contains("skipped a record")), (0, true), "{built:?}");
     folder.write("u.csv", "9,a\n9,x\n9,url\n");
     assert_eq!(ok(&folder, &server, "check -k 2 -d , @/f u.csv"), "9,a\n9,url\n");
     let many = numbers(0, 50_000);
-    assert_eq!(folder.feed(&format!("build -o {}/many", server.url()), many).status, 0);
+    assert_eq!(folder.feed(format!("build -o {}/many", server.url()), many).status, 0);
     assert!(ok(&folder, &server, "info @/many").contains("planned for   50,000"));
-    let empty = folder.feed(&format!("build -o {}/empty", server.url()), "");
+    let empty = folder.feed(format!("build -o {}/empty", server.url()), "");
     assert_eq!(empty.status, 0, "{empty:?}");
-    assert_eq!(folder.feed(&format!("check {}/empty", server.url()), "a\n").status, 1);
+    assert_eq!(folder.feed(format!("check {}/empty", server.url()), "a\n").status, 1);
 }

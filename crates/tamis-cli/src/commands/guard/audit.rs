@@ -1,6 +1,5 @@
 //! `tamis guard audit`: compares the filters with their sources.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -10,7 +9,8 @@ use tamis_guard::{AuditOptions, AuditReport, Config, audit};
 use crate::commands::guard::check;
 use crate::exit::{CommandResult, Exit, Failure};
 use crate::io::messages;
-use crate::io::table;
+use crate::io::output::write_whole;
+use crate::io::table::{align, plain};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -80,7 +80,14 @@ pub fn run(args: &Args) -> CommandResult {
     if reports.is_empty() {
         return Err(Failure::new(format!("{}: no set of ids has a source", args.config.display())));
     }
-    print(&reports, args.json).map_err(|error| Failure::io("standard output", &error))?;
+    let text = match args.json {
+        true => {
+            let lines: Value = reports.iter().map(|(name, report)| line(name, report)).collect();
+            format!("{lines:#}\n")
+        }
+        false => table(&reports),
+    };
+    write_whole(None, text.as_bytes())?;
     Ok(verdict(&reports, args.ids.as_deref()))
 }
 
@@ -114,7 +121,7 @@ fn verdict(reports: &[(String, AuditReport)], list: Option<&Path>) -> Exit {
         }
         if !report.is_complete() {
             let examples = report.refused_examples.iter().map(|id| String::from_utf8_lossy(id));
-            let examples = table::plain(&examples.collect::<Vec<_>>().join(", "));
+            let examples = plain(&examples.collect::<Vec<_>>().join(", "));
             let refused = report.present_refused;
             messages::error(format!(
                 "ids.{name}: {refused} ids that exist are refused: {examples}"
@@ -133,18 +140,12 @@ fn verdict(reports: &[(String, AuditReport)], list: Option<&Path>) -> Exit {
     exit
 }
 
-fn print(reports: &[(String, AuditReport)], is_json: bool) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if is_json {
-        let lines: Vec<Value> = reports.iter().map(|(name, report)| line(name, report)).collect();
-        serde_json::to_writer_pretty(&mut out, &lines)?;
-        return writeln!(out);
-    }
+fn table(reports: &[(String, AuditReport)]) -> String {
     let head = ["ids", "present", "refused", "absent", "passed", "rate", "planned"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(reports.iter().map(|(name, report)| {
         vec![
-            table::plain(name),
+            plain(name),
             report.present_checked.to_string(),
             report.present_refused.to_string(),
             report.absent_checked.to_string(),
@@ -153,9 +154,7 @@ fn print(reports: &[(String, AuditReport)], is_json: bool) -> std::io::Result<()
             format!("{:.6}", report.planned_rate),
         ]
     }));
-    let mut text = String::new();
-    table::align(&mut text, &rows, &[1, 2, 3, 4, 5, 6]);
-    out.write_all(text.as_bytes())
+    align(&rows, &[1, 2, 3, 4, 5, 6])
 }
 
 fn line(name: &str, report: &AuditReport) -> Value {

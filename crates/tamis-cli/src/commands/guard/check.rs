@@ -1,6 +1,5 @@
 //! `tamis guard check`: tests a configuration and its sources.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,8 @@ use tamis_guard::{Config, GuardSet, GuardSets};
 
 use crate::exit::{CommandResult, Exit, Failure, set_incomplete};
 use crate::io::messages;
-use crate::io::table;
+use crate::io::output::write_whole;
+use crate::io::table::{align, plain};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -78,7 +78,11 @@ pub fn run(args: &Args) -> CommandResult {
             error,
         });
     }
-    print(&lines, args.json).map_err(|error| Failure::io("standard output", &error))?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&lines).expect("texts and numbers") + "\n",
+        false => table(&lines),
+    };
+    write_whole(None, text.as_bytes())?;
     Ok(Exit::Yes)
 }
 
@@ -96,24 +100,17 @@ pub fn start(config: &Config, timeout: u64) -> Result<GuardSets, Failure> {
     Ok(sets)
 }
 
-fn print(lines: &[Line], is_json: bool) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    if is_json {
-        serde_json::to_writer_pretty(&mut out, &lines)?;
-        return writeln!(out);
-    }
+fn table(lines: &[Line]) -> String {
     let mut rows =
         vec![["ids", "state", "items", "invalid rows", "bytes"].map(String::from).to_vec()];
     rows.extend(lines.iter().map(|line| {
         vec![
-            table::plain(&line.ids),
+            plain(&line.ids),
             line.state.to_owned(),
             line.items.to_string(),
             line.invalid_rows.to_string(),
             line.bytes.to_string(),
         ]
     }));
-    let mut text = String::new();
-    table::align(&mut text, &rows, &[2, 3, 4]);
-    out.write_all(text.as_bytes())
+    align(&rows, &[2, 3, 4])
 }

@@ -26,7 +26,7 @@ impl Description {
         let rows = self.rows.iter().map(|(name, value)| vec![format!("  {name}"), value.clone()]);
         text.push_str(name);
         text.push('\n');
-        align(text, &rows.collect::<Vec<_>>(), &[]);
+        text.push_str(&align(&rows.collect::<Vec<_>>(), &[]));
     }
 }
 

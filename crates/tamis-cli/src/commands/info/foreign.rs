@@ -67,7 +67,7 @@ pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
     lines.extend(rows);
     text.push_str(&input::name(path));
     text.push('\n');
-    align(text, &lines, &[0, 2, 3, 4, 5]);
+    text.push_str(&align(&lines, &[0, 2, 3, 4, 5]));
 }
 
 /// Returns the row for the filter of a row group and column.

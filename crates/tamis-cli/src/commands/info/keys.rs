@@ -47,7 +47,7 @@ pub fn run(files: &[PathBuf], as_json: bool) -> CommandResult {
             }
             text.push_str(&name);
             text.push('\n');
-            align(&mut text, &rows, &[]);
+            text.push_str(&align(&rows, &[]));
         }
     }
     if as_json {

@@ -1,6 +1,7 @@
 //! The fields of a message of Protocol Buffers.
 
 use crate::filters::orc_file::error::OrcError;
+use crate::filters::varint::varint;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,20 +73,6 @@ pub fn packed(mut bytes: &[u8]) -> impl Iterator<Item = Result<u64, OrcError>> {
             OrcError::Damaged("a list of numbers in its footer ends inside of a number")
         }))
     })
-}
-
-/// Reads a number of up to 64 bits: seven in each byte, the lowest first.
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Looks for a field in a struct of Thrift's compact protocol, such as the footer of a Parquet table.
 
+use crate::filters::varint::varint;
+
 /// Tests whether the struct at the start of `bytes` has the field `wanted`. Returns `None` if the
 /// bytes are no struct.
 pub fn has_field(bytes: &[u8], wanted: i64) -> Option<bool> {
@@ -31,18 +33,6 @@ impl Rest<'_> {
         Some(())
     }
 
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
     /// Reads the header of the next field: returns its type and sets its number. `Some(None)` is the
     /// end of the struct.
     fn field(&mut self, id: &mut i64) -> Option<Option<u8>> {
@@ -52,7 +42,7 @@ impl Rest<'_> {
         }
         *id = match header >> 4 {
             0 => {
-                let zigzag = self.varint()?;
+                let zigzag = varint(&mut self.0)?;
                 (zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed()
             }
             delta => id.checked_add(i64::from(delta))?,
@@ -67,21 +57,22 @@ impl Rest<'_> {
             // The type of a boolean field is its value.
             1 | 2 => {}
             3 => self.bytes(1)?,
-            4..=6 => _ = self.varint()?,
+            4..=6 => _ = varint(&mut self.0)?,
             7 => self.bytes(8)?,
             8 => {
-                let len = self.varint()?;
+                let len = varint(&mut self.0)?;
                 self.bytes(len)?;
             }
             9 | 10 => {
                 let header = self.byte()?;
-                let count = if header >> 4 == 15 { self.varint()? } else { (header >> 4).into() };
+                let count =
+                    if header >> 4 == 15 { varint(&mut self.0)? } else { (header >> 4).into() };
                 for _ in 0..count {
                     self.element(header & 15, depth)?;
                 }
             }
             11 => {
-                let count = self.varint()?;
+                let count = varint(&mut self.0)?;
                 let kinds = if count > 0 { self.byte()? } else { 0 };
                 for _ in 0..count {
                     self.element(kinds >> 4, depth)?;

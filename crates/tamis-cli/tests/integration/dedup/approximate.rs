@@ -2,9 +2,9 @@
 //! make its output exact.
 
 use std::collections::HashSet;
-use std::fs;
 
 use super::program::{dedup, first_occurrences, lines};
+use crate::program::Folder;
 
 fn set(text: &[u8]) -> HashSet<&[u8]> {
     text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect()
@@ -70,28 +70,19 @@ fn a_set_that_outgrows_its_memory_says_what_that_costs() {
 
 #[test]
 fn a_second_pass_over_the_suspects_makes_the_run_exact() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+    let folder = Folder::new();
     let text = lines(1_000_000, 1_500_000);
-    fs::write(path("in"), &text).unwrap();
-    let (input, output, suspects) = (path("in"), path("out"), path("suspects"));
-    let args = [
-        "--memory=9M".as_ref(),
-        "--suspects".as_ref(),
-        suspects.as_os_str(),
-        "-o".as_ref(),
-        output.as_os_str(),
-        input.as_os_str(),
-    ];
-    let run = dedup(args, b"");
+    folder.write("in", &text);
+    let run = folder.run("dedup --memory=9M --suspects suspects -o out in");
     assert!(run.stderr.contains("lost"), "{}", run.stderr);
     let exact = first_occurrences(&text);
-    let lost = set(&exact).len() - set(&fs::read(&output).unwrap()).len();
+    let output = folder.read("out");
+    let lost = set(&exact).len() - set(&output).len();
     assert!(lost > 100, "the test is about lost lines");
     // This is the recipe of docs/dedup.md: the output, then the suspects that are not in the
     // output.
-    let recovered = dedup([output.as_os_str(), suspects.as_os_str()], b"").quietly();
-    assert!(recovered.starts_with(&fs::read(&output).unwrap()));
+    let recovered = folder.ok("dedup out suspects").into_bytes();
+    assert!(recovered.starts_with(&output));
     assert!(set(&recovered) == set(&exact));
     assert_eq!(recovered.len(), exact.len());
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::program::dedup;
+use crate::program::Folder;
 
 #[derive(Clone, Copy, Debug)]
 enum Mode {
@@ -156,13 +157,11 @@ fn keys_come_from_json_and_urls() {
 
 #[test]
 fn several_files_are_one_set_and_each_ends_its_last_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = ["one", "two"].map(|name| folder.path().join(name));
-    std::fs::write(&paths[0], "a\nb").unwrap();
-    std::fs::write(&paths[1], "b\nc\na").unwrap();
-    assert_eq!(dedup(&paths, b"").quietly(), b"a\nb\nc\n");
-    let with_stdin = [paths[0].as_os_str(), "-".as_ref(), paths[1].as_os_str()];
-    assert_eq!(dedup(with_stdin, b"x\na").quietly(), b"a\nb\nx\nc\n");
+    let folder = Folder::new();
+    folder.write("one", "a\nb");
+    folder.write("two", "b\nc\na");
+    folder.prints("dedup one two", "a\nb\nc\n");
+    folder.feed("dedup one - two", "x\na").gives(0, "a\nb\nx\nc\n");
 }
 
 #[test]
@@ -181,12 +180,10 @@ fn carriage_returns_make_a_difference() {
 
 #[test]
 fn an_output_may_be_an_input() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("list");
-    std::fs::write(&path, "a\nb\na\n").unwrap();
-    let args = ["-o".as_ref(), path.as_os_str(), path.as_os_str()];
-    assert!(dedup(args, b"").quietly().is_empty());
-    assert_eq!(std::fs::read(&path).unwrap(), b"a\nb\n");
+    let folder = Folder::new();
+    folder.write("list", "a\nb\na\n");
+    folder.prints("dedup -o list list", "");
+    assert_eq!(folder.read("list"), b"a\nb\n");
 }
 
 #[test]

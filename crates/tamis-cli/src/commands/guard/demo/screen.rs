@@ -75,8 +75,7 @@ fn live_table(recorder: &Recorder) -> String {
     add("customers' p99", |sample| time(sample.p99_micros));
     add("attack requests a second", |sample| format!("{:.0}", sample.attack));
     rows.push(row("wrong 404 for customers", &wrong(without), &wrong(with)));
-    let mut text = String::from("\n");
-    table::align(&mut text, &rows, &[1, 2]);
+    let mut text = format!("\n{}", table::align(&rows, &[1, 2]));
     let created = recorder.last_created().map(sentence).unwrap_or_default();
     _ = writeln!(text, "{created}\nCtrl-C ends the demo.");
     text
@@ -99,8 +98,7 @@ pub fn summary(recorder: &Recorder) -> String {
     add("database queries", &|side| side.totals().queries.to_string());
     add("  a second", &|side| format!("{:.0}", side.totals().queries as f64 / seconds.max(1e-3)));
     add("failed requests", &|side| side.totals().failed.to_string());
-    let mut text = String::from("\n");
-    table::align(&mut text, &rows, &[1, 2]);
+    let mut text = format!("\n{}", table::align(&rows, &[1, 2]));
     let (created, passed) = recorder.created();
     _ = writeln!(text, "new products: {created} created, {passed} passed the guard at once");
     text
