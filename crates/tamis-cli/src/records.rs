@@ -1,5 +1,6 @@
 //! From the bytes of an input to items.
 
+pub(crate) mod calendar;
 pub(crate) mod column_name;
 pub(crate) mod column_text;
 pub mod csv;

@@ -6,6 +6,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::io::messages;
+use crate::records::calendar::days_since_1970;
 
 /// The start of Unix time.
 const UNIX: i64 = 719_528 * DAY;
@@ -93,25 +94,14 @@ fn compact(digits: &[u8]) -> Option<i64> {
     let (year, month, day) = (rest.number(4)?, rest.number(2)?, rest.number(2)?);
     let mut next = |len| if rest.0.is_empty() { Some(0) } else { rest.number(len) };
     let (hour, minute, second, millis) = (next(2)?, next(2)?, next(2)?, next(3)?);
-    let is_year = (1970..=2099).contains(&year);
-    if !is_year || !is_day(year, month, day) || hour > 23 || minute > 59 || second > 60 {
+    let day = days_since_1970(year, month, day)?;
+    if !(1970..=2099).contains(&year) || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let shape = &"YYYYMMDDhhmmssSSS"[..digits.len()];
     messages::note_once(format!("timestamps such as {year}... are read as {shape} in UTC"));
     let minutes = hour * 60 + minute;
-    Some(days(year, month, day) * DAY - UNIX + (minutes * 60 + second) * 1000 + millis)
-}
-
-/// Tests whether a day exists in the Gregorian calendar.
-fn is_day(year: i64, month: i64, day: i64) -> bool {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let last = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    (1..=12).contains(&month) && (1..=last).contains(&day)
+    Some(day * DAY + (minutes * 60 + second) * 1000 + millis)
 }
 
 /// Reads a date, and returns it in milliseconds of Unix time.
@@ -122,10 +112,7 @@ fn date(text: &[u8]) -> Option<i64> {
     let month = rest.number(2)?;
     rest.skip(b"-")?;
     let day = rest.number(2)?;
-    if !is_day(year, month, day) {
-        return None;
-    }
-    let midnight = days(year, month, day) * DAY - UNIX;
+    let midnight = days_since_1970(year, month, day)? * DAY;
     if rest.0.is_empty() {
         return Some(midnight);
     }
@@ -147,16 +134,6 @@ fn date(text: &[u8]) -> Option<i64> {
     rest.skip(b" ");
     let minutes = hour * 60 + minute - rest.offset()?;
     Some(midnight + (minutes * 60 + second) * 1000 + millis)
-}
-
-/// Returns the number of days since January 1 of the year 0. Hinnant, "chrono-Compatible Low-Level
-/// Date Algorithms", `days_from_civil`: years begin in March, so that a leap day is the last day of
-/// a year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let before = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    60 + before + day_of_year
 }
 
 /// The unread rest of the text.
