@@ -30,9 +30,8 @@ impl<D: Width> BatchReader<D> {
         threads: Option<NonZeroUsize>,
     ) -> Self {
         let threads = threads.map_or_else(useful_threads, NonZeroUsize::get);
-        let mut reader = RecordReader::new(paths, rule.form)
-            .starting_at(from)
-            .unpacking_ahead(threads >= MOST_THREADS);
+        let mut reader =
+            RecordReader::new(paths, rule.form).starting_at(from, threads >= MOST_THREADS);
         let mut scratch = Vec::new();
         let mut output_header = OutputHeader::default();
         let next = move |batch: &mut RecordBatch<D>| {

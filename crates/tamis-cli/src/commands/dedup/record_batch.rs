@@ -1,6 +1,5 @@
 //! A block of records of one input, split and hashed for the comparison.
 
-use memchr::memchr_iter;
 use tamis::Hasher;
 
 use crate::commands::dedup::digest::Width;
@@ -88,20 +87,8 @@ impl<D: Width> RecordBatch<D> {
         self.delimiter = end.byte();
         self.bounds.clear();
         self.bounds.push(0);
-        match end {
-            RecordEnd::Byte(byte) => {
-                let ends = memchr_iter(byte, &self.block).map(|at| at + 1);
-                self.bounds.extend(ends.take(MOST_RECORDS));
-            }
-            RecordEnd::Csv(form) => self.bounds.extend(form.ends(&self.block).take(MOST_RECORDS)),
-        }
-        let end = self.bounds[self.bounds.len() - 1];
-        if end < self.block.len() && self.bounds.len() <= MOST_RECORDS {
-            // The last record of an input may lack its delimiter.
-            self.bounds.push(self.block.len());
-            return self.block.len();
-        }
-        end
+        self.bounds.extend(end.ends(&self.block).take(MOST_RECORDS));
+        self.bounds[self.bounds.len() - 1]
     }
 
     /// Makes the block a header, which has no records, and returns its end. `is_of_output` is true
