@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,6 +41,17 @@ impl Failure {
             return Failure::BrokenPipe;
         }
         Failure::Message(format!("{place}: {}", plain(error)))
+    }
+
+    /// Returns the failure with the name of a file as the user knows it, instead of its `path`.
+    #[must_use]
+    pub fn renamed(self, path: &Path, name: &str) -> Self {
+        match self {
+            Failure::Message(line) => {
+                Failure::Message(line.replace(&path.display().to_string(), name))
+            }
+            Failure::BrokenPipe => self,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod approx;
 mod batch_reader;
 mod by_hash;
 mod check;
+mod deduplicator;
 mod digest;
 mod key_set;
 mod occurrences;
@@ -31,18 +32,18 @@ use crate::arguments::byte_size::ByteSize;
 use crate::arguments::hash_key::random_hasher;
 use crate::arguments::memory_limit::left_bytes;
 use crate::arguments::numbers::HumanCount;
-use crate::commands::dedup::digest::Width;
+use crate::commands::dedup::deduplicator::Deduplicator;
 use crate::commands::dedup::key_set::{Keep, KeySet};
+use crate::commands::dedup::occurrences::Counts;
 use crate::commands::dedup::record_batch::RecordRule;
 use crate::commands::dedup::sample::InputSample;
 use crate::commands::dedup::seen::Budget;
-use crate::commands::dedup::state::{Checkpoint, StateFile, Wanted};
+use crate::commands::dedup::state::{StateFile, Wanted};
 use crate::commands::dedup::stats::{RunStats, StatsFormat};
-use crate::commands::dedup::stream::{DedupRun, Deduplicator, Inputs, Repeated};
 use crate::commands::dedup::window::WindowArgs;
 use crate::exit::{CommandResult, Failure};
 use crate::io::input;
-use crate::io::output::{Output, folder, is_stdout, refuse_endless};
+use crate::io::output::{folder, is_stdout, refuse_endless};
 use crate::io::unpack;
 use crate::records::key::{KeyArgs, KeyRule, RecordArgs, RecordForm};
 
@@ -185,8 +186,14 @@ const EXCHANGE_BYTES: u64 = 2 << 20;
 /// unless the user sets the number of threads.
 const MIN_LIMIT_FACTOR: u64 = 32;
 
-/// The default number of bytes of input between two checkpoints of a state.
-const CHECKPOINT_BYTES: u64 = 256 << 20;
+/// The repeats that `--repeated` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Repeated {
+    /// Each repeated line once, at its second occurrence
+    Once,
+    /// Every occurrence after the first
+    All,
+}
 
 /// Runs the command.
 pub fn run(args: &Args) -> CommandResult {
@@ -204,15 +211,15 @@ pub fn run(args: &Args) -> CommandResult {
     };
     refuse_endless(&inputs, args.output.as_deref())?;
     left_bytes(args.memory, &inputs, args.form().input)?;
-    let found = args.open_state(hasher)?;
-    args.hasher.get_or_init(|| found.as_ref().map_or(hasher, |found| found.state.hasher()));
+    let state = args.open_state(hasher)?;
+    args.hasher.get_or_init(|| state.as_ref().map_or(hasher, StateFile::hasher));
     let sample = InputSample::of(&inputs, args.form());
     let mut stats = if args.count || args.unique {
         args.count_occurrences(&inputs)?
     } else if args.full {
         args.full(&inputs)?
     } else {
-        args.by_hash(&inputs, sample.as_ref(), found)?
+        args.by_hash(&inputs, sample.as_ref(), state)?
     };
     stats.seconds = started.elapsed().as_secs_f64();
     args.report(&stats)
@@ -262,36 +269,23 @@ impl Args {
     }
 
     fn count_occurrences(&self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
-        let run = occurrences::CountingRun {
-            budget: self.budget(),
-            folder: match self.output.as_deref() {
-                Some(path) if !is_stdout(path) => folder(path).to_path_buf(),
-                _ => std::env::temp_dir(),
-            },
-            rule: self.rule(),
-            output: Output::open(self.output.as_deref())?,
-            threads: self.threads(),
-            with_counts: self.count,
-            counts: match (self.unique, self.repeated) {
-                (true, _) => 1..=1,
-                (false, Some(_)) => 2..=u64::MAX,
-                (false, None) => 1..=u64::MAX,
-            },
+        let folder = match self.output.as_deref() {
+            Some(path) if !is_stdout(path) => folder(path).to_path_buf(),
+            _ => std::env::temp_dir(),
         };
-        run.run(inputs)
+        let counts = Counts::new(self.budget(), self.hasher(), folder);
+        self.stream(inputs, Deduplicator::<u64>::Counts(Box::new(counts)), None)
     }
 
     fn full(&self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
         let max_bytes = self.budget().max_bytes;
         let set = || KeySet::new(Keep::Key, max_bytes);
         let again = (self.repeated == Some(Repeated::Once)).then(set);
-        let deduplicator = Deduplicator::<u64>::Full { seen: set(), again };
-        let output = Output::open(self.output.as_deref())?;
-        self.stream(deduplicator, output, None)?.run(self.source(inputs), Checkpoint::default())
+        self.stream(inputs, Deduplicator::<u64>::Full { seen: set(), again }, None)
     }
 
     /// Opens the file of `--state`. A new file gets `hasher`.
-    fn open_state(&self, hasher: Hasher) -> Result<Option<state::OpenedState>, Failure> {
+    fn open_state(&self, hasher: Hasher) -> Result<Option<StateFile>, Failure> {
         let Some(path) = &self.state else { return Ok(None) };
         // A state grows from run to run, so its digests have 128 bits. A filter uses only 64 bits
         // of a hash of any width.
@@ -308,27 +302,6 @@ impl Args {
 
     fn hash_bits(&self) -> Option<u32> {
         self.hash_bits.as_deref().map(|bits| if bits == "64" { 64 } else { 128 })
-    }
-
-    fn stream<D: Width>(
-        &self,
-        deduplicator: Deduplicator<D>,
-        output: Output,
-        state: Option<StateFile>,
-    ) -> Result<DedupRun<D>, Failure> {
-        let suspects = self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?;
-        Ok(DedupRun {
-            deduplicator,
-            repeated: self.repeated,
-            output,
-            suspects,
-            state,
-            checkpoint_bytes: self.checkpoint.map_or(CHECKPOINT_BYTES, |size| size.bytes).max(1),
-        })
-    }
-
-    fn source<'a>(&self, paths: &'a [PathBuf]) -> Inputs<'a> {
-        Inputs { paths, rule: self.rule(), threads: self.threads() }
     }
 
     fn key_rule(&self) -> KeyRule {

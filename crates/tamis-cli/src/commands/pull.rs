@@ -265,13 +265,8 @@ fn download(
 fn verify(url: &str, output: &mut Output) -> Result<(), Failure> {
     let Some(path) = output.unfinished()? else { return Ok(()) };
     let decode = DecodeArgs::default();
-    match Opener::new(&decode).all(&path, Trust::Verify) {
-        Ok(_) => Ok(()),
-        Err(Failure::Message(message)) => {
-            Err(Failure::new(message.replace(&path.display().to_string(), url)))
-        }
-        Err(failure) => Err(failure),
-    }
+    let all = Opener::new(&decode).all(&path, Trust::Verify);
+    all.map(drop).map_err(|failure| failure.renamed(&path, url))
 }
 
 /// Says what was done.

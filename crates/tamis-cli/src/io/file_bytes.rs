@@ -11,6 +11,7 @@ use crate::exit::Failure;
 use crate::filters::redis_url::{is_url, not_a_file};
 use crate::io::input::{self, Input, InputForm};
 use crate::io::map::Mapped;
+use crate::io::packing::Packing;
 
 /// A file that was read or mapped.
 pub struct LoadedFile {
@@ -111,7 +112,7 @@ fn raw(path: &Path) -> Result<Bytes, Failure> {
     let name = input::name(path);
     if path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
         let bytes = mapped(path)?;
-        if input::starts_packed(&bytes) {
+        if Packing::of(&bytes) != Packing::Plain {
             note!(
                 "{name}: starts like compressed data but is read as plain bits: if it is \
                  compressed, rename it to .gz or .zst"

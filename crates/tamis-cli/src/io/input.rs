@@ -259,11 +259,6 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Tests whether `bytes` begin with the magic bytes of a compressed format.
-pub fn starts_packed(bytes: &[u8]) -> bool {
-    !matches!(Packing::of(bytes), Packing::Plain)
-}
-
 /// Tests whether `path` has the extension of a compressed format.
 pub fn is_named_packed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
@@ -398,11 +393,11 @@ pub(crate) mod tests {
 
     #[test]
     fn members_and_frames_follow_each_other() {
-        let gz = [gzip(b"one\n"), gzip(b""), gzip(b"two\n")].concat();
-        assert_eq!(read(gz).unwrap(), b"one\ntwo\n");
         let frame = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
-        let zst = [frame(b"one\n"), frame(b""), frame(b"two\n")].concat();
-        assert_eq!(read(zst).unwrap(), b"one\ntwo\n");
+        for pack in [&gzip as &dyn Fn(&[u8]) -> Vec<u8>, &frame] {
+            let all = [pack(b"one\n"), pack(b""), pack(b"two\n")].concat();
+            assert_eq!(read(all).unwrap(), b"one\ntwo\n");
+        }
         let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9][..], &frame(b"x")].concat();
         assert_eq!(read(skippable).unwrap(), b"x");
     }
@@ -499,15 +494,6 @@ pub(crate) mod tests {
                 assert!(line.contains("data"), "{line}");
             }
         }
-    }
-
-    #[test]
-    fn a_flipped_bit_in_packed_data_is_an_error() {
-        let text = b"a line of text\n".repeat(20);
-        let mut packed = gzip(&text);
-        let middle = packed.len() / 2;
-        packed[middle] ^= 4;
-        assert!(read(packed).is_err());
     }
 
     #[test]

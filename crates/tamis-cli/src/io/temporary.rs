@@ -7,9 +7,9 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tempfile::NamedTempFile;
+use parking_lot::Mutex;
+use tempfile::{NamedTempFile, PersistError};
 
 /// A temporary file. It is removed when it is dropped or when the program is interrupted.
 pub struct Temporary {
@@ -31,26 +31,26 @@ static HANDLER: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
     #[cfg(unix)]
     signals::watch();
-    *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(handler));
+    *HANDLER.lock() = Some(Box::new(handler));
 }
 
 /// Runs a function that an interruption waits for: [`at_interruption`] runs its function before or
 /// after it, and nothing follows.
 pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
-    let _waits = HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
+    let _waits = HANDLER.lock();
     work()
 }
 
 /// Forgets the function. If the program is being interrupted, waits until the function has run.
 pub fn end_interruption_handler() {
-    *HANDLER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *HANDLER.lock() = None;
 }
 
 /// Sets the message that is printed when the program is interrupted.
 pub fn hint_at_interruption(hint: String) {
     #[cfg(unix)]
     signals::watch();
-    *HINT.lock().unwrap_or_else(PoisonError::into_inner) = Some(hint);
+    *HINT.lock() = Some(hint);
 }
 
 impl Temporary {
@@ -62,7 +62,7 @@ impl Temporary {
     pub fn create(make: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Self> {
         #[cfg(unix)]
         signals::watch();
-        let mut paths = lock();
+        let mut paths = PATHS.lock();
         let file = make()?;
         paths.push(file.path().to_path_buf());
         Ok(Self { file: Some(file) })
@@ -88,11 +88,8 @@ impl Temporary {
     /// # Errors
     ///
     /// The error of the system. The temporary file is then removed.
-    pub fn persist(mut self, path: &Path) -> io::Result<()> {
-        let mut paths = lock();
-        let file = self.file.take().expect("there until dropped");
-        paths.retain(|other| other != file.path());
-        file.persist(path).map(drop).map_err(|error| error.error)
+    pub fn persist(self, path: &Path) -> io::Result<()> {
+        self.rename(|file| file.persist(path))
     }
 
     /// Renames the file to `path`. If `path` exists, removes the temporary file instead.
@@ -100,34 +97,37 @@ impl Temporary {
     /// # Errors
     ///
     /// The error of the system. The temporary file is then removed.
-    pub fn persist_new(mut self, path: &Path) -> io::Result<()> {
-        let mut paths = lock();
+    pub fn persist_new(self, path: &Path) -> io::Result<()> {
+        match self.rename(|file| file.persist_noclobber(path)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            renamed => renamed,
+        }
+    }
+
+    fn rename(
+        mut self,
+        rename: impl FnOnce(NamedTempFile) -> Result<File, PersistError>,
+    ) -> io::Result<()> {
+        let mut paths = PATHS.lock();
         let file = self.file.take().expect("there until dropped");
         paths.retain(|other| other != file.path());
-        match file.persist_noclobber(path) {
-            Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
-            _ => Ok(()),
-        }
+        rename(file).map(drop).map_err(|error| error.error)
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            let mut paths = lock();
+            let mut paths = PATHS.lock();
             paths.retain(|other| other != file.path());
             drop(file);
         }
     }
 }
 
-fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
-    PATHS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(unix)]
 mod signals {
-    use std::sync::{Once, PoisonError, mpsc};
+    use std::sync::{Once, mpsc};
     use std::thread;
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -146,16 +146,16 @@ mod signals {
                 if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
                     // The lock is held until the end, so that no other thread creates or renames a
                     // file now.
-                    let paths = super::lock();
+                    let paths = super::PATHS.lock();
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
                     }
                     // This lock too is held until the end.
-                    let mut handler = super::HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut handler = super::HANDLER.lock();
                     if let Some(handler) = handler.take() {
                         handler();
                     }
-                    let hint = super::HINT.lock().unwrap_or_else(PoisonError::into_inner);
+                    let hint = super::HINT.lock();
                     if let Some(hint) = &*hint {
                         // A terminal has printed `^C` before this line.
                         note!("interrupted: {hint}");

@@ -1,8 +1,10 @@
 //! The Gregorian calendar.
 
-/// Returns the number of days from 1970-01-01 to a day, or `None` if there is no such day. Hinnant,
-/// "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`: years begin in March, so that a
-/// leap day is the last day of a year.
+/// Returns the number of days from 1970-01-01 to a day. Returns `None` if the calendar has no such
+/// day. The calendar also extends to the years before its introduction.
+///
+/// Hinnant, "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`: years begin in March,
+/// so that a leap day is the last day of a year.
 pub fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let last = match month {

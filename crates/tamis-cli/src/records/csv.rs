@@ -48,18 +48,6 @@ impl CsvForm {
         let max_row_bytes = usize::try_from(memory_bytes / 8).unwrap_or(usize::MAX);
         Self { max_row_bytes: max_row_bytes.min(MAX_ROW_BYTES), ..self }
     }
-
-    /// Iterates over the ends of the rows in `rows`, which starts with a row. The end of a row is
-    /// behind its newline. The last row may lack its newline.
-    pub fn ends(self, rows: &[u8]) -> impl Iterator<Item = usize> {
-        let mut scanner = RowScanner::new(self.delimiter);
-        let mut last = 0;
-        std::iter::from_fn(move || {
-            let end = scanner.next_end(rows).or((last < rows.len()).then_some(rows.len()))?;
-            last = end;
-            Some(end)
-        })
-    }
 }
 
 /// Finds the ends of rows in bytes that arrive in parts. No byte is scanned twice.
@@ -140,10 +128,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::records::split::RecordEnd;
 
     fn rows(text: &[u8]) -> Vec<&[u8]> {
         let mut from = 0;
-        let ends = CsvForm::new(b',', false).ends(text);
+        let ends = RecordEnd::Csv(CsvForm::new(b',', false)).ends(text);
         ends.map(|end| &text[std::mem::replace(&mut from, end)..end]).collect()
     }
 
@@ -186,25 +175,6 @@ mod tests {
         assert_eq!(by_name.of(b"x,7", &mut Vec::new()), Some(&b"7"[..]));
         by_name.set_header(b"\"the, id\",name").unwrap();
         assert_eq!(by_name.of(b"8,x", &mut Vec::new()), Some(&b"8"[..]));
-        let unknown = by_name.set_header(b"a,b").unwrap_err();
-        assert_eq!(unknown, "no column 'the, id': the columns are 'a', 'b'");
-        let wrong_delimiter = by_name.set_header(b"a;b").unwrap_err();
-        assert!(
-            wrong_delimiter.ends_with("if ';' separates the fields, give it with -d"),
-            "{wrong_delimiter}"
-        );
-        assert!(
-            by_name
-                .set_header(b"\"the, id\",\"the, id\"")
-                .unwrap_err()
-                .contains("columns 1 and 2 are both")
-        );
-        assert!(
-            RowKey::new(b",", Some(number(3)))
-                .set_header(b"a,b")
-                .unwrap_err()
-                .starts_with("no column 3")
-        );
     }
 
     #[test]
@@ -266,7 +236,8 @@ mod tests {
                     in_parts.push(end);
                 }
             }
-            let ends: Vec<usize> = CsvForm::new(b',', false).ends(&bytes).collect();
+            let form = CsvForm::new(b',', false);
+            let ends: Vec<usize> = RecordEnd::Csv(form).ends(&bytes).collect();
             if in_parts.last().is_none_or(|&last| last < bytes.len()) && !bytes.is_empty() {
                 in_parts.push(bytes.len());
             }

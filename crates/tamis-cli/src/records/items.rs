@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
 
 use tamis::Hasher;
 use tamis_formats::Funnel;
@@ -85,14 +85,13 @@ impl ItemEncoding {
 /// Writes a note about lines of Windows, once in a run.
 #[cold]
 fn note_return() {
-    static IS_NOTED: AtomicBool = AtomicBool::new(false);
-    // Relaxed: the flag publishes no other data.
-    if !IS_NOTED.swap(true, Ordering::Relaxed) {
+    static NOTED: Once = Once::new();
+    NOTED.call_once(|| {
         note!(
             "a line ends with a carriage return, which is part of the text: remove it if the column \
              has none, for example by tr -d '\\r'"
         );
-    }
+    });
 }
 
 /// The inputs of a command, and the rule that extracts items from them.

@@ -1,7 +1,7 @@
 //! Extracts the item from a record: the whole record, a field, a column of CSV, a JSON value, or a
 //! canonical URL.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
 
 use clap::ArgGroup;
 use memchr::memmem;
@@ -272,14 +272,13 @@ impl KeyRule {
 /// Writes a note about quotes, once in a run.
 #[cold]
 fn tip_of_quotes() {
-    static IS_NOTED: AtomicBool = AtomicBool::new(false);
-    // Relaxed: the flag publishes no other data.
-    if !IS_NOTED.swap(true, Ordering::Relaxed) {
+    static NOTED: Once = Once::new();
+    NOTED.call_once(|| {
         note!(
             "a line begins with a quote, which has no meaning to -k: if the input is CSV with fields \
              in quotes, replace -d, by --csv"
         );
-    }
+    });
 }
 
 fn field<'a>(

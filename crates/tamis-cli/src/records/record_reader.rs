@@ -47,16 +47,11 @@ impl RecordReader {
         }
     }
 
-    /// Starts at `position`, which an earlier run has reached.
+    /// Starts at `position`, which an earlier run has reached. If `is_unpacked_ahead`, decompresses on
+    /// a second thread.
     #[must_use]
-    pub fn starting_at(self, position: InputPosition) -> Self {
-        Self { position, ..self }
-    }
-
-    /// Decompresses on a second thread.
-    #[must_use]
-    pub fn unpacking_ahead(self, is_unpacked_ahead: bool) -> Self {
-        Self { is_unpacked_ahead, ..self }
+    pub fn starting_at(self, position: InputPosition, is_unpacked_ahead: bool) -> Self {
+        Self { position, is_unpacked_ahead, ..self }
     }
 
     /// Reads the next records into `block`. All of them are records of one input. Returns false at
@@ -217,8 +212,7 @@ fn read_header(blocks: &mut BlockReader<Input>, block: &mut BlockBuffer) -> Resu
     if !is_there.map_err(|error| blocks.reader().failure(&error))? {
         return Ok(false);
     }
-    let RecordEnd::Csv(form) = blocks.end() else { return Ok(false) };
-    let end = form.ends(block).next().unwrap_or(block.len());
+    let end = blocks.end().ends(block).next().unwrap_or(block.len());
     blocks.take_back(block, end);
     Ok(true)
 }

@@ -17,7 +17,9 @@ use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, Plan
 /// Bloom filters that together hold all records.
 pub struct Approx {
     layers: Vec<FilterLayer>,
-    growth: GrowthLimit,
+    // The limit of the memory of all filters in bytes. With `None`, no filter follows a full one, and
+    // the rate rises.
+    growth_bytes: Option<u64>,
     // A filter may exceed its planned items by this share before another filter follows.
     slack: f64,
     target: f64,
@@ -41,8 +43,8 @@ struct FilterLayer {
 }
 
 impl FilterLayer {
-    fn of(bloom: Bloom) -> Self {
-        Self { bloom, items: 0, offered: 0.0 }
+    fn new(plan: &Plan) -> Result<Self, PlanError> {
+        Ok(Self { bloom: Bloom::new(plan, Hasher::default())?, items: 0, offered: 0.0 })
     }
 
     fn rate(&self) -> f64 {
@@ -68,15 +70,6 @@ pub enum Expected {
     Unknown,
 }
 
-/// The action when a filter is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GrowthLimit {
-    /// No filter follows, and the rate rises.
-    Never,
-    /// Another filter follows, unless all filters together would exceed this number of bytes.
-    Within(u64),
-}
-
 #[derive(Default)]
 struct Scratch {
     found: Vec<u64>,
@@ -86,12 +79,13 @@ struct Scratch {
 }
 
 impl Approx {
-    /// Creates a filter for `expected` distinct records at the rate `target`.
+    /// Creates a filter for `expected` distinct records at the rate `target`. Another filter follows
+    /// a full one, unless all filters together would exceed `max_bytes`.
     ///
     /// # Errors
     ///
     /// As for [`Bloom::for_items`].
-    pub fn new(expected: Expected, target: f64, growth: GrowthLimit) -> Result<Self, PlanError> {
+    pub fn new(expected: Expected, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
         let (items, rate) = match expected {
             Expected::Stated(items) => (items.max(LEAST_ITEMS), target),
             // The first filter gets half of the rate, the next one a quarter.
@@ -99,12 +93,11 @@ impl Approx {
             Expected::Unknown => (FIRST_ITEMS, target / 2.0),
         };
         let mut plan = Plan::for_kind(Kind::SplitBlock, items, rate)?;
-        if let GrowthLimit::Within(max_bytes) = growth
-            && plan.bytes() > max_bytes
-        {
+        if plan.bytes() > max_bytes {
             plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
         }
-        let mut approx = Self::of(Bloom::new(&plan, Hasher::default())?, target, growth);
+        let mut approx = Self::of(&plan, target)?;
+        approx.growth_bytes = Some(max_bytes);
         if let Expected::Stated(_) = expected {
             // The number of items in a filter is an estimate. Its error must not make a second
             // filter follow.
@@ -113,18 +106,13 @@ impl Approx {
         Ok(approx)
     }
 
-    /// Creates a filter of `max_bytes` that does not grow, for `expected` records or more.
+    /// Creates a filter of `max_bytes` that does not grow, for `items` records or more.
     ///
     /// # Errors
     ///
     /// As for [`Bloom::for_items`].
-    pub fn within(expected: Expected, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
-        let items = match expected {
-            Expected::Stated(items) | Expected::Guessed(items) => items,
-            Expected::Unknown => FIRST_ITEMS,
-        };
-        let plan = Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?;
-        Ok(Self::of(Bloom::new(&plan, Hasher::default())?, target, GrowthLimit::Never))
+    pub fn within(items: u64, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
+        Self::of(&Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?, target)
     }
 
     /// Sets the expected losses to zero. The caller guarantees that all records inserted so far
@@ -145,9 +133,7 @@ impl Approx {
         max_bytes: u64,
         target: f64,
     ) -> Result<Self, PlanError> {
-        let plan = Plan::for_items_in(Kind::SplitBlock, set.len(), max_bytes)?;
-        let mut approx =
-            Self::of(Bloom::new(&plan, Hasher::default())?, target, GrowthLimit::Never);
+        let mut approx = Self::within(set.len(), target, max_bytes)?;
         approx.settled_lost = set.expected_collisions();
         approx.layers[0].items = set.len();
         approx.layers[0].offered = set.len() as f64;
@@ -162,10 +148,10 @@ impl Approx {
         Ok(approx)
     }
 
-    fn of(bloom: Bloom, target: f64, growth: GrowthLimit) -> Self {
-        Self {
-            layers: vec![FilterLayer::of(bloom)],
-            growth,
+    fn of(plan: &Plan, target: f64) -> Result<Self, PlanError> {
+        Ok(Self {
+            layers: vec![FilterLayer::new(plan)?],
+            growth_bytes: None,
             slack: 0.0,
             target,
             rate: 0.0,
@@ -173,7 +159,7 @@ impl Approx {
             step: 64,
             settled_lost: 0.0,
             scratch: Scratch::default(),
-        }
+        })
     }
 
     /// Inserts hashes in order, and sets the bits in `new` of the hashes that were certainly new.
@@ -236,7 +222,7 @@ impl Approx {
     fn grow(&mut self) -> Result<(), PlanError> {
         let last = self.layers.last().expect("at least one layer");
         let plan = *last.bloom.plan();
-        let GrowthLimit::Within(max_bytes) = self.growth else { return Ok(()) };
+        let Some(max_bytes) = self.growth_bytes else { return Ok(()) };
         if last.offered < plan.items() as f64 * (1.0 + self.slack) {
             return Ok(());
         }
@@ -245,14 +231,13 @@ impl Approx {
         let left_bytes = max_bytes.saturating_sub(self.memory_bytes());
         if next.bytes() > left_bytes {
             // The last filter takes the rest of the memory.
-            self.growth = GrowthLimit::Never;
+            self.growth_bytes = None;
             match Plan::for_memory(Kind::SplitBlock, left_bytes, rate) {
                 Ok(smaller) => next = smaller,
                 Err(_) => return Ok(()),
             }
         }
-        let bloom = Bloom::new(&next, Hasher::default())?;
-        self.layers.push(FilterLayer::of(bloom));
+        self.layers.push(FilterLayer::new(&next)?);
         self.recompute();
         Ok(())
     }
@@ -354,17 +339,20 @@ mod tests {
 
     #[test]
     fn as_many_are_lost_as_expected() {
-        let mut planned =
-            Approx::new(Expected::Stated(200_000), 0.01, GrowthLimit::Within(u64::MAX)).unwrap();
+        let mut planned = Approx::new(Expected::Stated(200_000), 0.01, u64::MAX).unwrap();
         fill_as_expected(&mut planned, 200_000);
         assert!(planned.rate() <= 0.01 && planned.layers.len() == 1);
 
-        let mut over = Approx::new(Expected::Stated(10_000), 0.01, GrowthLimit::Never).unwrap();
+        let without_growth = || {
+            let approx = Approx::new(Expected::Stated(10_000), 0.01, u64::MAX).unwrap();
+            Approx { growth_bytes: None, ..approx }
+        };
+        let mut over = without_growth();
         fill_as_expected(&mut over, 20_000);
         assert!(over.rate() > 0.1);
 
         // In a nearly full filter, an error of the estimate causes a larger one, but grows slowly.
-        let mut full = Approx::new(Expected::Stated(10_000), 0.01, GrowthLimit::Never).unwrap();
+        let mut full = without_growth();
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");
         assert!(full.rate() > 0.8);
@@ -372,16 +360,14 @@ mod tests {
 
     #[test]
     fn a_number_that_was_far_too_small_is_made_up_for() {
-        let mut approx =
-            Approx::new(Expected::Stated(100), 0.001, GrowthLimit::Within(u64::MAX)).unwrap();
+        let mut approx = Approx::new(Expected::Stated(100), 0.001, u64::MAX).unwrap();
         let lost = fill_as_expected(&mut approx, 300_000);
         assert!(lost < 1000 && approx.rate() < 0.003, "{lost} {}", approx.rate());
     }
 
     #[test]
     fn an_unknown_number_keeps_the_rate_by_growing() {
-        let mut approx =
-            Approx::new(Expected::Unknown, 0.001, GrowthLimit::Within(u64::MAX)).unwrap();
+        let mut approx = Approx::new(Expected::Unknown, 0.001, u64::MAX).unwrap();
         fill_as_expected(&mut approx, 3 * FIRST_ITEMS + 100_000);
         assert!(approx.layers.len() == 3 && approx.rate() <= 0.001);
     }
@@ -389,8 +375,7 @@ mod tests {
     #[test]
     fn a_limit_is_kept_by_not_growing() {
         let max_bytes = 3 << 20;
-        let mut approx =
-            Approx::new(Expected::Unknown, 0.001, GrowthLimit::Within(max_bytes)).unwrap();
+        let mut approx = Approx::new(Expected::Unknown, 0.001, max_bytes).unwrap();
         fill_as_expected(&mut approx, 3 * FIRST_ITEMS);
         assert!(approx.memory_bytes() <= max_bytes && approx.rate() > 0.001);
     }

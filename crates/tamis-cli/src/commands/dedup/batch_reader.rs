@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use crate::commands::dedup::digest::Width;
-use crate::commands::dedup::record_batch::{Header, RecordBatch, RecordRule};
+use crate::commands::dedup::record_batch::{RecordBatch, RecordRule};
 use crate::exit::Failure;
 use crate::io::prefetcher::Prefetcher;
 use crate::records::csv::OutputHeader;
@@ -30,29 +30,24 @@ impl<D: Width> BatchReader<D> {
         threads: Option<NonZeroUsize>,
     ) -> Self {
         let threads = threads.map_or_else(useful_threads, NonZeroUsize::get);
-        let mut reader = RecordReader::new(paths, rule.form)
-            .starting_at(from)
-            .unpacking_ahead(threads >= MOST_THREADS);
+        let mut reader =
+            RecordReader::new(paths, rule.form).starting_at(from, threads >= MOST_THREADS);
         let mut scratch = Vec::new();
         let mut output_header = OutputHeader::default();
         let next = move |batch: &mut RecordBatch<D>| {
             if !reader.next(&mut batch.block)? {
                 return Ok(false);
             }
-            if reader.is_header() {
+            let end = if reader.is_header() {
                 let header = batch.block.strip_suffix(b"\n").unwrap_or(&batch.block);
-                rule.set_header(header).map_err(|why| reader.header_failure(&why))?;
-                let is_first = output_header.is_first(header);
+                let is_first =
+                    rule.set_header(header).and_then(|()| output_header.is_first(header));
                 let is_first = is_first.map_err(|why| reader.header_failure(&why))?;
                 // A run that continues has written the header before.
-                let is_written = is_first && from == InputPosition::default();
-                batch.set_header(if is_written { Header::Written } else { Header::Read });
-                batch.may_wait = reader.may_wait();
-                batch.end = reader.position();
-                batch.consumed_bytes = reader.consumed_bytes();
-                return Ok(true);
-            }
-            let end = batch.find_records(rule.form.end);
+                batch.set_header(is_first && from == InputPosition::default())
+            } else {
+                batch.find_records(rule.form.end)
+            };
             batch.may_wait = reader.may_wait() && end == batch.block.len();
             reader.take_back(&mut batch.block, end);
             batch.digest(&mut rule, &mut scratch);

@@ -5,12 +5,13 @@ use std::time::UNIX_EPOCH;
 
 use crate::arguments::numbers::HumanCount;
 use crate::commands::dedup::approx::Expected;
+use crate::commands::dedup::deduplicator::Deduplicator;
 use crate::commands::dedup::digest::Width;
 use crate::commands::dedup::sample::InputSample;
 use crate::commands::dedup::seen::Seen;
-use crate::commands::dedup::state::{self, Checkpoint, InputId};
-use crate::commands::dedup::stats::RunStats;
-use crate::commands::dedup::stream::{Deduplicator, NOTABLE_LOSS};
+use crate::commands::dedup::state::{Checkpoint, InputId, StateFile};
+use crate::commands::dedup::stats::{NOTABLE_LOSS, RunStats};
+use crate::commands::dedup::stream::Resumed;
 use crate::commands::dedup::{Args, Repeated};
 use crate::exit::Failure;
 use crate::io::input;
@@ -24,7 +25,7 @@ impl Args {
         &self,
         inputs: &[PathBuf],
         sample: Option<&InputSample>,
-        found: Option<state::OpenedState>,
+        state: Option<StateFile>,
     ) -> Result<RunStats, Failure> {
         // The sample holds the first lines. Later lines may be shorter, so the input may hold more
         // of them.
@@ -32,14 +33,14 @@ impl Args {
         let is_large = tamis::expected_collisions(most, 64) > NOTABLE_LOSS;
         // A filter uses only 64 bits of a hash of any width.
         let usual = if is_large && self.approx.is_none() { 128 } else { 64 };
-        let bits = match &found {
-            Some(found) => found.state.width_bits(),
+        let bits = match &state {
+            Some(state) => state.width_bits(),
             None => self.hash_bits().unwrap_or(usual),
         };
         if bits == 64 {
-            self.by_digest::<u64>(inputs, sample, found)
+            self.by_digest::<u64>(inputs, sample, state)
         } else {
-            self.by_digest::<u128>(inputs, sample, found)
+            self.by_digest::<u128>(inputs, sample, state)
         }
     }
 
@@ -47,17 +48,13 @@ impl Args {
         &self,
         inputs: &[PathBuf],
         sample: Option<&InputSample>,
-        found: Option<state::OpenedState>,
+        state: Option<StateFile>,
     ) -> Result<RunStats, Failure> {
         let budget = self.budget();
         if let Some(recent) = self.window.recent::<D>(self.approx, self.items, budget.max_bytes) {
-            let deduplicator = Deduplicator::Window(Box::new(recent?));
-            let output = Output::open(self.output.as_deref())?;
-            return self
-                .stream(deduplicator, output, None)?
-                .run(self.source(inputs), Checkpoint::default());
+            return self.stream(inputs, Deduplicator::Window(Box::new(recent?)), None);
         }
-        let mut seen = if self.approx.is_some() {
+        let seen = if self.approx.is_some() {
             let guess = sample.filter(|sample| sample.is_bound).map(|s| s.records as u64);
             let expected = match (self.items, guess) {
                 (Some(HumanCount(items)), _) => Expected::Stated(items),
@@ -68,30 +65,32 @@ impl Args {
         } else {
             Seen::<D>::exact(budget)
         };
+        match state {
+            Some(state) => self.with_state(inputs, seen, state),
+            None => {
+                let is_once = self.repeated == Some(Repeated::Once);
+                let again = is_once.then(|| Box::new(Seen::exact(budget)));
+                self.stream(inputs, Deduplicator::Digests { seen, again }, None)
+            }
+        }
+    }
+
+    /// Continues the run that was killed, or begins a run after the last one of the state.
+    fn with_state<D: Width>(
+        &self,
+        inputs: &[PathBuf],
+        mut seen: Seen<D>,
+        mut state: StateFile,
+    ) -> Result<RunStats, Failure> {
         let mut from = Checkpoint { inputs: described(inputs), ..Checkpoint::default() };
-        let Some(found) = found else {
-            let output = Output::open(self.output.as_deref())?;
-            let again =
-                (self.repeated == Some(Repeated::Once)).then(|| Box::new(Seen::exact(budget)));
-            let deduplicator = Deduplicator::Digests { seen, again };
-            return self.stream(deduplicator, output, None)?.run(self.source(inputs), from);
-        };
-        let mut state = found.state;
-        let killed = found.killed.filter(|_| !self.restart);
-        if let Some((checkpoint, _)) = &killed
-            && checkpoint.inputs != from.inputs
-        {
-            let names: Vec<_> = checkpoint.inputs.iter().map(|id| id.name.as_str()).collect();
-            return Err(Failure::new(format!(
-                "a run over {} was killed before its end: give it the same input again, or forget \
-                 it with --restart",
-                names.join(", ")
-            )));
+        let killed = state.killed.take().filter(|_| !self.restart);
+        if let Some((checkpoint, _)) = &killed {
+            check_inputs(checkpoint, &from)?;
         }
         // This run repeats the last finished run if its files are unchanged and its output is
         // known.
         let is_known = from.inputs.iter().all(|id| id.file.is_some());
-        let again = found.last.filter(|(last, _)| {
+        let again = state.last.take().filter(|(last, _)| {
             killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
         });
         let mut begin_at = None;
@@ -113,21 +112,31 @@ impl Args {
         } else {
             "no progress of this run was saved; run the same command again".into()
         });
-        match killed {
-            Some((checkpoint, end)) if is_resumed => {
-                state.begin(Some(end))?;
-                from = checkpoint;
-            }
-            _ => state.begin(begin_at)?,
+        if let (Some((checkpoint, end)), true) = (killed, is_resumed) {
+            (from, begin_at) = (checkpoint, Some(end));
         }
+        state.begin(begin_at)?;
         let (mut digests, mut new) = (Vec::new(), tamis::Answers::new());
         state.replay(|bytes| {
             D::read_each(bytes, &mut digests);
             seen.insert_each(&digests, &mut new).map(drop)
         })?;
         let deduplicator = Deduplicator::Digests { seen, again: None };
-        self.stream(deduplicator, output, Some(state))?.run(self.source(inputs), from)
+        self.stream(inputs, deduplicator, Some(Resumed { output, state, from }))
     }
+}
+
+/// Rejects other inputs than those of the run that was killed.
+fn check_inputs(killed: &Checkpoint, now: &Checkpoint) -> Result<(), Failure> {
+    if killed.inputs == now.inputs {
+        return Ok(());
+    }
+    let names: Vec<_> = killed.inputs.iter().map(|id| id.name.as_str()).collect();
+    Err(Failure::new(format!(
+        "a run over {} was killed before its end: give it the same input again, or forget it with \
+         --restart",
+        names.join(", ")
+    )))
 }
 
 /// Returns the identities of the inputs. A later run recognises the inputs by them.

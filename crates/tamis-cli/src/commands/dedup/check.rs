@@ -21,7 +21,7 @@ impl Args {
         self.check_optional_values()?;
         // Clap ignores `requires` if the required option conflicts with another given option.
         let is_stateless = self.state.is_none();
-        for (has_no_effect, option) in [
+        let options = [
             (
                 self.items.is_some() && self.approx.is_none(),
                 "--items N is the number of lines that --approx is planned for",
@@ -34,12 +34,10 @@ impl Args {
                 self.checkpoint.is_some() && is_stateless,
                 "--checkpoint sets how often --state is saved",
             ),
-        ] {
-            if has_no_effect {
-                return Err(Failure::new(format!(
-                    "{option}, and has no effect here: leave it out"
-                )));
-            }
+        ];
+        let mut options = options.into_iter().chain(self.window.unused());
+        if let Some((_, option)) = options.find(|&(has_no_effect, _)| has_no_effect) {
+            return Err(Failure::new(format!("{option}, and has no effect here: leave it out")));
         }
         let is_once = self.repeated == Some(Repeated::Once);
         self.window.check(self.approx.is_some(), self.items.is_some(), is_once)?;

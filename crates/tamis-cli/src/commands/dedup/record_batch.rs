@@ -1,6 +1,5 @@
 //! A block of records of one input, split and hashed for the comparison.
 
-use memchr::memchr_iter;
 use tamis::Hasher;
 
 use crate::commands::dedup::digest::Width;
@@ -58,8 +57,8 @@ pub struct RecordBatch<D> {
     // others follow in order.
     marks: Vec<SliceStart>,
     delimiter: u8,
-    /// If the block is a header of CSV, its use. The batch then has no records.
-    pub header: Option<Header>,
+    /// True if the block is the header of the output, which has no records.
+    pub is_output_header: bool,
     /// The number of records without a key. They are compared as whole records.
     pub keyless: u64,
     /// The numbers of records without a time and of late records. Both are in the latest slice.
@@ -70,15 +69,6 @@ pub struct RecordBatch<D> {
     pub consumed_bytes: u64,
     /// If true, the source may block before the next bytes, so the caller should flush results now.
     pub may_wait: bool,
-}
-
-/// The use of a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Header {
-    /// It is the header of the output.
-    Written,
-    /// It names the columns of a later input.
-    Read,
 }
 
 /// Keys that are not whole records; empty if every record is its own key.
@@ -93,34 +83,21 @@ impl<D: Width> RecordBatch<D> {
     /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the
     /// last one.
     pub fn find_records(&mut self, end: RecordEnd) -> usize {
-        self.header = None;
+        self.is_output_header = false;
         self.delimiter = end.byte();
         self.bounds.clear();
         self.bounds.push(0);
-        match end {
-            RecordEnd::Byte(byte) => {
-                let ends = memchr_iter(byte, &self.block).map(|at| at + 1);
-                self.bounds.extend(ends.take(MOST_RECORDS));
-            }
-            RecordEnd::Csv(form) => self.bounds.extend(form.ends(&self.block).take(MOST_RECORDS)),
-        }
-        let end = self.bounds[self.bounds.len() - 1];
-        if end < self.block.len() && self.bounds.len() <= MOST_RECORDS {
-            // The last record of an input may lack its delimiter.
-            self.bounds.push(self.block.len());
-            return self.block.len();
-        }
-        end
+        self.bounds.extend(end.ends(&self.block).take(MOST_RECORDS));
+        self.bounds[self.bounds.len() - 1]
     }
 
-    /// Makes the block a header, which has no records.
-    pub fn set_header(&mut self, header: Header) {
-        self.header = Some(header);
+    /// Makes the block a header, which has no records, and returns its end. `is_of_output` is true
+    /// if it is the header of the output.
+    pub fn set_header(&mut self, is_of_output: bool) -> usize {
+        self.is_output_header = is_of_output;
         self.bounds.clear();
         self.bounds.push(0);
-        self.digests.clear();
-        self.marks.clear();
-        (self.keyless, self.odd) = (0, OddTimes::default());
+        self.block.len()
     }
 
     /// Computes the digests of the records, and assigns the records to slices.

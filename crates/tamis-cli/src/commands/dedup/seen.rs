@@ -3,7 +3,7 @@
 use tamis::{Answers, DigestSet, PlanError};
 
 use crate::arguments::byte_size::ByteSize;
-use crate::commands::dedup::approx::{Approx, Expected, GrowthLimit};
+use crate::commands::dedup::approx::{Approx, Expected};
 use crate::commands::dedup::digest::Width;
 use crate::exit::Failure;
 
@@ -58,9 +58,8 @@ impl<D: Width> Seen<D> {
     ///
     /// If the filter does not fit the budget.
     pub fn approx(budget: Budget, expected: Expected) -> Result<Self, Failure> {
-        let approx = Approx::new(expected, budget.target, GrowthLimit::Within(budget.max_bytes))
-            .map_err(Failure::new)?;
-        Ok(Self::of(Held::Approx(approx), budget))
+        let approx = Approx::new(expected, budget.target, budget.max_bytes);
+        Ok(Self::of(Held::Approx(approx.map_err(Failure::new)?), budget))
     }
 
     fn of(held: Held<D>, budget: Budget) -> Self {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use tamis::Answers;
 
-use crate::commands::dedup::approx::{Approx, Expected};
+use crate::commands::dedup::approx::Approx;
 use crate::commands::dedup::key_set::KeySet;
 use crate::commands::dedup::seen::{Accuracy, Budget};
 use crate::commands::dedup::sketch::Sketch;
@@ -46,29 +46,27 @@ impl Spill {
         budget: Budget,
         hash: impl Fn(&[u8], bool) -> u64,
     ) -> Result<Self, Failure> {
-        let failure = |error: &io::Error| of_file(folder, error);
-        let file = tempfile::tempfile_in(folder).map_err(|error| failure(&error))?;
+        let file = tempfile::tempfile_in(folder).map_err(of_file(folder))?;
         let mut records = BufWriter::with_capacity(BUFFER_BYTES, file);
         let distinct = set.len();
         set.each(|it| append(&mut records, hash(it.key, it.found), it.count - 1, it.record))
-            .map_err(|error| failure(&error))?;
+            .map_err(of_file(folder))?;
         // The filter and the sketch need the memory of the set.
         drop(set);
         // For an equal probability of an error, counts need more memory than the filter.
         let seen_bytes = budget.max_bytes / 4;
-        let seen = Approx::within(Expected::Stated(distinct), budget.target, seen_bytes)
-            .map_err(Failure::new)?;
+        let seen = Approx::within(distinct, budget.target, seen_bytes).map_err(Failure::new)?;
         let sketch = Sketch::new(budget.max_bytes - seen_bytes).map_err(Failure::new)?;
-        let (folder, new) = (folder.to_path_buf(), Answers::new());
-        let mut all = Self { seen, sketch, records, folder, new };
+        let new = Answers::new();
+        let mut all = Self { seen, sketch, records, folder: folder.to_path_buf(), new };
         let (seen, sketch, new) = (&mut all.seen, &mut all.sketch, &mut all.new);
-        read_back(&mut all.records, &all.folder, |hash, times, _| {
+        read_back(&mut all.records, folder, |hash, times, _| {
             if times > 0 {
                 sketch.add(hash, times);
             }
             seen.insert_each(&[hash], new).map_err(Failure::new)
         })?;
-        all.records.seek(io::SeekFrom::End(0)).map_err(|error| of_file(&all.folder, &error))?;
+        all.records.seek(io::SeekFrom::End(0)).map_err(of_file(folder))?;
         // All these records are in the file, so the filter has lost none of them.
         all.seen.forget_losses();
         Ok(all)
@@ -86,8 +84,7 @@ impl Spill {
     ) -> Result<(), Failure> {
         self.seen.insert_each(hashes, &mut self.new).map_err(Failure::new)?;
         for i in self.new.ones() {
-            append(&mut self.records, hashes[i], 0, record(i))
-                .map_err(|error| of_file(&self.folder, &error))?;
+            append(&mut self.records, hashes[i], 0, record(i)).map_err(of_file(&self.folder))?;
         }
         self.new.zeros().for_each(|i| self.sketch.add(hashes[i], 1));
         Ok(())
@@ -121,14 +118,14 @@ impl Spill {
     }
 }
 
-fn of_file(folder: &Path, error: &io::Error) -> Failure {
-    // `Failure::io` reports a broken pipe as success, because the reader of the output has closed.
-    // This file is not a pipe.
-    let why = crate::exit::plain(error);
-    Failure::new(format!(
-        "{}: a temporary file: {why}; name another folder with TMPDIR",
-        folder.display()
-    ))
+/// Converts an error of the temporary file in `folder`.
+fn of_file(folder: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| {
+        // `Failure::io` reports a broken pipe as success, because the reader of the output has
+        // closed. This file is not a pipe.
+        let (folder, why) = (folder.display(), crate::exit::plain(&error));
+        Failure::new(format!("{folder}: a temporary file: {why}; name another folder with TMPDIR"))
+    }
 }
 
 fn append(records: &mut BufWriter<File>, hash: u64, times: u64, record: &[u8]) -> io::Result<()> {
@@ -144,17 +141,17 @@ fn read_back(
     folder: &Path,
     mut each: impl FnMut(u64, u64, &[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let failure = |error: io::Error| of_file(folder, &error);
-    let end = records.stream_position().map_err(failure)?;
-    records.rewind().map_err(failure)?;
+    let failure = of_file(folder);
+    let end = records.stream_position().map_err(&failure)?;
+    records.rewind().map_err(&failure)?;
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, records.get_ref()).take(end);
     let mut record = Vec::new();
     while reader.limit() > 0 {
         let mut words = [[0; 8]; 3];
-        reader.read_exact(words.as_flattened_mut()).map_err(failure)?;
+        reader.read_exact(words.as_flattened_mut()).map_err(&failure)?;
         let [hash, times, len] = words.map(u64::from_le_bytes);
         record.resize(len as usize, 0);
-        reader.read_exact(&mut record).map_err(failure)?;
+        reader.read_exact(&mut record).map_err(&failure)?;
         each(hash, times, &record)?;
     }
     Ok(())

@@ -35,17 +35,18 @@ mod log;
 mod synced;
 
 use std::fs::{OpenOptions, TryLockError};
-use std::io::{self, BufReader, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
 use tamis::Hasher;
 
+use crate::commands::dedup::digest::Width;
 pub use crate::commands::dedup::state::checkpoint::{Checkpoint, InputId};
 use crate::commands::dedup::state::disk::DiskFile;
 use crate::commands::dedup::state::header::StateHeader;
 pub use crate::commands::dedup::state::header::Wanted;
 use crate::commands::dedup::state::log::{
-    BUFFER_BYTES, DATA, DONE, LogBlock, MARK, MAX_DATA_BYTES, block, damaged, scan,
+    DATA, DONE, MARK, MAX_DATA_BYTES, Scan, block, damaged, each_block, scan,
 };
 use crate::commands::dedup::state::synced::SYNCED_AT;
 use crate::exit::Failure;
@@ -53,10 +54,14 @@ use crate::io::output::create_private;
 
 /// An open and locked state file.
 pub struct StateFile {
+    /// The last checkpoint of a run that was killed after the last finished run, and the offset of
+    /// its end.
+    pub killed: Option<(Checkpoint, u64)>,
+    /// The last finished run, and the offset at which its part of the log starts.
+    pub last: Option<(Checkpoint, u64)>,
     disk: DiskFile,
     name: String,
-    width_bytes: u8,
-    hasher: Hasher,
+    header: StateHeader,
     data_from: u64,
     // A failed run cuts the file to this length.
     cut: u64,
@@ -68,16 +73,6 @@ pub struct StateFile {
     is_running: bool,
 }
 
-/// The contents of a state file that was opened.
-pub struct OpenedState {
-    /// The file, positioned at the end of its last finished run.
-    pub state: StateFile,
-    /// The last checkpoint of a later run that was killed, and the offset of its end.
-    pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, and the offset at which its part of the log starts.
-    pub last: Option<(Checkpoint, u64)>,
-}
-
 impl StateFile {
     /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since the
     /// file holds the secret key.
@@ -86,7 +81,7 @@ impl StateFile {
     ///
     /// If another process uses the file, if it is not a state file, if it is damaged, or if a run
     /// with other options created it.
-    pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<OpenedState, Failure> {
+    pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -111,32 +106,31 @@ impl StateFile {
         }
         let (header, data_from, synced) = StateHeader::read(&mut file, &name)?;
         header.check(&name, wanted)?;
-        let width_bytes = header.width_bytes;
-        let scan = scan(&mut file, &name, data_from, synced, width_bytes)?;
-        let end = scan.done_end;
-        let state = StateFile {
+        let Scan { done_end, killed, last } =
+            scan(&mut file, &name, data_from, synced, header.width_bytes)?;
+        Ok(StateFile {
+            killed,
+            last,
             disk: DiskFile::new(file),
             name,
-            width_bytes,
-            hasher: header.hasher,
+            header,
             data_from,
-            cut: end,
-            end,
+            cut: done_end,
+            end: done_end,
             synced,
             pending: Vec::new(),
             is_running: false,
-        };
-        Ok(OpenedState { state, killed: scan.killed, last: scan.last })
+        })
     }
 
     /// Returns the width of the digests in bits.
     pub fn width_bits(&self) -> u32 {
-        u32::from(self.width_bytes) * 8
+        u32::from(self.header.width_bytes) * 8
     }
 
     /// Returns the hasher that computes the digests.
     pub fn hasher(&self) -> Hasher {
-        self.hasher
+        self.header.hasher
     }
 
     /// Cuts the log to the end of the last finished run, or to `end` if the run resumes at
@@ -179,36 +173,27 @@ impl StateFile {
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let (from, end, name) = (self.data_from, self.end, self.name.clone());
-        let failure = |error: io::Error| Failure::io(&name, &error);
-        let file = self.disk.as_file();
-        file.seek(SeekFrom::Start(from)).map_err(failure)?;
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
-        let mut at = from;
-        let mut block = LogBlock::default();
-        while at < end {
-            if !block.read(&mut reader, at).map_err(failure)? {
-                return Err(damaged(&name, at));
-            }
-            if block.tag == DATA {
-                each(&block.payload)?;
-            }
-            at += block.len_bytes();
-        }
-        Ok(())
+        let (name, blocks) = (&self.name, (self.data_from, self.end));
+        let at = each_block(self.disk.as_file(), name, blocks, |block, _| {
+            if block.tag == DATA { each(&block.payload) } else { Ok(()) }
+        })?;
+        if at < self.end { Err(damaged(name, at)) } else { Ok(()) }
     }
 
-    /// Appends digests, given as bytes.
+    /// Appends digests. They must have the width of the state.
     ///
     /// # Errors
     ///
     /// A full disk.
-    pub fn remember(&mut self, digests: &[u8]) -> Result<(), Failure> {
-        for digests in digests.chunks(MAX_DATA_BYTES) {
-            if self.pending.len() + digests.len() > MAX_DATA_BYTES {
+    pub fn remember<D: Width>(
+        &mut self,
+        digests: impl IntoIterator<Item = D>,
+    ) -> Result<(), Failure> {
+        for digest in digests {
+            if self.pending.len() + size_of::<D>() > MAX_DATA_BYTES {
                 self.write_pending()?;
             }
-            self.pending.extend_from_slice(digests);
+            self.pending.extend_from_slice(digest.to_bytes().as_ref());
         }
         Ok(())
     }

@@ -13,6 +13,10 @@ use crate::commands::dedup::window::WindowStats;
 use crate::exit::Failure;
 use crate::records::key::no_key;
 
+/// The run reports expected losses above this number. At this number, one run in ten thousand loses
+/// a record.
+pub const NOTABLE_LOSS: f64 = 1e-4;
+
 /// The form of the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum StatsFormat {

@@ -1,244 +1,236 @@
-//! Runs that decide on each record when they read it: first occurrences, or repeats.
+//! A run over the inputs. It decides on each record when it reads it (first occurrences, or
+//! repeats), or writes the counted records at the end.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use tamis::Answers;
 
 use crate::arguments::numbers::HumanCount;
 use crate::commands::dedup::batch_reader::BatchReader;
+use crate::commands::dedup::deduplicator::Deduplicator;
 use crate::commands::dedup::digest::Width;
-use crate::commands::dedup::key_set::KeySet;
-use crate::commands::dedup::record_batch::{BatchPart, Header, RecordBatch, RecordRule};
-use crate::commands::dedup::seen::{Accuracy, Seen};
+use crate::commands::dedup::record_batch::{BatchPart, RecordBatch};
 use crate::commands::dedup::state::{Checkpoint, StateFile};
-use crate::commands::dedup::stats::{RunStats, shown};
-use crate::commands::dedup::window::Recent;
+use crate::commands::dedup::stats::{NOTABLE_LOSS, RunStats, shown};
+use crate::commands::dedup::{Args, Repeated};
 use crate::exit::Failure;
 use crate::io::input;
 use crate::io::output::Output;
 use crate::io::progress::Progress;
 use crate::records::record_reader::InputPosition;
 
-/// The repeats that `--repeated` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Repeated {
-    /// Each repeated line once, at its second occurrence
-    Once,
-    /// Every occurrence after the first
-    All,
-}
+/// The default number of bytes of input between two checkpoints of a state.
+const CHECKPOINT_BYTES: u64 = 256 << 20;
 
-/// Decides which records are new.
-pub enum Deduplicator<D: Width> {
-    /// Compares digests.
-    Digests {
-        /// The keys that occurred.
-        seen: Seen<D>,
-        /// The keys that occurred again, if each repeat is written once.
-        again: Option<Box<Seen<D>>>,
-    },
-    /// Compares whole keys.
-    Full {
-        /// The keys that occurred.
-        seen: KeySet,
-        /// The keys that occurred again, if each repeat is written once.
-        again: Option<KeySet>,
-    },
-    /// Compares digests in a window.
-    Window(Box<Recent<D>>),
-}
-
-/// A run over some inputs.
-pub struct DedupRun<D: Width> {
-    /// Decides which records are new.
-    pub deduplicator: Deduplicator<D>,
-    /// The repeats that are written. `None` writes the first occurrence of each key.
-    pub repeated: Option<Repeated>,
-    /// The output of the records.
+/// The start of a run with a state.
+pub(super) struct Resumed {
+    /// The output, which continues that of a killed run.
     pub output: Output,
-    /// The output of records that were dropped because of an approximate answer.
-    pub suspects: Option<Output>,
-    /// The state file, if there is one.
-    pub state: Option<StateFile>,
-    /// The number of bytes of input between two checkpoints.
-    pub checkpoint_bytes: u64,
+    /// The state, which has begun the run.
+    pub state: StateFile,
+    /// The position from which the run continues.
+    pub from: Checkpoint,
 }
 
-/// The inputs, and the way to read them.
-pub struct Inputs<'a> {
-    /// The inputs.
-    pub paths: &'a [PathBuf],
-    /// The rule that extracts and hashes keys.
-    pub rule: RecordRule,
-    /// The number of threads. `None` takes the useful number.
-    pub threads: Option<NonZeroUsize>,
-}
-
-/// The counters and buffers of a run.
-struct Work {
+struct DedupRun<'a, D: Width> {
+    args: &'a Args,
+    deduplicator: Deduplicator<D>,
+    output: Output,
+    // The output of records that were dropped because of an approximate answer.
+    suspects: Option<Output>,
+    state: Option<StateFile>,
+    checkpoint: Checkpoint,
     stats: RunStats,
     progress: Progress,
     new: Answers,
     again: Answers,
-    bytes: Vec<u8>,
-    warned: bool,
+    is_warned: bool,
 }
 
-/// The run reports expected losses above this number. At this number, one run in ten thousand loses
-/// a record.
-pub const NOTABLE_LOSS: f64 = 1e-4;
-
-impl<D: Width> DedupRun<D> {
-    /// Reads all inputs from the position `from`, writes the output and syncs it to the disk.
+impl Args {
+    /// Reads all inputs, writes the output and syncs it to the disk.
     ///
     /// # Errors
     ///
     /// Errors of reading and writing, and a set that exceeds the memory.
-    pub fn run(mut self, source: Inputs<'_>, from: Checkpoint) -> Result<RunStats, Failure> {
-        let paths = source.paths;
-        let mut work = Work {
+    pub(super) fn stream<D: Width>(
+        &self,
+        inputs: &[PathBuf],
+        deduplicator: Deduplicator<D>,
+        resumed: Option<Resumed>,
+    ) -> Result<RunStats, Failure> {
+        let (output, state, from) = match resumed {
+            Some(Resumed { output, state, from }) => (output, Some(state), from),
+            None => (Output::open(self.output.as_deref())?, None, Checkpoint::default()),
+        };
+        let run = DedupRun {
+            args: self,
+            deduplicator,
+            output,
+            suspects: self.suspects.as_deref().map(|path| Output::open(Some(path))).transpose()?,
+            state,
             stats: RunStats { records: from.records, written: from.written, ..RunStats::default() },
-            progress: Progress::new(input::total_len_bytes(paths)),
+            checkpoint: from,
+            progress: Progress::new(input::total_len_bytes(inputs)),
             new: Answers::new(),
             again: Answers::new(),
-            bytes: Vec::new(),
-            warned: false,
+            is_warned: false,
         };
-        let mut end = Checkpoint { inputs: from.inputs.clone(), ..Checkpoint::default() };
-        let key = source.rule.key.describe();
-        let done = self.pass(source, from, &mut work);
-        if let Err(failure) = done.and_then(|()| work.stats.check(&key)) {
+        run.run(inputs)
+    }
+}
+
+impl<D: Width> DedupRun<'_, D> {
+    fn run(mut self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
+        let done = self.pass(inputs).and_then(|()| self.write_counts());
+        let key = self.args.key_rule().describe();
+        if let Err(failure) = done.and_then(|()| self.stats.check(&key)) {
             // The reader of a pipe gets the records that were decided.
             self.output.flush().ok();
             self.output.abandon();
             return Err(failure);
         }
-        work.stats.bytes_written = self.output.written_bytes();
-        if let Deduplicator::Window(recent) = &mut self.deduplicator {
-            work.stats.window = Some(recent.finish());
-        }
-        let accuracy = self.deduplicator.accuracy();
-        if self.repeated.is_some() {
-            // A new record that is taken for a repeat is printed, although it occurs once.
-            work.stats.expected_wrong = accuracy.expected_lost;
-        }
-        work.stats.set_accuracy(accuracy);
-        if self.repeated.is_some() {
-            // A repeat that is taken for a printed one is not printed.
-            work.stats.expected_lost = self.deduplicator.expected_unprinted();
-        }
+        self.stats.bytes_written = self.output.written_bytes();
+        self.deduplicator.finish(&mut self.stats, self.args.repeated.is_some());
         if let Some(mut suspects) = self.suspects {
             suspects.sync()?;
             self.output.sync()?;
             suspects.finish()?;
         }
+        let Some(state) = self.state else {
+            self.output.finish()?;
+            return Ok(self.stats);
+        };
         // The output must be on disk before the state that describes it.
-        if self.state.is_some() {
-            end.output = self.output.mark()?;
-            (end.input, end.records, end.written) =
-                (paths.len(), work.stats.records, work.stats.written);
-        }
+        let end = Checkpoint {
+            input: inputs.len(),
+            at_bytes: 0,
+            output: self.output.mark()?,
+            records: self.stats.records,
+            written: self.stats.written,
+            ..self.checkpoint
+        };
         self.output.finish()?;
-        if let Some(state) = self.state {
-            state.finish(&end)?;
-        }
-        Ok(work.stats)
+        state.finish(&end)?;
+        Ok(self.stats)
     }
 
-    fn pass(
-        &mut self,
-        source: Inputs<'_>,
-        mut checkpoint: Checkpoint,
-        work: &mut Work,
-    ) -> Result<(), Failure> {
-        let from = InputPosition { input: checkpoint.input, at_bytes: checkpoint.at_bytes };
-        self.checkpoint(&mut checkpoint, work)?;
-        let mut reader = BatchReader::new(source.paths, from, source.rule, source.threads);
+    fn pass(&mut self, inputs: &[PathBuf]) -> Result<(), Failure> {
+        let Checkpoint { input, at_bytes, .. } = self.checkpoint;
+        let from = InputPosition { input, at_bytes };
+        self.save_checkpoint(from)?;
+        let mut reader = BatchReader::new(inputs, from, self.args.rule(), self.args.threads());
         let mut batch = RecordBatch::default();
+        let checkpoint_bytes = self.args.checkpoint.map_or(CHECKPOINT_BYTES, |size| size.bytes);
         let mut since_bytes = 0;
         // A resumed run does not count the records and the bytes before its checkpoint, so the
         // number of distinct records cannot be estimated.
-        let total_bytes = work.progress.total_bytes().filter(|_| from == InputPosition::default());
+        let total_bytes = self.progress.total_bytes().filter(|_| from == InputPosition::default());
         let distinct_before = self.deduplicator.distinct();
         while reader.next(&mut batch)? {
-            if batch.header == Some(Header::Written) {
-                // The suspects are the input of a second pass.
-                for output in std::iter::once(&mut self.output).chain(&mut self.suspects) {
-                    write_header(output, &batch.block)?;
-                }
+            if batch.is_output_header {
+                self.write_header(&batch.block)?;
             }
-            batch.parts().try_for_each(|part| self.write_part(&part, work))?;
+            batch.parts().try_for_each(|part| self.write_part(&part))?;
             if batch.may_wait {
                 // If the input arrives in small pieces, as from `tail -f`, each result is written
                 // at once.
                 self.output.flush()?;
             }
-            work.stats.add(&batch);
-            work.progress.at(batch.consumed_bytes);
-            self.warn(work);
+            self.stats.add(&batch);
+            self.progress.at(batch.consumed_bytes);
+            self.warn();
             if let Some(total_bytes) = total_bytes {
-                let found = self.deduplicator.distinct() - distinct_before;
+                let found = self.deduplicator.distinct().saturating_sub(distinct_before);
                 let expected = batch.expected_distinct(found, total_bytes);
                 self.deduplicator.set_expected(distinct_before.saturating_add(expected));
             }
             since_bytes += batch.block.len() as u64;
-            if since_bytes >= self.checkpoint_bytes {
-                (checkpoint.input, checkpoint.at_bytes) = (batch.end.input, batch.end.at_bytes);
-                self.checkpoint(&mut checkpoint, work)?;
+            if since_bytes >= checkpoint_bytes.max(1) {
+                self.save_checkpoint(batch.end)?;
                 since_bytes = 0;
             }
         }
         Ok(())
     }
 
-    fn write_part(&mut self, part: &BatchPart<'_, D>, work: &mut Work) -> Result<(), Failure> {
-        let Work { new, again, .. } = work;
-        if let Some(line) = self.deduplicator.insert_batch(part, new, again)? {
-            work.progress.say(&line);
-        }
+    fn write_part(&mut self, part: &BatchPart<'_, D>) -> Result<(), Failure> {
+        let Self { deduplicator, output, new, again, .. } = self;
+        deduplicator.insert_batch(part, new, again, &self.progress)?;
         let len = part.len();
-        let written = match self.repeated {
-            None => write(&mut self.output, part, new.words().iter().copied())?,
-            Some(Repeated::All) => write(&mut self.output, part, inverted(new, len))?,
-            Some(Repeated::Once) => write(&mut self.output, part, again.words().iter().copied())?,
+        self.stats.written += match self.args.repeated {
+            _ if matches!(deduplicator, Deduplicator::Counts(_)) => 0,
+            None => write(output, part, new.words().iter().copied())?,
+            Some(Repeated::All) => write(output, part, inverted(new, len))?,
+            Some(Repeated::Once) => write(output, part, again.words().iter().copied())?,
         };
-        work.stats.written += written;
-        if let (Some(suspects), true) = (&mut self.suspects, self.deduplicator.is_approximate()) {
+        if let (Some(suspects), true) = (&mut self.suspects, deduplicator.is_approximate()) {
             write(suspects, part, inverted(new, len))?;
         }
-        if let Some(state) = &mut self.state {
-            work.bytes.clear();
-            let digests = part.digests();
-            new.ones().for_each(|i| work.bytes.extend_from_slice(digests[i].to_bytes().as_ref()));
-            state.remember(&work.bytes)?;
+        match &mut self.state {
+            Some(state) => state.remember(new.ones().map(|i| part.digests()[i])),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the header of the first input. The suspects are the input of a second pass, so they
+    /// get it too.
+    fn write_header(&mut self, header: &[u8]) -> Result<(), Failure> {
+        if self.args.count {
+            self.output.write(format!("{:>7} ", "").as_bytes())?;
+        }
+        for output in std::iter::once(&mut self.output).chain(&mut self.suspects) {
+            output.write(header)?;
+            if !header.ends_with(b"\n") {
+                output.write(b"\n")?;
+            }
         }
         Ok(())
     }
 
-    /// Syncs the output to the disk, then appends a checkpoint to the state.
-    fn checkpoint(&mut self, checkpoint: &mut Checkpoint, work: &Work) -> Result<(), Failure> {
+    /// Writes the counted records that occur as often as the options require.
+    fn write_counts(&mut self) -> Result<(), Failure> {
+        let Deduplicator::Counts(counts) = &mut self.deduplicator else { return Ok(()) };
+        let wanted = match (self.args.unique, self.args.repeated) {
+            (true, _) => 1..=1,
+            (false, Some(_)) => 2..=u64::MAX,
+            (false, None) => 1..=u64::MAX,
+        };
+        let delimiter = self.args.form().end.byte();
+        counts.each(|record, count| {
+            if wanted.contains(&count) {
+                self.stats.written += 1;
+                if self.args.count {
+                    self.output.write(format!("{count:>7} ").as_bytes())?;
+                }
+                self.output.write(record)?;
+                self.output.write(&[delimiter])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Syncs the output to the disk, then appends a checkpoint at `position` to the state.
+    fn save_checkpoint(&mut self, position: InputPosition) -> Result<(), Failure> {
         let Some(state) = &mut self.state else { return Ok(()) };
         let Some(mark) = self.output.mark()? else { return Ok(()) };
-        checkpoint.output = Some(mark);
-        checkpoint.records = work.stats.records;
-        checkpoint.written = work.stats.written;
-        state.checkpoint(checkpoint)
+        let InputPosition { input, at_bytes } = position;
+        (self.checkpoint.input, self.checkpoint.at_bytes) = (input, at_bytes);
+        self.checkpoint.output = Some(mark);
+        self.checkpoint.records = self.stats.records;
+        self.checkpoint.written = self.stats.written;
+        state.checkpoint(&self.checkpoint)
     }
 
     /// Writes one warning when the hashes are not wide enough for the number of records.
-    fn warn(&self, work: &mut Work) {
-        if work.warned {
+    fn warn(&mut self) {
+        if self.is_warned {
             return;
         }
-        let accuracy = match &self.deduplicator {
-            Deduplicator::Digests { seen, .. } => seen.accuracy(),
-            Deduplicator::Window(recent) => recent.accuracy(),
-            Deduplicator::Full { .. } => return,
-        };
+        let Some(accuracy) = self.deduplicator.accuracy_of_hashes() else { return };
         if accuracy.rates.is_none() && accuracy.expected_lost > NOTABLE_LOSS {
-            work.warned = true;
-            work.progress.say(&format!(
+            self.is_warned = true;
+            self.progress.say(&format!(
                 "{} distinct records are too many for {}-bit hashes: {} new records are expected \
                  to have been dropped as repeats; --hash-bits 128 avoids this",
                 HumanCount(accuracy.distinct),
@@ -247,94 +239,6 @@ impl<D: Width> DedupRun<D> {
             ));
         }
     }
-}
-
-impl<D: Width> Deduplicator<D> {
-    /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
-    /// repeat of each key. Returns a message for the user if a set became a filter.
-    fn insert_batch(
-        &mut self,
-        part: &BatchPart<'_, D>,
-        new: &mut Answers,
-        again: &mut Answers,
-    ) -> Result<Option<String>, Failure> {
-        match self {
-            Deduplicator::Digests { seen, again: None } => seen.insert_each(part.digests(), new),
-            Deduplicator::Digests { seen, again: Some(repeats) } => {
-                let digests = part.digests();
-                let of_seen = seen.insert_each(digests, new)?;
-                let places: Vec<usize> = new.zeros().collect();
-                let repeated: Vec<D> = places.iter().map(|&i| digests[i]).collect();
-                let mut first = Answers::new();
-                let of_repeats = repeats.insert_each(&repeated, &mut first)?;
-                again.reset(part.len());
-                first.ones().for_each(|i| again.set(places[i], true));
-                Ok(of_seen.or(of_repeats))
-            }
-            Deduplicator::Full { seen, again: repeats } => {
-                seen.insert_batch(part, new).map_err(|(_, failure)| failure)?;
-                match repeats {
-                    None => Ok(None),
-                    Some(repeats) => repeats.insert_repeats(part, new, again).map(|()| None),
-                }
-            }
-            Deduplicator::Window(recent) => {
-                recent.insert_each(part.slice, part.digests(), new).map(|()| None)
-            }
-        }
-    }
-
-    /// Returns the number of distinct records. Returns zero for a window, which forgets records.
-    fn distinct(&self) -> u64 {
-        match self {
-            Deduplicator::Digests { seen, .. } => seen.distinct(),
-            Deduplicator::Full { seen, .. } => seen.len(),
-            Deduplicator::Window(_) => 0,
-        }
-    }
-
-    /// Sets the expected number of distinct records. No effect on a window, or on the set of
-    /// repeats.
-    fn set_expected(&mut self, distinct: u64) {
-        match self {
-            Deduplicator::Digests { seen, .. } => seen.set_expected(distinct),
-            Deduplicator::Full { seen, .. } => seen.set_expected(distinct),
-            Deduplicator::Window(_) => {}
-        }
-    }
-
-    /// Returns the expected number of repeated lines that were not printed, because they were
-    /// mistaken for lines that had been printed.
-    fn expected_unprinted(&self) -> f64 {
-        match self {
-            Deduplicator::Digests { again: Some(again), .. } => again.accuracy().expected_lost,
-            _ => 0.0,
-        }
-    }
-
-    fn is_approximate(&self) -> bool {
-        matches!(self, Deduplicator::Digests { seen, .. } if seen.is_approximate())
-    }
-
-    fn accuracy(&self) -> Accuracy {
-        let (mut accuracy, more_bytes) = match self {
-            Deduplicator::Digests { seen, again } => {
-                (seen.accuracy(), again.as_ref().map(|again| again.accuracy().memory_bytes))
-            }
-            Deduplicator::Full { seen, again } => {
-                (seen.accuracy(), again.as_ref().map(|again| again.accuracy().memory_bytes))
-            }
-            Deduplicator::Window(recent) => (recent.accuracy(), None),
-        };
-        accuracy.memory_bytes += more_bytes.unwrap_or(0);
-        accuracy
-    }
-}
-
-/// Writes a header of CSV.
-pub fn write_header(output: &mut Output, header: &[u8]) -> Result<(), Failure> {
-    output.write(header)?;
-    if header.ends_with(b"\n") { Ok(()) } else { output.write(b"\n") }
 }
 
 /// Returns the inverted words of `answers`. Bits beyond `len` stay zero.

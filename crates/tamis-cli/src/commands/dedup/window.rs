@@ -84,7 +84,7 @@ impl WindowArgs {
     ///
     /// A message with the correction.
     pub fn check(&self, is_approx: bool, has_items: bool, is_once: bool) -> Result<(), Failure> {
-        let Some(window) = self.window else { return self.check_none() };
+        let Some(window) = self.window else { return Ok(()) };
         if is_once {
             return Err(Failure::new(
                 "--repeated=once cannot be used with --window, where lines expire; use \
@@ -106,21 +106,15 @@ impl WindowArgs {
         }
     }
 
-    /// Rejects options of a window if there is no window. Clap ignores `requires` if the window
-    /// conflicts with another option.
-    fn check_none(&self) -> Result<(), Failure> {
-        let options = [
-            (self.slices.is_some(), "--slices"),
-            (self.refresh, "--refresh"),
-            (self.time_field.is_some(), "--time-field"),
-            (self.time_json.is_some(), "--time-json"),
-        ];
-        match options.into_iter().find(|&(is_given, _)| is_given) {
-            Some((_, option)) => Err(Failure::new(format!(
-                "{option} is for a --window, and has no effect here: leave it out"
-            ))),
-            None => Ok(()),
-        }
+    /// Returns the options of a window, and whether each was given without a window.
+    pub fn unused(&self) -> [(bool, &'static str); 4] {
+        let is_none = self.window.is_none();
+        [
+            (is_none && self.slices.is_some(), "--slices is for a --window"),
+            (is_none && self.refresh, "--refresh is for a --window"),
+            (is_none && self.time_field.is_some(), "--time-field is for a --window"),
+            (is_none && self.time_json.is_some(), "--time-json is for a --window"),
+        ]
     }
 
     /// Returns the number of slices. It exceeds the number that the user gave if the lines do not
@@ -172,16 +166,9 @@ impl WindowArgs {
             refreshes: self.refresh,
             max_bytes,
         };
-        let items = items.map_or(
-            // The number of distinct lines is at most the number of all lines.
-            match window.0 {
-                Span::Items(lines) | Span::Millis(lines) => lines,
-            },
-            |HumanCount(items)| items,
-        );
-        Some(match approx {
-            Some(rate) => Recent::approx(shape, items, rate),
-            None => Ok(Recent::exact(shape)),
-        })
+        // The number of distinct lines is at most the number of all lines.
+        let (Span::Items(lines) | Span::Millis(lines)) = window.0;
+        let items = items.map_or(lines, |HumanCount(items)| items);
+        Some(Recent::new(shape, approx.map(|rate| (items, rate))))
     }
 }

@@ -54,9 +54,7 @@ pub fn run(args: &Args) -> CommandResult {
         counts.max = counts.max.max(block.values.iter().copied().max());
         repeats.feed(&block.values)
     })?;
-    let found = repeats.finish();
-    counts.distinct = found.distinct();
-    counts.repeated = found.repeated();
+    (counts.distinct, counts.repeated) = repeats.counts();
     let text = if args.json {
         serde_json::to_string(&counts).map_err(crate::exit::Failure::new)? + "\n"
     } else {

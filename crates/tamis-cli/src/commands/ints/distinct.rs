@@ -38,7 +38,7 @@ pub fn dups(args: &StreamArgs) -> CommandResult {
     let reader = args.reading.reader_of_present(&args.files, args.writing.output.as_deref())?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     reader.for_each(|block| repeats.feed(&block.values))?;
-    repeats.finish().into_sorted_repeats(|value| writer.write(value))?;
+    repeats.into_sorted_repeats(|value| writer.write(value))?;
     writer.finish()?;
     Ok(Exit::Yes)
 }

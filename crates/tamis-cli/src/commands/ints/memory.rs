@@ -40,12 +40,6 @@ impl Memory {
         }
     }
 
-    /// Creates an unlimited `Memory`.
-    #[cfg(test)]
-    pub fn unlimited() -> Self {
-        Self { limit: None, taken_bytes: 0 }
-    }
-
     /// Returns the number of bytes that the sets may take; `None` without a limit.
     pub fn bytes(&self) -> Option<u64> {
         self.limit.map(|limit| {

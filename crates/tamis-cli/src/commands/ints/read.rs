@@ -2,9 +2,8 @@
 //! second thread reads while the first one uses the integers.
 
 use std::fmt;
-use std::io::Read as _;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memchr::memchr_iter;
 
@@ -13,6 +12,7 @@ use crate::exit::Failure;
 use crate::io::input::{self, Input, InputForm};
 use crate::io::prefetcher::Prefetcher;
 use crate::io::progress::Progress;
+use crate::io::read::read_some;
 
 /// How integers are written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -54,9 +54,24 @@ const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.
 pub struct IntReader {
-    decoder: Decoder,
-    progress: Progress,
+    paths: std::vec::IntoIter<PathBuf>,
+    source: Option<Source>,
+    format: IntFormat,
+    form: InputForm,
+    range: Option<RangeInclusive<u64>>,
     threads: usize,
+    done_bytes: u64,
+}
+
+/// The current input.
+struct Source {
+    input: Input,
+    // The numbers of lines and bytes before `buffer`.
+    lines: u64,
+    bytes: u64,
+    buffer: Vec<u8>,
+    // `buffer[..kept]` is the start of an integer whose end is not read yet.
+    kept: usize,
 }
 
 impl IntReader {
@@ -68,10 +83,8 @@ impl IntReader {
         range: Option<RangeInclusive<u64>>,
         threads: usize,
     ) -> Self {
-        let progress = Progress::new(input::total_len_bytes(&paths));
-        let decoder =
-            Decoder { paths: paths.into_iter(), source: None, format, form, range, done_bytes: 0 };
-        Self { decoder, progress, threads }
+        let paths = paths.into_iter();
+        Self { paths, source: None, format, form, range, threads, done_bytes: 0 }
     }
 
     /// Calls `visit` with the integers of all inputs in order.
@@ -81,11 +94,12 @@ impl IntReader {
     /// Errors of `visit`; an input that cannot be read; a token that is not an integer or is
     /// outside the range. The message names the file and the line, or the byte of a binary file.
     pub fn for_each(
-        self,
+        mut self,
         mut visit: impl FnMut(&IntBlock) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let Self { mut decoder, mut progress, threads } = self;
-        let mut blocks = Prefetcher::new(move |block: &mut IntBlock| decoder.next(block));
+        let mut progress = Progress::new(input::total_len_bytes(self.paths.as_slice()));
+        let threads = self.threads;
+        let mut blocks = Prefetcher::new(move |block: &mut IntBlock| self.next(block));
         let mut block = IntBlock::default();
         while blocks.next(&mut block)? {
             // The thread starts after a full block, because a short input does not justify a
@@ -98,35 +112,7 @@ impl IntReader {
         }
         Ok(())
     }
-}
 
-/// Decodes the bytes of all inputs to integers.
-struct Decoder {
-    paths: std::vec::IntoIter<PathBuf>,
-    source: Option<Source>,
-    format: IntFormat,
-    form: InputForm,
-    range: Option<RangeInclusive<u64>>,
-    done_bytes: u64,
-}
-
-/// The current input.
-struct Source {
-    input: Input,
-    place: Place,
-    buffer: Vec<u8>,
-    /// `buffer[..kept]` is the start of an integer whose end is not read yet.
-    kept: usize,
-}
-
-impl Source {
-    fn open(path: &Path, form: InputForm) -> Result<Self, Failure> {
-        let place = Place { lines: 0, bytes: 0 };
-        Ok(Self { input: Input::open(path, form)?, place, buffer: vec![0; BLOCK_BYTES], kept: 0 })
-    }
-}
-
-impl Decoder {
     /// Replaces the contents of `block` with the next integers. Returns false at the end of all
     /// inputs.
     fn next(&mut self, block: &mut IntBlock) -> Result<bool, Failure> {
@@ -135,7 +121,13 @@ impl Decoder {
             let mut source = match self.source.take() {
                 Some(source) => source,
                 None => match self.paths.next() {
-                    Some(path) => Source::open(&path, self.form)?,
+                    Some(path) => Source {
+                        input: Input::open(&path, self.form)?,
+                        lines: 0,
+                        bytes: 0,
+                        buffer: vec![0; BLOCK_BYTES],
+                        kept: 0,
+                    },
                     None => return Ok(false),
                 },
             };
@@ -148,33 +140,28 @@ impl Decoder {
 
     /// Reads once. Returns false at the end of the input.
     fn read_from(&mut self, source: &mut Source, block: &mut IntBlock) -> Result<bool, Failure> {
-        let Source { input, place, buffer, kept } = source;
-        let len = match input.read(&mut buffer[*kept..]) {
-            Ok(len) => len,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Ok(true),
-            Err(error) => return Err(input.failure(&error)),
-        };
-        let end = *kept + len;
-        let read = &buffer[..end];
+        let buffer = &mut source.buffer[source.kept..];
+        let len = read_some(&mut source.input, buffer);
+        let len = len.map_err(|error| source.input.failure(&error))?;
+        let end = source.kept + len;
+        let read = &source.buffer[..end];
         let whole = if len == 0 { end } else { self.whole_bytes(read) };
-        if whole == 0 && end == buffer.len() {
-            let line = place.lines + 1;
-            let token = decimal::show(read);
-            return Err(fail(input, line, format!("'{token}' is not an integer")));
+        if whole == 0 && end == source.buffer.len() {
+            return Err(source.failure_at(0, decimal::not_an_integer(read)));
         }
-        self.decode(input, &read[..whole], place, &mut block.values)?;
+        self.decode(source, &read[..whole], &mut block.values)?;
         if self.format == IntFormat::Text {
-            place.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
+            source.lines += memchr_iter(b'\n', &read[..whole]).count() as u64;
         }
-        place.bytes += whole as u64;
-        block.consumed_bytes = self.done_bytes + input.consumed_bytes();
-        block.may_wait = len < buffer.len() / 2;
+        source.bytes += whole as u64;
+        block.consumed_bytes = self.done_bytes + source.input.consumed_bytes();
+        block.may_wait = len < source.buffer.len() / 2;
         if len == 0 {
-            self.done_bytes += input.consumed_bytes();
+            self.done_bytes += source.input.consumed_bytes();
             return Ok(false);
         }
-        buffer.copy_within(whole..end, 0);
-        *kept = end - whole;
+        source.buffer.copy_within(whole..end, 0);
+        source.kept = end - whole;
         Ok(true)
     }
 
@@ -188,53 +175,30 @@ impl Decoder {
         }
     }
 
-    fn decode(
-        &self,
-        input: &Input,
-        bytes: &[u8],
-        place: &Place,
-        values: &mut Vec<u64>,
-    ) -> Result<(), Failure> {
+    fn decode(&self, source: &Source, bytes: &[u8], values: &mut Vec<u64>) -> Result<(), Failure> {
+        let width = self.format.width() as u64;
         match self.format {
             IntFormat::Text => {
-                let text = bytes;
-                decimal::parse(text, values).map_err(|bad| {
-                    let line = place.line_of(text, bad.at);
-                    fail(input, line, bad)
-                })?;
-                if let Some((nth, refusal)) = self.outside(values) {
-                    let line = place.line_of(text, start_of_token(text, nth));
-                    return Err(fail(input, line, refusal));
-                }
+                decimal::parse(bytes, values).map_err(|bad| source.failure_at(bad.at, bad))?;
             }
             IntFormat::U32 => {
                 let whole = bytes.as_chunks().0.iter();
                 values.extend(whole.map(|&bytes| u64::from(u32::from_le_bytes(bytes))));
-                self.check_binary(input, values, bytes, place)?;
             }
             IntFormat::U64 => {
                 values.extend(bytes.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes)));
-                self.check_binary(input, values, bytes, place)?;
             }
         }
-        Ok(())
-    }
-
-    fn check_binary(
-        &self,
-        input: &Input,
-        values: &[u64],
-        bytes: &[u8],
-        place: &Place,
-    ) -> Result<(), Failure> {
-        let width = self.format.width() as u64;
+        let name = source.input.name();
         if let Some((nth, refusal)) = self.outside(values) {
-            let at = place.bytes + nth as u64 * width;
-            return Err(fail(input, format!("byte {at}"), refusal));
+            if self.format == IntFormat::Text {
+                return Err(source.failure_at(start_of_token(bytes, nth), refusal));
+            }
+            let at = source.bytes + nth as u64 * width;
+            return Err(Failure::new(format!("{name}:byte {at}: {refusal}")));
         }
-        let total = place.bytes + bytes.len() as u64;
+        let total = source.bytes + bytes.len() as u64;
         if !total.is_multiple_of(width) {
-            let name = input.name();
             return Err(Failure::new(format!(
                 "{name}: {total} bytes are no whole number of integers of {width} bytes; \
                  is the file cut short, or another --format?"
@@ -252,16 +216,11 @@ impl Decoder {
     }
 }
 
-/// The position in an input.
-struct Place {
-    lines: u64,
-    bytes: u64,
-}
-
-impl Place {
-    /// Returns the line number, counted from 1, of byte `at` of the current block.
-    fn line_of(&self, text: &[u8], at: usize) -> u64 {
-        self.lines + memchr_iter(b'\n', &text[..at]).count() as u64 + 1
+impl Source {
+    /// Returns the failure for the text at byte `at` of the buffer. The message names its line.
+    fn failure_at(&self, at: usize, what: impl fmt::Display) -> Failure {
+        let line = self.lines + memchr_iter(b'\n', &self.buffer[..at]).count() as u64 + 1;
+        Failure::new(format!("{}:{line}: {what}", self.input.name()))
     }
 }
 
@@ -270,8 +229,4 @@ fn start_of_token(text: &[u8], nth: usize) -> usize {
     let is_start =
         |at: usize| !decimal::is_space(text[at]) && (at == 0 || decimal::is_space(text[at - 1]));
     (0..text.len()).filter(|&at| is_start(at)).nth(nth).unwrap_or(0)
-}
-
-fn fail(input: &Input, place: impl fmt::Display, what: impl fmt::Display) -> Failure {
-    Failure::new(format!("{}:{place}: {what}", input.name()))
 }

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use tamis::{Answers, DenseSet, RepeatFinder};
+use tamis::{Answers, RepeatFinder};
 
 use crate::commands::ints::memory::{Memory, THREADS_BYTES};
 use crate::commands::ints::set::{IntSet, dense_bytes, window};
@@ -86,8 +86,7 @@ impl RepeatSearch {
                 &self.rest
             }
         };
-        let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
-        let memory = self.memory.less(bitmaps + THREADS_BYTES);
+        let memory = self.memory.less(self.finder_bytes() + THREADS_BYTES);
         self.seen.limit(memory.less(self.repeated.memory_bytes()));
         self.seen.insert_each(rest, &mut self.new)?;
         self.repeated.limit(memory.less(self.seen.memory_bytes()));
@@ -99,10 +98,27 @@ impl RepeatSearch {
         Ok(())
     }
 
-    /// Returns the sets.
-    pub fn finish(self) -> RepeatSets {
+    /// Counts the distinct integers, and the distinct integers that occur more than once.
+    pub fn counts(self) -> (u64, u64) {
         let bitmaps = self.finder.map(RepeatFinder::finish);
-        RepeatSets { seen: self.seen, repeated: self.repeated, bitmaps }
+        let in_bitmaps = bitmaps.map_or((0, 0), |it| (it.seen.len(), it.repeated.len()));
+        (self.seen.len() + in_bitmaps.0, self.repeated.len() + in_bitmaps.1)
+    }
+
+    /// Calls `visit` with every repeated integer, ascending.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `visit`.
+    pub fn into_sorted_repeats(
+        self,
+        mut visit: impl FnMut(u64) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        drop(self.seen);
+        let bitmap = self.finder.map(|finder| finder.finish().repeated);
+        // With bitmaps, the sets hold only integers above `u32::MAX`.
+        bitmap.iter().flatten().try_for_each(&mut visit)?;
+        self.repeated.into_sorted(visit)
     }
 
     fn check(&mut self) -> Result<(), Failure> {
@@ -110,8 +126,12 @@ impl RepeatSearch {
         if self.finder.is_none() && self.may_find && self.seen.is_crowded() {
             self.start_finder()?;
         }
-        let bitmaps = if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 };
-        self.memory.check(bitmaps + self.seen.memory_bytes() + self.repeated.memory_bytes())
+        self.memory
+            .check(self.finder_bytes() + self.seen.memory_bytes() + self.repeated.memory_bytes())
+    }
+
+    fn finder_bytes(&self) -> u64 {
+        if self.finder.is_some() { self.bitmaps_bytes + SCRATCH_BYTES } else { 0 }
     }
 
     /// Moves the integers of the window to two bitmaps.
@@ -135,40 +155,5 @@ impl RepeatSearch {
         }
         self.finder = Some(finder);
         Ok(())
-    }
-}
-
-/// The result of [`RepeatSearch`].
-pub struct RepeatSets {
-    seen: IntSet,
-    repeated: IntSet,
-    bitmaps: Option<tamis::Repeats>,
-}
-
-impl RepeatSets {
-    /// Counts the distinct integers.
-    pub fn distinct(&self) -> u64 {
-        self.seen.len() + self.bitmaps.as_ref().map_or(0, |found| found.seen.len())
-    }
-
-    /// Counts the distinct integers that occur more than once.
-    pub fn repeated(&self) -> u64 {
-        self.repeated.len() + self.bitmaps.as_ref().map_or(0, |found| found.repeated.len())
-    }
-
-    /// Calls `visit` with every repeated integer, ascending.
-    ///
-    /// # Errors
-    ///
-    /// Errors of `visit`.
-    pub fn into_sorted_repeats(
-        self,
-        mut visit: impl FnMut(u64) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        drop(self.seen);
-        let bitmap: Option<DenseSet> = self.bitmaps.map(|found| found.repeated);
-        // With bitmaps, the sets hold only integers above `u32::MAX`.
-        bitmap.iter().flatten().try_for_each(&mut visit)?;
-        self.repeated.into_sorted(visit)
     }
 }

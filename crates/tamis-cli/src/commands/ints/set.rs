@@ -10,25 +10,20 @@ use std::ops::RangeInclusive;
 use tamis::{Answers, CompressedSet, DenseSet, RangeError};
 
 use crate::commands::ints::memory::Memory;
-use crate::commands::ints::sparse::SparseSet;
+use crate::commands::ints::store::IntStore;
 use crate::exit::Failure;
 
 /// A set of any integers.
 pub struct IntSet {
     window: RangeInclusive<u64>,
     memory: Memory,
-    low: Low,
-    high: SparseSet,
+    // The integers of the window, and the others.
+    low: IntStore,
+    high: IntStore,
     may_be_dense: bool,
     len: u64,
     /// The number of integers at which the structures are checked again.
     check_at: u64,
-}
-
-/// The integers of the window.
-enum Low {
-    Sparse(SparseSet),
-    Dense(DenseSet),
 }
 
 /// A bitmap may take this many times the memory of the sparse set, because it is several times as
@@ -38,35 +33,14 @@ const DENSE_FACTOR: u64 = 64;
 /// With fewer integers than this, no change of structure pays off.
 const CHECK_FROM: u64 = 1 << 18;
 
-impl Low {
-    fn memory_bytes(&self) -> u64 {
-        match self {
-            Low::Dense(set) => set.memory_bytes(),
-            Low::Sparse(set) => set.memory_bytes(),
-        }
-    }
-
-    fn insert_each(
-        &mut self,
-        values: &[u64],
-        new: &mut Answers,
-        memory: Memory,
-    ) -> Result<(), Failure> {
-        match self {
-            Low::Sparse(set) => set.insert_each(values, new).map_err(|_| memory.refusal()),
-            Low::Dense(set) => set.insert_each(values, new).map_err(Failure::new),
-        }
-    }
-}
-
 impl IntSet {
     /// Creates an empty set. A given `range` holds all integers that the caller will insert.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory) -> Self {
         Self {
             window: window(range),
             memory,
-            low: Low::Sparse(SparseSet::new(memory)),
-            high: SparseSet::new(memory),
+            low: IntStore::new(memory),
+            high: IntStore::new(memory),
             may_be_dense: true,
             len: 0,
             check_at: CHECK_FROM,
@@ -98,26 +72,26 @@ impl IntSet {
         let (low_bytes, high_bytes) = (self.low.memory_bytes(), self.high.memory_bytes());
         let Self { window, low, high, memory, .. } = self;
         high.limit(memory.less(low_bytes));
-        if let Low::Sparse(low) = low {
-            low.limit(memory.less(high_bytes));
-        }
+        low.limit(memory.less(high_bytes));
         let is_low = |value: &u64| window.contains(value);
-        if values.iter().all(is_low) {
-            low.insert_each(values, new, *memory)?;
+        let inserted = if values.iter().all(is_low) {
+            low.insert_each(values, new)
         } else if !values.iter().any(is_low) {
-            high.insert_each(values, new).map_err(|_| memory.refusal())?;
+            high.insert_each(values, new)
         } else {
-            let (lows, highs): (Vec<_>, Vec<_>) =
-                values.iter().copied().enumerate().partition(|(_, value)| is_low(value));
-            let (low_places, lows): (Vec<_>, Vec<_>) = lows.into_iter().unzip();
-            let (high_places, highs): (Vec<_>, Vec<_>) = highs.into_iter().unzip();
-            let (mut new_low, mut new_high) = (Answers::new(), Answers::new());
-            low.insert_each(&lows, &mut new_low, *memory)?;
-            high.insert_each(&highs, &mut new_high).map_err(|_| memory.refusal())?;
             new.reset(values.len());
-            new_low.ones().for_each(|i| new.set(low_places[i], true));
-            new_high.ones().for_each(|i| new.set(high_places[i], true));
-        }
+            let (lows, highs): (Vec<_>, Vec<_>) =
+                (0..values.len()).partition(|&i| is_low(&values[i]));
+            let mut insert = |set: &mut IntStore, places: &[usize]| {
+                let (mut of_set, mut new_in_set) = (Vec::new(), Answers::new());
+                of_set.extend(places.iter().map(|&i| values[i]));
+                set.insert_each(&of_set, &mut new_in_set)?;
+                new_in_set.ones().for_each(|i| new.set(places[i], true));
+                Ok(())
+            };
+            insert(low, &lows).and_then(|()| insert(high, &highs))
+        };
+        inserted.map_err(|_| memory.refusal())?;
         self.len += new.count_ones() as u64;
         if self.len >= self.check_at { self.check() } else { Ok(()) }
     }
@@ -125,7 +99,7 @@ impl IntSet {
     /// Sets the bits in `answers` of the values that the set holds.
     pub fn contains_each(&self, values: &[u64], answers: &mut Answers) {
         match &self.low {
-            Low::Dense(set) if self.high.is_empty() => {
+            IntStore::Dense(set) if self.high.is_empty() => {
                 set.contains_each(values, answers);
             }
             _ => answers.fill_with(values.len(), |i| self.contains(values[i])),
@@ -134,11 +108,8 @@ impl IntSet {
 
     /// Tests whether the set holds `value`.
     pub fn contains(&self, value: u64) -> bool {
-        match &self.low {
-            _ if !self.window.contains(&value) => self.high.contains(value),
-            Low::Dense(set) => set.contains(value),
-            Low::Sparse(set) => set.contains(value),
-        }
+        let is_low = self.window.contains(&value);
+        if is_low { self.low.contains(value) } else { self.high.contains(value) }
     }
 
     /// Removes `value`. No effect if the set does not hold it.
@@ -147,12 +118,10 @@ impl IntSet {
     ///
     /// If the set exceeds the memory limit.
     pub fn remove(&mut self, value: u64) -> Result<(), Failure> {
-        let was_in = match &mut self.low {
-            _ if !self.window.contains(&value) => self.high.remove(value),
-            Low::Dense(set) => Ok(set.remove(value)),
-            Low::Sparse(set) => set.remove(value),
-        };
-        self.len -= u64::from(was_in.map_err(|_| self.memory.refusal())?);
+        let is_low = self.window.contains(&value);
+        let store = if is_low { &mut self.low } else { &mut self.high };
+        let was_in = store.remove(value).map_err(|_| self.memory.refusal())?;
+        self.len -= u64::from(was_in);
         Ok(())
     }
 
@@ -165,24 +134,21 @@ impl IntSet {
         self,
         mut visit: impl FnMut(u64) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let mut high = self.high.into_sorted().peekable();
-        while let Some(value) = high.next_if(|value| value < self.window.start()) {
-            visit(value)?;
-        }
-        match self.low {
-            Low::Dense(set) => set.iter().try_for_each(&mut visit)?,
-            Low::Sparse(set) => set.into_sorted().try_for_each(&mut visit)?,
-        }
-        high.try_for_each(visit)
+        let mut low = Some(self.low);
+        self.high.into_sorted(|value| {
+            // The integers of the window come before the first integer above it.
+            if let Some(low) = low.take_if(|_| value > *self.window.end()) {
+                low.into_sorted(&mut visit)?;
+            }
+            visit(value)
+        })?;
+        low.map_or(Ok(()), |low| low.into_sorted(visit))
     }
 
     /// Removes the integers of the window from the set, and returns them.
     pub fn take_window(&mut self) -> CompressedSet {
-        let empty = Low::Sparse(SparseSet::new(self.memory));
-        let window = match std::mem::replace(&mut self.low, empty) {
-            Low::Dense(set) => set.to_compressed(),
-            Low::Sparse(set) => set.into_compressed(),
-        };
+        let empty = IntStore::new(self.memory);
+        let window = std::mem::replace(&mut self.low, empty).into_compressed();
         self.len -= window.len();
         window
     }
@@ -194,12 +160,8 @@ impl IntSet {
 
     /// Tests whether the sparse set of the window is so large that a bitmap is better.
     pub fn is_crowded(&self) -> bool {
-        match &self.low {
-            Low::Dense(_) => false,
-            Low::Sparse(set) => {
-                dense_bytes(&self.window) <= DENSE_FACTOR.saturating_mul(set.memory_bytes())
-            }
-        }
+        let most_bytes = DENSE_FACTOR.saturating_mul(self.low.memory_bytes());
+        !self.low.is_dense() && dense_bytes(&self.window) <= most_bytes
     }
 
     /// Changes structures if the change pays off and the memory allows it.
@@ -211,9 +173,7 @@ impl IntSet {
         };
         self.check_at = self.len + more;
         self.high.count_memory();
-        if let Low::Sparse(set) = &mut self.low {
-            set.count_memory();
-        }
+        self.low.count_memory();
         let bitmap_bytes = dense_bytes(&self.window);
         if self.may_be_dense
             && self.memory.allows(bitmap_bytes + self.memory_bytes())
@@ -222,22 +182,19 @@ impl IntSet {
             self.make_dense()?;
         }
         self.high.compress_if_smaller(self.memory);
-        if let Low::Sparse(set) = &mut self.low {
-            set.compress_if_smaller(self.memory);
-        }
+        self.low.compress_if_smaller(self.memory);
         self.memory.check(self.memory_bytes())
     }
 
     fn make_dense(&mut self) -> Result<(), Failure> {
-        let Low::Sparse(set) = &self.low else { return Ok(()) };
         let mut dense = match DenseSet::new(self.window.clone()) {
             Ok(dense) => dense,
             // If the memory for a bitmap cannot be allocated, the sparse set stays in use.
             Err(RangeError::OutOfMemory(_)) => return Ok(()),
             Err(error) => return Err(Failure::new(error)),
         };
-        set.for_each(|value| dense.insert(value).map(|_| ())).map_err(Failure::new)?;
-        self.low = Low::Dense(dense);
+        self.low.for_each(|value| dense.insert(value).map(|_| ())).map_err(Failure::new)?;
+        self.low = IntStore::Dense(dense);
         Ok(())
     }
 }
@@ -269,7 +226,7 @@ mod tests {
     }
 
     fn check(range: Option<&RangeInclusive<u64>>, values: &[u64]) -> IntSet {
-        let mut set = IntSet::new(range, Memory::unlimited());
+        let mut set = IntSet::new(range, Memory::new(None).unwrap());
         let mut oracle = BTreeSet::new();
         let mut new = Answers::new();
         for values in values.chunks(10_000) {
@@ -306,9 +263,9 @@ mod tests {
     #[test]
     fn many_integers_of_32_bits_become_a_bitmap() {
         let set = check(None, &mixed(400_000, 32));
-        assert!(matches!(set.low, Low::Sparse(_)), "a few MiB need no bitmap of 512");
+        assert!(!set.low.is_dense(), "a few MiB need no bitmap of 512");
         let set = check(Some(&(0..=(1 << 24) - 1)), &mixed(400_000, 40));
-        assert!(matches!(set.low, Low::Dense(_)));
+        assert!(set.low.is_dense());
         assert!(sorted(set).is_sorted());
     }
 

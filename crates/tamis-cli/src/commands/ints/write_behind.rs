@@ -27,18 +27,15 @@ pub struct IntWriter {
 enum WriterThread {
     /// The calling thread, because there is little to write or only one processor.
     Inline(IntEncoder),
-    /// The second thread.
-    Thread(Channels),
+    /// The second thread, and the channels to it.
+    Thread {
+        batches: SyncSender<Batch>,
+        /// Empty buffers of written batches, for reuse.
+        empties: Receiver<Vec<u64>>,
+        thread: JoinHandle<Result<IntEncoder, Failure>>,
+    },
     /// No thread, after a failure or the end.
     Ended,
-}
-
-/// The channels to the second thread.
-struct Channels {
-    batches: SyncSender<Batch>,
-    /// Empty buffers of written batches, for reuse.
-    empties: Receiver<Vec<u64>>,
-    thread: JoinHandle<Result<IntEncoder, Failure>>,
 }
 
 struct Batch {
@@ -98,10 +95,10 @@ impl IntWriter {
                 self.values.clear();
                 if is_urgent { encoder.flush() } else { Ok(()) }
             }
-            WriterThread::Thread(channels) => {
-                let empty = channels.empties.try_recv().unwrap_or_default();
+            WriterThread::Thread { batches, empties, .. } => {
+                let empty = empties.try_recv().unwrap_or_default();
                 let values = std::mem::replace(&mut self.values, empty);
-                match channels.batches.send(Batch { values, is_urgent }) {
+                match batches.send(Batch { values, is_urgent }) {
                     Ok(()) => Ok(()),
                     // The receiver is gone: the thread has ended with a failure.
                     Err(_) => self.take_back().map(drop),
@@ -113,26 +110,25 @@ impl IntWriter {
 
     /// Starts the second thread, if `threads` is at least two.
     fn start(&mut self) {
-        let WriterThread::Inline(_) = &self.writer else { return };
         if self.threads < 2 {
             return;
         }
-        let WriterThread::Inline(encoder) =
-            std::mem::replace(&mut self.writer, WriterThread::Ended)
-        else {
-            return;
+        self.writer = match std::mem::replace(&mut self.writer, WriterThread::Ended) {
+            WriterThread::Inline(encoder) => {
+                let (batches, taken) = sync_channel(MAX_QUEUED);
+                let (emptied, empties) = channel();
+                let thread = thread::spawn(move || write_all(encoder, &taken, &emptied));
+                WriterThread::Thread { batches, empties, thread }
+            }
+            started => started,
         };
-        let (batches, taken) = sync_channel(MAX_QUEUED);
-        let (emptied, empties) = channel();
-        let thread = thread::spawn(move || write_all(encoder, &taken, &emptied));
-        self.writer = WriterThread::Thread(Channels { batches, empties, thread });
     }
 
     /// Waits until all batches are written, and returns the encoder.
     fn take_back(&mut self) -> Result<Option<IntEncoder>, Failure> {
         match std::mem::replace(&mut self.writer, WriterThread::Ended) {
             WriterThread::Inline(encoder) => Ok(Some(encoder)),
-            WriterThread::Thread(Channels { batches, thread, .. }) => {
+            WriterThread::Thread { batches, thread, .. } => {
                 // A closed channel ends the second thread.
                 drop(batches);
                 thread.join().expect("the encoder does not panic").map(Some)

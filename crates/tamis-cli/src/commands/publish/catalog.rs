@@ -125,10 +125,8 @@ fn is_recent(stamp: &Stamp) -> bool {
 async fn open(path: &Path) -> Result<PublishedFile, String> {
     let path = path.to_owned();
     let opened = tokio::task::spawn_blocking(move || PublishedFile::open(&path)).await;
-    match opened {
-        Ok(Ok(file)) => Ok(file),
-        Ok(Err(Failure::Message(message))) => Err(message),
-        Ok(Err(Failure::BrokenPipe)) => Err("the pipe is closed".to_owned()),
-        Err(panic) => Err(panic.to_string()),
-    }
+    opened.map_err(|panic| panic.to_string())?.map_err(|failure| match failure {
+        Failure::Message(message) => message,
+        Failure::BrokenPipe => "the pipe is closed".to_owned(),
+    })
 }

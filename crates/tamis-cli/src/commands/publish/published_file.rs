@@ -81,8 +81,9 @@ impl PublishedFile {
         let stamp = Stamp::new(&file.metadata().map_err(failure)?);
         let tag = ContentTag::of_file(&file).map_err(failure)?;
         let decode = DecodeArgs::default();
-        let all = Opener::new(&decode).all(&of_descriptor(&file, path), Trust::Verify);
-        let all = all.map_err(|failure| named(failure, &of_descriptor(&file, path), &name))?;
+        let opened = of_descriptor(&file, path);
+        let all = Opener::new(&decode).all(&opened, Trust::Verify);
+        let all = all.map_err(|failure| failure.renamed(&opened, &name))?;
         let (mut format, mut kind, mut items, mut is_secret) = ("", String::new(), None, false);
         // A Parquet table or an ORC file has several filters. Their items may overlap.
         let is_one = all.len() == 1;
@@ -126,15 +127,5 @@ fn of_descriptor(file: &File, path: &Path) -> PathBuf {
     {
         _ = file;
         path.to_owned()
-    }
-}
-
-/// Names the file as the user has named it.
-fn named(failure: Failure, path: &Path, name: &str) -> Failure {
-    match failure {
-        Failure::Message(message) => {
-            Failure::Message(message.replace(&path.display().to_string(), name))
-        }
-        failure => failure,
     }
 }

@@ -81,21 +81,19 @@ pub(super) fn stdout() -> Box<dyn Write + Send> {
 }
 
 pub(super) fn stdin_file() -> Option<File> {
-    #[cfg(unix)]
-    {
-        use std::os::fd::AsFd;
-        io::stdin().as_fd().try_clone_to_owned().map(File::from).ok()
-    }
-    #[cfg(not(unix))]
-    None
+    file_of(&io::stdin())
 }
 
 pub(super) fn stdout_file() -> Option<File> {
-    #[cfg(unix)]
-    {
-        use std::os::fd::AsFd;
-        io::stdout().as_fd().try_clone_to_owned().map(File::from).ok()
-    }
-    #[cfg(not(unix))]
+    file_of(&io::stdout())
+}
+
+#[cfg(unix)]
+fn file_of(stream: &impl std::os::fd::AsFd) -> Option<File> {
+    stream.as_fd().try_clone_to_owned().map(File::from).ok()
+}
+
+#[cfg(not(unix))]
+fn file_of<T>(_: &T) -> Option<File> {
     None
 }

@@ -9,9 +9,7 @@ use tamis_formats::Format;
 use crate::exit::Failure;
 use crate::filters::redis_url::{self, is_url};
 use crate::io::input::{self, is_named_packed};
-use crate::io::output::place::{
-    is_same_file, is_stdout, name, regular_file, stdin_file, stdout_file,
-};
+use crate::io::output::place::{is_same_file, is_stdout, name, regular_file, stdin_file};
 use crate::io::output::position::OutputPosition;
 use crate::io::standard;
 
@@ -27,10 +25,7 @@ pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Fa
     if output.is_some_and(|output| !is_stdout(output)) {
         return Ok(());
     }
-    let Some(written) = stdout_file().and_then(|file| OutputPosition::of(&file).ok().flatten())
-    else {
-        return Ok(());
-    };
+    let Some(written) = OutputPosition::of_output(None) else { return Ok(()) };
     let is_written = |path: &Path| {
         let read = if input::is_stdin(path) { stdin_file() } else { regular_file(path) };
         let read = read.and_then(|file| OutputPosition::of(&file).ok().flatten());

@@ -1,7 +1,7 @@
 //! Outputs that a later run can resume after a kill.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 use std::path::Path;
 
 use crate::exit::Failure;
@@ -25,73 +25,85 @@ impl Output {
         path: Option<&Path>,
         mark: Option<&OutputPosition>,
     ) -> Result<(Self, bool), Failure> {
-        let (name, file, partial) = match path.filter(|path| !is_stdout(path)) {
-            None => {
-                standard::check_output()?;
-                ("standard output".to_string(), stdout_file(), None)
-            }
-            Some(path) => {
-                let target = resolved(path);
-                check_writable(&target)
-                    .map_err(|error| Failure::io(path.display().to_string(), &error))?;
-                let is_new = matches!(target.metadata(),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound);
-                if !is_new && !target.is_file() {
-                    return Ok((Self::open(Some(path))?, false));
-                }
-                let mut file_name = std::ffi::OsString::from(".");
-                file_name.push(target.file_name().unwrap_or_default());
-                file_name.push(".tamis-part");
-                let partial = target.with_file_name(file_name);
-                let file = OpenOptions::new().read(true).write(true).open(&partial).ok();
-                // The lock lasts until the run ends, so that no other run removes the file or
-                // writes to it.
-                if let Some(file) = &file {
-                    lock_part(file, &path.display().to_string())?;
-                }
-                (path.display().to_string(), file, Some((partial, target)))
-            }
-        };
-        let failure = |error: io::Error| Failure::io(&name, &error);
-        let mut resumed = false;
-        if let (Some(file), Some(mark)) = (&file, mark) {
-            let found = OutputPosition::of(file).map_err(failure)?;
-            resumed = found.is_some_and(|found| found.continues(mark));
-            if resumed {
-                file.set_len(mark.len_bytes).map_err(failure)?;
-            }
+        match path.filter(|path| !is_stdout(path)) {
+            None => Self::open_appended(mark),
+            Some(path) => Self::open_partial(path, mark),
         }
-        let sink = match (file, partial) {
-            (Some(file), None) if OutputPosition::of(&file).map_err(failure)?.is_some() => {
-                Sink::Appended(file)
-            }
-            (_, None) => return Ok((Self::open(None)?, false)),
-            (Some(file), Some((partial, path))) if resumed => Sink::Partial { file, partial, path },
-            (_, Some((partial, path))) => {
-                // A new file has another inode, so the marks of an abandoned run do not match it.
-                match std::fs::remove_file(&partial) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(failure(error));
-                    }
-                    _ => {}
-                }
-                let file = File::create_new(&partial)
-                    .map_err(|error| not_created(&name, folder(&path), &error))?;
-                lock_part(&file, &name)?;
-                if let Ok(existing) = path.metadata() {
-                    note_other_names(&name, &existing);
-                    attributes::keep(&path, &existing, &file).map_err(failure)?;
-                }
-                Sink::Partial { file, partial, path }
-            }
-        };
-        let mut output = Self::new(name, sink);
-        if resumed && let Sink::Partial { file, .. } | Sink::Appended(file) = &mut output.sink {
-            use std::io::{Seek as _, SeekFrom};
-            file.seek(SeekFrom::End(0)).map_err(|error| Failure::io(&output.name, &error))?;
-        }
-        Ok((output, resumed))
     }
+
+    /// Opens standard output. It can be resumed if it is redirected to a file.
+    fn open_appended(mark: Option<&OutputPosition>) -> Result<(Self, bool), Failure> {
+        standard::check_output()?;
+        let name = "standard output".to_string();
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        if let Some(file) = stdout_file()
+            && OutputPosition::of(&file).map_err(failure)?.is_some()
+        {
+            let is_resumed = resume(&file, mark).map_err(failure)?;
+            return Ok((Self::new(name, Sink::Appended(file)), is_resumed));
+        }
+        Ok((Self::open(None)?, false))
+    }
+
+    /// Opens the unfinished file that will replace `path`.
+    fn open_partial(path: &Path, mark: Option<&OutputPosition>) -> Result<(Self, bool), Failure> {
+        let (name, target) = (path.display().to_string(), resolved(path));
+        let failure = |error: io::Error| Failure::io(&name, &error);
+        check_writable(&target).map_err(failure)?;
+        let is_new = matches!(target.metadata(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound);
+        if !is_new && !target.is_file() {
+            return Ok((Self::open(Some(path))?, false));
+        }
+        let mut file_name = std::ffi::OsString::from(".");
+        file_name.push(target.file_name().unwrap_or_default());
+        file_name.push(".tamis-part");
+        let partial = target.with_file_name(file_name);
+        let earlier = OpenOptions::new().read(true).write(true).open(&partial).ok();
+        let mut is_resumed = false;
+        if let Some(file) = &earlier {
+            // The lock lasts until the run ends, so that no other run removes the file or writes to
+            // it.
+            lock_part(file, &name)?;
+            is_resumed = resume(file, mark).map_err(failure)?;
+        }
+        let file = match earlier {
+            Some(file) if is_resumed => file,
+            // The lock of the earlier file lasts until it is replaced.
+            _locked => create_partial(&name, &partial, &target)?,
+        };
+        Ok((Self::new(name, Sink::Partial { file, partial, path: target }), is_resumed))
+    }
+}
+
+/// Truncates the output of an earlier run to its `mark`, and moves to its end. Returns false if
+/// there is no mark, or if the file is not that of the mark.
+fn resume(mut file: &File, mark: Option<&OutputPosition>) -> io::Result<bool> {
+    let Some(mark) = mark else { return Ok(false) };
+    let is_resumed = OutputPosition::of(file)?.is_some_and(|found| found.continues(mark));
+    if is_resumed {
+        file.set_len(mark.len_bytes)?;
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(is_resumed)
+}
+
+/// Creates an empty file at `partial`, which will replace `target`.
+fn create_partial(name: &str, partial: &Path, target: &Path) -> Result<File, Failure> {
+    let failure = |error: io::Error| Failure::io(name, &error);
+    // A new file has another inode, so the marks of an abandoned run do not match it.
+    match std::fs::remove_file(partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failure(error)),
+        _ => {}
+    }
+    let file =
+        File::create_new(partial).map_err(|error| not_created(name, folder(target), &error))?;
+    lock_part(&file, name)?;
+    if let Ok(existing) = target.metadata() {
+        note_other_names(name, &existing);
+        attributes::keep(target, &existing, &file).map_err(failure)?;
+    }
+    Ok(file)
 }
 
 /// Locks the unfinished output of a run with a state.

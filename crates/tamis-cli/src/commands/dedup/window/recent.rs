@@ -57,36 +57,34 @@ pub struct WindowStats {
 }
 
 impl<D: Width> Recent<D> {
-    /// Creates an empty exact window, which compares digests.
-    pub fn exact(shape: WindowShape) -> Self {
-        let ring = Ring::new(shape.slices, shape.refreshes, shape.max_bytes);
-        Self::of(Held::Exact { ring, lost: 0.0 }, shape)
-    }
-
-    /// Creates an empty approximate window that is planned for `items` distinct records.
+    /// Creates an empty window. With `planned`, a number of distinct records and a rate, the window is
+    /// approximate. Otherwise it is exact and compares digests.
     ///
     /// # Errors
     ///
     /// If no filter has this plan, or the memory is too small for it.
-    pub fn approx(shape: WindowShape, items: u64, rate: f64) -> Result<Self, Failure> {
-        let plan = Plan::window(items, rate, shape.slices).map_err(Failure::new)?;
-        if plan.bytes() > shape.max_bytes {
-            return Err(Failure::new(format!(
-                "{} distinct lines in a window at a rate of {} take {}, and --memory leaves {}: \
-                 give more --memory, a higher rate, or a shorter --window with fewer --items",
-                HumanCount(items),
-                Rate(rate),
-                ByteSize { bytes: plan.bytes() },
-                ByteSize { bytes: shape.max_bytes },
-            )));
-        }
-        let filter =
-            WindowFilter::new(&plan, shape.slices, shape.refreshes).map_err(Failure::new)?;
-        Ok(Self::of(Held::Approx(filter), shape))
-    }
-
-    fn of(held: Held<D>, shape: WindowShape) -> Self {
-        Self { held, shape, slice: None, distinct: 0, hashes: Vec::new() }
+    pub fn new(shape: WindowShape, planned: Option<(u64, f64)>) -> Result<Self, Failure> {
+        let WindowShape { slices, refreshes, max_bytes, .. } = shape;
+        let held = match planned {
+            None => Held::Exact { ring: Ring::new(slices, refreshes, max_bytes), lost: 0.0 },
+            Some((items, rate)) => {
+                let plan = Plan::window(items, rate, slices).map_err(Failure::new)?;
+                if plan.bytes() > max_bytes {
+                    return Err(Failure::new(format!(
+                        "{} distinct lines in a window at a rate of {} take {}, and --memory \
+                         leaves {}: give more --memory, a higher rate, or a shorter --window with \
+                         fewer --items",
+                        HumanCount(items),
+                        Rate(rate),
+                        ByteSize { bytes: plan.bytes() },
+                        ByteSize { bytes: max_bytes },
+                    )));
+                }
+                let filter = WindowFilter::new(&plan, slices, refreshes);
+                Held::Approx(filter.map_err(Failure::new)?)
+            }
+        };
+        Ok(Self { held, shape, slice: None, distinct: 0, hashes: Vec::new() })
     }
 
     /// Inserts digests of records of one slice, and sets the bits in `new` of the records that were

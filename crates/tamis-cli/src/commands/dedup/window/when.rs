@@ -94,14 +94,14 @@ fn compact(digits: &[u8]) -> Option<i64> {
     let (year, month, day) = (rest.number(4)?, rest.number(2)?, rest.number(2)?);
     let mut next = |len| if rest.0.is_empty() { Some(0) } else { rest.number(len) };
     let (hour, minute, second, millis) = (next(2)?, next(2)?, next(2)?, next(3)?);
-    let midnight = days_since_1970(year, month, day)? * DAY;
+    let day = days_since_1970(year, month, day)?;
     if !(1970..=2099).contains(&year) || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let shape = &"YYYYMMDDhhmmssSSS"[..digits.len()];
     messages::note_once(format!("timestamps such as {year}... are read as {shape} in UTC"));
     let minutes = hour * 60 + minute;
-    Some(midnight + (minutes * 60 + second) * 1000 + millis)
+    Some(day * DAY + (minutes * 60 + second) * 1000 + millis)
 }
 
 /// Reads a date, and returns it in milliseconds of Unix time.

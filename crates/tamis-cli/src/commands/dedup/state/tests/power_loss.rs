@@ -30,10 +30,10 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn open(&self) -> OpenedState {
-        let mut found = open(&self.path).unwrap();
-        found.state.disk.journal = Some(Arc::clone(&self.journal));
-        found
+    fn open(&self) -> StateFile {
+        let mut state = open(&self.path).unwrap();
+        state.disk.journal = Some(Arc::clone(&self.journal));
+        state
     }
 
     /// Runs `change`, after which the state holds `self.digests`.
@@ -49,10 +49,9 @@ impl Recorded {
         for _ in 0..digests {
             self.next += 1;
             // Values without zero bytes, so that a lost sector changes each of them.
-            let digest = (self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x0101_0101_0101_0101)
-                .to_le_bytes();
-            state.remember(&digest).unwrap();
-            self.digests.extend(digest);
+            let digest = self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x0101_0101_0101_0101;
+            state.remember([digest]).unwrap();
+            self.digests.extend(digest.to_le_bytes());
         }
         state.write_pending().unwrap();
     }
@@ -136,7 +135,7 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
         log.moment(|| state.checkpoint(&Checkpoint::default()).unwrap());
     };
     // A run with two checkpoints.
-    let mut state = log.open().state;
+    let mut state = log.open();
     state.begin(None).unwrap();
     mark(&mut log, &mut state);
     log.remember(&mut state, 300);
@@ -146,22 +145,22 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     finish(&mut log, state);
     let finished = log.digests.clone();
     // A run that is killed behind a checkpoint, and continued.
-    let mut state = log.open().state;
+    let mut state = log.open();
     state.begin(None).unwrap();
     log.remember(&mut state, 200);
     mark(&mut log, &mut state);
     let marked = log.digests.clone();
     log.remember(&mut state, 100);
     kill(state);
-    let found = log.open();
-    let (end, mut state) = (found.killed.unwrap().1, found.state);
+    let mut state = log.open();
+    let (_, end) = state.killed.take().unwrap();
     log.digests.clone_from(&marked);
     log.moment(|| state.begin(Some(end)).unwrap());
     log.remember(&mut state, 90);
     mark(&mut log, &mut state);
     kill(state);
     // The same again with `--restart`: the blocks of the killed run must not return.
-    let mut state = log.open().state;
+    let mut state = log.open();
     log.digests = finished;
     log.moment(|| state.begin(None).unwrap());
     log.remember(&mut state, 200);
@@ -177,9 +176,9 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
             fs::write(&image_path, image).unwrap();
             let found = open(&image_path);
             let mut found = found.unwrap_or_else(|error| panic!("after {lost_at}: {error:?}"));
-            let end = found.killed.map(|(_, end)| end);
-            found.state.begin(end).unwrap();
-            let held = digests(&mut found.state);
+            let end = found.killed.take().map(|(_, end)| end);
+            found.begin(end).unwrap();
+            let held = digests(&mut found);
             let mut allowed = log.moments[first..].iter().filter(|it| it.from <= lost_at);
             assert!(allowed.any(|it| it.digests == held), "after {lost_at}: {} bytes", held.len());
             images += 1;
