@@ -36,7 +36,7 @@ pub enum Deduplicator<D: Width> {
 
 impl<D: Width> Deduplicator<D> {
     /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
-    /// repeat of each key. Tells the user if a set became a filter.
+    /// repeat of each key. Writes a note if a set became a filter.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ impl Counts {
         Self { set, spill: None, budget, hasher, folder }
     }
 
-    /// Counts the records of a batch. Tells the user if the counts became approximate.
+    /// Counts the records of a batch. Writes a note if the counts become approximate.
     ///
     /// # Errors
     ///
