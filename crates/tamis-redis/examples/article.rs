@@ -61,6 +61,15 @@ fn count(results: Vec<Result<bool, RedisItemError>>) -> Result<usize, RedisItemE
     results.into_iter().try_fold(0, |sum, result| Ok(sum + usize::from(result?)))
 }
 
+/// Prints the heading of the table.
+fn print_heading(items: u32) {
+    println!("planned for {items} items at a rate of {RATE}; 20000 absent items are looked up");
+    println!(
+        "{:>9}  {:<13}  {:>15}  {:>10}  {:>9}  {:>8}",
+        "inserted", "filter", "false positives", "rate", "bitmaps", "seconds"
+    );
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let items: u32 = arguments.next().map_or(Ok(1_000_000), |text| text.parse())?;
@@ -81,11 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut native = RedisFilter::create(node()?, &name, &plan)?;
     let absent: Vec<String> = (0..20_000).map(|i| format!("absent:{i}")).collect();
 
-    println!("planned for {items} items at a rate of {RATE}; 20000 absent items are looked up");
-    println!(
-        "{:>9}  {:<13}  {:>15}  {:>10}  {:>9}  {:>8}",
-        "inserted", "filter", "false positives", "rate", "bitmaps", "seconds"
-    );
+    print_heading(items);
     let mut done = 0;
     for end in [items, 3 * items] {
         let texts: Vec<String> = (done..end).map(item).collect();

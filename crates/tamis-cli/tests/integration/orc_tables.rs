@@ -318,6 +318,7 @@ fn a_stripe_without_a_filter_may_hold_any_item() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a list of files")]
 fn hostile_files_are_refused_with_one_line() {
     let folder = Folder::new();
     let refused = |bytes: Vec<u8>, words: &str| {

@@ -31,6 +31,7 @@ fn refused(from: &str, to: &str, expected: &str) {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn wrong_values_are_named_with_their_place() {
     for (field, expected) in [
         ("type = \"int\"", "expected one of `integer`, `uuid`"),

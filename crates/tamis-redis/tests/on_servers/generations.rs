@@ -102,11 +102,15 @@ fn a_rebuild_is_aborted_and_another_one_is_refused() {
     let mut filter = RedisFilter::create(server.node(), "f", &small_shards(20_000)).unwrap();
     let mut other = RedisFilter::open(server.node(), "f").unwrap();
     let before = count_keys(&mut server.connection());
-    let rebuild = filter.rebuild(&small_shards(20_000)).unwrap();
+    let mut rebuild = filter.rebuild(&small_shards(20_000)).unwrap();
     let second = other.rebuild(&small_shards(20_000)).err().unwrap();
     assert!(matches!(second, RedisRebuildError::Running { .. }), "{second}");
     assert_eq!(other.insert(&1_u64), Ok(true));
     other.abort_rebuild().unwrap();
+    let lost = rebuild.insert_each(&[7_u64]);
+    assert_eq!(lost, [Err(RedisItemError::NoRebuild { name: "f".into() })]);
+    let ended = rebuild.swap().err().unwrap();
+    assert!(matches!(ended, RedisRebuildError::NotRunning { .. }), "{ended}");
     assert_eq!(count_keys(&mut server.connection()), before);
     assert_eq!((other.contains(&1_u64), filter.contains(&1_u64)), (Ok(true), Ok(true)));
     let keyed = small_shards(10).hasher(tamis::Hasher::keyed([1, 2]));

@@ -83,6 +83,19 @@ fn least_rate(info: &FilterInfo, items: u64) -> f64 {
     fill.powf(probes.into())
 }
 
+/// Returns the number of items and the rate that OUT is planned for.
+fn planned(
+    options: &DecodeOptions,
+    to: &Format,
+    distinct: u64,
+    rate_of_input: Option<f64>,
+) -> (Option<u64>, f64) {
+    // The size of a bitmap of integers depends on the greatest integer, not on their number.
+    let items = options.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
+    let rate_of_input = rate_of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
+    (items, options.rate.or(rate_of_input).unwrap_or(RATE))
+}
+
 impl Args {
     /// Builds OUT from the items and tests each item in both filters.
     pub(super) fn rebuild(
@@ -95,24 +108,13 @@ impl Args {
         let items = self.checked_items()?;
         let from_encoding = from.key_encoding()?;
         let to_funnel = self.funnel_of(to, from.funnel)?;
-        // Without --to-funnel, items keep the funnel of the column, and the texts that the column takes.
-        let is_inherited = self.to_funnel.is_none() && to.items == Items::Unspecified;
-        let to_encoding = match from_encoding {
-            ItemEncoding::Column(text, funnel) if is_inherited && funnel == to_funnel => {
-                ItemEncoding::Column(text, funnel)
-            }
-            _ => ItemEncoding::Key(to_funnel),
-        };
+        let to_encoding = self.encoding_of(to, from_encoding, to_funnel);
         let (distinct, total) = self.count(&items)?;
         total.warn();
         let info = from.contents().info();
         self.check_count(from, &info, distinct)?;
-        // The size of a bitmap of integers depends on the greatest integer, not on their number.
-        let planned =
-            options.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
-        let of_input = from.options.rate.or(info.rate_planned);
-        let of_input = of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
-        let rate = options.rate.or(of_input).unwrap_or(RATE);
+        let (planned, rate) =
+            planned(&options, to, distinct, from.options.rate.or(info.rate_planned));
         let options = DecodeOptions { items: planned, rate: Some(rate), ..options };
         let create = |options: &DecodeOptions| {
             (to.create)(options).map_err(|error| match error {
@@ -125,15 +127,7 @@ impl Args {
             self.check_size(&contents.info(), to, planned, rate)?;
         }
         let lacking = self.count_lacking(from.contents(), &items, total, from_encoding)?;
-        if lacking > 0 {
-            self.refuse(&format!(
-                "{}: lacks {} of the {}: the filter was made of other items, or with another \
-                 --funnel or --charset",
-                from.name,
-                HumanCount(lacking),
-                numbers::items(total.items)
-            ))?;
-        }
+        self.check_lacking(from, lacking, total.items)?;
         // The formulas of many systems plan a filter that exceeds its rate. So the filter is planned
         // for more items until it keeps the rate.
         let is_within_plan = planned.is_none_or(|planned| distinct <= planned);
@@ -181,6 +175,32 @@ impl Args {
             }
         };
         rebuilt.save(&self.output, true, Notes::All)
+    }
+
+    /// Returns how the items of OUT become bytes. Without `--to-funnel`, items keep the funnel of the column, and the
+    /// texts that the column takes.
+    fn encoding_of(&self, to: &Format, from: ItemEncoding, to_funnel: Funnel) -> ItemEncoding {
+        let is_inherited = self.to_funnel.is_none() && to.items == Items::Unspecified;
+        match from {
+            ItemEncoding::Column(text, funnel) if is_inherited && funnel == to_funnel => {
+                ItemEncoding::Column(text, funnel)
+            }
+            _ => ItemEncoding::Key(to_funnel),
+        }
+    }
+
+    /// Rejects a filter that lacks items, unless the user accepts it.
+    fn check_lacking(&self, from: &OpenFilter, lacking: u64, items: u64) -> Result<(), Failure> {
+        if lacking == 0 {
+            return Ok(());
+        }
+        self.refuse(&format!(
+            "{}: lacks {} of the {}: the filter was made of other items, or with another --funnel \
+             or --charset",
+            from.name,
+            HumanCount(lacking),
+            numbers::items(items)
+        ))
     }
 
     /// Rejects an empty filter that is too small for its items, unless the user accepts it: some formats limit

@@ -13,8 +13,52 @@ pub fn items_of(
     stream: &FilterStream,
     writer: OrcWriter,
 ) -> Result<ColumnItems, String> {
-    let refused = |name: &str, why: &str| Err(format!("is of the type {name}, {why}"));
-    let (name, of, text) = match kind {
+    let (name, of, text) = hashed_as(kind, writer)?;
+    let is_time = matches!(text, ColumnText::OrcTimestamp { .. });
+    let is_decimal = matches!(text, ColumnText::Decimal { .. });
+    if let OrcWriter::Other(number) = writer
+        && (is_time || is_decimal || of == OrcType::Float)
+    {
+        let why = format!(
+            "whose hashes tamis knows only for the two writers of the ORC project: another program \
+             wrote the file (writer {number})"
+        );
+        return refused(name, &why);
+    }
+    if !stream.is_utf8 && of == OrcType::Bytes {
+        return refused(
+            name,
+            "and has only the older stream BLOOM_FILTER, whose text is in the charset of the \
+             machine that wrote it",
+        );
+    }
+    if is_time && !(stream.is_utf8 && stream.is_utc) {
+        return refused(
+            name,
+            "and its filters hold times in the time zone of the machine that wrote them, as before \
+             ORC-135",
+        );
+    }
+    let item = text.description().unwrap_or_else(|| match kind {
+        TypeKind::Integer(bits) => format!("a decimal number of {bits} bits"),
+        TypeKind::Float => "a decimal number as IEEE 754 in 32 bits".into(),
+        TypeKind::Double => "a decimal number as IEEE 754 in 64 bits".into(),
+        TypeKind::Binary => "the bytes as they are".into(),
+        _ => "text in UTF-8".into(),
+    });
+    Ok(ColumnItems { text, funnel: Funnel::Orc(of), item })
+}
+
+fn refused<T>(name: &str, why: &str) -> Result<T, String> {
+    Err(format!("is of the type {name}, {why}"))
+}
+
+/// Returns the name of a type, the type that the writer hashes, and how a text becomes a value.
+fn hashed_as(
+    kind: TypeKind,
+    writer: OrcWriter,
+) -> Result<(&'static str, OrcType, ColumnText), String> {
+    Ok(match kind {
         // Of pyarrow 26.0.1 (ORC 2.2.2), the filters lack the first values of each batch of rows.
         TypeKind::Integer(8) if writer == OrcWriter::Cpp => {
             return refused("BYTE", "of which ORC's C++ writer leaves values out of its filters");
@@ -58,38 +102,5 @@ pub fn items_of(
         TypeKind::List | TypeKind::Map | TypeKind::Struct | TypeKind::Union => {
             return refused("STRUCT, LIST, MAP or UNION", "which has no values of its own");
         }
-    };
-    let is_time = matches!(text, ColumnText::OrcTimestamp { .. });
-    let is_decimal = matches!(text, ColumnText::Decimal { .. });
-    if let OrcWriter::Other(number) = writer
-        && (is_time || is_decimal || of == OrcType::Float)
-    {
-        let why = format!(
-            "whose hashes tamis knows only for the two writers of the ORC project: another program \
-             wrote the file (writer {number})"
-        );
-        return refused(name, &why);
-    }
-    if !stream.is_utf8 && of == OrcType::Bytes {
-        return refused(
-            name,
-            "and has only the older stream BLOOM_FILTER, whose text is in the charset of the \
-             machine that wrote it",
-        );
-    }
-    if is_time && !(stream.is_utf8 && stream.is_utc) {
-        return refused(
-            name,
-            "and its filters hold times in the time zone of the machine that wrote them, as before \
-             ORC-135",
-        );
-    }
-    let item = text.description().unwrap_or_else(|| match kind {
-        TypeKind::Integer(bits) => format!("a decimal number of {bits} bits"),
-        TypeKind::Float => "a decimal number as IEEE 754 in 32 bits".into(),
-        TypeKind::Double => "a decimal number as IEEE 754 in 64 bits".into(),
-        TypeKind::Binary => "the bytes as they are".into(),
-        _ => "text in UTF-8".into(),
-    });
-    Ok(ColumnItems { text, funnel: Funnel::Orc(of), item })
+    })
 }
