@@ -2,6 +2,8 @@
 //! program is linked separately.
 
 mod audit;
+#[path = "../support/certificate.rs"]
+mod certificate;
 #[path = "../support/checker.rs"]
 mod checker;
 #[path = "../support/filter_file.rs"]

@@ -1,6 +1,7 @@
 //! Stories that are the same for each database. A test program includes them, and says in `backend.rs`
 //! how its database differs.
 
+#[path = "../support/certificate.rs"]
 pub mod certificate;
 pub mod database;
 mod faults;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamis_server::{Config, Server};
+use tamis_server::{ClientCertificates, Config, Server};
 use tamis_sources::{IdSet, RedisOptions, Source};
 
 use super::client::Client;
+use crate::certificate;
 use crate::checker::*;
 use crate::tcp_proxy::TcpProxy;
 
@@ -213,4 +214,35 @@ fn a_stopped_server_keeps_the_ids_and_makes_them_stale() {
     drop(server);
     wait_broken(&source, "/seen: the connection failed: ");
     assert!(has(&ids, 1));
+}
+
+#[test]
+fn a_source_trusts_the_certificates_in_its_ca_and_no_others() {
+    let dir = Dir::new();
+    certificate::write(&dir, "server.pem", "server.key");
+    certificate::write(&dir, "other.pem", "other.key");
+    let server = serve_with(Config {
+        tls_port: Some(0),
+        tls_cert_file: Some(dir.path("server.pem")),
+        tls_key_file: Some(dir.path("server.key")),
+        tls_auth_clients: ClientCertificates::NotRequested,
+        ..Config::default()
+    });
+    client(&server).run("BF.ADD seen 1");
+    let url = format!("rediss://{}/seen", server.tls_addresses()[0]);
+    let with_ca = |ca| RedisOptions { ca, ..RedisOptions::new(&url) };
+    for (ca, expected) in [
+        (None, "certificate"),
+        (Some(dir.path("other.pem")), "certificate"),
+        (Some(dir.path("none.pem")), "none.pem: cannot be read: No such file"),
+        (Some(dir.path("server.key")), "server.key: has no certificate in PEM"),
+    ] {
+        let source = Source::start(id_set(integers()), with_ca(ca), options());
+        let error = failure(&source);
+        assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+    }
+    let trusted = with_ca(Some(dir.path("server.pem")));
+    let (ids, _source) =
+        synced(integers(), |ids| Source::start(Arc::clone(ids), trusted, options()));
+    assert!(has(&ids, 1) && !has(&ids, 2));
 }
