@@ -1,4 +1,4 @@
-//! Operations on filters, free of sockets.
+//! Operations on filters. The code here uses no sockets.
 
 pub(crate) mod batch;
 pub(crate) mod create_shards;
