@@ -18,8 +18,8 @@ pub(crate) const MAX_ALL_SHARDS: u64 = 1 << 22;
 /// A filter of this size or larger has at least [`MIN_SHARDS`] shards.
 const SPREAD_BYTES: u64 = 4 << 20;
 
-/// The smallest number of shards of a large filter. With this number, the nodes of a cluster of
-/// three nodes differ by some per cent in memory.
+/// The smallest number of shards of a large filter. With this number, three nodes of a cluster
+/// differ by only some per cent in memory.
 const MIN_SHARDS: u64 = 48;
 
 /// The largest number of bits of a later layer: 64 MiB.
@@ -220,7 +220,7 @@ mod tests {
                 let spread = Spread::new(items.max(1), plan.shards());
                 assert!(spread.rate(geometry.bits, plan.probes()) <= rate, "{items} {rate}");
                 assert!(geometry.layer(0).bytes() <= 4 << 20, "{items} {rate}");
-                // A single shard may waste up to a fifth of its allocation.
+                // A filter with a single shard may waste up to a fifth of its allocation.
                 if items >= 30_000_000 && plan.shards() > 1 {
                     let bits = 8.0 * plan.bytes() as f64 / items as f64;
                     let ideal = bits_per_item(rate, plan.probes());
