@@ -90,7 +90,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         Ok(Self { transport, view })
     }
 
-    /// Opens a filter, or creates a missing filter, like
+    /// Opens a filter. If the filter does not exist, creates the filter, like
     /// [`RedisFilter::open_or_create`](crate::RedisFilter::open_or_create).
     ///
     /// # Errors

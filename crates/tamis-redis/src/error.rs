@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::layouts::metadata::RedisMetadataError;
 use crate::layouts::shard_keys::NameError;
 
-/// Why one item of a batch has no result. The other items of the batch still get their results.
+/// The reason why one item of a batch has no result. The other items of the batch still get their
+/// results.
 ///
 /// A program can repeat an operation safely. If an insert fails, the server may still have inserted
 /// the item. The repeated insert may then report that the item is not new.
@@ -31,7 +32,7 @@ pub enum RedisItemError {
         /// The name of the filter.
         name: Arc<str>,
     },
-    /// No rebuild is running: another client ended it.
+    /// No rebuild is running, because another client ended the rebuild.
     NoRebuild {
         /// The name of the filter.
         name: Arc<str>,
@@ -136,7 +137,7 @@ impl std::error::Error for RedisItemError {
     }
 }
 
-/// Why a filter was not created.
+/// The reason why a filter was not created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisCreateError {
@@ -151,7 +152,7 @@ pub enum RedisCreateError {
     Redis(RedisItemError),
 }
 
-/// Why a filter was not opened.
+/// The reason why a filter was not opened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisOpenError {

@@ -64,8 +64,9 @@ impl<T: Transport> RedisRebuild<'_, T> {
         self.filter.each_hash(Kind::Build, hashes)
     }
 
-    /// Replaces the present filter by the new filter, and deletes the old keys. The next operation
-    /// of each client uses the new filter. Lookups find every item whose insert was acknowledged.
+    /// Replaces the present filter by the new filter, and deletes the old keys. After this call,
+    /// every operation of every client uses the new filter. During the replacement, lookups still
+    /// find every item whose insert was acknowledged.
     ///
     /// # Errors
     ///
@@ -118,12 +119,12 @@ impl<T: Transport> RedisFilter<T> {
         Ok(Self { transport, view })
     }
 
-    /// Opens a filter, or creates it if it does not exist.
+    /// Opens a filter. If the filter does not exist, creates the filter.
     ///
     /// # Errors
     ///
-    /// The errors of [`open`](Self::open), except `NotFound`; [`RedisOpenError::Differs`] if the
-    /// filter and the plan have different parameters.
+    /// The errors of [`open`](Self::open); [`RedisOpenError::Differs`] if the filter and the plan
+    /// have different parameters.
     pub fn open_or_create(
         mut transport: T,
         name: &str,
@@ -192,9 +193,9 @@ impl<T: Transport> RedisFilter<T> {
         complete(info(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
-    /// Corrects the counters of the shards. An insert first counts every item, also an item that is
-    /// not new. This method subtracts the items that were not new. The next insert subtracts these
-    /// items too, so a program needs this method only after its last insert. Takes one round trip.
+    /// Corrects the counters of the shards. An insert first counts every item, even if the item is
+    /// not new. This method subtracts the items that were not new. The next insert does the same,
+    /// so a program needs this method only after the last insert. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -204,9 +205,8 @@ impl<T: Transport> RedisFilter<T> {
     }
 
     /// Sets the expiry of all keys of the filter, in milliseconds since 1970. `None` removes the
-    /// expiry. Layers that are added later get the same expiry. If the filter is a window, the keys
-    /// of a slice expire when the slice leaves the window or at the given time, whichever is
-    /// earlier.
+    /// expiry. Layers that are added later get the same expiry. In a window, the keys of a slice
+    /// expire with the slice, or at the given time if this time is earlier.
     ///
     /// # Errors
     ///
@@ -230,11 +230,11 @@ impl<T: Transport> RedisFilter<T> {
     /// stays in use during the rebuild.
     ///
     /// Until [`RedisRebuild::swap`], lookups of all clients use the present filter, and inserts of
-    /// all clients go to both filters. After this call returns, read all items from their source,
-    /// and insert the items with [`RedisRebuild::insert_each`].
+    /// all clients go to both filters. After this call returns, read all items from the source, for
+    /// example a database, and insert the items with [`RedisRebuild::insert_each`].
     ///
     /// An insert that began before this call returned may have changed only the present filter. The
-    /// source must therefore contain the items of all these inserts.
+    /// source must therefore contain the item of every insert that began before the return.
     ///
     /// # Errors
     ///

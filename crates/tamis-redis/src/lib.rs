@@ -1,8 +1,8 @@
-//! Bloom filters in plain Redis strings, for Redis servers that load no module.
+//! Bloom filters in plain Redis strings, for Redis servers that cannot load modules.
 //!
 //! The native layout ([`RedisFilter`]) spreads a filter over shards of bounded size. A batch of
-//! items takes one round trip for each node. If the server lost a shard, the operation returns an
-//! error, never a false answer.
+//! items takes one round trip for each node. If the server lost a shard, an operation on this shard
+//! returns an error, never a false result.
 //!
 //! The core builds commands and evaluates replies, without any input or output. A [`Transport`]
 //! sends the commands. `docs/redis-bitmaps.md` describes the layout.

@@ -22,7 +22,7 @@ use crate::layouts::header::State;
 use crate::layouts::metadata::{GenerationRecord, Metadata, RedisMetadataError, Role};
 use crate::layouts::shard_keys::{NameError, ShardKeys};
 
-/// Why a filter cannot be copied.
+/// The reason why a filter cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisCopyError {

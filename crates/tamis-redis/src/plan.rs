@@ -9,7 +9,7 @@ use crate::layouts::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeo
 /// The bounds of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
 
-/// The default of the largest size of a shard.
+/// The default for the largest size of a shard.
 const MAX_SHARD_BYTES: u64 = 4 << 20;
 
 /// The sizes and the hash function of a new filter.
@@ -60,7 +60,7 @@ impl RedisWindow {
     }
 }
 
-/// Why a filter cannot be planned.
+/// The reason why a filter cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisPlanError {

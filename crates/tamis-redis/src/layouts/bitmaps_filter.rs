@@ -1,4 +1,4 @@
-//! `RedisBitmaps` of Java articles: a filter that adds bitmaps as it grows.
+//! `RedisBitmaps` of Java articles. The filter adds bitmaps when the number of items grows.
 //!
 //! After every item, the Java class counts the set bits of the newest bitmap. Here, a batch inserts
 //! only as many items as cannot fill more than half of the bitmap. Here and in Java, the filter

@@ -66,8 +66,8 @@ impl<T: Transport> RedisDraft<T> {
     /// # Errors
     ///
     /// [`RedisCreateError::Exists`] if the key exists; [`RedisCreateError::Redis`] if the server or
-    /// the connection fails. After an error, the call deletes the keys that it created. If the
-    /// server does not reply, the keys remain.
+    /// the connection fails. After an error, this call deletes the new keys. If the server does not
+    /// reply to the deletion, the new keys remain.
     pub fn start(&mut self) -> Result<(), RedisCreateError> {
         let RedisFilter { transport, view } = &mut self.filter;
         complete(prepare(&mut Blocking(transport), view))

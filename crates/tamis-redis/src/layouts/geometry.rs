@@ -22,7 +22,7 @@ const SPREAD_BYTES: u64 = 4 << 20;
 /// differ by only some per cent in memory.
 const MIN_SHARDS: u64 = 48;
 
-/// The largest number of bits of a later layer: 64 MiB.
+/// The largest number of bits of a layer after the first layer: 64 MiB.
 const MAX_LAYER_BITS: u64 = 1 << 29;
 
 /// The largest number of layers of a shard. The last layer takes all further items.

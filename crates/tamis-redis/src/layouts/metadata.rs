@@ -54,7 +54,7 @@ pub(crate) enum Role {
     Slice(u64),
 }
 
-/// Why a string is not the metadata of a filter.
+/// The reason why a string is not the metadata of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisMetadataError {
     line: usize,
@@ -181,8 +181,8 @@ impl Metadata {
             ),
             Some(span) => {
                 let number = |one: &GenerationRecord| match one.role {
-                    // The expiry of the keys must fit a signed number, because the server stores
-                    // times as signed numbers.
+                    // The server stores times as signed numbers. The expiry of the keys must fit a
+                    // signed number.
                     Role::Slice(number) => (number.checked_add(span.max_generations())?)
                         .checked_mul(span.slice_millis)
                         .filter(|&end| i64::try_from(end).is_ok())
@@ -315,7 +315,7 @@ mod tests {
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = b'x';
-            // Only a byte of the hexadecimal identifiers may change without notice.
+            // The results are not compared. The test only requires that the decoder does not panic.
             let _ = Metadata::decode(&bytes);
             let _ = Metadata::decode(&text.as_bytes()[..at]);
         }

@@ -91,11 +91,10 @@ impl<T: Transport> RedissonFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError::NotFound`] if Redis has no settings, for which Redisson reports that the
-    /// filter is not initialized. [`RedisOpenError::Differs`] if the stored size or number of
-    /// probes does not follow from the stored items and rate. [`RedisOpenError::Plan`] if Redisson
-    /// refuses the stored items and rate. [`RedisOpenError::Redis`] if the server or the connection
-    /// fails.
+    /// [`RedisOpenError::NotFound`] if Redis has no settings; Redisson calls this filter not
+    /// initialized. [`RedisOpenError::Differs`] if the stored size or number of probes does not
+    /// match the stored items and rate. [`RedisOpenError::Plan`] if Redisson refuses the stored
+    /// items and rate. [`RedisOpenError::Redis`] if the server or the connection fails.
     pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let config = config_key(name.as_bytes());
         let mut request = NodeRequest::new("HMGET", config.clone());

@@ -22,7 +22,7 @@ use crate::transport::slot::{SLOTS, crc16, hash_tag};
 /// The largest number of slot ranges.
 const MAX_RANGES: u64 = 1024;
 
-/// Why a name is not valid for a filter.
+/// The reason why a name is not valid for a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {

@@ -40,8 +40,8 @@ pub(crate) struct Generation {
     /// For each shard: how many more items the newest layer takes, or `None` if the client has not
     /// read the counter. Empty if the generation does not grow.
     room: Vec<Option<i64>>,
-    /// For each shard and layer: how many counted items were not new. The next insert subtracts
-    /// this number from the counter.
+    /// For each shard and layer: the number of items that inserts counted although the items were
+    /// not new. The next insert subtracts this number from the counter.
     pub(crate) repeats: HashMap<(u32, u8), i64>,
 }
 

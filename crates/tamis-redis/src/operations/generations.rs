@@ -4,7 +4,7 @@
 //!
 //! * Before an insert may go only to a new generation, every shard of the old generation has a
 //!   flag. A client with an old view sees the flag in its next reply, and reads the metadata.
-//! * All shards of all generations in the published metadata exist.
+//! * If a client can read metadata, all shards of all generations in the metadata exist.
 //!
 //! ```text
 //! rebuild   create shards → publish as `building` → flag the current shards → (the caller inserts)
@@ -13,9 +13,9 @@
 //! slice     create shards → flag the newest slice → publish
 //! ```
 //!
-//! A rebuild publishes the metadata before it sets the flags, because inserts go to both
-//! generations. A slice gets the flags before the metadata is published, because inserts go only to
-//! the new slice.
+//! A rebuild first publishes the metadata and then sets the flags, because inserts go to both
+//! generations. A window first sets the flags and then publishes the metadata of a new slice,
+//! because inserts go only to the new slice.
 //!
 //! No step clears a flag, because another client may have set the flag for its own rebuild. If a
 //! flag is no longer necessary, each batch reads the metadata once more.
@@ -34,9 +34,9 @@ use crate::plan::RedisPlan;
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
-/// Replaces the metadata if the metadata has not changed since the client read it. Keeps the
-/// expiry. Arguments: the text that the client has read, the new text. Replies with 1 if the key
-/// has the new text.
+/// Replaces the metadata, unless another client has changed the metadata. Keeps the expiry.
+/// Arguments: the text that the client has read, the new text. Replies with 1 if the key has the
+/// new text.
 const REPLACE: &str = "\
 local text = redis.call('GET', KEYS[1])
 if text == ARGV[2] then return 1 end
@@ -58,7 +58,7 @@ enum Published {
     Refused(Option<RedisItemError>),
 }
 
-/// Why a rebuild did not start, or why a swap or an abort failed.
+/// The reason why a rebuild did not start, or why a swap or an abort failed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisRebuildError {
@@ -149,7 +149,8 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     Ok(())
 }
 
-/// Makes the generation that this client built the current generation. Deletes the old generation.
+/// Replaces the current generation by the generation that this client built. Deletes the old
+/// generation.
 pub(crate) async fn swap<X: Exchange>(
     exchange: &mut X,
     view: &mut View,

@@ -48,8 +48,8 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The time in milliseconds after which an abandoned temporary key expires.
 const LIFETIME_MILLIS: u64 = 600_000;
 
-/// Why filters were not merged. Some shards may already be merged. A program can repeat the merge
-/// safely.
+/// The reason why filters were not merged. Some shards may already be merged. A program can repeat
+/// the merge safely.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisMergeError {

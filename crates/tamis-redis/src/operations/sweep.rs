@@ -51,8 +51,8 @@ pub(crate) struct Visited {
 /// `generations` contains indexes of generations in the view.
 ///
 /// The order is important. If a client adds a layer after the visit of layer 0, the new layer gets
-/// the flags and the expiry of layer 0. If a client added a layer before, the visit of layer 0
-/// reads the number of layers and finds the new layer.
+/// the flags and the expiry of layer 0. If a client added a layer before the visit of layer 0, the
+/// visit reads the new number of layers, and the sweep then visits the new layer.
 pub(crate) async fn sweep<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -93,7 +93,8 @@ fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<N
     command.arg("GET").arg("i64").arg(0).arg("GET").arg("i64").arg(COUNTER_OFFSET);
     match visit {
         Visit::Read => vec![read],
-        // The request sets the expiry of layer 0 before it reads the number of layers.
+        // The request for the expiry of layer 0 comes before the request that reads the number of
+        // layers.
         Visit::Expire(at) => {
             let slice_end = view.slice_expiry(&known.record);
             vec![expiry(key, at.into_iter().chain(slice_end).min()), read]
@@ -176,7 +177,7 @@ pub(crate) async fn unlink<X: Exchange>(
     Ok(())
 }
 
-/// Subtracts the counted items that were not new from the counters.
+/// Corrects the counters: subtracts the items that inserts counted although the items were not new.
 pub(crate) async fn flush<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -190,9 +191,9 @@ pub(crate) const CORRECT: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
 return redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])[1]";
 
-/// Returns the requests that subtract the counted items that were not new from the counters. A
-/// transport must not send these requests twice, because the second request would subtract the
-/// items again.
+/// Returns the requests that correct the counters. Each request subtracts the items that inserts
+/// counted although the items were not new. A transport must not send a request twice, because the
+/// second request would subtract the items again.
 pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
     for generation in &mut view.generations {

@@ -32,8 +32,9 @@ const SYNTAX: &str = "write redis://[USER:PASSWORD@]HOST[:PORT]/[DATABASE/]KEY, 
 pub struct KeyUrl {
     /// The URL of the server, with the password.
     pub server: String,
-    /// The key, as any bytes. In the URL, `%AC%ED` stands for bytes that are not UTF-8. The default
-    /// serializer of Spring writes keys with these bytes.
+    /// The key, which may contain any bytes. The URL writes bytes that are not UTF-8 as escapes
+    /// such as `%AC%ED`. The default serializer of Spring writes keys that begin with these two
+    /// bytes.
     pub key: Vec<u8>,
     /// The whole URL without the user and the password, for messages.
     pub name: String,
@@ -70,7 +71,7 @@ impl fmt::Debug for ServerAddress {
     }
 }
 
-/// Why a text is not the URL of a key.
+/// The reason why a text is not the URL of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUrlError {
     /// The text of the URL without the user and the password.

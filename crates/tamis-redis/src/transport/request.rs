@@ -11,8 +11,8 @@ pub struct NodeRequest {
     pub key: Vec<u8>,
     /// The command with its arguments.
     pub command: Cmd,
-    /// Whether a transport may safely send the command twice. If false, a transport sends the
-    /// command again only after the server replied that it did not execute the command.
+    /// Whether a transport may safely send the command twice. If the value is false, a transport
+    /// sends the command again only if the server replied that the command was not executed.
     pub is_repeatable: bool,
 }
 
@@ -20,7 +20,7 @@ pub struct NodeRequest {
 /// [`Value::ServerError`].
 pub type NodeReply = Result<Value, SendError>;
 
-/// Why a request has no reply. The server may or may not have executed the request.
+/// The reason why a request has no reply. The server may or may not have executed the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendError {
     /// The error of the connection.

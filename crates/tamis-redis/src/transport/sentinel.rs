@@ -25,7 +25,7 @@ use crate::transport::cluster::{at, no_address};
 /// ```
 pub type SentinelNode = Line<Sentinels>;
 
-/// Sentinels, and the name of the primary that they monitor.
+/// The Sentinels, and the name of a primary that the Sentinels monitor.
 #[derive(Clone)]
 pub struct Sentinels {
     pub(crate) sentinels: Vec<Client>,

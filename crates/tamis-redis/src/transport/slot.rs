@@ -26,9 +26,9 @@ pub(crate) fn crc16(crc: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(crc, |crc, &byte| crc << 8 ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// Returns the hash tag of a key, which determines the slot: the text between the first opening
-/// brace and the next closing brace. Returns `None` if the key has no such text or the text is
-/// empty.
+/// Returns the hash tag of a key: the text between the first opening brace and the next closing
+/// brace. Returns `None` if the key has no hash tag or an empty hash tag. The slot of a key depends
+/// only on the hash tag.
 pub(crate) fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|&byte| byte == b'{')?;
     let inner = &key[open + 1..];
