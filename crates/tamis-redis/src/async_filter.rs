@@ -1,4 +1,4 @@
-//! A filter on plain Redis bitmaps: the client that does not block a thread.
+//! The asynchronous client of a filter on plain Redis bitmaps.
 
 use std::future::Future;
 
@@ -20,9 +20,10 @@ use crate::transport::asynchronous::AsyncTransport;
 use crate::transport::exchange::Exchange;
 use crate::transport::request::{NodeReply, NodeRequest};
 
-/// [`RedisFilter`](crate::RedisFilter) for asynchronous programs, on tokio.
+/// The asynchronous version of [`RedisFilter`](crate::RedisFilter), for tokio.
 ///
-/// A dropped future may have inserted some of its items. The filter stays usable.
+/// If a program drops a future, the server may have inserted some of the items. The filter stays
+/// usable.
 ///
 /// # Examples
 ///
@@ -43,8 +44,8 @@ pub struct AsyncRedisFilter<T> {
 }
 
 impl<T: Clone> Clone for AsyncRedisFilter<T> {
-    /// Returns a filter with a clone of the transport. The counters that this filter has to correct
-    /// stay its own.
+    /// Returns a client of the same filter with a clone of the transport. Only the original client
+    /// subtracts the repeated items that the original client counted.
     fn clone(&self) -> Self {
         let mut view = self.view.clone();
         view.generations.iter_mut().for_each(|generation| generation.repeats.clear());
@@ -52,7 +53,7 @@ impl<T: Clone> Clone for AsyncRedisFilter<T> {
     }
 }
 
-/// A transport as an [`Exchange`].
+/// Implements [`Exchange`] for an asynchronous transport.
 struct Waiting<'t, T>(&'t mut T);
 
 impl<T: AsyncTransport> Exchange for Waiting<'_, T> {
@@ -65,11 +66,11 @@ impl<T: AsyncTransport> Exchange for Waiting<'_, T> {
 }
 
 impl<T: AsyncTransport> AsyncRedisFilter<T> {
-    /// Creates a filter, as [`RedisFilter::create`](crate::RedisFilter::create).
+    /// Creates a filter, like [`RedisFilter::create`](crate::RedisFilter::create).
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError`].
+    /// [`RedisCreateError`] if the filter is not created.
     pub async fn create(
         mut transport: T,
         name: &str,
@@ -79,22 +80,22 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         Ok(Self { transport, view })
     }
 
-    /// Opens a filter, as [`RedisFilter::open`](crate::RedisFilter::open).
+    /// Opens a filter, like [`RedisFilter::open`](crate::RedisFilter::open).
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError`].
+    /// [`RedisOpenError`] if the filter is not opened.
     pub async fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let view = open(&mut Waiting(&mut transport), name.as_bytes()).await?;
         Ok(Self { transport, view })
     }
 
-    /// Opens a filter, or creates it if it does not exist, as
+    /// Opens a filter. If the filter does not exist, creates the filter, like
     /// [`RedisFilter::open_or_create`](crate::RedisFilter::open_or_create).
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError`].
+    /// [`RedisOpenError`] if the filter is not opened.
     pub async fn open_or_create(
         mut transport: T,
         name: &str,
@@ -104,32 +105,37 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         Ok(Self { transport, view })
     }
 
-    /// Inserts an item. Returns true if it is new.
+    /// Inserts an item. Returns true if the item is new.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`]. The item may have been inserted.
+    /// [`RedisItemError`] if the insert fails. The server may have inserted the item before the
+    /// failure.
     pub async fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Insert, &[hash]).await.remove(0)
     }
 
-    /// Tests whether an item may be in the filter. False is certain.
+    /// Tests whether an item may be in the filter. If the result is false, the item is certainly
+    /// not in the filter.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`]. A shard that the server lost is an error, never a false answer.
+    /// [`RedisItemError`] if the lookup fails. If the server lost the shard of the item, the lookup
+    /// fails and does not return false.
     pub async fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Lookup, &[hash]).await.remove(0)
     }
 
-    /// Inserts a batch of items, as [`RedisFilter::insert_each`](crate::RedisFilter::insert_each).
+    /// Inserts a batch of items, like
+    /// [`RedisFilter::insert_each`](crate::RedisFilter::insert_each).
     pub async fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Insert, items).await
     }
 
-    /// Tests a batch of items, as [`RedisFilter::contains_each`](crate::RedisFilter::contains_each).
+    /// Tests a batch of items, like
+    /// [`RedisFilter::contains_each`](crate::RedisFilter::contains_each).
     pub async fn contains_each<I: Item>(
         &mut self,
         items: &[I],
@@ -137,7 +143,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         self.each(Kind::Lookup, items).await
     }
 
-    /// Reports the number of items, the present rate and the missing keys.
+    /// Returns the number of items, the present false positive rate and the missing keys.
     ///
     /// # Errors
     ///
@@ -146,7 +152,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         info(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
-    /// Corrects the counters, as [`RedisFilter::flush`](crate::RedisFilter::flush).
+    /// Corrects the counters of the shards, like [`RedisFilter::flush`](crate::RedisFilter::flush).
     ///
     /// # Errors
     ///
@@ -155,52 +161,52 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         flush(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
-    /// Lets all keys expire at a time, as [`RedisFilter::expire_at`](crate::RedisFilter::expire_at).
+    /// Sets the expiry of all keys, like [`RedisFilter::expire_at`](crate::RedisFilter::expire_at).
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Repeat the call.
+    /// [`RedisItemError`] if the server or the connection fails. Repeat the call after a failure.
     pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         expire_at(&mut Waiting(&mut self.transport), &mut self.view, millis).await
     }
 
-    /// Deletes the filter.
+    /// Deletes the filter, like [`RedisFilter::delete`](crate::RedisFilter::delete).
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Repeat the call.
+    /// [`RedisItemError`] if the server or the connection fails. Repeat the call after a failure.
     pub async fn delete(&mut self) -> Result<(), RedisItemError> {
         delete_filter(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
-    /// Starts to build the filter again, as [`RedisFilter::rebuild`](crate::RedisFilter::rebuild).
-    /// Then insert the items of the source with [`build_each`](Self::build_each), and call
-    /// [`swap`](Self::swap).
+    /// Starts a rebuild of the filter, like [`RedisFilter::rebuild`](crate::RedisFilter::rebuild).
+    /// After the call returns, insert the items of the source with
+    /// [`build_each`](Self::build_each), and then call [`swap`](Self::swap).
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError`].
+    /// [`RedisRebuildError`] if the rebuild fails.
     pub async fn rebuild(&mut self, plan: &RedisPlan) -> Result<(), RedisRebuildError> {
         let record = next_generation(&self.view, plan)?;
         start_rebuild(&mut Waiting(&mut self.transport), &mut self.view, &record).await
     }
 
-    /// Inserts a batch of items only into the filter that this client is building.
+    /// Inserts a batch of items only into the filter that this client rebuilds.
     pub async fn build_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Build, items).await
     }
 
-    /// Ends a rebuild: replaces the present filter, as
+    /// Ends a rebuild and replaces the present filter by the new filter, like
     /// [`RedisRebuild::swap`](crate::RedisRebuild::swap).
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError`].
+    /// [`RedisRebuildError`] if the rebuild fails.
     pub async fn swap(&mut self) -> Result<(), RedisRebuildError> {
         swap(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
-    /// Ends a rebuild: deletes the new filter.
+    /// Ends a rebuild and deletes the new filter.
     ///
     /// # Errors
     ///
@@ -209,11 +215,11 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         abort(&mut Waiting(&mut self.transport), &mut self.view, None).await
     }
 
-    /// Adds all items of another filter, as [`RedisFilter::merge`](crate::RedisFilter::merge).
+    /// Adds all items of another filter, like [`RedisFilter::merge`](crate::RedisFilter::merge).
     ///
     /// # Errors
     ///
-    /// [`RedisMergeError`]. Repeating the call is safe.
+    /// [`RedisMergeError`] if the merge fails. A program can repeat the call safely.
     pub async fn merge<U: AsyncTransport>(
         &mut self,
         other: &mut AsyncRedisFilter<U>,

@@ -1,8 +1,9 @@
-//! The clock of a window: that of the server that has the metadata.
+//! The clock of a window, which is the clock of the server that stores the metadata.
 //!
-//! The wall clock of a client may be late or fast, so it has no effect. A client reads the time of
-//! the server, and adds what its monotonic clock has counted since. A monotonic clock may stop
-//! while the machine sleeps. So each batch reads the time again, after its commands on the shards.
+//! The wall clock of a client has no effect, because a wall clock may be wrong. A client reads the
+//! time of the server, and adds the time that its own monotonic clock has measured since then. A
+//! monotonic clock may stop while the machine sleeps. Each batch therefore reads the time again,
+//! after its commands on the shards.
 
 use std::time::Instant;
 
@@ -10,21 +11,21 @@ use crate::error::RedisItemError;
 use crate::transport::exchange::Exchange;
 use crate::transport::request::{NodeReply, NodeRequest, value};
 
-/// A time of the server, and when the client received it.
+/// A time of the server, and the instant at which the client received the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// In milliseconds since 1970.
+    /// The time of the server in milliseconds since 1970.
     millis: u64,
     received: Instant,
 }
 
 impl Clock {
-    /// Returns the request for the time of the server that has the metadata of a filter.
+    /// Returns the request for the time of the server that stores the metadata of a filter.
     pub(crate) fn request(name: &[u8]) -> NodeRequest {
         NodeRequest { key: name.to_vec(), command: redis::cmd("TIME"), is_repeatable: true }
     }
 
-    /// Decodes the reply.
+    /// Decodes the reply to [`request`](Self::request).
     pub(crate) fn decode(name: &[u8], reply: NodeReply) -> Result<Self, RedisItemError> {
         let (seconds, micros): (u64, u64) = redis::from_redis_value(value(name, reply)?)
             .map_err(|_| RedisItemError::unexpected(name, "is not a time"))?;
@@ -32,7 +33,7 @@ impl Clock {
         Ok(Self { millis, received: Instant::now() })
     }
 
-    /// Asks the server for its time.
+    /// Reads the time of the server.
     pub(crate) async fn read<X: Exchange>(
         exchange: &mut X,
         name: &[u8],

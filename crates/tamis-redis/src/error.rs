@@ -6,59 +6,61 @@ use std::sync::Arc;
 use crate::layouts::metadata::RedisMetadataError;
 use crate::layouts::shard_keys::NameError;
 
-/// Why one item of a batch has no answer. The other items of the batch have theirs.
+/// The reason why one item of a batch has no result. The other items of the batch still get their
+/// results.
 ///
-/// Repeating an operation is safe. An item whose insert failed may have been inserted; a repeated
-/// insert then answers that it is not new.
+/// A program can repeat an operation safely. If an insert fails, the server may still have inserted
+/// the item. The repeated insert may then report that the item is not new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisItemError {
-    /// The key of a shard is missing: the server evicted it, it expired, or a client deleted it.
-    /// The items of the shard are lost.
+    /// The key of a shard is missing: the server evicted the key, the key expired, or a client
+    /// deleted the key. The items of the shard are lost.
     MissingShard {
-        /// The key.
+        /// The key that caused the error.
         key: Arc<str>,
     },
-    /// The filter has no metadata: it expired or a client deleted it.
+    /// The metadata of the filter is missing: the metadata expired, or a client deleted the
+    /// metadata.
     NoFilter {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
     },
-    /// A client deleted the filter and created another one with another hash function. Open it
-    /// again.
+    /// A client deleted the filter and created another filter with another hash function or window.
+    /// Open the filter again.
     Replaced {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
     },
-    /// No rebuild is running: another client ended it.
+    /// No rebuild is running, because another client ended the rebuild.
     NoRebuild {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
     },
-    /// The settings of a filter of Redisson are not those with which it was opened.
+    /// The settings of a Redisson filter changed after the client opened the filter.
     ConfigChanged {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
     },
-    /// The metadata cannot be read.
+    /// The metadata of the filter has a wrong format.
     Metadata {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
-        /// The reason.
+        /// The reason of the error.
         source: RedisMetadataError,
     },
-    /// A key holds a value of another type.
+    /// The key holds a value of another type.
     WrongType {
-        /// The key.
+        /// The key that caused the error.
         key: Arc<str>,
     },
     /// The server replied with an error.
     Server {
-        /// The key.
+        /// The key that caused the error.
         key: Arc<str>,
-        /// The first word of the error.
+        /// The first word of the error message.
         code: Arc<str>,
-        /// The rest of the error.
+        /// The rest of the error message.
         message: Arc<str>,
     },
     /// The connection failed, or the reply did not arrive in time.
@@ -66,8 +68,8 @@ pub enum RedisItemError {
         /// The error of the connection.
         message: Arc<str>,
     },
-    /// Other clients changed the filter again and again while the operation ran, or each attempt
-    /// took longer than a slice of the window.
+    /// Other clients changed the filter repeatedly during the operation, or each attempt took
+    /// longer than a slice of the window.
     Unsettled,
 }
 
@@ -135,56 +137,56 @@ impl std::error::Error for RedisItemError {
     }
 }
 
-/// Why a filter was not created.
+/// The reason why a filter was not created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisCreateError {
-    /// The name cannot be used.
+    /// The name is not valid.
     Name(NameError),
-    /// A filter with this name exists. It was not changed.
+    /// The key of this name exists. The operation did not change the key.
     Exists {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
     },
     /// The server or the connection failed.
     Redis(RedisItemError),
 }
 
-/// Why a filter was not opened.
+/// The reason why a filter was not opened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisOpenError {
-    /// The name cannot be used.
+    /// The name is not valid.
     Name(NameError),
-    /// There is no filter with this name.
+    /// No filter has this name.
     NotFound {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
     },
-    /// The key holds something else.
+    /// The string at the key is not the metadata of a filter.
     Metadata {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
-        /// The reason.
+        /// The reason of the error.
         source: RedisMetadataError,
     },
-    /// The other system refuses the plan.
+    /// The format of the other program does not allow the plan.
     Plan {
-        /// The reason.
+        /// The reason of the error.
         why: String,
     },
-    /// The filter has other parameters than the plan.
+    /// The filter and the plan have different parameters.
     Differs {
-        /// The name.
+        /// The name of the filter.
         name: Arc<str>,
-        /// What differs: the parameter, its planned value, its value in Redis.
+        /// The parameters that differ.
         differences: Vec<Difference>,
     },
     /// The server or the connection failed.
     Redis(RedisItemError),
 }
 
-/// A parameter of a filter that is not as planned.
+/// A parameter whose value in Redis differs from the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The name of the parameter.
@@ -196,7 +198,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns the difference of two values, if there is one.
+    /// Compares two values. Returns `None` if the values are equal.
     pub(crate) fn of<T: PartialEq + fmt::Debug>(
         parameter: &'static str,
         planned: &T,
@@ -209,19 +211,19 @@ impl Difference {
         })
     }
 
-    /// Returns the differences among the results of comparisons.
+    /// Collects the differences from the results of several comparisons.
     pub(crate) fn all(compared: impl IntoIterator<Item = Option<Self>>) -> Vec<Self> {
         compared.into_iter().flatten().collect()
     }
 
-    /// Returns differences as text for messages.
+    /// Returns a list of differences as text for messages.
     pub(crate) fn list(differences: &[Self]) -> String {
         differences.iter().map(Self::to_string).collect::<Vec<_>>().join("; ")
     }
 }
 
 impl RedisOpenError {
-    /// Returns an error if a filter has differences from the plan.
+    /// Returns an error if the list of differences is not empty.
     pub(crate) fn check(name: &[u8], differences: Vec<Difference>) -> Result<(), Self> {
         match differences.is_empty() {
             true => Ok(()),
@@ -290,7 +292,8 @@ impl From<RedisItemError> for RedisOpenError {
 }
 
 impl RedisItemError {
-    /// Tests whether the server does not know the command. Redis has no code for this error.
+    /// Tests whether the error says that the server does not support the command. Redis has no
+    /// error code for this case.
     #[must_use]
     pub fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Server { message, .. } if message.starts_with("unknown command"))

@@ -1,4 +1,4 @@
-//! A filter on plain Redis bitmaps: the blocking client.
+//! The blocking client of a filter on plain Redis bitmaps.
 
 use tamis::Item;
 
@@ -17,13 +17,14 @@ use crate::plan::RedisPlan;
 use crate::transport::blocking::Transport;
 use crate::transport::exchange::{Blocking, complete};
 
-/// The largest number of items that one round trip handles.
+/// The largest number of items in one round trip.
 pub(crate) const MAX_BATCH: usize = 10_000;
 
-/// A Bloom filter in plain Redis strings. Other programs and machines can use it at the same time.
+/// A Bloom filter in plain Redis strings. Other programs and machines can use the filter at the
+/// same time.
 ///
-/// A batch takes one round trip for each node. Repeating an insert is safe: the bits stay set, and
-/// the repeated insert may answer that an item is not new.
+/// A batch takes one round trip for each node. A program can repeat an insert safely, because the
+/// bits stay set. The repeated insert may report that an item is not new.
 ///
 /// # Examples
 ///
@@ -44,38 +45,39 @@ pub struct RedisFilter<T> {
     pub(crate) view: View,
 }
 
-/// A filter that is being built beside the present one. If it is dropped, the rebuild goes on until
-/// a client [aborts](RedisFilter::abort_rebuild) it.
+/// Builds a new filter while clients use the present filter. If a program drops this value, the
+/// rebuild continues until a client calls [`abort_rebuild`](RedisFilter::abort_rebuild).
 pub struct RedisRebuild<'f, T> {
     filter: &'f mut RedisFilter<T>,
 }
 
 impl<T: Transport> RedisRebuild<'_, T> {
-    /// Inserts a batch of items into the new filter only. The results are in the order of the items:
-    /// true if the item is new.
+    /// Inserts a batch of items into the new filter only. Returns one result for each item, in the
+    /// order of the items: true if the item is new.
     pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.each(Kind::Build, items)
     }
 
-    /// Inserts a batch of items by their hashes into the new filter only, as
-    /// [`RedisFilter::insert_hashes`] does.
+    /// Inserts a batch of items by their hashes into the new filter only, like
+    /// [`RedisFilter::insert_hashes`].
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.each_hash(Kind::Build, hashes)
     }
 
-    /// Replaces the present filter by the new one, and deletes the old one. All clients follow with
-    /// their next operation. No lookup misses an acknowledged insert.
+    /// Replaces the present filter by the new filter, and deletes the old keys. After this call,
+    /// every operation of every client uses the new filter. During the replacement, lookups still
+    /// find every item whose insert was acknowledged.
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError::NotRunning`] if another client ended the rebuild; [`RedisRebuildError::Redis`] if
-    /// the server or the connection fails. Lookups then still use the present filter, or the new one
-    /// if only the deletion failed.
+    /// [`RedisRebuildError::NotRunning`] if another client ended the rebuild;
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails. After a failure, lookups
+    /// still use the present filter. If only the deletion failed, lookups use the new filter.
     pub fn swap(self) -> Result<(), RedisRebuildError> {
         complete(swap(&mut Blocking(&mut self.filter.transport), &mut self.filter.view))
     }
 
-    /// Deletes the new filter, unless another client ended the rebuild. The present one stays.
+    /// Deletes the new filter, unless another client ended the rebuild. The present filter stays.
     ///
     /// # Errors
     ///
@@ -88,12 +90,14 @@ impl<T: Transport> RedisRebuild<'_, T> {
 }
 
 impl<T: Transport> RedisFilter<T> {
-    /// Creates a filter. Its memory is allocated at once. The first client wins.
+    /// Creates a filter, and allocates its memory immediately. If several clients create the same
+    /// filter, only the first client succeeds.
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Exists`] if the key `name` exists; [`RedisCreateError::Name`] for a name with a
-    /// brace; [`RedisCreateError::Redis`] if the server or the connection fails.
+    /// [`RedisCreateError::Exists`] if the key `name` exists; [`RedisCreateError::Name`] if the
+    /// name is empty or has a brace outside a hash tag; [`RedisCreateError::Redis`] if the server
+    /// or the connection fails.
     pub fn create(
         mut transport: T,
         name: &str,
@@ -103,23 +107,24 @@ impl<T: Transport> RedisFilter<T> {
         Ok(Self { transport, view })
     }
 
-    /// Opens a filter.
+    /// Opens an existing filter.
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError::NotFound`] without a filter of this name; [`RedisOpenError::Metadata`] if the key
-    /// holds something else; [`RedisOpenError::Redis`] if the server or the connection fails.
+    /// [`RedisOpenError::NotFound`] if no filter has this name; [`RedisOpenError::Metadata`] if the
+    /// string at the key is not the metadata of a filter; [`RedisOpenError::Redis`] if the key
+    /// holds another type of value, or if the server or the connection fails.
     pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let view = complete(open(&mut Blocking(&mut transport), name.as_bytes()))?;
         Ok(Self { transport, view })
     }
 
-    /// Opens a filter, or creates it if it does not exist.
+    /// Opens a filter. If the filter does not exist, creates the filter.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); [`RedisOpenError::Differs`] if the filter has other parameters than the
-    /// plan.
+    /// The errors of [`open`](Self::open); [`RedisOpenError::Differs`] if the filter and the plan
+    /// have different parameters.
     pub fn open_or_create(
         mut transport: T,
         name: &str,
@@ -129,50 +134,57 @@ impl<T: Transport> RedisFilter<T> {
         Ok(Self { transport, view })
     }
 
-    /// Inserts an item. Returns true if it is new.
+    /// Inserts an item. Returns true if the item is new.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`]. The item may have been inserted.
+    /// [`RedisItemError`] if the insert fails. The server may have inserted the item before the
+    /// failure.
     pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Insert, &[hash]).remove(0)
     }
 
-    /// Tests whether an item may be in the filter. False is certain.
+    /// Tests whether an item may be in the filter. If the result is false, the item is certainly
+    /// not in the filter.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`]. A shard that the server lost is an error, never a false answer.
+    /// [`RedisItemError`] if the lookup fails. If the server lost the shard of the item, the lookup
+    /// fails and does not return false.
     pub fn contains<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisItemError> {
         let hash = self.view.metadata.hasher.hash_item(item);
         self.batch(Kind::Lookup, &[hash]).remove(0)
     }
 
-    /// Inserts a batch of items. The results are in the order of the items: true if the item is
-    /// new. An item that is twice in the batch is new once.
+    /// Inserts a batch of items. Returns one result for each item, in the order of the items: true
+    /// if the item is new. If an item occurs several times in the batch, at most one of its results
+    /// is true.
     ///
-    /// Takes one round trip for 10,000 items, and two for shards that have grown.
+    /// Takes one round trip for each 10,000 items. If shards have grown, takes two round trips.
     pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Insert, items)
     }
 
-    /// Inserts a batch of items by their hashes with the [plan's](Self::plan) hash function. The
-    /// results are those of [`insert_each`](Self::insert_each).
+    /// Inserts a batch of items by their hashes. The caller computes the hashes with the hash
+    /// function of the [plan](Self::plan). Returns the same results as
+    /// [`insert_each`](Self::insert_each).
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
         self.each_hash(Kind::Insert, hashes)
     }
 
-    /// Tests a batch of items. The results are in the order of the items.
+    /// Tests a batch of items. Returns one result for each item, in the order of the items: true if
+    /// the item may be in the filter.
     ///
-    /// Takes one round trip for 10,000 items.
+    /// Takes one round trip for each 10,000 items.
     pub fn contains_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Lookup, items)
     }
 
-    /// Reports the number of items, the present rate and the missing keys.
+    /// Returns the number of items, the present false positive rate and the missing keys.
     ///
-    /// Takes one round trip for 1024 shards, and another one for further layers.
+    /// Takes one round trip for each 1024 shards. If shards have several layers, takes another
+    /// round trip.
     ///
     /// # Errors
     ///
@@ -181,8 +193,9 @@ impl<T: Transport> RedisFilter<T> {
         complete(info(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
-    /// Subtracts from the counters the items that this client counted although they were not new.
-    /// Inserts do so too; a program calls this after its last insert. One round trip.
+    /// Corrects the counters of the shards. An insert first counts every item, even if the item is
+    /// not new. This method subtracts the items that were not new. The next insert does the same,
+    /// so a program needs this method only after the last insert. Takes one round trip.
     ///
     /// # Errors
     ///
@@ -191,40 +204,44 @@ impl<T: Transport> RedisFilter<T> {
         complete(flush(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
-    /// Lets all keys of the filter expire at the same time, in milliseconds since 1970. `None` makes
-    /// them permanent. Later layers expire with the others. The slices of a window still expire when
-    /// they are over.
+    /// Sets the expiry of all keys of the filter, in milliseconds since 1970. `None` removes the
+    /// expiry. Layers that are added later get the same expiry. In a window, the keys of a slice
+    /// expire with the slice, or at the given time if this time is earlier.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Some keys may have the new expiry;
-    /// repeat the call.
+    /// [`RedisItemError`] if the server or the connection fails. Some keys may already have the new
+    /// expiry. Repeat the call after a failure.
     pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         complete(expire_at(&mut Blocking(&mut self.transport), &mut self.view, millis))
     }
 
-    /// Deletes the filter: each shard with all its layers, and then the metadata.
+    /// Deletes the filter: first all layers of all shards, then the metadata.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Some keys may be deleted; repeat the
-    /// call.
+    /// [`RedisItemError`] if the server or the connection fails. Some keys may already be deleted.
+    /// Repeat the call after a failure.
     pub fn delete(&mut self) -> Result<(), RedisItemError> {
         complete(delete_filter(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
-    /// Starts to build the filter again, beside the present one, with another plan if needed.
+    /// Starts a rebuild of the filter. The new filter may have another plan. The present filter
+    /// stays in use during the rebuild.
     ///
-    /// Lookups of all clients use the present filter until [`RedisRebuild::swap`]. Inserts of all
-    /// clients go to both. After this call returns, read the source of all items, and insert them
-    /// with [`RedisRebuild::insert_each`]. The source must have every item whose insert began before
-    /// this call returned: that insert may have gone to the present filter only.
+    /// Until [`RedisRebuild::swap`], lookups of all clients use the present filter, and inserts of
+    /// all clients go to both filters. After this call returns, read all items from the source, for
+    /// example a database, and insert the items with [`RedisRebuild::insert_each`].
+    ///
+    /// An insert that began before this call returned may have changed only the present filter. The
+    /// source must therefore contain the item of every insert that began before the return.
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError::Running`] if a rebuild has not ended; [`RedisRebuildError::Plan`] if the hash
-    /// function differs or the filter is a window; [`RedisRebuildError::Redis`] if the server or the
-    /// connection fails. Then call [`abort_rebuild`](Self::abort_rebuild).
+    /// [`RedisRebuildError::Running`] if another rebuild has not ended; [`RedisRebuildError::Plan`]
+    /// if the plan has another hash function, or if the filter or the plan is a window;
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails. After a failure of the
+    /// server or the connection, call [`abort_rebuild`](Self::abort_rebuild).
     ///
     /// # Examples
     ///
@@ -244,22 +261,24 @@ impl<T: Transport> RedisFilter<T> {
         self.rebuild_as(&generation)
     }
 
-    /// Returns a new generation for a rebuild. Sends nothing. A program that may be interrupted
-    /// keeps it, to [discard](RedisGeneration::discard) what an interrupted rebuild has begun.
+    /// Returns a new generation for a rebuild. Sends no command. A program that may be interrupted
+    /// keeps the generation. After an interruption, the program
+    /// [discards](RedisGeneration::discard) the keys of the rebuild.
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError::Plan`] as for [`rebuild`](Self::rebuild).
+    /// [`RedisRebuildError::Plan`] if the plan has another hash function, or if the filter or the
+    /// plan is a window.
     pub fn next_generation(&self, plan: &RedisPlan) -> Result<RedisGeneration, RedisRebuildError> {
         let record = next_generation(&self.view, plan)?;
         Ok(RedisGeneration::new(self.view.name(), record))
     }
 
-    /// Starts to build the filter again as a generation. See [`rebuild`](Self::rebuild).
+    /// Starts a rebuild with the keys of `generation`. See [`rebuild`](Self::rebuild).
     ///
     /// # Errors
     ///
-    /// As for [`rebuild`](Self::rebuild).
+    /// The errors of [`rebuild`](Self::rebuild).
     pub fn rebuild_as(
         &mut self,
         generation: &RedisGeneration,
@@ -269,15 +288,17 @@ impl<T: Transport> RedisFilter<T> {
         Ok(RedisRebuild { filter: self })
     }
 
-    /// Adds all items of another filter, which may be on another server. Both must have the same plan
-    /// and hash function. The other filter does not change.
+    /// Adds all items of the filter `other`, which may be on another server. Both filters must have
+    /// the same plan and the same hash function. The filter `other` does not change.
     ///
-    /// Copies all bytes of the other filter through this client. Items that both have count twice.
-    /// Growing filters may exceed their planned rate: the items of both go to the same layers.
+    /// Copies all bytes of the filter `other` through this client. The item count includes an item
+    /// of both filters twice. A merge of growing filters may exceed the planned rate, because the
+    /// items of both filters go to the same layers.
     ///
     /// # Errors
     ///
-    /// [`RedisMergeError`]. Some shards may have been merged; repeating the call is safe.
+    /// [`RedisMergeError`] if the merge fails. Some shards may already be merged. A program can
+    /// repeat the call safely.
     pub fn merge<U: Transport>(
         &mut self,
         other: &mut RedisFilter<U>,
@@ -288,29 +309,32 @@ impl<T: Transport> RedisFilter<T> {
         ))
     }
 
-    /// Ends a rebuild that a client left behind. The present filter stays.
+    /// Ends a rebuild that a client did not finish, and deletes its new filter. The present filter
+    /// stays.
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError::Redis`] if the server or the connection fails. Repeat the call.
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails. Repeat the call after a
+    /// failure.
     pub fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
         complete(abort(&mut Blocking(&mut self.transport), &mut self.view, None))
     }
 
-    /// Returns the plan of the filter. A filter that is created with it can be merged with this one.
+    /// Returns the plan of the filter. Two filters with the same plan can be merged, unless the
+    /// plan is a window.
     #[must_use]
     pub fn plan(&self) -> RedisPlan {
         self.view.metadata.plan()
     }
 
-    /// Returns the parameters of the filter that differ from a plan. A filter without differences from
-    /// the plan of another one can be merged with it.
+    /// Returns the parameters in which the filter differs from a plan. If the list is empty and the
+    /// filter is no window, the filter can be merged with a filter of this plan.
     #[must_use]
     pub fn differences(&self, plan: &RedisPlan) -> Vec<Difference> {
         differences(plan, &self.view)
     }
 
-    /// Returns the transport.
+    /// Returns the transport, and drops the rest of the client.
     #[must_use]
     pub fn into_transport(self) -> T {
         self.transport

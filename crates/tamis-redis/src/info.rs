@@ -1,4 +1,4 @@
-//! What is reported about a filter.
+//! Information about a filter: items, rates, sizes and missing keys.
 
 use crate::error::RedisItemError;
 use crate::layouts::view::{Kind, View};
@@ -6,39 +6,39 @@ use crate::operations::slices::read_clock;
 use crate::operations::sweep::{Visit, Visited, flush, sweep};
 use crate::transport::exchange::Exchange;
 
-/// What is reported about a filter on Redis bitmaps.
+/// Information about a filter on plain Redis bitmaps.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterInfo {
-    /// The items that the filter is planned for; of a window, in all slices.
+    /// The planned number of items. For a window, the planned items of all slices.
     pub items_planned: u64,
-    /// The planned false positive rate; of a window, the sum of all slices.
+    /// The planned false positive rate. For a window, the sum of the rates of all slices.
     pub rate_planned: f64,
-    /// How many distinct items were inserted. The number may be too high: a client that stops
-    /// without [`flush`](crate::RedisFilter::flush) does not subtract its last repeats.
+    /// The number of distinct inserted items. The number may be too high: if a client stops without
+    /// [`flush`](crate::RedisFilter::flush), the client does not subtract its last repeated items.
     pub items: u64,
-    /// The present false positive rate that follows from the number of items.
+    /// The present false positive rate, computed from the number of items.
     pub rate: f64,
     /// The number of shards.
     pub shards: u32,
-    /// The number of probes of an item in the first layer.
+    /// The number of probes for each item in the first layer.
     pub probes: u32,
-    /// The largest number of layers of a shard. 1 if no shard has grown.
+    /// The largest number of layers of a shard. The number is 1 if no shard has grown.
     pub layers: u8,
-    /// The bytes of all strings.
+    /// The number of bytes of all strings.
     pub bytes: u64,
-    /// The keys that are missing: their items are lost.
+    /// The missing keys. The items of these keys are lost.
     pub missing: Vec<String>,
-    /// Why the last full shard did not grow, if it failed.
+    /// The error of the last growth, if the growth of a full shard failed.
     pub growth_error: Option<RedisItemError>,
 }
 
-/// Reports on a filter.
+/// Returns the information about a filter.
 pub(crate) async fn info<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
 ) -> Result<RedisFilterInfo, RedisItemError> {
-    // After a correction that failed, the counter is too high.
+    // If the correction fails, the counters are too high. The information is still useful.
     _ = flush(exchange, view).await;
     let now = read_clock(exchange, view).await?;
     let used: Vec<_> = view.uses(Kind::Lookup, now).iter().map(|used| used.generation).collect();
@@ -47,10 +47,10 @@ pub(crate) async fn info<X: Exchange>(
 }
 
 impl RedisFilterInfo {
-    /// Summarizes the layers that lookups test.
+    /// Summarizes the visited layers.
     fn new(view: &View, visited: &[Visited]) -> Self {
         let mut info = Self { growth_error: view.growth_error.clone(), ..Self::default() };
-        // The probability that no layer of a shard has a false positive.
+        // For each generation and shard: the probability that no layer has a false positive.
         let mut clean: Vec<Vec<f64>> = view
             .generations
             .iter()

@@ -1,4 +1,4 @@
-//! Where a filter has its bits and its metadata.
+//! The positions of bits and metadata in the keys of a filter.
 
 pub(crate) mod bitmaps_filter;
 pub(crate) mod bits;

@@ -1,10 +1,11 @@
-//! Bloom filters in plain Redis strings, for servers where no module may be loaded.
+//! Bloom filters in plain Redis strings, for Redis servers that cannot load modules.
 //!
-//! The native layout ([`RedisFilter`]) spreads a filter over bounded shards. A batch of items takes
-//! one round trip for each node. A shard that the server lost is an error, never a false answer.
+//! The native layout ([`RedisFilter`]) spreads a filter over shards of bounded size. A batch of
+//! items takes one round trip for each node. If the server lost a shard, an operation on this shard
+//! returns an error, never a false result.
 //!
-//! The core builds commands and evaluates replies without input and output. A [`Transport`] sends
-//! the commands. `docs/redis-bitmaps.md` describes the layout.
+//! The core builds commands and evaluates replies, without any input or output. A [`Transport`]
+//! sends the commands. `docs/redis-bitmaps.md` describes the layout.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "async")]

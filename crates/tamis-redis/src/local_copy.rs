@@ -1,6 +1,7 @@
-//! A copy of a filter in the memory of a client, for lookups without a server.
+//! A copy of a filter in the memory of a client. Lookups in the copy need no server.
 //!
-//! The caller reads the strings, so it decides about connections and limits:
+//! The caller reads the strings from the server. The caller therefore chooses the connections and
+//! the limits:
 //!
 //! ```text
 //! metadata ─▶ RedisCopyBuilder ─▶ key of shard 0, layer 0 ─▶ string ─▶ number of layers
@@ -8,9 +9,9 @@
 //!                              ─▶ RedisCopy
 //! ```
 //!
-//! Clients only set bits, so the strings may be read one after the other: the copy has every item
-//! that was added before the first read. A rebuild that ends meanwhile deletes the strings, and the
-//! copy fails.
+//! The caller may read the strings one after another, because clients only set bits. The copy
+//! contains every item that was inserted before the first read. If a rebuild ends during the reads,
+//! the rebuild deletes the strings, and the copy fails.
 
 use std::fmt;
 
@@ -21,17 +22,17 @@ use crate::layouts::header::State;
 use crate::layouts::metadata::{GenerationRecord, Metadata, RedisMetadataError, Role};
 use crate::layouts::shard_keys::{NameError, ShardKeys};
 
-/// Why a filter cannot be copied.
+/// The reason why a filter cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisCopyError {
-    /// The string under the name is not the metadata of a filter.
+    /// The string at the key of the filter is not the metadata of a filter.
     Metadata(RedisMetadataError),
-    /// No filter has this name.
+    /// The name is not valid for a filter.
     Name(NameError),
-    /// The filter is a window. Its items expire while the copy keeps them.
+    /// The filter is a window. The items of a window expire, but a copy would keep the items.
     Window,
-    /// The string of a shard is missing, or is that of another generation or size.
+    /// The string of a shard is missing, belongs to another generation, or has a wrong size.
     Shard {
         /// The number of the shard.
         shard: u32,
@@ -57,7 +58,7 @@ impl fmt::Display for RedisCopyError {
 
 impl std::error::Error for RedisCopyError {}
 
-/// Puts a copy together from the strings of a filter.
+/// Builds a copy from the strings of a filter.
 #[derive(Debug)]
 pub struct RedisCopyBuilder {
     keys: ShardKeys,
@@ -69,7 +70,7 @@ pub struct RedisCopyBuilder {
 pub struct RedisCopy {
     hasher: Hasher,
     record: GenerationRecord,
-    /// By shard, and then by layer.
+    /// The layers of each shard, indexed by shard and then by layer.
     shards: Vec<Vec<Layer>>,
 }
 
@@ -81,11 +82,12 @@ struct Layer {
 }
 
 impl RedisCopyBuilder {
-    /// Begins with the metadata: the string under the name of the filter.
+    /// Creates a builder from the metadata, which is the string at the key of the filter.
     ///
     /// # Errors
     ///
-    /// [`RedisCopyError`] for another string, or a window.
+    /// [`RedisCopyError`] if the string is not the metadata of a filter, if the name is not valid,
+    /// or if the filter is a window.
     pub fn new(name: &[u8], metadata: &[u8]) -> Result<Self, RedisCopyError> {
         let metadata = Metadata::decode(metadata).map_err(RedisCopyError::Metadata)?;
         let current = metadata.generations.into_iter().find(|one| one.role == Role::Current);
@@ -105,7 +107,7 @@ impl RedisCopyBuilder {
     ///
     /// # Panics
     ///
-    /// If there is no such shard.
+    /// Panics if the filter has no shard with this number.
     #[must_use]
     pub fn key(&self, shard: u32, layer: u8) -> Vec<u8> {
         self.keys.key(shard, self.copy.record.id, layer)
@@ -117,12 +119,13 @@ impl RedisCopyBuilder {
         self.copy.record.geometry.layer(layer).bytes()
     }
 
-    /// Adds the string of the next layer, in the order of shards and layers. Returns true if the shard
-    /// has further layers.
+    /// Adds the string of the next layer. The caller adds the strings by shard, and for each shard
+    /// by layer. Returns true if the shard has more layers.
     ///
     /// # Errors
     ///
-    /// [`RedisCopyError::Shard`] for a missing string, or that of another generation or size.
+    /// [`RedisCopyError::Shard`] if the string is missing, belongs to another generation, or has a
+    /// wrong size.
     pub fn add(&mut self, string: Option<Vec<u8>>) -> Result<bool, RedisCopyError> {
         let shards = &mut self.copy.shards;
         let is_complete =
@@ -147,17 +150,18 @@ impl RedisCopyBuilder {
             }
             return Err(wrong);
         };
-        // Repeats are subtracted later, so a counter may be negative for a moment.
+        // A counter may be negative for a short time, because clients correct counters after
+        // inserts.
         let items = u64::try_from(word(&string, 8).cast_signed()).unwrap_or(0);
         layers.push(Layer { geometry, items, string });
         Ok(layers.len() < usize::from(layers_of(&layers[0].string)))
     }
 
-    /// Returns the copy.
+    /// Returns the complete copy.
     ///
     /// # Errors
     ///
-    /// [`RedisCopyError::Shard`] if a string was not added.
+    /// [`RedisCopyError::Shard`] if the caller has not added all strings.
     pub fn finish(self) -> Result<RedisCopy, RedisCopyError> {
         let added = self.copy.shards.len() as u32;
         let last = self.copy.shards.last();
@@ -173,8 +177,8 @@ impl RedisCopyBuilder {
 }
 
 impl RedisCopy {
-    /// Tests whether an item may be in the filter. False is certain for items that were added before
-    /// the copy was made.
+    /// Tests whether an item may be in the filter. If the result is false, the item was certainly
+    /// not inserted before the caller read the first string.
     #[must_use]
     pub fn contains(&self, item: &[u8]) -> bool {
         let hash = self.hasher.hash(item);
@@ -182,13 +186,13 @@ impl RedisCopy {
         self.shards[shard as usize].iter().any(|layer| layer.contains(hash))
     }
 
-    /// Returns the number of items, as the shards count them.
+    /// Returns the sum of the item counters of all shards.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.shards.iter().flatten().map(|layer| layer.items).fold(0, u64::saturating_add)
     }
 
-    /// Returns the memory in bytes.
+    /// Returns the number of bytes of all strings in memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shards.iter().flatten().map(|layer| layer.string.len() as u64).sum()
@@ -214,7 +218,7 @@ impl RedisCopy {
 impl Layer {
     fn contains(&self, hash: u64) -> bool {
         self.geometry.offsets(hash).all(|offset| {
-            // The length was checked.
+            // No index is out of range, because `add` checked the length of the string.
             self.string[(offset / 8) as usize] >> (7 - offset % 8) & 1 == 1
         })
     }
@@ -230,7 +234,7 @@ fn state(string: &[u8]) -> Option<State> {
     State::decode(word(string, 0).cast_signed())
 }
 
-/// Returns the number of layers of a shard from its first layer.
+/// Returns the number of layers of a shard from the string of its first layer.
 fn layers_of(string: &[u8]) -> u8 {
     state(string).map_or(0, |state| state.layers)
 }
@@ -242,7 +246,7 @@ mod tests {
     use crate::model::Model;
     use crate::plan::RedisPlan;
 
-    /// Copies the filter `users` of a model.
+    /// Copies the filter `users` from a model.
     fn copy(model: &Model) -> Result<RedisCopy, RedisCopyError> {
         let mut builder = RedisCopyBuilder::new(b"users", &model.strings[&b"users"[..]])?;
         for shard in 0..builder.shards() {

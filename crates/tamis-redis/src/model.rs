@@ -1,4 +1,4 @@
-//! A model of Redis strings in memory, for unit tests of operations.
+//! A Redis server in memory, for unit tests of operations. The server has only strings.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,14 @@ use crate::operations::sweep::CORRECT;
 use crate::transport::blocking::Transport;
 use crate::transport::request::{NodeReply, NodeRequest, SendError};
 
-/// The strings of a server, and how many round trips and commands it served.
+/// The strings of a server, the number of round trips, and the executed commands.
 #[derive(Default)]
 pub(crate) struct Model {
     pub(crate) strings: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) round_trips: usize,
     pub(crate) commands: Vec<String>,
-    /// The keys whose commands fail as by a broken connection, after they are executed.
+    /// The keys whose connection fails. The model first executes a command on these keys, and then
+    /// returns an error.
     pub(crate) unreachable: Vec<Vec<u8>>,
 }
 
@@ -64,7 +65,8 @@ impl Model {
                 let increase: &[&[u8]] = &[b"INCRBY", b"i64", b"64", args[4]];
                 self.bitfield(args[3], increase)
             }
-            // The only other script of these tests is the one that removes remains.
+            // These tests run only one other script: the script that deletes a key without a
+            // header.
             "EVAL" => {
                 let key = args[3];
                 if self.strings.get(key).is_some_and(|string| !string.starts_with(b"TM")) {

@@ -1,4 +1,4 @@
-//! Operations on filters, free of sockets.
+//! Operations on filters, such as inserts, merges and rebuilds. These modules open no sockets.
 
 pub(crate) mod batch;
 pub(crate) mod create_shards;

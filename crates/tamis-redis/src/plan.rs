@@ -1,4 +1,4 @@
-//! The plan of a filter: what the caller asks for, and the sizes that follow.
+//! The plan of a filter: the parameters of the caller and the computed sizes.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::layouts::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeo
 /// The bounds of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
 
-/// The largest size of a shard, unless the caller sets another.
+/// The default for the largest size of a shard.
 const MAX_SHARD_BYTES: u64 = 4 << 20;
 
-/// The sizes of a new filter, and how its items are hashed.
+/// The sizes and the hash function of a new filter.
 ///
 /// # Examples
 ///
@@ -35,11 +35,11 @@ pub struct RedisPlan {
     pub(crate) geometry: ShardGeometry,
 }
 
-/// How long a window reaches back: the present slice of time and those before.
+/// The time span of a window: the present slice and the slices before the present slice.
 ///
-/// An item is found for at least `slices - 1` times and at most `slices` times the length of a
-/// slice, by the clock of the server that has the metadata. The clocks of the clients have no
-/// effect.
+/// After the insert, an item stays in the filter for at least `slices - 1` slice lengths and at
+/// most `slices` slice lengths. The server that stores the metadata measures the time. The clocks
+/// of the clients have no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisWindow {
     /// The number of slices that a lookup tests.
@@ -53,36 +53,37 @@ impl RedisWindow {
         (1..=1000).contains(&self.slices) && (1..=1 << 40).contains(&self.slice_millis)
     }
 
-    /// Returns the largest number of generations: the slices that a lookup tests, one that has not
-    /// expired, and one that is added.
+    /// Returns the largest number of generations: the slices that a lookup tests, one slice whose
+    /// keys have not expired, and one slice that is added.
     pub(crate) fn max_generations(self) -> u64 {
         2 + u64::from(self.slices)
     }
 }
 
-/// Why a filter cannot be planned.
+/// The reason why a filter cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisPlanError {
     /// The rate is not between 0 and 1.
     Rate(f64),
-    /// Hashes of 64 bits collide too often for this number of items at this rate.
+    /// The planned rate is too low: hashes of 64 bits collide too often for this number of items.
     TooLow {
-        /// The items to plan for.
+        /// The planned number of items.
         items: u64,
-        /// The rate to plan for.
+        /// The planned rate.
         rate: f64,
     },
-    /// The filter would need more than 2²⁰ shards, or a window more than 2²² in all slices.
+    /// The filter needs more than 2²⁰ shards, or a window needs more than 2²² shards in all slices.
     TooLarge {
-        /// The items to plan for.
+        /// The planned number of items.
         items: u64,
-        /// The rate to plan for.
+        /// The planned rate.
         rate: f64,
     },
     /// The largest size of a shard is below 4 KiB or above 64 MiB.
     ShardBytes(u64),
-    /// The span of a window is empty, has more than 1000 slices, or slices of more than 2⁴⁰ ms.
+    /// The window does not have from 1 to 1000 slices, or a slice does not have from 1 to 2⁴⁰
+    /// milliseconds.
     Window(RedisWindow),
 }
 
@@ -119,21 +120,23 @@ impl fmt::Display for RedisPlanError {
 impl std::error::Error for RedisPlanError {}
 
 impl RedisPlan {
-    /// Plans a filter that keeps its false positive rate at or below `rate` until it holds `items`
-    /// distinct items. Its size is fixed, and no shard takes more than 4 MiB.
+    /// Plans a filter that keeps its false positive rate at or below `rate` until the filter holds
+    /// `items` distinct items. The size of the filter is fixed, and no shard takes more than 4 MiB.
     ///
-    /// `rate` is a probability. Zero `items` are planned as one. Takes some milliseconds.
+    /// `rate` is a probability. Zero `items` are planned as one item. Planning takes some
+    /// milliseconds.
     ///
     /// # Errors
     ///
-    /// [`RedisPlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`RedisPlanError::TooLow`] if collisions of
-    /// 64-bit hashes alone come near to the rate; [`RedisPlanError::TooLarge`] if the filter needs more
-    /// than 2²⁰ shards.
+    /// [`RedisPlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`RedisPlanError::TooLow`] if
+    /// the collisions of 64-bit hashes alone exceed an eighth of the rate;
+    /// [`RedisPlanError::TooLarge`] if the filter needs more than 2²⁰ shards.
     pub fn new(items: u64, rate: f64) -> Result<Self, RedisPlanError> {
         Self::planned(items, rate, RedisGrowth::Fixed, MAX_SHARD_BYTES)
     }
 
-    /// Lets the filter grow beyond the planned items. See [`RedisGrowth::Doubling`].
+    /// Plans a filter that grows when the filter holds more than the planned items. See
+    /// [`RedisGrowth::Doubling`].
     ///
     /// # Errors
     ///
@@ -142,8 +145,8 @@ impl RedisPlan {
         self.replanned(RedisGrowth::Doubling, self.max_shard_bytes)
     }
 
-    /// Sets the largest size of a shard in bytes. Smaller shards spread better over a cluster;
-    /// larger ones need fewer commands for a batch.
+    /// Sets the largest size of a shard in bytes. Smaller shards spread better over a cluster.
+    /// Larger shards need fewer commands for a batch.
     ///
     /// # Errors
     ///
@@ -153,20 +156,21 @@ impl RedisPlan {
         self.replanned(self.growth, bytes)
     }
 
-    /// Sets the hash function. With a [keyed](Hasher::keyed) hash an attacker cannot choose items
-    /// that collide. The key is stored in the metadata of the filter.
+    /// Sets the hash function. If the hash is [keyed](Hasher::keyed), an attacker cannot choose
+    /// items that collide. The metadata of the filter stores the key of the hash.
     #[must_use]
     pub fn hasher(self, hasher: Hasher) -> Self {
         Self { hasher, ..self }
     }
 
-    /// Makes the filter a window over time. Each slice of time is planned for the items of the plan;
-    /// the rates of all slices add up.
+    /// Makes the filter a window over time: old items expire. Each slice of time is planned for the
+    /// items of the plan. The false positive rate of the window is the sum of the rates of all
+    /// slices.
     ///
     /// # Errors
     ///
-    /// [`RedisPlanError::Window`] unless the span has from 1 to 1000 slices of 1 to 2⁴⁰ milliseconds;
-    /// [`RedisPlanError::TooLarge`] if all slices together need more than 2²² shards.
+    /// [`RedisPlanError::Window`] unless the window has from 1 to 1000 slices of 1 to 2⁴⁰
+    /// milliseconds; [`RedisPlanError::TooLarge`] if all slices together need more than 2²² shards.
     ///
     /// # Examples
     ///
@@ -186,13 +190,13 @@ impl RedisPlan {
         self.with_window(Some(span))
     }
 
-    /// Returns the span of a window.
+    /// Returns the time span of a window, or `None` if the filter is no window.
     #[must_use]
     pub fn window_span(&self) -> Option<RedisWindow> {
         self.window
     }
 
-    /// Plans again with other parameters. Keeps the hash function and the window.
+    /// Plans the filter again with other parameters. Keeps the hash function and the window.
     fn replanned(&self, growth: RedisGrowth, max_shard_bytes: u64) -> Result<Self, RedisPlanError> {
         let plan = Self::planned(self.items, self.rate, growth, max_shard_bytes)?;
         plan.hasher(self.hasher).with_window(self.window)
@@ -218,7 +222,7 @@ impl RedisPlan {
         if !SHARD_BYTES.contains(&max_shard_bytes) {
             return Err(RedisPlanError::ShardBytes(max_shard_bytes));
         }
-        // A lookup collides with one of n hashes with probability n / 2⁶⁴.
+        // If the filter holds n items, the hash of a lookup collides with probability n / 2⁶⁴.
         let collisions = items.max(1) as f64 / 2_f64.powi(64);
         if collisions > rate / 8.0 {
             return Err(RedisPlanError::TooLow { items, rate });
@@ -230,7 +234,7 @@ impl RedisPlan {
         Ok(Self { items, rate, growth, max_shard_bytes, hasher, window, geometry })
     }
 
-    /// Returns the plan of a filter that exists.
+    /// Returns the plan of an existing filter.
     pub(crate) fn of_filter(
         (items, rate, growth): (u64, f64, RedisGrowth),
         geometry: ShardGeometry,
@@ -240,7 +244,7 @@ impl RedisPlan {
         Self { items, rate, growth, max_shard_bytes: MAX_SHARD_BYTES, hasher, window, geometry }
     }
 
-    /// Returns the number of items that the filter is planned for.
+    /// Returns the planned number of items.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.items
@@ -252,7 +256,7 @@ impl RedisPlan {
         self.rate
     }
 
-    /// Returns what happens when the filter is full.
+    /// Returns how the filter behaves when the filter is full.
     #[must_use]
     pub fn growth(&self) -> RedisGrowth {
         self.growth
@@ -276,7 +280,7 @@ impl RedisPlan {
         self.geometry.shards
     }
 
-    /// Returns the bytes of all shards of the first layer, with their headers.
+    /// Returns the number of bytes of all shards in the first layer, with their headers.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.geometry.shards) * self.geometry.layer(0).bytes()

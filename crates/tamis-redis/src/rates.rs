@@ -1,25 +1,29 @@
-//! The false positive rate of a filter whose items spread over shards.
+//! The false positive rate of a filter whose items are spread over shards.
 //!
-//! A shard with j items has the rate f(j). j is binomial: n draws at 1/S. f is convex below half
-//! full, so the mean of f(j) is above f(n/S), and a plan must use the mean. The sum replaces the
-//! binomial distribution by the Poisson distribution of the same mean, which varies a little more:
-//! the computed rate is not below the true one.
+//! Let f(j) be the rate of a shard with j items. If n items spread over S shards, j has a binomial
+//! distribution: n draws with probability 1/S. While a shard is less than half full, f is convex,
+//! so the mean of f(j) is above f(n/S). A plan must therefore use the mean.
+//!
+//! The code replaces the binomial distribution by the Poisson distribution with the same mean. The
+//! Poisson distribution has a slightly larger variance. The computed rate is therefore never below
+//! the true rate.
 
-/// The numbers of items in a shard that have a noticeable probability, with their weights.
+/// The likely numbers of items in a shard, with their probabilities.
 ///
-/// The distribution does not depend on the size of the shards, so a search computes it once.
+/// The distribution does not depend on the size of the shards. A search for the size therefore
+/// computes the distribution once.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread(Vec<(f64, f64)>);
 
 impl Spread {
-    /// Returns the distribution of `items` over `shards`.
+    /// Returns the distribution of `items` items over `shards` shards.
     pub(crate) fn new(items: u64, shards: u32) -> Self {
         let mean = items as f64 / f64::from(shards);
         if shards == 1 {
             return Self(vec![(mean, 1.0)]);
         }
         let sigma = mean.sqrt();
-        // The trapezoidal rule is exact to many digits if the step is at most half of sigma.
+        // If the step is at most half of sigma, the trapezoidal rule is exact to many digits.
         let step = (sigma / 8.0).floor().max(1.0);
         let (first, last) = ((mean - 9.0 * sigma).floor().max(0.0), mean + 9.0 * sigma + 9.0);
         let mut weights = Vec::new();
@@ -36,12 +40,13 @@ impl Spread {
         Self(weights)
     }
 
-    /// Returns the mean rate of shards of `bits` bits with `probes` probes an item.
+    /// Returns the mean rate of shards that have `bits` bits and `probes` probes for each item.
     pub(crate) fn rate(&self, bits: u64, probes: u32) -> f64 {
         self.0.iter().map(|&(items, weight)| weight * shard_rate(items, bits, probes)).sum()
     }
 
-    /// Returns the least number of bits, a multiple of eight, whose rate is at most `rate`.
+    /// Returns the smallest number of bits whose rate is at most `rate`. The number is a multiple
+    /// of eight.
     pub(crate) fn least_bits(&self, rate: f64, probes: u32) -> u64 {
         let fits = |bytes: u64| self.rate(8 * bytes, probes) <= rate;
         let mut high = 8;
@@ -57,8 +62,8 @@ impl Spread {
     }
 }
 
-/// Returns E\[(X/m)^k\]: the rate of one shard. X is the number of bits that are set. Its variance
-/// is included to the second order.
+/// Returns E\[(X/m)^k\], the rate of one shard. X is the number of set bits, and m is `bits`. The
+/// formula includes the variance of X to the second order.
 pub(crate) fn shard_rate(items: f64, bits: u64, probes: u32) -> f64 {
     let (n, m, k) = (items, bits as f64, f64::from(probes));
     if n <= 0.0 {
@@ -71,7 +76,7 @@ pub(crate) fn shard_rate(items: f64, bits: u64, probes: u32) -> f64 {
     (k * fill.ln() + above).exp().min(1.0)
 }
 
-/// Returns ln j!, by Stirling's series from 10 on.
+/// Returns ln j!. From 10 on, the function uses Stirling's series.
 fn ln_factorial(j: f64) -> f64 {
     if j < 10.0 {
         return (2..=j as u32).map(|i| f64::from(i).ln()).sum();

@@ -1,8 +1,9 @@
-//! `RedisBitmaps` of Java articles: bitmaps that grow in number.
+//! `RedisBitmaps` of Java articles. The filter adds bitmaps when the number of items grows.
 //!
-//! The Java class counts the bits of the newest bitmap after every item. Here a batch takes only as
-//! many items as cannot fill the bitmap to more than half. So the bitmap grows after the same item
-//! as in Java, with a few round trips instead of several for each item.
+//! After every item, the Java class counts the set bits of the newest bitmap. Here, a batch inserts
+//! only as many items as cannot fill more than half of the bitmap. Here and in Java, the filter
+//! therefore adds a bitmap after the same item. A batch here needs a few round trips; Java needs
+//! several round trips for each item.
 
 use std::ops::Range;
 
@@ -16,9 +17,9 @@ use crate::transport::request::{NodeReply, NodeRequest, bytes, integer};
 
 const CURSOR: &[u8] = b"cursor";
 
-/// Creates the first bitmap if it and the cursor are missing. With a cursor, the server has lost the
-/// bitmap. Keys: cursor, bitmap. Argument: the last bit. Replies with the cursor and the length of
-/// the bitmap.
+/// Creates the first bitmap if both the first bitmap and the cursor are missing. If only the bitmap
+/// is missing, the server has lost the bitmap. Keys: cursor, bitmap. Argument: the last bit.
+/// Replies with the cursor and the length of the bitmap.
 const CREATE: &str = "\
 local cursor = redis.call('GET', KEYS[1])
 if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
@@ -26,14 +27,16 @@ if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
 end
 return {cursor or '0', redis.call('STRLEN', KEYS[2])}";
 
-/// Sets bits if the bitmap has its full length. Key: bitmap. Arguments: its length, then those of
-/// `BITFIELD`. Replies with nil if the bitmap is missing.
+/// Sets bits if the bitmap has its full length. Key: bitmap. Arguments: the length of the bitmap,
+/// then the arguments of `BITFIELD`. Replies with nil if the bitmap has another length or is
+/// missing.
 const CHECKED_SET: &str = "\
 if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return false end
 return redis.call('BITFIELD', KEYS[1], unpack(ARGV, 2))";
 
-/// Adds a bitmap if the newest is more than half full. Keys: cursor, newest bitmap, next bitmap.
-/// Arguments: the cursor that the client knows, the number of bits. Replies with the cursor.
+/// Adds a bitmap if the newest bitmap is more than half full, unless another client changed the
+/// cursor. Keys: cursor, newest bitmap, next bitmap. Arguments: the cursor that the client has
+/// read, the number of bits. Replies with the cursor.
 const GROW: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end
@@ -43,8 +46,9 @@ redis.call('SETBIT', KEYS[3], ARGV[2] - 1, 0)
 redis.call('INCR', KEYS[1])
 return redis.call('GET', KEYS[1])";
 
-/// Deletes all bitmaps and creates an empty one, unless the cursor moved. Keys: cursor, bitmaps.
-/// Arguments: the cursor, the last bit. Replies with the cursor before.
+/// Deletes all bitmaps and creates an empty bitmap, unless another client changed the cursor. Keys:
+/// cursor, bitmaps. Arguments: the cursor that the client has read, the last bit. Replies with the
+/// cursor before the reset.
 const RESET: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end
@@ -53,20 +57,20 @@ redis.call('SET', KEYS[1], '0')
 redis.call('SETBIT', KEYS[2], ARGV[2], 0)
 return cursor";
 
-/// How many items a round trip tests.
+/// The largest number of items in a round trip.
 const MAX_ITEMS: usize = 1000;
 
-/// How many items a round trip tests in all bitmaps together.
+/// The largest number of tests in a round trip. A round trip tests each item in each bitmap.
 const MAX_TESTS: u64 = 64_000;
 
-/// The largest cursor. It bounds the commands for a broken value.
+/// The largest cursor. This limit bounds the number of commands if the cursor in Redis is damaged.
 const MAX_CURSOR: u64 = 4095;
 
-/// The filter of a Java program with `RedisBitmaps`, bit for bit.
+/// The filter of a Java program with the class `RedisBitmaps`. The bits are the same as in Java.
 ///
 /// All filters of a database share the keys `cursor` and `bloomfilter-0`, `bloomfilter-1`, …, as in
-/// Java. Clients that grow at once add one bitmap. The keys lie in several slots, so the filter does
-/// not work on a cluster.
+/// Java. If several clients grow the filter at the same time, the filter adds only one bitmap. The
+/// filter does not work on a cluster, because the keys are in several slots.
 ///
 /// # Examples
 ///
@@ -81,11 +85,12 @@ const MAX_CURSOR: u64 = 4095;
 pub struct BitmapsFilter<T> {
     transport: T,
     rule: Rule,
-    /// The number of the newest bitmap, as far as the client knows.
+    /// The number of the newest bitmap that the client has read.
     cursor: u64,
 }
 
-/// Decodes the value of the cursor. The scripts compare it as text, so it has one form.
+/// Decodes the value of the cursor. Only the canonical decimal form is valid, because the scripts
+/// compare the cursor as text.
 fn cursor_of(text: &[u8]) -> Result<u64, RedisItemError> {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     number
@@ -98,15 +103,16 @@ fn bitmap(number: u64) -> Vec<u8> {
 }
 
 impl<T: Transport> BitmapsFilter<T> {
-    /// Opens the filter, and creates its first bitmap if it is missing. Each bitmap is planned for
-    /// `items` at `rate`.
+    /// Opens the filter. Creates the first bitmap if the bitmap is missing. Each bitmap is planned
+    /// for `items` items at the false positive rate `rate`.
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first bitmap has
-    /// another length; [`RedisOpenError::Redis`] if the server or the connection fails, or with
-    /// [`RedisItemError::MissingShard`] if the key `cursor` exists without the first bitmap. Delete
-    /// `cursor` to begin again.
+    /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first
+    /// bitmap has another length; [`RedisOpenError::Redis`] if the server or the connection fails.
+    /// If the key `cursor` exists and the first bitmap is missing, the error contains
+    /// [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the key
+    /// `cursor`.
     pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
             .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
@@ -124,9 +130,11 @@ impl<T: Transport> BitmapsFilter<T> {
         Ok(filter)
     }
 
-    /// Inserts items. The results are in the order of the items: true if the item is new.
+    /// Inserts items. Returns one result for each item, in the order of the items: true if the item
+    /// is new.
     ///
-    /// Takes two round trips for 1000 items, and some more where a bitmap becomes half full.
+    /// Takes two round trips for each 1000 items. When a bitmap becomes half full, takes some more
+    /// round trips.
     pub fn insert_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -134,7 +142,7 @@ impl<T: Transport> BitmapsFilter<T> {
         self.each(items, true)
     }
 
-    /// Tests whether items may be in any bitmap. One round trip for 1000 items.
+    /// Tests whether each item may be in any bitmap. Takes one round trip for each 1000 items.
     pub fn contains_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -142,18 +150,18 @@ impl<T: Transport> BitmapsFilter<T> {
         self.each(items, false)
     }
 
-    /// Returns the number of the newest bitmap, as the client knows it.
+    /// Returns the number of the newest bitmap that the client has read.
     #[must_use]
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// Removes all items, and all bitmaps except an empty first one.
+    /// Removes all items. Deletes all bitmaps except the first bitmap, which becomes empty.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails; [`RedisItemError::Unsettled`] if other
-    /// clients add bitmaps again and again.
+    /// [`RedisItemError`] if the server or the connection fails; [`RedisItemError::Unsettled`] if
+    /// other clients repeatedly add bitmaps during the call.
     pub fn reset(&mut self) -> Result<(), RedisItemError> {
         for _ in 0..8 {
             let cursor = self.cursor;
@@ -174,7 +182,7 @@ impl<T: Transport> BitmapsFilter<T> {
         self.rule.bits() / 8
     }
 
-    /// Learns the cursor. Returns true if it is another one than before.
+    /// Stores the cursor of a reply. Returns true if the cursor has changed.
     fn learn_cursor(&mut self, reply: NodeReply) -> Result<bool, RedisItemError> {
         let cursor = cursor_of(&bytes(CURSOR, reply)?.unwrap_or_else(|| b"0".to_vec()))?;
         Ok(std::mem::replace(&mut self.cursor, cursor) != cursor)
@@ -196,20 +204,20 @@ impl<T: Transport> BitmapsFilter<T> {
     }
 }
 
-/// Inserts or tests items in all bitmaps.
+/// A batch that inserts items, or tests items in all bitmaps.
 struct BitmapsBatch<'f, T> {
     filter: &'f mut BitmapsFilter<T>,
     offsets: Vec<Vec<u64>>,
     is_insert: bool,
-    /// For each item that is left: whether a bitmap has all its bits.
+    /// For each remaining item: whether one bitmap contains all bits of the item.
     found: Vec<bool>,
     answers: Vec<Result<bool, RedisItemError>>,
-    /// The bits that are set in the newest bitmap.
+    /// The number of set bits in the newest bitmap.
     ones: u64,
 }
 
 impl<T: Transport> BitmapsBatch<'_, T> {
-    /// Handles all items. If an error ends it, the remaining items have the error.
+    /// Inserts or tests all items. If an error occurs, the remaining items get the error.
     fn run(mut self) -> Vec<Result<bool, RedisItemError>> {
         if let Err(error) = self.answer() {
             self.answers.resize(self.offsets.len(), Err(error));
@@ -234,7 +242,7 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         Ok(())
     }
 
-    /// Returns the items that are left, as many as a round trip tests.
+    /// Returns the next remaining items, at most as many as one round trip tests.
     fn left(&self) -> &[Vec<u64>] {
         let left = &self.offsets[self.answers.len()..];
         let most = (MAX_TESTS / (self.filter.cursor + 1)) as usize;
@@ -242,10 +250,10 @@ impl<T: Transport> BitmapsBatch<'_, T> {
     }
 
     /// Reads the cursor, and the lengths and bits of all bitmaps. Returns false if the cursor has
-    /// moved.
+    /// changed.
     fn look(&mut self) -> Result<bool, RedisItemError> {
         let cursor = self.filter.cursor;
-        // Java tests the bitmaps before an insert only if there are several.
+        // Before an insert, Java tests the bitmaps only if the filter has several bitmaps.
         let tests = !self.is_insert || cursor > 0;
         let mut requests = vec![NodeRequest::new("GET", CURSOR.to_vec())];
         requests.push(NodeRequest::new("BITCOUNT", bitmap(cursor)));
@@ -253,7 +261,8 @@ impl<T: Transport> BitmapsBatch<'_, T> {
             if tests {
                 requests.push(bits::read(&bitmap(number), self.left()));
             }
-            // The length comes last: the bits of a bitmap that is evicted meanwhile read as zeros.
+            // The length comes last. If the server evicts a bitmap before the bits are read, the
+            // bits read as zeros, and the length then shows the loss.
             requests.push(NodeRequest::new("STRLEN", bitmap(number)));
         }
         let mut replies = self.filter.transport.send(&requests).into_iter();
@@ -278,7 +287,7 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         Ok(true)
     }
 
-    /// Inserts the items that are looked up, until the newest bitmap is more than half full.
+    /// Inserts the items that were tested, until the newest bitmap is more than half full.
     fn write(&mut self) -> Result<(), RedisItemError> {
         while !self.found.is_empty() {
             let count = self.count_that_fits();
@@ -302,7 +311,8 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         Ok(())
     }
 
-    /// Returns how many items cannot fill the newest bitmap to more than half, at least one.
+    /// Returns how many of the next items can be inserted without filling more than half of the
+    /// newest bitmap. Returns at least one.
     fn count_that_fits(&self) -> usize {
         let probes = u64::from(self.filter.rule.probes());
         let free = (self.filter.rule.bits() / 2).saturating_sub(self.ones);
@@ -315,8 +325,8 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         self.found.iter().take_while(fits).count()
     }
 
-    /// Inserts those of the first `count` items that no bitmap has. Returns the number of changed
-    /// bits of each.
+    /// Inserts the absent items among the first `count` items. Returns the number of changed bits
+    /// for each inserted item.
     fn insert(&mut self, count: usize) -> Result<Vec<u64>, RedisItemError> {
         let items = self.left()[..count].iter().zip(&self.found);
         let absent = items.filter(|(_, found)| !**found).map(|(offsets, _)| offsets.clone());

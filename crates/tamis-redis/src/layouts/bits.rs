@@ -1,16 +1,17 @@
-//! Bits of items in a plain bitmap without a header, as other programs keep them.
+//! Reads and sets the bits of items in the bitmaps of other programs. These bitmaps have no header.
 
 use crate::error::RedisItemError;
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
-/// The largest number of bits of a command: about a millisecond of the server.
+/// The largest number of bits in a command. The server needs about a millisecond for a command of
+/// this size.
 pub(crate) const MAX_BITS: usize = 4096;
 
-/// The largest number of bits that a script sets. A script passes at most some 8000 arguments, and
-/// four set a bit.
+/// The largest number of bits that a script sets. A script can pass about 8000 arguments to a
+/// command, and each bit needs four arguments.
 pub(crate) const MAX_SCRIPT_BITS: usize = 1500;
 
-/// Returns ranges of items, each with at most `most` bits or a single item.
+/// Splits items into ranges. A range has at most `most` bits, or a single item.
 pub(crate) fn chunks(offsets: &[Vec<u64>], most: usize) -> Vec<std::ops::Range<usize>> {
     let (mut chunks, mut start, mut bits) = (Vec::new(), 0, 0);
     for (i, item) in offsets.iter().enumerate() {
@@ -42,14 +43,14 @@ pub(crate) fn append_sets(request: &mut NodeRequest, offsets: &[Vec<u64>]) {
     }
 }
 
-/// Returns the request that sets the bits of items. The reply has the old bits.
+/// Returns the request that sets the bits of items. The reply contains the old bits.
 pub(crate) fn set(key: &[u8], offsets: &[Vec<u64>]) -> NodeRequest {
     let mut request = NodeRequest::new("BITFIELD", key.to_vec());
     append_sets(&mut request, offsets);
     request
 }
 
-/// Returns for each item how many of its bits were not set, from a reply to [`read`] or [`set`].
+/// Returns the number of unset bits for each item, from a reply to [`read`] or [`set`].
 pub(crate) fn clear_bits(
     key: &[u8],
     offsets: &[Vec<u64>],
@@ -64,8 +65,8 @@ pub(crate) fn clear_bits(
     Ok(offsets.iter().map(clear).map(|count| count as u64).collect())
 }
 
-/// Evaluates the replies about chunks of items: true for an item that an insert has changed, or that
-/// a lookup has found.
+/// Decodes the replies to requests for chunks of items. After an insert, the result of an item is
+/// true if the insert changed a bit. After a lookup, the result is true if all bits are set.
 pub(crate) fn answers(
     key: &[u8],
     offsets: &[Vec<u64>],

@@ -1,4 +1,4 @@
-//! A new filter that is filled before other clients see it.
+//! A new filter that a client fills before other clients see the filter.
 
 use tamis::Item;
 
@@ -12,9 +12,11 @@ use crate::plan::RedisPlan;
 use crate::transport::blocking::Transport;
 use crate::transport::exchange::{Blocking, complete};
 
-/// A new filter that other clients do not see before it is [published](Self::publish).
+/// A new filter that is invisible to other clients until the client [publishes](Self::publish) the
+/// filter.
 ///
-/// A draft that is dropped leaves its keys on the server: call [`RedisGeneration::discard`].
+/// If a program drops a draft, the keys of the draft stay on the server. To delete these keys, call
+/// [`RedisGeneration::discard`].
 ///
 /// # Examples
 ///
@@ -36,56 +38,58 @@ pub struct RedisDraft<T> {
 }
 
 impl<T: Transport> RedisDraft<T> {
-    /// Creates a draft in memory. Sends nothing.
+    /// Creates a draft in memory. Sends no command to the server.
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Name`] for an empty name, or for a brace that is not part of a hash tag.
+    /// [`RedisCreateError::Name`] if the name is empty, or has a brace outside a hash tag.
     ///
     /// # Panics
     ///
-    /// If the plan is a window: its items expire, so use [`RedisFilter::create`].
+    /// Panics if the plan is a window. For a window, use [`RedisFilter::create`], because the items
+    /// of a window expire.
     pub fn new(transport: T, name: &str, plan: &RedisPlan) -> Result<Self, RedisCreateError> {
         assert!(plan.window_span().is_none(), "a window is not filled before it is created");
         let view = View::new(name.as_bytes(), Metadata::new(plan, 0))?;
         Ok(Self { filter: RedisFilter { transport, view } })
     }
 
-    /// Returns the keys of the filter, to delete them if the program is interrupted.
+    /// Returns the keys of the filter. A program that is interrupted uses this value to delete the
+    /// keys.
     pub fn generation(&self) -> RedisGeneration {
         let view = &self.filter.view;
         RedisGeneration::new(view.name(), view.metadata.generations[0].clone())
     }
 
-    /// Creates the keys of the filter at their full size. Call it before the first insert.
+    /// Creates the keys of the filter at their full size. Call this method before the first insert.
     ///
     /// # Errors
     ///
     /// [`RedisCreateError::Exists`] if the key exists; [`RedisCreateError::Redis`] if the server or
-    /// the connection fails. The call then deletes the keys that it created; if the server does not
-    /// answer, they remain.
+    /// the connection fails. After an error, this call deletes the new keys. If the server does not
+    /// reply to the deletion, the new keys remain.
     pub fn start(&mut self) -> Result<(), RedisCreateError> {
         let RedisFilter { transport, view } = &mut self.filter;
         complete(prepare(&mut Blocking(transport), view))
     }
 
-    /// Inserts a batch of items, as [`RedisFilter::insert_each`] does.
+    /// Inserts a batch of items, like [`RedisFilter::insert_each`].
     pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.insert_each(items)
     }
 
-    /// Inserts a batch of items by their hashes, as [`RedisFilter::insert_hashes`] does.
+    /// Inserts a batch of items by their hashes, like [`RedisFilter::insert_hashes`].
     pub fn insert_hashes(&mut self, hashes: &[u64]) -> Vec<Result<bool, RedisItemError>> {
         self.filter.insert_hashes(hashes)
     }
 
-    /// Shows the filter to other clients.
+    /// Makes the filter visible to other clients.
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Exists`] if another client created the key in the meantime; the keys of
-    /// the draft are then deleted. [`RedisCreateError::Redis`] if the server or the connection fails;
-    /// the keys may remain.
+    /// [`RedisCreateError::Exists`] if another client created the key before this call. This call
+    /// then deletes the keys of the draft. [`RedisCreateError::Redis`] if the server or the
+    /// connection fails. The keys of the draft may then remain.
     pub fn publish(mut self) -> Result<RedisFilter<T>, RedisCreateError> {
         self.filter.flush()?;
         let RedisFilter { transport, view } = &mut self.filter;

@@ -1,4 +1,4 @@
-//! The keys of a filter that a client builds.
+//! The keys of a filter that a client is building.
 
 use crate::error::RedisItemError;
 use crate::layouts::metadata::GenerationRecord;
@@ -6,7 +6,7 @@ use crate::operations::generations::discard;
 use crate::transport::blocking::Transport;
 use crate::transport::exchange::{Blocking, complete};
 
-/// The keys of a filter that a client builds: of a [draft](crate::RedisDraft) or of a
+/// The keys of a filter that a client is building: a [draft](crate::RedisDraft) or a
 /// [rebuild](crate::RedisFilter::rebuild_as).
 #[derive(Clone, Debug)]
 pub struct RedisGeneration {
@@ -19,15 +19,15 @@ impl RedisGeneration {
         Self { name: name.to_vec(), record }
     }
 
-    /// Deletes the keys, unless they are those of a published filter. If they belong to a rebuild,
-    /// ends the rebuild; the present filter stays.
+    /// Deletes the keys, unless the keys belong to a published filter. If the keys belong to a
+    /// rebuild, this method ends the rebuild, and the present filter stays.
     ///
-    /// Call it only after all threads have stopped building the filter.
+    /// Before this call, all threads must have stopped building the filter.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Some keys may be left; repeat the
-    /// call.
+    /// [`RedisItemError`] if the server or the connection fails. Some keys may remain. Repeat the
+    /// call after a failure.
     pub fn discard<T: Transport>(&self, transport: &mut T) -> Result<(), RedisItemError> {
         complete(discard(&mut Blocking(transport), &self.name, &self.record))
     }

@@ -1,12 +1,12 @@
-//! Where the bits of an item are: the shards of a filter, and the layers of a shard.
+//! The positions of the bits of an item: the shards of a filter, and the layers of a shard.
 //!
-//! Each probe costs an operation of the server, and a bit costs only memory. So a plan takes the
-//! smallest number of probes for which the bits stay within 1.3 times the optimum. At a rate of 1 %
-//! these are three probes and 12.4 bits an item; the optimum is seven probes and 9.6 bits.
+//! Each probe costs an operation of the server, but a bit costs only memory. A plan therefore uses
+//! the smallest number of probes whose bits stay within 1.3 times the optimum. At a rate of 1 %, a
+//! plan has three probes and 12.4 bits for each item. The optimum has seven probes and 9.6 bits.
 
 use crate::rates::{Spread, shard_rate};
 
-/// The length of the header of a shard. The bits follow it.
+/// The length of the header of a shard in bytes. The bits follow the header.
 pub(crate) const HEADER_BYTES: u64 = 64;
 
 /// The largest number of shards of a filter.
@@ -15,37 +15,40 @@ pub(crate) const MAX_SHARDS: u32 = 1 << 20;
 /// The largest number of shards of all generations of a filter.
 pub(crate) const MAX_ALL_SHARDS: u64 = 1 << 22;
 
-/// From this size on, a filter has at least [`MIN_SHARDS`] shards.
+/// A filter of this size or larger has at least [`MIN_SHARDS`] shards.
 const SPREAD_BYTES: u64 = 4 << 20;
 
-/// The number of shards that balances a cluster of three nodes within some per cent.
+/// The smallest number of shards of a large filter. With this number, three nodes of a cluster
+/// differ by only some per cent in memory.
 const MIN_SHARDS: u64 = 48;
 
-/// The largest number of bits of a later layer: 64 MiB.
+/// The largest number of bits of a layer after the first layer: 64 MiB.
 const MAX_LAYER_BITS: u64 = 1 << 29;
 
-/// The largest number of layers of a shard. The last one takes all further items.
+/// The largest number of layers of a shard. The last layer takes all further items.
 pub(crate) const MAX_LAYERS: u8 = 24;
 
-/// What happens when a filter holds the items that it was planned for.
+/// How a filter behaves when the filter holds its planned number of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedisGrowth {
-    /// The filter takes more items, and its rate rises above the planned rate.
+    /// The filter accepts more items, and its false positive rate rises above the planned rate.
     Fixed,
-    /// A shard that is full gets another layer of twice the size. The rate of the whole filter stays
-    /// at or below the planned rate. The first layer takes about a third more memory.
+    /// If a shard is full, the shard gets another layer of twice the size, up to 64 MiB. The rate
+    /// of the whole filter stays at or below the planned rate. The first layer takes about a third
+    /// more memory.
     Doubling,
 }
 
-/// What decides where the bits of an item are. Every client of a filter must use the same numbers,
-/// so they are stored, and later layers follow from them in integers.
+/// The numbers that determine the positions of the bits of an item. All clients of a filter must
+/// use the same numbers. The metadata therefore stores the numbers, and integer arithmetic computes
+/// later layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardGeometry {
     pub(crate) shards: u32,
-    /// The bits of a shard in the first layer, without the header.
+    /// The number of bits of a shard in the first layer, without the header.
     pub(crate) bits: u64,
     pub(crate) probes: u32,
-    /// The items of a shard in the first layer.
+    /// The planned number of items of a shard in the first layer.
     pub(crate) capacity: u64,
 }
 
@@ -58,7 +61,7 @@ pub(crate) struct LayerGeometry {
 }
 
 impl ShardGeometry {
-    /// Plans the shards. Returns `None` if they are too many.
+    /// Plans the shards. Returns `None` if the filter needs too many shards.
     pub(crate) fn planned(
         items: u64,
         rate: f64,
@@ -70,8 +73,8 @@ impl ShardGeometry {
         let capacity_of = |shards: u32| {
             let mean = items as f64 / f64::from(shards);
             match growth {
-                // A shard that holds its share of the planned items must not grow. Some shards get
-                // more than the mean.
+                // A shard must not grow while the filter holds at most the planned items. Some
+                // shards get more items than the mean, so the capacity is above the mean.
                 RedisGrowth::Doubling if shards > 1 => (mean + 4.0 * mean.sqrt()).ceil() as u64,
                 _ => items.div_ceil(shards.into()),
             }
@@ -91,7 +94,8 @@ impl ShardGeometry {
         } else {
             let least = (ideal / max_bytes as f64).ceil() as u64;
             let least = u32::try_from(least.max(MIN_SHARDS)).ok()?;
-            // Some numbers of shards fit the sizes of the server's allocator better than others.
+            // The allocator of the server has fixed sizes. Some numbers of shards fit these sizes
+            // better than other numbers.
             let most = least.saturating_add(least.min(64)).min(MAX_SHARDS);
             (least..=most)
                 .filter_map(|shards| {
@@ -101,13 +105,14 @@ impl ShardGeometry {
                 .min()?
                 .1
         };
-        // The allocator rounds up, so the bits use the rest.
+        // The allocator rounds the size up. The bits use the extra bytes.
         let bits = 8 * (size_of(shards) - ALLOCATION_OVERHEAD - HEADER_BYTES);
         Some(Self { shards, bits, probes, capacity: capacity_of(shards) })
     }
 
-    /// Returns the sizes of a layer. Each layer has a probe more than the one before and two bits
-    /// an item more, which at least halves its rate.
+    /// Returns the sizes of a layer. Each layer has one probe more and two bits an item more than
+    /// the previous layer. The rate of a layer is therefore at most half the rate of the previous
+    /// layer.
     pub(crate) fn layer(&self, layer: u8) -> LayerGeometry {
         let extra = 2 * u64::from(layer);
         let bits = |doublings: u8| (self.bits << doublings) + extra * (self.capacity << doublings);
@@ -128,7 +133,7 @@ impl ShardGeometry {
 }
 
 impl LayerGeometry {
-    /// Returns the length of the key's string.
+    /// Returns the length of the string of a layer in bytes, with the header.
     pub(crate) fn bytes(&self) -> u64 {
         HEADER_BYTES + self.bits / 8
     }
@@ -143,7 +148,7 @@ impl LayerGeometry {
         })
     }
 
-    /// Returns the rate of a layer of one shard with `items` items.
+    /// Returns the false positive rate of a layer that holds `items` items.
     pub(crate) fn rate(&self, items: f64) -> f64 {
         shard_rate(items, self.bits, self.probes)
     }
@@ -152,28 +157,29 @@ impl LayerGeometry {
 /// 2⁶⁴ divided by the golden ratio: the step of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes a word. Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators"
-/// (2014), §5.
+/// Mixes the bits of a word. Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
+/// Generators" (2014), §5.
 const fn split_mix(state: u64) -> u64 {
     let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
 }
 
-/// Maps a word to `0..n`. Source: Lemire, "Fast Random Integer Generation in an Interval" (2019).
+/// Maps a word to a number in `0..n`. Source: Lemire, "Fast Random Integer Generation in an
+/// Interval" (2019).
 const fn multiply_shift(word: u64, n: u64) -> u64 {
     ((word as u128 * n as u128) >> 64) as u64
 }
 
-/// Returns the bits an item of a filter with this number of probes.
+/// Returns the number of bits for each item, for a filter with this rate and `probes` probes.
 fn bits_per_item(rate: f64, probes: u32) -> f64 {
     let k = f64::from(probes);
     k / -(-rate.powf(1.0 / k)).ln_1p()
 }
 
-/// Returns the fewest probes for which the bits stay within 1.3 times the optimum.
+/// Returns the smallest number of probes whose bits stay within 1.3 times the optimum.
 fn fewest_probes(rate: f64) -> u32 {
-    // The optimum would be less than one probe.
+    // At these rates, the optimum is at most one probe.
     if rate >= 0.5 {
         return 1;
     }
@@ -181,11 +187,12 @@ fn fewest_probes(rate: f64) -> u32 {
     (1..).find(|&k| bits_per_item(rate, k) <= 1.3 * optimum).expect("the optimum is an integer off")
 }
 
-/// The bytes that Redis stores beside those of a string: its header and a final zero.
+/// The number of bytes that Redis allocates in addition to the content of a string: a header and a
+/// final zero byte.
 const ALLOCATION_OVERHEAD: u64 = 10;
 
-/// Returns the memory that jemalloc, the allocator of Redis, takes for a string of `len` bytes:
-/// four sizes between each two powers of two.
+/// Returns the number of bytes that jemalloc, the allocator of Redis, allocates for a string of
+/// `len` bytes. jemalloc has four sizes between two adjacent powers of two.
 fn allocated(len: u64) -> u64 {
     let bytes = (len + ALLOCATION_OVERHEAD).max(128);
     bytes.next_multiple_of(1 << ((bytes - 1).ilog2() - 2))
@@ -213,7 +220,7 @@ mod tests {
                 let spread = Spread::new(items.max(1), plan.shards());
                 assert!(spread.rate(geometry.bits, plan.probes()) <= rate, "{items} {rate}");
                 assert!(geometry.layer(0).bytes() <= 4 << 20, "{items} {rate}");
-                // A single shard may waste up to a fifth of its allocation.
+                // A filter with a single shard may waste up to a fifth of its allocation.
                 if items >= 30_000_000 && plan.shards() > 1 {
                     let bits = 8.0 * plan.bytes() as f64 / items as f64;
                     let ideal = bits_per_item(rate, plan.probes());

@@ -12,19 +12,19 @@
 //!      40 zero
 //! ```
 //!
-//! Bytes 0 to 7 are the state word. Every command on the bits of a shard reads it too. A key that
-//! does not exist reads as zeros, so its state word has no magic, and the client never mistakes a
-//! lost shard for an empty one.
+//! Bytes 0 to 7 are the state word. Every command on the bits of a shard also reads the state word.
+//! If a key does not exist, Redis returns zeros, and the state word has no magic. A client
+//! therefore distinguishes a lost shard from an empty shard.
 
 use crate::layouts::geometry::{HEADER_BYTES, LayerGeometry};
 
 /// The bit offset of the counter.
 pub(crate) const COUNTER_OFFSET: u64 = 64;
 
-/// The bit offset of the flag that the generation is retired.
+/// The bit offset of the flag `r`: the generation is retired.
 pub(crate) const RETIRED_OFFSET: u64 = 22;
 
-/// The bit offset of the flag that a newer generation exists or is being built.
+/// The bit offset of the flag `n`: a newer generation exists or is being built.
 pub(crate) const HAS_NEXT_OFFSET: u64 = 23;
 
 const MAGIC: u64 = 0x544d;
@@ -45,7 +45,8 @@ impl State {
         Self { is_retired: false, has_next: false, layers: 1, generation }
     }
 
-    /// Decodes the word as `GET i64 0` returns it. Returns `None` if it is not that of a shard.
+    /// Decodes the reply to `GET i64 0`. Returns `None` if the word is not the state word of a
+    /// shard.
     pub(crate) fn decode(word: i64) -> Option<Self> {
         let word = word.cast_unsigned();
         let layers = (word >> 32) as u8;

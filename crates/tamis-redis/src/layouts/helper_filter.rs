@@ -1,4 +1,5 @@
-//! `BloomFilterHelper` of Java articles: one bitmap, whose plan only the programs know.
+//! `BloomFilterHelper` of Java articles: one bitmap without metadata. Only the programs store the
+//! plan.
 
 use std::ops::Range;
 
@@ -8,14 +9,16 @@ use crate::error::RedisItemError;
 use crate::layouts::bits::{self, MAX_BITS};
 use crate::transport::blocking::Transport;
 
-/// The filter of a Java program with `BloomFilterHelper` and `RedisBloomFilter`, bit for bit.
+/// The filter of a Java program with the classes `BloomFilterHelper` and `RedisBloomFilter`. The
+/// bits are the same as in Java.
 ///
-/// An item is the bytes of the program's funnel; [`tamis_formats::Funnel`] computes them from text.
-/// Both `add` and `addList` of the Java code set the same bits as [`insert_each`](Self::insert_each),
-/// which also answers whether each item is new.
+/// An item consists of the bytes that the funnel of the Java program writes.
+/// [`tamis_formats::Funnel`] computes these bytes from text. The methods `add` and `addList` of the
+/// Java code set the same bits as [`insert_each`](Self::insert_each). Only `insert_each` also
+/// returns whether each item is new.
 ///
-/// The bitmap has no metadata. A wrong plan gives wrong answers, and a bitmap that the server lost
-/// looks like an empty filter.
+/// The bitmap has no metadata. If the plan is wrong, the results are wrong. If the server lost the
+/// bitmap, the filter looks empty.
 ///
 /// # Examples
 ///
@@ -38,15 +41,15 @@ pub struct HelperFilter<T> {
 }
 
 impl<T: Transport> HelperFilter<T> {
-    /// Uses the bitmap under `key`, which need not exist. Returns `None` for a plan without bits,
-    /// with which the Java class divides by zero.
+    /// Creates a client for the bitmap at `key`. The key need not exist. Returns `None` if the plan
+    /// has no bits. The Java class would divide by zero for this plan.
     pub fn new(transport: T, key: impl Into<Vec<u8>>, plan: RedisBitmapPlan) -> Option<Self> {
         let _has_bits = plan.offsets(b"")?;
         Some(Self { transport, key: key.into(), plan })
     }
 
-    /// Inserts items. The results are in the order of the items: true if the item is new. One round
-    /// trip.
+    /// Inserts items. Returns one result for each item, in the order of the items: true if the item
+    /// is new. Takes one round trip.
     pub fn insert_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -54,7 +57,7 @@ impl<T: Transport> HelperFilter<T> {
         self.each(items, true)
     }
 
-    /// Tests whether items may be in the filter. One round trip.
+    /// Tests whether each item may be in the filter. Takes one round trip.
     pub fn contains_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],

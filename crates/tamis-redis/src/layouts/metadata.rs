@@ -1,16 +1,16 @@
-//! The metadata of a filter: the string under its name.
+//! The metadata of a filter: the string at the key that has the name of the filter.
 //!
 //! ```text
 //! tamis-redis 1
 //! hash 4 00000000000000000000000000000000
 //! window 7 86400000
-//! generation 9f3a01bc current items=1000000 rate=0.01 growth=fixed shards=1 bits=12582400 probes=3 capacity=1000000
+//! generation 9f3a01bc current items=1000000 rate=0.01 growth=fixed shards=1 bits=12582320 probes=3 capacity=1000000
 //! ```
 //!
-//! `hash` has the number of the function and its seed or key. `window` has the number of slices and
-//! the milliseconds of a slice; only windows have this line. A generation is `current`, `building`,
-//! or the number of a slice. Unknown lines and fields are errors, because an older client could not
-//! keep their promises.
+//! The line `hash` contains the number of the hash function, and its seed or key. The line `window`
+//! contains the number of slices and the milliseconds of a slice. Only windows have this line. The
+//! role of a generation is `current`, `building`, or the number of a slice. Unknown lines and
+//! fields are errors, because an older client does not support newer features.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -22,16 +22,16 @@ use crate::plan::{RedisPlan, RedisWindow};
 
 const FIRST_LINE: &str = "tamis-redis 1";
 
-/// Everything that the clients of a filter share.
+/// The parameters and generations that all clients of a filter share.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metadata {
     pub(crate) hasher: Hasher,
     pub(crate) window: Option<RedisWindow>,
-    /// Oldest first.
+    /// The generations, from the oldest to the newest.
     pub(crate) generations: Vec<GenerationRecord>,
 }
 
-/// A generation as the metadata states it.
+/// A line `generation` of the metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GenerationRecord {
     pub(crate) id: u32,
@@ -42,18 +42,19 @@ pub(crate) struct GenerationRecord {
     pub(crate) geometry: ShardGeometry,
 }
 
-/// What a generation is used for.
+/// The use of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Lookups and inserts.
+    /// The generation takes lookups and inserts.
     Current,
-    /// Inserts only: it replaces the current one later.
+    /// The generation takes only inserts. The generation replaces the current generation later.
     Building,
-    /// The items of one slice of time: the time divided by the length of a slice.
+    /// The generation contains the items of one slice of a window. The number of the slice is the
+    /// time divided by the length of a slice.
     Slice(u64),
 }
 
-/// Why the string under a name is not the metadata of a filter.
+/// The reason why a string is not the metadata of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisMetadataError {
     line: usize,
@@ -69,7 +70,7 @@ impl fmt::Display for RedisMetadataError {
 impl std::error::Error for RedisMetadataError {}
 
 impl GenerationRecord {
-    /// Returns a new generation of a plan with a random identifier.
+    /// Creates a generation for a plan, with a random identifier.
     pub(crate) fn new(plan: &RedisPlan, role: Role) -> Self {
         Self {
             id: random_id(),
@@ -82,14 +83,16 @@ impl GenerationRecord {
     }
 }
 
-/// Returns a random number. The standard library seeds each map at random.
+/// Returns a random number. The source of randomness is the random seed of a map of the standard
+/// library.
 pub(crate) fn random_id() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now()) as u32
 }
 
 impl Metadata {
-    /// Returns the metadata of a filter that is created at a time in milliseconds.
+    /// Creates the metadata of a new filter. `now` is the time of the creation in milliseconds
+    /// since 1970.
     pub(crate) fn new(plan: &RedisPlan, now: u64) -> Self {
         let window = plan.window_span();
         let role = window.map_or(Role::Current, |span| Role::Slice(now / span.slice_millis));
@@ -97,7 +100,7 @@ impl Metadata {
         Self { hasher: plan.hash_function(), window, generations: vec![first] }
     }
 
-    /// Tests whether the metadata names a generation.
+    /// Tests whether the metadata contains a generation with this identifier.
     pub(crate) fn names(&self, id: u32) -> bool {
         self.generations.iter().any(|record| record.id == id)
     }
@@ -108,7 +111,7 @@ impl Metadata {
         RedisPlan::of_filter((items, rate, growth), geometry, self.hasher, self.window)
     }
 
-    /// Encodes the metadata.
+    /// Encodes the metadata as text.
     pub(crate) fn encode(&self) -> String {
         let (number, seed) = self.hasher.to_parts();
         let seed = u128::from_be_bytes(seed);
@@ -137,7 +140,7 @@ impl Metadata {
         text
     }
 
-    /// Decodes the metadata.
+    /// Decodes the metadata from text.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, RedisMetadataError> {
         let error = |line: usize, why: &str| RedisMetadataError { line, why: why.to_owned() };
         let text = std::str::from_utf8(bytes).map_err(|_| error(1, "is not text"))?;
@@ -166,8 +169,9 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Tests whether the generations are the ascending slices of a window, or a current one and at
-    /// most one that is being built. Bounds their memory in a client.
+    /// Tests whether the generations fit together. A window has ascending slices. Any other filter
+    /// has a current generation and at most one generation that is being built. The limits also
+    /// bound the memory of a client.
     fn is_consistent(&self) -> bool {
         let shards: u64 = self.generations.iter().map(|one| u64::from(one.geometry.shards)).sum();
         let are_ordered = match self.window {
@@ -177,8 +181,8 @@ impl Metadata {
             ),
             Some(span) => {
                 let number = |one: &GenerationRecord| match one.role {
-                    // The keys expire after the last slice of the window, and the server takes the
-                    // time as a signed number.
+                    // The server stores times as signed numbers. The expiry of the keys must fit a
+                    // signed number.
                     Role::Slice(number) => (number.checked_add(span.max_generations())?)
                         .checked_mul(span.slice_millis)
                         .filter(|&end| i64::try_from(end).is_ok())
@@ -228,7 +232,7 @@ fn generation_of(text: &str) -> Option<GenerationRecord> {
     let geometry = ShardGeometry {
         shards: field(words.next()?, "shards")
             .filter(|shards| (1..=MAX_SHARDS).contains(shards))?,
-        // A string of Redis has less than 2³² bits.
+        // A string of Redis has fewer than 2³² bits.
         bits: field(words.next()?, "bits").filter(|bits| (8..1 << 31).contains(bits))?,
         probes: field(words.next()?, "probes").filter(|probes| (1..=1000).contains(probes))?,
         capacity: field(words.next()?, "capacity")
@@ -311,7 +315,7 @@ mod tests {
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = b'x';
-            // Only a byte of the hexadecimal identifiers may change without notice.
+            // The results are not compared. The test only requires that the decoder does not panic.
             let _ = Metadata::decode(&bytes);
             let _ = Metadata::decode(&text.as_bytes()[..at]);
         }

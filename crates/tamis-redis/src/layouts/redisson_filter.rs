@@ -1,4 +1,4 @@
-//! Redisson's `RBloomFilter`: a bitmap, and a hash with its settings.
+//! Redisson's `RBloomFilter`: a bitmap, and a Redis hash with the settings of the filter.
 
 use redis::Value;
 use tamis_formats::CreateError as RedisPlanError;
@@ -9,15 +9,16 @@ use crate::layouts::bits::{self, MAX_BITS, MAX_SCRIPT_BITS};
 use crate::transport::blocking::{Transport, ask};
 use crate::transport::request::{NodeReply, NodeRequest, integer, value};
 
-/// Stores the settings unless there are some. Replies with 1 if it stored them.
+/// Stores the settings unless the key of the settings exists. Replies with 1 if the script stored
+/// the settings.
 const TRY_INIT: &str = "\
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], \
 'expectedInsertions', ARGV[3], 'falseProbability', ARGV[4])
 return 1";
 
-/// Sets bits if the settings are those of the client. Keys: settings, bitmap. Arguments: size,
-/// number of probes, then those of `BITFIELD`.
+/// Sets bits if the settings in Redis equal the settings of the client. Keys: settings, bitmap.
+/// Arguments: size, number of probes, then the arguments of `BITFIELD`.
 const CHECKED_SET: &str = "\
 local config = redis.call('HMGET', KEYS[1], 'size', 'hashIterations')
 if not config[1] then return redis.error_reply('TAMISNOCONFIG no settings') end
@@ -25,14 +26,15 @@ if config[1] ~= ARGV[1] or config[2] ~= ARGV[2] then \
 return redis.error_reply('TAMISCONFIG ' .. config[1] .. ' ' .. config[2]) end
 return redis.call('BITFIELD', KEYS[2], unpack(ARGV, 3))";
 
-/// The filter of a Java program with Redisson, bit for bit.
+/// The filter of a Java program with Redisson. The bits are the same as in Java.
 ///
-/// An item is the bytes of the object's codec. `StringCodec`, `LongCodec`, `ByteArrayCodec` and the
-/// JSON codecs have known bytes; those of the default codec cannot be computed here.
+/// An item consists of the bytes that the codec writes for an object. The bytes of `StringCodec`,
+/// `LongCodec`, `ByteArrayCodec` and the JSON codecs are known. This crate cannot compute the bytes
+/// of the default codec.
 ///
-/// Every call compares the settings in Redis with those of the client, as Redisson does. An insert
-/// with other settings changes nothing. If Redis loses the bitmap and keeps the settings, the filter
-/// looks empty.
+/// Every insert, lookup and count compares the settings in Redis with the settings of the client,
+/// as Redisson does. If the settings differ, an insert changes nothing. If Redis loses the bitmap
+/// and keeps the settings, the filter looks empty.
 ///
 /// # Examples
 ///
@@ -54,13 +56,14 @@ pub struct RedissonFilter<T> {
 }
 
 impl<T: Transport> RedissonFilter<T> {
-    /// Creates the settings as `tryInit` does. Returns the filter, and true if there were no
-    /// settings before.
+    /// Creates the settings, like `tryInit` of Redisson. Returns the filter, and true if the
+    /// settings did not exist before the call.
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError::Differs`] if the settings in Redis give other bits; [`RedisOpenError::Plan`] if
-    /// Redisson refuses the plan; [`RedisOpenError::Redis`] if the server or the connection fails.
+    /// [`RedisOpenError::Differs`] if the settings in Redis have another size or another number of
+    /// probes; [`RedisOpenError::Plan`] if Redisson refuses the plan; [`RedisOpenError::Redis`] if
+    /// the server or the connection fails.
     pub fn try_init(
         mut transport: T,
         name: &str,
@@ -84,13 +87,14 @@ impl<T: Transport> RedissonFilter<T> {
         Ok((found, is_created))
     }
 
-    /// Opens a filter with the settings in Redis.
+    /// Opens a filter. Reads the settings of the filter from Redis.
     ///
     /// # Errors
     ///
-    /// [`RedisOpenError::NotFound`] without settings: Redisson then says that the filter is not
-    /// initialized. [`RedisOpenError::Differs`] if the stored size is not the one that follows from the
-    /// stored items and rate. [`RedisOpenError::Redis`] if the server or the connection fails.
+    /// [`RedisOpenError::NotFound`] if Redis has no settings; Redisson calls this filter not
+    /// initialized. [`RedisOpenError::Differs`] if the stored size or number of probes does not
+    /// match the stored items and rate. [`RedisOpenError::Plan`] if Redisson refuses the stored
+    /// items and rate. [`RedisOpenError::Redis`] if the server or the connection fails.
     pub fn open(mut transport: T, name: &str) -> Result<Self, RedisOpenError> {
         let config = config_key(name.as_bytes());
         let mut request = NodeRequest::new("HMGET", config.clone());
@@ -118,8 +122,8 @@ impl<T: Transport> RedissonFilter<T> {
         Ok(Self { transport, name: name.into(), expected, rate, rule })
     }
 
-    /// Inserts items. The results are in the order of the items: true if the item is new. One round
-    /// trip.
+    /// Inserts items. Returns one result for each item, in the order of the items: true if the item
+    /// is new. Takes one round trip.
     pub fn insert_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -127,7 +131,7 @@ impl<T: Transport> RedissonFilter<T> {
         self.each(items, true)
     }
 
-    /// Tests whether items may be in the filter. One round trip.
+    /// Tests whether each item may be in the filter. Takes one round trip.
     pub fn contains_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -135,12 +139,12 @@ impl<T: Transport> RedissonFilter<T> {
         self.each(items, false)
     }
 
-    /// Estimates the number of items from the bits, as `count` does. The server counts all bits.
-    /// Returns `u64::MAX` if all bits are set.
+    /// Estimates the number of items from the number of set bits, like `count` of Redisson. The
+    /// server counts the set bits. Returns `u64::MAX` if all bits are set.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the settings changed, or the server or the connection fails.
+    /// [`RedisItemError`] if the settings changed, or if the server or the connection fails.
     pub fn count(&mut self) -> Result<u64, RedisItemError> {
         let requests = [self.settings(), NodeRequest::new("BITCOUNT", self.name.clone())];
         let replies = self.transport.send(&requests).into_iter().map(|reply| value(b"", reply));
@@ -151,7 +155,7 @@ impl<T: Transport> RedissonFilter<T> {
         Ok((-size / k * (-ones / size).ln_1p()).round() as u64)
     }
 
-    /// Deletes the bitmap and the settings. Returns true if there were any.
+    /// Deletes the bitmap and the settings. Returns true if at least one of the two keys existed.
     ///
     /// # Errors
     ///
@@ -164,7 +168,7 @@ impl<T: Transport> RedissonFilter<T> {
         Ok(integer(&config, Ok(reply))? > 0)
     }
 
-    /// Returns the number of items that the filter is planned for.
+    /// Returns the planned number of items.
     #[must_use]
     pub fn expected_insertions(&self) -> u64 {
         self.expected
@@ -176,7 +180,7 @@ impl<T: Transport> RedissonFilter<T> {
         self.rate
     }
 
-    /// Returns the rule: `size` and `hashIterations`.
+    /// Returns `size` and `hashIterations` of the filter.
     #[must_use]
     pub fn rule(&self) -> Redisson {
         self.rule
@@ -188,7 +192,7 @@ impl<T: Transport> RedissonFilter<T> {
         request
     }
 
-    /// Compares the settings in Redis with those of the client.
+    /// Compares the settings in Redis with the settings of the client.
     fn check(&self, reply: NodeReply) -> Result<(), RedisItemError> {
         let found: Vec<Option<String>> =
             redis::from_redis_value(value(&config_key(&self.name), reply)?).unwrap_or_default();
@@ -240,7 +244,7 @@ impl<T: Transport> RedissonFilter<T> {
         request
     }
 
-    /// Gives the errors of the script their meaning.
+    /// Converts the error codes of the script to variants of [`RedisItemError`].
     fn error(&self, error: RedisItemError) -> RedisItemError {
         let name = printable(&self.name);
         match &error {

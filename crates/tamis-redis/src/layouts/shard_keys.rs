@@ -1,27 +1,28 @@
-//! The keys of a filter, spread evenly over the slots of a cluster.
+//! The keys of a filter. The keys are spread evenly over the slots of a cluster.
 //!
 //! ```text
 //! NAME                       metadata
 //! NAME:{i.x}:gggggggg.l      shard i, generation g (eight hexadecimal digits), layer l
 //! ```
 //!
-//! With S shards, the slots are divided into min(S, 1024) equal ranges. x is the smallest number
-//! from `crc16(NAME)` on for which shard i lies in its range. So each node of a cluster holds its
-//! share of the shards, and small filters with different names lie in different slots. All layers
-//! and generations of a shard share its tag, so that a script can change them together.
+//! A filter with S shards divides the slots into min(S, 1024) equal ranges. The number x is the
+//! smallest number, counted from `crc16(NAME)`, that brings shard i into its range. Each node of a
+//! cluster therefore holds an equal part of the shards. Small filters with different names are in
+//! different slots. All layers and generations of a shard share the hash tag, so a script can
+//! change them together.
 //!
-//! A name that has a hash tag, such as `app:{users}`, keeps the whole filter in the slot of that
-//! tag. The keys are then `NAME:i:gggggggg.l`.
+//! If a name has a hash tag, such as `app:{users}`, the whole filter is in the slot of this tag.
+//! The keys are then `NAME:i:gggggggg.l`.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::transport::slot::{SLOTS, crc16, hash_tag};
 
-/// The largest number of ranges.
+/// The largest number of slot ranges.
 const MAX_RANGES: u64 = 1024;
 
-/// Why a name cannot be the name of a filter.
+/// The reason why a name is not valid for a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
@@ -45,11 +46,11 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// The keys of the shards of a filter. Tags are computed when they are first used.
+/// The keys of the shards of a filter. The first use of a shard computes its hash tag.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardKeys {
     name: Arc<[u8]>,
-    /// The number x of each shard. Empty if the name has a hash tag.
+    /// The number x of each shard. A filter whose name has a hash tag does not use these numbers.
     suffixes: Arc<[OnceLock<u32>]>,
     is_pinned: bool,
 }
@@ -82,7 +83,7 @@ impl ShardKeys {
     }
 }
 
-/// Returns the smallest x from `crc16(name)` on that brings the shard into its range.
+/// Returns the smallest x, counted from `crc16(name)`, that brings the shard into its range.
 fn suffix(name: &[u8], shard: u32, shards: u64) -> u32 {
     let ranges = shards.min(MAX_RANGES);
     let range = u64::from(shard) * ranges / shards;

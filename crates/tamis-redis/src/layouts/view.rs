@@ -1,7 +1,7 @@
-//! What a client knows about a filter: its generations and the layers of their shards.
+//! The view that a client has of a filter: the generations, and the layers of their shards.
 //!
-//! The knowledge may be stale. Each reply has the state word of its shard, which shows what is new:
-//! another layer, a newer generation, a retired or missing shard.
+//! The view may be stale. Each reply contains the state word of its shard. The state word shows a
+//! change: another layer, a newer generation, a retired shard, or a missing shard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,48 +13,48 @@ use crate::layouts::header::State;
 use crate::layouts::metadata::{GenerationRecord, Metadata, Role};
 use crate::layouts::shard_keys::{NameError, ShardKeys};
 
-/// What a client knows about a filter.
+/// The view that a client has of a filter.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     name: Arc<[u8]>,
     pub(crate) metadata: Metadata,
-    /// Of `metadata`, in the same order.
+    /// The generations of `metadata`, in the same order.
     pub(crate) generations: Vec<Generation>,
-    /// Whether the server knows `BITFIELD_RO`, which Redis has since 6.2.
+    /// Whether the server supports `BITFIELD_RO`, which Redis has since version 6.2.
     pub(crate) has_bitfield_ro: bool,
-    /// Why the last shard that was full did not grow.
+    /// The error of the last growth of a full shard, if the growth failed.
     pub(crate) growth_error: Option<RedisItemError>,
     /// The generation whose rebuild this client started.
     pub(crate) rebuild: Option<u32>,
-    /// The clock of a window, once the client has read it.
+    /// The clock of a window. `None` until the client has read the clock.
     pub(crate) clock: Option<Clock>,
 }
 
-/// What a client knows about a generation.
+/// The view that a client has of a generation.
 #[derive(Clone, Debug)]
 pub(crate) struct Generation {
     pub(crate) record: GenerationRecord,
     keys: ShardKeys,
-    /// The known number of layers of each shard.
+    /// The number of layers of each shard that the client has read.
     layers: Vec<u8>,
-    /// How many more items the newest layer of each shard takes, if the client knows. Only of
-    /// generations that grow.
+    /// For each shard: how many more items the newest layer takes, or `None` if the client has not
+    /// read the counter. Empty if the generation does not grow.
     room: Vec<Option<i64>>,
-    /// How many items each layer counted although they were not new, by shard and layer. The next
-    /// insert subtracts them.
+    /// For each shard and layer: the number of items that inserts counted although the items were
+    /// not new. The next insert subtracts this number from the counter.
     pub(crate) repeats: HashMap<(u32, u8), i64>,
 }
 
-/// What an operation does with its items.
+/// The kind of an operation on items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Insert,
-    /// Inserts into the generation whose rebuild this client started, and into no other.
+    /// Inserts only into the generation whose rebuild this client started.
     Build,
     Lookup,
 }
 
-/// What an operation does with a generation.
+/// The use of a generation by an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) generation: usize,
@@ -62,17 +62,17 @@ pub(crate) struct Use {
     pub(crate) writes: bool,
 }
 
-/// The effect of metadata that was read again.
+/// The result of reading the metadata again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
-    /// The generations are those that the client knew.
+    /// The generations have not changed.
     Unchanged,
-    /// The operation starts again with the new generations.
+    /// The generations have changed. The operation starts again with the new generations.
     Changed,
 }
 
 impl View {
-    /// Creates the view of a filter with this metadata.
+    /// Creates the view of a filter from its metadata.
     pub(crate) fn new(name: &[u8], metadata: Metadata) -> Result<Self, NameError> {
         let generations = metadata
             .generations
@@ -94,7 +94,7 @@ impl View {
         &self.name
     }
 
-    /// Adopts the bytes of the metadata key.
+    /// Updates the view from the string at the metadata key.
     pub(crate) fn update(&mut self, bytes: Option<&[u8]>) -> Result<Update, RedisItemError> {
         let name = || printable(&self.name);
         let bytes = bytes.ok_or_else(|| RedisItemError::NoFilter { name: name() })?;
@@ -122,12 +122,14 @@ impl View {
         Ok(Update::Changed)
     }
 
-    /// Returns the number of the slice at a time in milliseconds. Zero without a window.
+    /// Returns the number of the slice at the time `now` in milliseconds. Returns zero if the
+    /// filter is no window.
     pub(crate) fn slice_at(&self, now: u64) -> u64 {
         self.metadata.window.map_or(0, |window| now / window.slice_millis)
     }
 
-    /// Returns the number and the expiry of the slice at a time, if the client knows no such slice.
+    /// Returns the number and the expiry of the slice at the time `now`, if the metadata does not
+    /// contain this slice.
     pub(crate) fn missing_slice(&self, now: u64) -> Option<(u64, u64)> {
         let span = self.metadata.window?;
         let number = self.slice_at(now);
@@ -139,7 +141,8 @@ impl View {
         Some((number, (number + self.lifetime()) * span.slice_millis))
     }
 
-    /// Returns the time at which the keys of a slice expire. Other generations do not.
+    /// Returns the time at which the keys of a slice expire. Returns `None` for a generation that
+    /// is not a slice.
     pub(crate) fn slice_expiry(&self, record: &GenerationRecord) -> Option<u64> {
         match (record.role, self.metadata.window) {
             (Role::Slice(number), Some(span)) => {
@@ -157,13 +160,14 @@ impl View {
         }
     }
 
-    /// Returns how many slices after its start the keys of a slice expire. This is one more than the
-    /// slices of the window, because the clocks of the nodes of a cluster differ a little.
+    /// Returns the lifetime of the keys of a slice, counted in slices from the start of the slice.
+    /// The lifetime is one more than the number of slices of the window, because the clocks of the
+    /// nodes of a cluster differ slightly.
     fn lifetime(&self) -> u64 {
         1 + self.metadata.window.map_or(0, |window| u64::from(window.slices))
     }
 
-    /// Returns which generations an operation uses.
+    /// Returns the generations that an operation uses.
     pub(crate) fn uses(&self, kind: Kind, now: u64) -> Vec<Use> {
         let is_insert = kind == Kind::Insert;
         let slices = self.metadata.window.map_or(0, |window| u64::from(window.slices));
@@ -184,7 +188,8 @@ impl View {
         self.generations.iter().enumerate().filter_map(of).collect()
     }
 
-    /// Tests whether newer slices may exist although no known one can say so: the newest is over.
+    /// Tests whether the metadata of a window may have changed without a sign in any reply. If an
+    /// operation does not read the newest slice of the view, no reply can show a newer slice.
     pub(crate) fn is_outdated_at(&self, now: u64, uses: &[Use]) -> bool {
         let last = self.generations.len() - 1;
         self.metadata.window.is_some()
@@ -226,7 +231,7 @@ impl Generation {
         self.layers[shard as usize]
     }
 
-    /// Returns the largest number of layers that a shard may have.
+    /// Returns the largest possible number of layers of a shard.
     pub(crate) fn max_layers(&self) -> u8 {
         match self.record.growth {
             RedisGrowth::Fixed => 1,
@@ -234,7 +239,8 @@ impl Generation {
         }
     }
 
-    /// Learns the number of layers of a shard. Layers are never removed.
+    /// Stores the number of layers of a shard. The number never decreases, because clients never
+    /// remove layers.
     pub(crate) fn learn_layers(&mut self, shard: u32, layers: u8) {
         let known = &mut self.layers[shard as usize];
         if layers > *known {
@@ -243,7 +249,7 @@ impl Generation {
         }
     }
 
-    /// Learns the counter of a layer.
+    /// Stores the counter of a layer.
     pub(crate) fn learn_count(&mut self, shard: u32, layer: u8, counter: i64) {
         if layer + 1 == self.layers(shard) {
             let items = counter - self.repeats.get(&(shard, layer)).unwrap_or(&0);
@@ -259,7 +265,7 @@ impl Generation {
     }
 
     /// Returns how many more items the newest layer of a shard takes. Returns `None` if the client
-    /// does not know.
+    /// has not read the counter.
     pub(crate) fn room(&self, shard: u32) -> Option<i64> {
         match self.room.get(shard as usize) {
             Some(_) if self.layers(shard) >= MAX_LAYERS => Some(i64::MAX),

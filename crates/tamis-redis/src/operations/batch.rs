@@ -1,17 +1,18 @@
-//! Inserts and lookups of a batch of items.
+//! Inserts and looks up a batch of items.
 //!
-//! A lookup is one round trip: for each shard a command on each layer. An insert is one round trip
-//! for shards with one layer that takes all items. Other shards take two: the first tests all
-//! layers, the second inserts the absent items into the newest. A layer never takes more items than
-//! it is planned for, as far as the client knows its counter.
+//! A lookup takes one round trip. For each shard, the lookup sends a command for each layer. An
+//! insert takes one round trip if each shard has one layer, and this layer takes all items.
+//! Otherwise an insert takes two round trips: the first round trip tests all layers, and the second
+//! round trip inserts the absent items into the newest layer. A layer never takes more items than
+//! planned, according to the counter that the client has read last.
 //!
-//! The state words of the replies decide what follows:
+//! The state words of the replies determine the next step:
 //!
-//! * more layers than known: the operation tests the other layers too;
-//! * missing, retired, or a newer generation than known: the operation reads the metadata again. If
-//!   the generations have changed, it starts again with the new ones. Otherwise a missing shard is
-//!   an error of its items;
-//! * full: a script adds a layer, which takes the rest of the items.
+//! * If a shard has more layers than in the view, the operation also tests the other layers.
+//! * If a shard is missing or retired, or a newer generation exists, the operation reads the
+//!   metadata again. If the generations have changed, the operation starts again with the new
+//!   generations. Otherwise the items of a missing shard get an error.
+//! * If the newest layer is full, a script adds a layer. The new layer takes the remaining items.
 
 use std::collections::HashSet;
 
@@ -25,45 +26,49 @@ use crate::operations::sweep::corrections;
 use crate::transport::exchange::Exchange;
 use crate::transport::request::{NodeReply, NodeRequest, bytes};
 
-/// How often an operation starts again before it gives up.
+/// The largest number of restarts of an operation.
 const MAX_RESTARTS: u32 = 8;
 
-/// An insert or a lookup of a batch. The results are in the order of the items: true if the item is
-/// new, or if it may be in the filter.
+/// An insert or a lookup of a batch. The results are in the order of the items. The result of an
+/// insert is true if the item is new. The result of a lookup is true if the item may be in the
+/// filter.
 pub(crate) struct Batch<'v> {
     view: &'v mut View,
     kind: Kind,
     now: u64,
     hashes: &'v [u64],
     pass: Pass,
-    /// The items that an earlier pass found to be new, and the generation that it asked.
+    /// The results of an earlier pass: the identifier of the generation that the pass read, and
+    /// whether each item was new.
     new_before: Option<(u32, Vec<bool>)>,
 }
 
-/// What a pass over the items has found out. Another pass starts with nothing.
+/// The state of a pass over the items. Each pass starts with an empty state.
 #[derive(Default)]
 struct Pass {
     uses: Vec<Use>,
-    /// For each use and item: whether the generation has the item, or had it before the insert.
+    /// For each use and item: whether the generation contains the item, or contained the item
+    /// before the insert.
     found: Vec<Vec<bool>>,
     errors: Vec<Option<RedisItemError>>,
-    /// The uses and shards whose absent items are inserted when all layers are tested.
+    /// The uses, shards and items of inserts that wait for the tests of all layers.
     unwritten: Vec<(usize, u32, Vec<u32>)>,
-    /// The generations and shards that cannot grow. Their newest layer takes all items.
+    /// The generations and shards that cannot grow. The newest layer of these shards takes all
+    /// items.
     overfull: HashSet<(usize, u32)>,
     must_reread: bool,
-    /// The keys that inserts created because they were missing.
+    /// The keys that inserts created because the shard was missing.
     created: Vec<Vec<u8>>,
 }
 
 impl<'v> Batch<'v> {
-    /// Prepares an operation on the items with these hashes at a time in milliseconds.
+    /// Creates an operation on the items with these hashes. `now` is the time in milliseconds.
     pub(crate) fn new(view: &'v mut View, kind: Kind, hashes: &'v [u64], now: u64) -> Self {
         let pass = Pass::default();
         Self { view, kind, now, hashes, pass, new_before: None }
     }
 
-    /// Runs the operation. Starts again if the generations have changed meanwhile.
+    /// Runs the operation. If the generations change during the operation, starts again.
     pub(crate) async fn run<X: Exchange>(
         mut self,
         exchange: &mut X,
@@ -78,7 +83,7 @@ impl<'v> Batch<'v> {
         vec![Err(RedisItemError::Unsettled); self.hashes.len()]
     }
 
-    /// Handles all items once with the known generations.
+    /// Runs one pass over all items with the generations of the view.
     async fn pass<X: Exchange>(&mut self, exchange: &mut X) -> Result<Update, RedisItemError> {
         let mut probes = self.start()?;
         loop {
@@ -130,7 +135,7 @@ impl<'v> Batch<'v> {
         Ok(probes)
     }
 
-    /// Sends probes, and returns the probes that their replies make necessary.
+    /// Sends probes. Returns the further probes that the replies require.
     async fn probe<X: Exchange>(&mut self, exchange: &mut X, probes: Vec<Probe>) -> Vec<Probe> {
         let mut requests = match self.kind {
             Kind::Lookup => Vec::new(),
@@ -139,11 +144,12 @@ impl<'v> Batch<'v> {
         let corrections = requests.len();
         requests.extend(probes.iter().map(|probe| probe.request(self.view, self.hashes)));
         if self.view.metadata.window.is_some() {
-            // The time comes last. A slice that is not over then was not over during the insert.
+            // The request for the time comes last. If a slice is not over at that time, the slice
+            // was not over during the insert.
             requests.push(Clock::request(self.view.name()));
         }
         let mut replies = exchange.exchange(requests).await;
-        // After a correction that failed, the counter is too high.
+        // If a correction fails, the counter is too high. The batch ignores this failure.
         replies.drain(..corrections);
         self.learn_time(replies.get(probes.len()));
         let known: Vec<u8> = probes
@@ -173,7 +179,7 @@ impl<'v> Batch<'v> {
         next
     }
 
-    /// Learns from the reply to a probe.
+    /// Updates the pass and the view from the reply to a probe.
     fn learn(&mut self, probe: &Probe, outcome: &Outcome) {
         let used = self.used(probe);
         let mut repeats = 0;
@@ -194,7 +200,7 @@ impl<'v> Batch<'v> {
         generation.learn_count(probe.shard, probe.layer, outcome.counter);
     }
 
-    /// Learns the time of the server. Without a reply, the known clock goes on.
+    /// Stores the time of the server. If there is no reply, keeps the previous clock.
     fn learn_time(&mut self, reply: Option<&NodeReply>) {
         let clock = reply.map(|reply| Clock::decode(self.view.name(), reply.clone()));
         if let Some(Ok(clock)) = clock {
@@ -217,8 +223,8 @@ impl<'v> Batch<'v> {
         }
     }
 
-    /// Returns the inserts into shards whose layers are all tested. Items that do not fit the newest
-    /// layer stay behind.
+    /// Returns the inserts into shards whose layers are all tested. Items that do not fit the
+    /// newest layer stay in `unwritten`.
     fn writes(&mut self) -> Vec<Probe> {
         let mut probes = Vec::new();
         for (used, shard, mut items) in std::mem::take(&mut self.pass.unwritten) {
@@ -242,7 +248,7 @@ impl<'v> Batch<'v> {
         probes
     }
 
-    /// Removes the items that are also among the items before. They are not new.
+    /// Removes from `rest` the items that are also in `before`. The removed items are not new.
     fn without_repeats(&mut self, used: usize, before: &[u32], mut rest: Vec<u32>) -> Vec<u32> {
         let hash = |item: u32| self.hashes[item as usize];
         let before: HashSet<u64> = before.iter().map(|&item| hash(item)).collect();
@@ -259,14 +265,14 @@ impl<'v> Batch<'v> {
         self.pass.uses.iter().position(is_same).expect("a pass probes what it uses")
     }
 
-    /// Reads the metadata again, and tests whether another pass is needed.
+    /// Reads the metadata again. Tests whether another pass is necessary.
     async fn reread<X: Exchange>(&mut self, exchange: &mut X) -> Result<Update, RedisItemError> {
         let name = self.view.name().to_vec();
         let mut requests = vec![NodeRequest::new("GET", name.clone())];
         requests.extend(self.pass.created.drain(..).map(growth::remove_remains));
         let reply = exchange.exchange(requests).await.remove(0);
         let has_lookups_to_repeat = self.pass.errors.iter().flatten().any(|error| {
-            // The server has no `BITFIELD_RO`: the next pass uses `BITFIELD`.
+            // If the server has no `BITFIELD_RO`, the next pass uses `BITFIELD`.
             error.is_unknown_command() && !self.view.has_bitfield_ro
         });
         let old = self.view.metadata.generations.clone();
@@ -278,8 +284,8 @@ impl<'v> Batch<'v> {
         Ok(Update::Changed)
     }
 
-    /// Keeps the answers of an insert for the next pass, which finds the items that this one
-    /// inserted.
+    /// Keeps the results of this insert pass. The next pass finds the items that this pass
+    /// inserted, so only this pass can report that the items are new.
     fn remember_new(&mut self, old: &[GenerationRecord]) {
         let is_asked = |used: &&Use| used.reads && used.writes;
         let Some(asked) = self.pass.uses.iter().find(is_asked) else { return };
@@ -303,7 +309,7 @@ impl<'v> Batch<'v> {
         })
     }
 
-    /// Adds layers for the items that do not fit, and returns the inserts into them.
+    /// Adds layers for the items that do not fit. Returns the inserts into the new layers.
     async fn grow<X: Exchange>(&mut self, exchange: &mut X) -> Vec<Probe> {
         let full: Vec<(usize, u32)> = self
             .pass

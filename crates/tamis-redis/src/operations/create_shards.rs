@@ -7,21 +7,22 @@ use crate::operations::sweep::{expiry, unlink};
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::NodeRequest;
 
-/// Creates a shard, unless it exists: a repeated request must not reset flags and counters.
+/// Creates a shard, unless the shard exists. A repeated request must not reset flags and counters.
 /// Arguments: the offset of the last byte, the header.
 ///
-/// A string that is created at its full length takes no spare memory.
+/// The first command creates the string at its full length, so Redis allocates no spare memory.
 pub(crate) const CREATE_SHARD: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) == 'TM' then return 0 end
 redis.call('SETRANGE', KEYS[1], ARGV[1], '\\0')
 redis.call('SETRANGE', KEYS[1], 0, ARGV[2])
 return 1";
 
-/// How many shards a pipeline creates. The server clears up to 4 MiB for each.
+/// The largest number of shards that a pipeline creates. The server clears up to 4 MiB for each
+/// shard.
 const SHARDS_AT_ONCE: usize = 32;
 
-/// Creates the shards of a generation. With `expires_at`, a time in milliseconds since 1970, they
-/// expire then. Deletes them after an error.
+/// Creates the shards of a generation. If `expires_at` is given, the shards expire at this time, in
+/// milliseconds since 1970. If an error occurs, deletes the shards.
 pub(crate) async fn create_shards<X: Exchange>(
     exchange: &mut X,
     generation: &Generation,
@@ -31,7 +32,7 @@ pub(crate) async fn create_shards<X: Exchange>(
     for shards in shards.chunks(SHARDS_AT_ONCE) {
         let requests = shards.iter().flat_map(|&shard| requests(generation, shard, expires_at));
         if let Err(error) = send_all(exchange, requests.collect()).await {
-            // If this fails too, the first error says why.
+            // If the deletion fails too, the caller gets the first error.
             unlink(exchange, generation).await.ok();
             return Err(error);
         }

@@ -1,10 +1,10 @@
-//! Adds, publishes and removes generations: rebuilds and the slices of windows.
+//! Adds, publishes and removes generations. Rebuilds and the slices of windows are generations.
 //!
-//! The order of the steps keeps two promises while other clients insert and look up:
+//! The order of the steps keeps two promises during inserts and lookups of other clients:
 //!
-//! * Before an insert may go to a new generation alone, every shard of the old one has a flag.
-//!   A client with an old view sees the flag in its next reply, and reads the metadata.
-//! * Metadata that can be read names only generations whose shards exist.
+//! * Before an insert may go only to a new generation, every shard of the old generation has a
+//!   flag. A client with an old view sees the flag in its next reply, and reads the metadata.
+//! * If a client can read metadata, all shards of all generations in the metadata exist.
 //!
 //! ```text
 //! rebuild   create shards → publish as `building` → flag the current shards → (the caller inserts)
@@ -13,11 +13,12 @@
 //! slice     create shards → flag the newest slice → publish
 //! ```
 //!
-//! A rebuild publishes first, because inserts then go to both generations. A slice is flagged first,
-//! because inserts then go to the new slice alone.
+//! A rebuild first publishes the metadata and then sets the flags, because inserts go to both
+//! generations. A window first sets the flags and then publishes the metadata of a new slice,
+//! because inserts go only to the new slice.
 //!
-//! No step clears a flag, because another client may have set it for its own rebuild. A flag that
-//! nothing needs costs a reading of the metadata for each batch.
+//! No step clears a flag, because another client may have set the flag for its own rebuild. If a
+//! flag is no longer necessary, each batch reads the metadata once more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,8 +34,9 @@ use crate::plan::RedisPlan;
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
-/// Replaces the metadata if it is as the client knows it. Keeps the expiry. Arguments: the known
-/// text, the new text. Replies with 1 if the key has the new text.
+/// Replaces the metadata, unless another client has changed the metadata. Keeps the expiry.
+/// Arguments: the text that the client has read, the new text. Replies with 1 if the key has the
+/// new text.
 const REPLACE: &str = "\
 local text = redis.call('GET', KEYS[1])
 if text == ARGV[2] then return 1 end
@@ -44,33 +46,36 @@ redis.call('SET', KEYS[1], ARGV[2])
 if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
 return 1";
 
-/// How often a slice is added again because another client changed the metadata.
+/// The largest number of attempts to add a slice. An attempt fails if another client changes the
+/// metadata.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// What became of metadata that a client tried to replace.
+/// The result of an attempt to replace the metadata.
 enum Published {
     Done,
-    /// The metadata lacks the change: because of the error, or because another client was faster.
+    /// The metadata does not contain the change. The cause is the error, or a change by another
+    /// client.
     Refused(Option<RedisItemError>),
 }
 
-/// Why a rebuild did not start or end.
+/// The reason why a rebuild did not start, or why a swap or an abort failed.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisRebuildError {
-    /// Another rebuild has not ended. [`abort_rebuild`](crate::RedisFilter::abort_rebuild) ends it.
+    /// Another rebuild has not ended. To end this rebuild, call
+    /// [`abort_rebuild`](crate::RedisFilter::abort_rebuild).
     Running {
         /// The name of the filter.
         name: Arc<str>,
     },
-    /// The rebuild of this client is not running: another client ended it.
+    /// The rebuild of this client is not running, because another client ended the rebuild.
     NotRunning {
         /// The name of the filter.
         name: Arc<str>,
     },
     /// The plan has another hash function or a window, or the filter is a window.
     Plan {
-        /// What differs.
+        /// The reason of the error.
         why: &'static str,
     },
     /// The server or the connection failed.
@@ -100,7 +105,7 @@ impl From<RedisItemError> for RedisRebuildError {
     }
 }
 
-/// Returns a new generation for a rebuild with a plan.
+/// Creates a generation for a rebuild with a plan.
 pub(crate) fn next_generation(
     view: &View,
     plan: &RedisPlan,
@@ -116,7 +121,7 @@ pub(crate) fn next_generation(
     Ok(GenerationRecord::new(plan, Role::Building))
 }
 
-/// Starts a rebuild. Returns when every insert of every client goes to both generations.
+/// Starts a rebuild. After the return, every insert of every client goes to both generations.
 pub(crate) async fn start_rebuild<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -144,7 +149,8 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     Ok(())
 }
 
-/// Makes the generation whose rebuild this client started the current one, and deletes the old one.
+/// Replaces the current generation by the generation that this client built. Deletes the old
+/// generation.
 pub(crate) async fn swap<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -154,7 +160,7 @@ pub(crate) async fn swap<X: Exchange>(
     let Some(new) = building(view).filter(is_own) else {
         return Err(RedisRebuildError::NotRunning { name: printable(view.name()) });
     };
-    // A client with the old view reads the metadata from here on.
+    // From this point on, a client with the old view reads the metadata.
     mark(exchange, view, 0, Flag::Retired).await?;
     let old = view.metadata.generations[0].clone();
     let current =
@@ -172,8 +178,8 @@ pub(crate) async fn swap<X: Exchange>(
     Ok(())
 }
 
-/// Deletes the generation that is being built, if there is one. With `own`, only if it is that
-/// generation.
+/// Deletes the generation that is being built. If `own` is given, deletes only the generation with
+/// this identifier.
 pub(crate) async fn abort<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -182,7 +188,7 @@ pub(crate) async fn abort<X: Exchange>(
     read(exchange, view).await?;
     let is_meant = |&new: &usize| own.is_none_or(|own| view.metadata.generations[new].id == own);
     let Some(new) = building(view).filter(is_meant) else { return Ok(()) };
-    // A client with the old view reads the metadata from here on.
+    // From this point on, a client with the old view reads the metadata.
     mark(exchange, view, new, Flag::Retired).await?;
     let mut metadata = view.metadata.clone();
     let record = metadata.generations.remove(new);
@@ -190,14 +196,15 @@ pub(crate) async fn abort<X: Exchange>(
     match publish(exchange, view, metadata, is_done).await? {
         Published::Done => delete(exchange, view, record).await?,
         Published::Refused(Some(error)) => return Err(error.into()),
-        // The client that started the rebuild has ended it.
+        // The client that started the rebuild has already ended the rebuild.
         Published::Refused(None) => {}
     }
-    // The flags of the current generation stay, because another rebuild may need them already.
+    // The flags of the current generation stay, because another rebuild may already need these
+    // flags.
     Ok(())
 }
 
-/// Deletes a generation that a client began to build, unless it is in use.
+/// Deletes a generation that a client began to build, unless the generation is in use.
 pub(crate) async fn discard<X: Exchange>(
     exchange: &mut X,
     name: &[u8],
@@ -225,7 +232,7 @@ pub(crate) async fn discard<X: Exchange>(
     }
 }
 
-/// Adds the slice of the present time to a window, unless another client has.
+/// Adds the slice of the present time to a window, unless another client has added this slice.
 pub(crate) async fn add_slice<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -241,8 +248,8 @@ pub(crate) async fn add_slice<X: Exchange>(
         metadata.generations.retain(|old| !view.is_expired(old, now));
         metadata.generations.push(record.clone());
         create(exchange, view, &record, Some(expires_at)).await?;
-        // A slice whose keys have expired needs no flag: clients with an old view notice by the
-        // time that their newest slice is over.
+        // If the keys of a slice have expired, the slice needs no flag. A client with an old view
+        // reads the metadata when its newest slice is over.
         mark(exchange, view, newest, Flag::HasNext).await?;
         let is_done = |metadata: &Metadata| metadata.names(record.id);
         let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
@@ -265,7 +272,7 @@ pub(crate) async fn expire_at<X: Exchange>(
     read(exchange, view).await?;
     let all = 0..view.generations.len();
     sweep(exchange, view, Visit::Expire(millis), all).await?;
-    // The metadata comes last.
+    // The metadata gets the expiry last.
     send_all(exchange, vec![expiry(view.name().to_vec(), millis)]).await.map(|_| ())
 }
 
@@ -275,24 +282,24 @@ pub(crate) async fn delete_filter<X: Exchange>(
     view: &mut View,
 ) -> Result<(), RedisItemError> {
     match read(exchange, view).await {
-        // The shards that the client knows may be left.
+        // The metadata is missing, but the shards of the view may still exist.
         Ok(_) | Err(RedisItemError::NoFilter { .. }) => {}
         Err(error) => return Err(error),
     }
     for generation in &view.generations {
         unlink(exchange, generation).await?;
     }
-    // The metadata comes last: a client that repeats the deletion needs it.
+    // The metadata is deleted last, because a client needs the metadata to repeat the deletion.
     let metadata = NodeRequest::new("UNLINK", view.name().to_vec());
     send_all(exchange, vec![metadata]).await.map(|_| ())
 }
 
-/// Returns the number of the generation that is being built.
+/// Returns the index of the generation that is being built.
 fn building(view: &View) -> Option<usize> {
     view.metadata.generations.iter().position(|record| record.role == Role::Building)
 }
 
-/// Reads the metadata again. Returns its time to live in milliseconds.
+/// Reads the metadata again. Returns the time to live of the metadata in milliseconds.
 pub(crate) async fn read<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -316,10 +323,12 @@ async fn create<X: Exchange>(
     create_shards(exchange, &generation, expires_at).await
 }
 
-/// Replaces the metadata. `is_done` tests metadata for the effect of the replacement: the reply to
-/// an attempt that succeeded may be lost, and another client may have changed the metadata since.
+/// Replaces the metadata. `is_done` tests whether metadata contains the change. This test is
+/// necessary because the reply to a successful attempt may be lost, and another client may then
+/// change the metadata again.
 ///
-/// Returns an error if the metadata is not known. Then no shard may be deleted.
+/// Returns an error if the client cannot read the metadata. After this error, the client must not
+/// delete any shard.
 async fn publish<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -349,7 +358,7 @@ async fn publish<X: Exchange>(
     }
 }
 
-/// Sets a flag of all shards of a generation. Missing shards stay missing.
+/// Sets a flag in all shards of a generation. Missing shards stay missing.
 async fn mark<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -366,7 +375,7 @@ async fn mark<X: Exchange>(
     send_all(exchange, created).await.map(|_| ())
 }
 
-/// Deletes the shards of a generation that the metadata does not name.
+/// Deletes the shards of a generation. The metadata must not contain this generation.
 async fn delete<X: Exchange>(
     exchange: &mut X,
     view: &View,

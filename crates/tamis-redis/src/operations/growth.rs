@@ -1,16 +1,18 @@
-//! Scripts that change a shard as a whole. The keys of a shard are in one slot of a cluster.
+//! Scripts that change all layers of a shard together. All keys of a shard are in one slot of a
+//! cluster.
 
 use crate::error::{RedisItemError, printable};
 use crate::layouts::header::{State, header};
 use crate::layouts::view::Generation;
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
-/// Adds a layer, unless another client was faster. Keys: layer 0, the new layer. Arguments: the
-/// number of layers that the client knows, the last byte of the new string, its header. Replies
-/// with the number of layers, or 0 if layer 0 is missing, and with the counter of the new layer.
+/// Adds a layer, unless another client has added the layer. Keys: layer 0, the new layer.
+/// Arguments: the number of layers that the client has read, the last byte of the new string, the
+/// header of the new layer. Replies with two numbers: the number of layers, or 0 if layer 0 is
+/// missing; and the counter of the new layer.
 ///
-/// Takes the flags of layer 0, and its expiry. A string that is created at its full length takes no
-/// spare memory.
+/// The new layer gets the flags and the expiry of layer 0. The script creates the string at its
+/// full length, so Redis allocates no spare memory.
 const ADD_LAYER: &str = "\
 local state = redis.call('GETRANGE', KEYS[1], 0, 7)
 if #state < 8 or string.sub(state, 1, 2) ~= 'TM' then return {0, 0} end
@@ -35,8 +37,8 @@ const REMOVE_REMAINS: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1]) end
 return 0";
 
-/// Returns the request that adds a layer to a shard. Clients that still insert into an older layer
-/// do no harm: lookups test all layers.
+/// Returns the request that adds a layer to a shard. Other clients may still insert into an older
+/// layer. Lookups find these items, because lookups test all layers.
 pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     let layers = generation.layers(shard);
     let layer = generation.layer(layers);
@@ -47,7 +49,8 @@ pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     request
 }
 
-/// Returns the number of layers and the counter of the newest from the reply of [`add_layer`].
+/// Decodes the reply to [`add_layer`]. Returns the number of layers and the counter of the newest
+/// layer.
 pub(crate) fn layers(key: &[u8], reply: NodeReply) -> Result<(u8, i64), RedisItemError> {
     let numbers = integers(key, reply)?;
     match (numbers.first().map(|&layers| u8::try_from(layers)), numbers.get(1)) {

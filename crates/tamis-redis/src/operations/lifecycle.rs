@@ -1,8 +1,9 @@
 //! Creates and opens filters.
 //!
-//! A client creates the shards of a filter first, and then the metadata with `SET NX`. So the first
-//! client wins, and metadata that can be read has all its shards. The keys of the shards contain a
-//! random generation number, so two clients never write to the same shards.
+//! A client first creates the shards of a filter, and then the metadata with `SET NX`. If several
+//! clients create the same filter, the first client therefore succeeds. If a client can read the
+//! metadata, all shards exist. The keys of the shards contain a random generation number, so two
+//! clients never write to the same shards.
 
 use redis::Value;
 
@@ -16,8 +17,8 @@ use crate::plan::RedisPlan;
 use crate::transport::exchange::Exchange;
 use crate::transport::request::{NodeRequest, bytes, value};
 
-/// Creates the shards of a new filter, which no other client sees before it is
-/// [published](publish). Deletes them after an error.
+/// Creates the shards of a new filter. Other clients do not see the filter until [`publish`] is
+/// called. If an error occurs, deletes the shards.
 pub(crate) async fn prepare<X: Exchange>(
     exchange: &mut X,
     view: &View,
@@ -33,8 +34,8 @@ pub(crate) async fn prepare<X: Exchange>(
     Ok(create_shards(exchange, generation, expires_at).await?)
 }
 
-/// Writes the metadata of a new filter, so that other clients see it. Deletes its shards if the
-/// metadata is certainly not written.
+/// Writes the metadata of a new filter, so that other clients see the filter. If the metadata is
+/// certainly not written, deletes the shards.
 pub(crate) async fn publish<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -44,10 +45,11 @@ pub(crate) async fn publish<X: Exchange>(
     request.command.arg(view.metadata.encode()).arg("NX");
     let reply = exchange.exchange(vec![request]).await.remove(0);
     let error = match value(&name, reply) {
-        // The transport may have sent the command twice, so the key may be our own.
+        // The transport may have sent the command twice. The existing key may therefore be the key
+        // of this client.
         Ok(Value::Nil) => None,
         Ok(_) => return Ok(()),
-        // The server may have executed the command.
+        // The server may have executed the command before the error.
         Err(error) => Some(error),
     };
     let get = NodeRequest::new("GET", name.clone());
@@ -62,7 +64,7 @@ pub(crate) async fn publish<X: Exchange>(
         },
         Ok(None) => error.map_or_else(|| exists(&name), RedisCreateError::Redis),
         Err(RedisItemError::WrongType { .. }) => exists(&name),
-        // The metadata may name the shards, so they stay.
+        // The metadata may contain this generation, so the shards stay.
         Err(unknown) => return Err(error.unwrap_or(unknown).into()),
     };
     unlink(exchange, &view.generations[0]).await.ok();
@@ -87,7 +89,7 @@ pub(crate) async fn open<X: Exchange>(
     Ok(View::new(name, metadata)?)
 }
 
-/// Creates a filter. The first slice of a window is that of the present time.
+/// Creates a filter. The first slice of a window is the slice of the present time.
 pub(crate) async fn create<X: Exchange>(
     exchange: &mut X,
     name: &[u8],
@@ -103,7 +105,8 @@ pub(crate) async fn create<X: Exchange>(
     Ok(view)
 }
 
-/// Opens a filter, or creates it if it does not exist. Compares it with the plan.
+/// Opens a filter, or creates a missing filter. Returns an error if the filter differs from the
+/// plan.
 pub(crate) async fn open_or_create<X: Exchange>(
     exchange: &mut X,
     name: &[u8],
@@ -112,7 +115,7 @@ pub(crate) async fn open_or_create<X: Exchange>(
     let view = match open(exchange, name).await {
         Err(RedisOpenError::NotFound { .. }) => match create(exchange, name, plan).await {
             Ok(view) => view,
-            // Another client was faster.
+            // Another client has created the filter in the meantime.
             Err(RedisCreateError::Exists { .. }) => open(exchange, name).await?,
             Err(RedisCreateError::Name(error)) => return Err(error.into()),
             Err(RedisCreateError::Redis(error)) => return Err(error.into()),
@@ -123,7 +126,7 @@ pub(crate) async fn open_or_create<X: Exchange>(
     Ok(view)
 }
 
-/// Returns the parameters of a filter that differ from a plan.
+/// Returns the parameters in which a filter differs from a plan.
 pub(crate) fn differences(plan: &RedisPlan, view: &View) -> Vec<Difference> {
     let found = view.metadata.plan();
     Difference::all([

@@ -1,9 +1,12 @@
-//! Merges a filter into another one, on the same or on another server.
+//! Merges a filter into another filter on the same server or on another server.
 //!
-//! The bits of each shard are copied to a temporary key in the slot of the target's shard. A script
-//! then adds them to the shard at once. The first byte of the temporary key is a mark, which comes
-//! with the first bits: a key that expired and was created again by later bits has none. The script
-//! removes it. The rest of the header is zero, so the header of the shard does not change.
+//! For each shard, the client copies the bits to a temporary key in the slot of the target shard. A
+//! script then adds the bits of the temporary key to the target shard in one step.
+//!
+//! The first copy command writes a mark to the first byte of the temporary key. If the temporary
+//! key expires during the copy, a later command creates the key again without a mark. The script
+//! therefore detects an incomplete copy, and removes the mark. The rest of the temporary header is
+//! zero, so the header of the target shard does not change.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +22,8 @@ use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
 /// Adds the bits of a temporary key to a shard. Keys: shard, temporary key. Argument: the number of
-/// items. Replies with 1; with 0 if the shard is missing; with 2 if the temporary key is
-/// missing or incomplete.
+/// items. Replies with 1 after a merge, with 0 if the shard is missing, and with 2 if the temporary
+/// key is missing or incomplete.
 const MERGE: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
 if redis.call('GETRANGE', KEYS[2], 0, 0) ~= '+' then return 2 end
@@ -32,23 +35,25 @@ redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])
 redis.call('DEL', KEYS[2])
 return 1";
 
-/// The first byte of a temporary key that has all bits.
+/// The first byte of a complete temporary key.
 const MARK: u8 = b'+';
 
-/// How many bytes a command copies.
+/// The largest number of bytes that a command copies.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// How often a shard is copied again because its temporary key is missing or incomplete.
+/// The largest number of attempts to copy a shard. An attempt fails if the temporary key is missing
+/// or incomplete.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// When an abandoned temporary key expires, in milliseconds.
+/// The time in milliseconds after which an abandoned temporary key expires.
 const LIFETIME_MILLIS: u64 = 600_000;
 
-/// Why filters were not merged. Some shards may have been merged; repeating the call is safe.
+/// The reason why filters were not merged. Some shards may already be merged. A program can repeat
+/// the merge safely.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisMergeError {
-    /// The filters differ in parameters that decide where the bits of an item are.
+    /// The filters differ in parameters that determine the positions of the bits of an item.
     Differs(Vec<Difference>),
     /// One of the filters is a window or is being rebuilt.
     Busy {
@@ -91,7 +96,7 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
     read(to, target).await?;
     read(from, source).await?;
     check(target, source)?;
-    // The sweeps learn the numbers of layers.
+    // The sweeps read the number of layers of each shard.
     sweep(to, target, Visit::Read, [0]).await?;
     let visited = sweep(from, source, Visit::Read, [0]).await?;
     for visited in visited {
@@ -115,11 +120,12 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
             return Err(RedisItemError::MissingShard { key: printable(&key) }.into());
         }
     }
-    // A rebuild that started in between has only a part of the items.
+    // If a rebuild started during the merge, the new generation contains only a part of the merged
+    // items.
     check_unchanged(to, target).await
 }
 
-/// Reads the metadata again. Returns an error if the filter has other generations than before.
+/// Reads the metadata again. Returns an error if the metadata has changed.
 async fn check_unchanged<X: Exchange>(
     to: &mut X,
     target: &mut View,
@@ -149,7 +155,8 @@ fn check(target: &View, source: &View) -> Result<(), RedisMergeError> {
     if differences.is_empty() { Ok(()) } else { Err(RedisMergeError::Differs(differences)) }
 }
 
-/// Adds the bits of one layer of a shard. Returns false if the shard of the target is missing.
+/// Adds the bits of one layer of a shard to the target. Returns false if the shard of the target is
+/// missing.
 async fn merge_shard<X: Exchange, Y: Exchange>(
     to: &mut X,
     target: &View,
@@ -169,7 +176,8 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
         let reply = to.exchange(vec![request]).await.remove(0);
         match integer(&key, reply)? {
             1 => return Ok(true),
-            // The reply to an attempt that succeeded may be lost. The bits stay the same.
+            // The temporary key may also be missing because the previous attempt succeeded and its
+            // reply was lost. Another merge sets the same bits.
             2 => {}
             _ => {
                 send_all(to, vec![NodeRequest::new("UNLINK", temporary)]).await?;
@@ -180,7 +188,7 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
     Err(RedisItemError::Unsettled)
 }
 
-/// Copies the bits of a shard, without its header.
+/// Copies the bits of a shard to a temporary key, without the header.
 async fn copy<X: Exchange, Y: Exchange>(
     to: &mut X,
     temporary: &[u8],

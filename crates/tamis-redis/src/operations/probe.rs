@@ -1,54 +1,55 @@
-//! A command on one layer of one shard: the state word and the bits of items, read or set at once.
+//! A command on one layer of one shard. The command reads the state word, and reads or sets the
+//! bits of items.
 //!
 //! ```text
 //! lookup   BITFIELD_RO key GET i64 0  GET i64 64          GET u1 p  GET u1 q  …
 //! insert   BITFIELD    key GET i64 0  INCRBY i64 64 n     SET u1 p 1  SET u1 q 1  …
 //! ```
 //!
-//! `SET` replies with the old bit. So an insert answers whether each item was new, and an item that
-//! is twice in a command is new once.
+//! `SET` replies with the old bit. The client can therefore compute whether each item was new. If
+//! an item occurs twice in a command, only the first insert finds unset bits.
 
 use crate::error::{RedisItemError, printable};
 use crate::layouts::header::{COUNTER_OFFSET, State};
 use crate::layouts::view::View;
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
-/// The largest number of probes of a command. The server runs no other command meanwhile: this
-/// many take about 0.15 ms. Larger commands were not faster.
+/// The largest number of probes in a command. While the server executes a command, other commands
+/// wait. A command of this size takes about 0.15 ms. Larger commands were not faster.
 const MAX_PROBES: usize = 384;
 
 /// A command on one layer of one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
-    /// The number of the generation in the view.
+    /// The index of the generation in the view.
     pub(crate) generation: usize,
     pub(crate) shard: u32,
     pub(crate) layer: u8,
-    /// The numbers of the items in the batch.
+    /// The indexes of the items in the batch.
     pub(crate) items: Vec<u32>,
     pub(crate) is_write: bool,
 }
 
-/// What the reply to a probe says.
+/// The decoded reply to a probe.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) state: State,
-    /// The counter of the layer, after an insert.
+    /// The counter of the layer. After an insert, the counter includes the inserted items.
     pub(crate) counter: i64,
     bits: Vec<i64>,
     probes: usize,
 }
 
 impl Outcome {
-    /// Tests whether all bits of an item were set before the command. `i` counts the items of the
-    /// command.
+    /// Tests whether all bits of an item were set before the command. `i` is the index of the item
+    /// in the command.
     pub(crate) fn was_set(&self, i: usize) -> bool {
         self.bits[i * self.probes..][..self.probes].iter().all(|&bit| bit == 1)
     }
 }
 
 impl Probe {
-    /// Splits the items of a shard into commands.
+    /// Splits the items of a shard into commands of limited size.
     pub(crate) fn each(&self, view: &View, items: &[u32]) -> impl Iterator<Item = Self> + use<> {
         let probes = view.generations[self.generation].layer(self.layer).probes;
         let chunks: Vec<_> =
@@ -61,7 +62,7 @@ impl Probe {
         view.generations[self.generation].key(self.shard, self.layer)
     }
 
-    /// Builds the command.
+    /// Creates the request of the probe.
     pub(crate) fn request(&self, view: &View, hashes: &[u64]) -> NodeRequest {
         let name = match self.is_write || !view.has_bitfield_ro {
             true => "BITFIELD",
@@ -91,7 +92,7 @@ impl Probe {
         request
     }
 
-    /// Evaluates the reply.
+    /// Decodes the reply to the probe. Returns an error if the shard is missing.
     pub(crate) fn outcome(&self, view: &View, reply: NodeReply) -> Result<Outcome, RedisItemError> {
         let key = self.key(view);
         let mut bits = integers(&key, reply)?;
@@ -109,7 +110,7 @@ impl Probe {
     }
 }
 
-/// Groups the numbers of items by the shards of their hashes.
+/// Groups the indexes of items by the shards of their hashes.
 pub(crate) fn by_shard(
     view: &View,
     generation: usize,

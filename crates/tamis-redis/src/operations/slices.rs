@@ -1,4 +1,5 @@
-//! Batches on windows: each insert goes to the slice of the present time.
+//! Runs batches on filters. If a filter is a window, each insert goes to the slice of the present
+//! time.
 
 use crate::clock::Clock;
 use crate::error::RedisItemError;
@@ -7,12 +8,14 @@ use crate::operations::batch::Batch;
 use crate::operations::generations::add_slice;
 use crate::transport::exchange::Exchange;
 
-/// How often a batch runs again because a slice ended meanwhile.
+/// The largest number of attempts to run a batch. A batch runs again if a slice ended during the
+/// attempt.
 const MAX_ATTEMPTS: u32 = 8;
 
 /// Inserts or looks up a batch of items. The results are in the order of the items.
 ///
-/// Runs again if a slice of a window ended meanwhile: an item in that slice would expire too early.
+/// Runs again if a slice of a window ended during the batch. Without the second run, an item in the
+/// ended slice would expire too early.
 pub(crate) async fn batch<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -28,7 +31,7 @@ pub(crate) async fn batch<X: Exchange>(
         let before = results;
         results = Batch::new(view, kind, hashes, now).run(exchange).await;
         for (result, before) in results.iter_mut().zip(before) {
-            // The item that the attempt before inserted was new.
+            // If the previous attempt inserted the item as new, the result stays true.
             if kind != Kind::Lookup && *result == Ok(false) {
                 *result = before.or(Ok(false));
             }
@@ -41,8 +44,8 @@ pub(crate) async fn batch<X: Exchange>(
     vec![Err(RedisItemError::Unsettled); hashes.len()]
 }
 
-/// Returns the time of the server in milliseconds, or zero without a window. Adds the slice of that
-/// time for inserts.
+/// Returns the time of the server in milliseconds. Returns zero if the filter is no window. Before
+/// an insert, adds the slice of this time if the slice is missing.
 async fn now<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -58,7 +61,7 @@ async fn now<X: Exchange>(
     Ok(now)
 }
 
-/// Reads the time of the server. Returns zero without a window.
+/// Reads the time of the server. Returns zero if the filter is no window.
 pub(crate) async fn read_clock<X: Exchange>(
     exchange: &mut X,
     view: &mut View,

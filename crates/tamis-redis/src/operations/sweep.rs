@@ -1,4 +1,4 @@
-//! Operations on all keys of a filter: info, counters, expiry, flags, deletion.
+//! Visits all keys of a filter, to read counters, set expiries and flags, and delete keys.
 
 use crate::error::RedisItemError;
 use crate::layouts::header::{COUNTER_OFFSET, HAS_NEXT_OFFSET, RETIRED_OFFSET, State};
@@ -6,7 +6,7 @@ use crate::layouts::view::{Generation, View};
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeReply, NodeRequest, integers, value};
 
-/// How many shards a pipeline visits.
+/// The largest number of shards that a pipeline visits.
 const SHARDS_AT_ONCE: usize = 1024;
 
 /// A flag of the state word.
@@ -25,13 +25,13 @@ impl Flag {
     }
 }
 
-/// What a sweep does with each key.
+/// The action of a sweep on each key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visit {
     /// Reads the header.
     Read,
-    /// Sets or removes the expiry, a time in milliseconds since 1970. The keys of a slice expire
-    /// with their slice, or earlier.
+    /// Sets the expiry to a time in milliseconds since 1970, or removes the expiry. The keys of a
+    /// slice expire with their slice or at this time, whichever is earlier.
     Expire(Option<u64>),
     /// Sets a flag.
     Mark(Flag),
@@ -43,15 +43,16 @@ pub(crate) struct Visited {
     pub(crate) generation: usize,
     pub(crate) shard: u32,
     pub(crate) layer: u8,
-    /// The counter of items, or `None` if the key is missing.
+    /// The counter of items. `None` if the key is missing.
     pub(crate) items: Option<i64>,
 }
 
-/// Visits all keys of the generations with these numbers in the view: the first layers, then the
-/// others.
+/// Visits all keys of some generations: first layer 0 of each shard, then the other layers.
+/// `generations` contains indexes of generations in the view.
 ///
-/// The order matters. A layer that is added later takes the flags and the expiry of layer 0. A
-/// layer that was added before is in the number of layers that the visit of layer 0 reads.
+/// The order is important. If a client adds a layer after the visit of layer 0, the new layer gets
+/// the flags and the expiry of layer 0. If a client added a layer before the visit of layer 0, the
+/// visit reads the new number of layers, and the sweep then visits the new layer.
 pub(crate) async fn sweep<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -78,7 +79,7 @@ pub(crate) async fn sweep<X: Exchange>(
 /// A generation, a shard and a layer.
 type Key = (usize, u32, u8);
 
-/// Returns the requests for a key. The last one reads the header.
+/// Returns the requests for a key. The last request reads the header.
 fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<NodeRequest> {
     let known = &view.generations[generation];
     let key = known.key(shard, layer);
@@ -92,7 +93,8 @@ fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<N
     command.arg("GET").arg("i64").arg(0).arg("GET").arg("i64").arg(COUNTER_OFFSET);
     match visit {
         Visit::Read => vec![read],
-        // The expiry of layer 0 precedes the reading of the number of layers.
+        // The request for the expiry of layer 0 comes before the request that reads the number of
+        // layers.
         Visit::Expire(at) => {
             let slice_end = view.slice_expiry(&known.record);
             vec![expiry(key, at.into_iter().chain(slice_end).min()), read]
@@ -104,7 +106,8 @@ fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<N
     }
 }
 
-/// Evaluates the replies about keys. Returns the keys to visit next: further layers.
+/// Evaluates the replies for some keys. Returns the keys of further layers, which the sweep visits
+/// next.
 fn evaluate(
     view: &mut View,
     visit: Visit,
@@ -122,10 +125,11 @@ fn evaluate(
             value(&key, next())?;
         }
         let header = match integers(&key, next()) {
-            // Another program's value: the shard is missing.
+            // The key holds the value of another program, so the shard is missing.
             Err(RedisItemError::WrongType { .. }) => Vec::new(),
             Err(error) if error.is_unknown_command() && view.has_bitfield_ro => {
-                // The server has no `BITFIELD_RO`: visits the keys again.
+                // If the server has no `BITFIELD_RO`, the sweep visits the keys again with
+                // `BITFIELD`.
                 view.has_bitfield_ro = false;
                 return Ok(keys);
             }
@@ -144,8 +148,8 @@ fn evaluate(
     Ok(further)
 }
 
-/// Returns the request that sets the expiry of a key to a time in milliseconds since 1970, or
-/// removes the expiry.
+/// Returns the request that sets the expiry of a key to a time in milliseconds since 1970. If
+/// `millis` is `None`, the request removes the expiry.
 pub(crate) fn expiry(key: Vec<u8>, millis: Option<u64>) -> NodeRequest {
     let Some(millis) = millis else { return NodeRequest::new("PERSIST", key) };
     let mut request = NodeRequest::new("PEXPIREAT", key);
@@ -153,8 +157,8 @@ pub(crate) fn expiry(key: Vec<u8>, millis: Option<u64>) -> NodeRequest {
     request
 }
 
-/// Deletes the shards of a generation. One command deletes all layers that a shard may have, so a
-/// deletion that failed can be repeated.
+/// Deletes the shards of a generation. One command deletes all possible layers of a shard. A
+/// program can therefore repeat a failed deletion.
 pub(crate) async fn unlink<X: Exchange>(
     exchange: &mut X,
     generation: &Generation,
@@ -173,7 +177,7 @@ pub(crate) async fn unlink<X: Exchange>(
     Ok(())
 }
 
-/// Corrects the counters by the known repeats.
+/// Corrects the counters: subtracts the items that inserts counted although the items were not new.
 pub(crate) async fn flush<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -182,13 +186,14 @@ pub(crate) async fn flush<X: Exchange>(
     send_all(exchange, requests).await.map(|_| ())
 }
 
-/// Corrects the counter of a shard that exists. Argument: the number to add.
+/// Adds a number to the counter of an existing shard. Argument: the number.
 pub(crate) const CORRECT: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
 return redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])[1]";
 
-/// Returns the requests that correct the counters by the known repeats. A request that is sent twice
-/// would subtract them twice.
+/// Returns the requests that correct the counters. Each request subtracts the items that inserts
+/// counted although the items were not new. A transport must not send a request twice, because the
+/// second request would subtract the items again.
 pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
     for generation in &mut view.generations {

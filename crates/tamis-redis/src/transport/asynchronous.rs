@@ -1,4 +1,4 @@
-//! Connections that wait without blocking a thread.
+//! Asynchronous connections, which wait without blocking a thread.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,14 +14,14 @@ use crate::transport::sentinel::{Sentinels, check_role};
 
 /// Sends requests and returns their replies in the same order, without blocking a thread.
 ///
-/// A transport may send a request without a reply again if it is
-/// [repeatable](NodeRequest::is_repeatable).
+/// If a request gets no reply and is [repeatable](NodeRequest::is_repeatable), a transport may send
+/// the request again.
 pub trait AsyncTransport: Send {
-    /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
+    /// Sends the requests in one pipeline for each node. Returns one reply for each request.
     fn send(&mut self, requests: Vec<NodeRequest>) -> impl Future<Output = Vec<NodeReply>> + Send;
 }
 
-/// A source of connections: the address of a server, or Sentinels that know it.
+/// A source of connections: the address of a server, or Sentinels that report the address.
 pub trait AsyncConnect: Send {
     /// Opens a connection.
     fn connect(
@@ -45,7 +45,7 @@ fn config(patience: &Patience) -> AsyncConnectionConfig {
         .set_response_timeout(Some(patience.response))
 }
 
-/// One connection, which is opened again when it fails.
+/// A single connection. After a failure, the next request opens a new connection.
 pub struct AsyncLine<C> {
     source: C,
     connection: Option<MultiplexedConnection>,
@@ -53,7 +53,7 @@ pub struct AsyncLine<C> {
 }
 
 impl<C: Clone> Clone for AsyncLine<C> {
-    /// Returns a line without a connection.
+    /// Returns a line with the same source and settings, but without an open connection.
     fn clone(&self) -> Self {
         Self { source: self.source.clone(), connection: None, patience: self.patience }
     }
@@ -75,7 +75,8 @@ impl<C: AsyncConnect> AsyncLine<C> {
             None => self.source.connect(&config(&self.patience)).await?,
         };
         let values = connection.send_packed_commands(pipeline, 0, count).await?;
-        // A connection that failed, or whose future was dropped, is not used again.
+        // A connection is reused only after a successful pipeline. A connection that failed, or
+        // whose future was dropped, is closed.
         self.connection = Some(connection);
         Ok(values)
     }
@@ -100,7 +101,7 @@ impl<C: AsyncConnect> AsyncTransport for AsyncLine<C> {
     }
 }
 
-/// A connection to one server that does not block a thread. Clones open their own connections.
+/// An asynchronous connection to one server. Each clone opens its own connection.
 pub type AsyncSingleNode = AsyncLine<Client>;
 
 impl AsyncLine<Client> {
@@ -109,27 +110,28 @@ impl AsyncLine<Client> {
     ///
     /// # Errors
     ///
-    /// If the URL cannot be parsed.
+    /// Returns an error if the URL cannot be parsed.
     pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Wraps a client of the crate `redis`.
+    /// Creates a connection from a client of the crate `redis`. Opens no connection yet.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)
     }
 }
 
-/// A primary that Sentinels know, without blocking a thread.
+/// An asynchronous connection to the primary that Sentinels report.
 pub type AsyncSentinelNode = AsyncLine<Sentinels>;
 
 impl AsyncLine<Sentinels> {
-    /// Parses URLs, as [`SentinelNode::new`](crate::SentinelNode::new).
+    /// Parses the URLs of Sentinels, like [`SentinelNode::new`](crate::SentinelNode::new). Opens no
+    /// connection yet.
     ///
     /// # Errors
     ///
-    /// If a URL cannot be parsed.
+    /// Returns an error if a URL cannot be parsed.
     pub fn new<'u>(
         sentinels: impl IntoIterator<Item = &'u str>,
         service: &str,
@@ -159,7 +161,7 @@ impl AsyncConnect for Sentinels {
     }
 }
 
-/// Connects to the primary that a Sentinel names.
+/// Connects to the primary that a Sentinel reports.
 async fn connect_by(
     sentinels: &Sentinels,
     sentinel: &Client,
@@ -177,9 +179,9 @@ async fn connect_by(
     Ok(primary)
 }
 
-/// Connections to the nodes of a Redis cluster, without blocking a thread.
+/// Asynchronous connections to the nodes of a Redis cluster.
 ///
-/// The pipelines of all nodes run at the same time, as tasks of tokio.
+/// The pipelines of all nodes run at the same time. Each pipeline is a task of tokio.
 #[derive(Clone)]
 pub struct AsyncClusterNodes {
     seeds: Vec<Client>,
@@ -189,11 +191,12 @@ pub struct AsyncClusterNodes {
 }
 
 impl AsyncClusterNodes {
-    /// Parses the URLs of some nodes, as [`ClusterNodes::new`](crate::ClusterNodes::new).
+    /// Parses the URLs of some nodes, like [`ClusterNodes::new`](crate::ClusterNodes::new). Opens
+    /// no connection yet.
     ///
     /// # Errors
     ///
-    /// If a URL cannot be parsed, or if there is none.
+    /// Returns an error if a URL cannot be parsed, or if `urls` is empty.
     pub fn new<'u>(
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
@@ -202,7 +205,8 @@ impl AsyncClusterNodes {
         Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
     }
 
-    /// Takes the connection to a node, or creates one.
+    /// Removes the connection to a node from the map and returns the connection. Creates a
+    /// connection if the map has none.
     fn take_line(&mut self, address: &Address) -> AsyncLine<Client> {
         self.lines.remove(address).unwrap_or_else(|| {
             let info = at(self.seeds[0].get_connection_info(), address);
@@ -252,7 +256,7 @@ impl AsyncClusterNodes {
         }
         state.is_redirected = true;
         for (node, routed, task) in tasks {
-            // A task that was cancelled or panicked has no connection to give back.
+            // If the task was cancelled or panicked, its connection is lost.
             let reply = match task.await {
                 Ok((line, reply)) => {
                     self.lines.insert(node.clone(), line);
@@ -278,7 +282,7 @@ impl AsyncTransport for AsyncClusterNodes {
     }
 }
 
-/// Returns the pipeline for one node, and the number of its commands.
+/// Returns the pipeline for one node, and the number of commands in the pipeline.
 fn pipeline(requests: &[NodeRequest], routed: &[Routed]) -> (Pipeline, usize) {
     let mut pipeline = Pipeline::new();
     for &Routed { request, is_asking } in routed {
@@ -291,7 +295,7 @@ fn pipeline(requests: &[NodeRequest], routed: &[Routed]) -> (Pipeline, usize) {
     (pipeline, count)
 }
 
-/// Returns the values and the error of a pipeline.
+/// Splits the result of a pipeline into values and an error.
 fn parts(reply: Result<Vec<Value>, RedisError>) -> (Vec<Value>, Option<RedisError>) {
     reply.map_or_else(|error| (Vec::new(), Some(error)), |values| (values, None))
 }

@@ -1,4 +1,4 @@
-//! Connections to one server, with timeouts and retries.
+//! Blocking connections to one server, with timeouts and retries.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::transport::request::{NodeReply, NodeRequest, SendError, value};
 
 /// Sends requests and returns their replies in the same order.
 ///
-/// A transport may send a request without a reply again if it is
-/// [repeatable](NodeRequest::is_repeatable).
+/// If a request gets no reply and is [repeatable](NodeRequest::is_repeatable), a transport may send
+/// the request again.
 pub trait Transport: Send {
-    /// Sends requests as few pipelines, one for each node, and returns one reply for each request.
+    /// Sends the requests in one pipeline for each node. Returns one reply for each request.
     fn send(&mut self, requests: &[NodeRequest]) -> Vec<NodeReply>;
 }
 
-/// Sends a request, and returns the value of its reply.
+/// Sends a request and returns the value of the reply.
 pub(crate) fn ask<T: Transport>(
     transport: &mut T,
     request: NodeRequest,
@@ -24,21 +24,23 @@ pub(crate) fn ask<T: Transport>(
     value(b"", transport.send(&[request]).remove(0))
 }
 
-/// How long a transport waits, and how often it tries.
+/// The timeouts and the number of retries of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The longest time to open a connection.
+    /// The timeout for opening a connection.
     pub connect: Duration,
-    /// The longest time to wait for a reply.
+    /// The timeout for a reply.
     pub response: Duration,
-    /// How often requests without a reply are sent again, if they are repeatable.
+    /// The largest number of retries. A transport sends requests without a reply again, if the
+    /// requests are repeatable.
     pub retries: u32,
-    /// The pause before the first retry. Each further pause is twice as long.
+    /// The pause before the first retry. Each further pause is twice as long as the previous pause.
     pub pause: Duration,
 }
 
 impl Default for Patience {
-    /// Returns two seconds to connect, five seconds for a reply, and four retries within a second.
+    /// Returns a connection timeout of two seconds, a reply timeout of five seconds, and four
+    /// retries. The four pauses together take less than a second.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(2),
@@ -50,18 +52,18 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Returns the pause before a retry, counted from 1.
+    /// Returns the pause before a retry. The first retry has the number 1.
     pub(crate) fn pause_before(&self, retry: u32) -> Duration {
         self.pause * 2_u32.saturating_pow(retry - 1)
     }
 }
 
-/// The requests that still have no usable reply.
+/// The attempts to send requests until each request has a final reply.
 pub(crate) struct Attempts {
     replies: Vec<Option<NodeReply>>,
     are_repeatable: Vec<bool>,
     retry: u32,
-    /// Whether the requests without a reply were all sent to another node than the right one.
+    /// Whether all requests without a final reply were redirected to another node.
     is_redirected: bool,
 }
 
@@ -71,8 +73,8 @@ impl Attempts {
         Self { replies: vec![None; requests.len()], are_repeatable, retry: 0, is_redirected: false }
     }
 
-    /// Returns the numbers of the requests to send, and the pause before. Returns `None` if every
-    /// request has a reply or all retries are used.
+    /// Returns the indexes of the requests to send, and the pause before sending. Returns `None` if
+    /// every request has a final reply, or if no retry is left.
     pub(crate) fn next(&mut self, patience: &Patience) -> Option<(Vec<usize>, Duration)> {
         let open: Vec<usize> = (0..self.replies.len()).filter(|&i| self.is_open(i)).collect();
         if open.is_empty() || self.retry > patience.retries {
@@ -89,25 +91,25 @@ impl Attempts {
 
     fn is_open(&self, request: usize) -> bool {
         match &self.replies[request] {
-            // The server may have executed the request.
+            // The server may have executed the request before the error.
             Some(Err(_)) => self.are_repeatable[request],
             reply => !is_final(reply.as_ref()),
         }
     }
 
-    /// Records the replies to the requests that were sent.
+    /// Stores the replies to the requests that were sent.
     pub(crate) fn record(&mut self, sent: &[usize], replies: impl IntoIterator<Item = NodeReply>) {
         for (&i, reply) in sent.iter().zip(replies) {
             self.replies[i] = Some(reply);
         }
     }
 
-    /// Lets the next attempt follow at once, because it goes to other nodes.
+    /// Removes the pause before the next attempt, because the next attempt goes to other nodes.
     pub(crate) fn redirect(&mut self) {
         self.is_redirected = true;
     }
 
-    /// Tests whether a server refused a request because it is no longer the primary.
+    /// Tests whether a server refused a request because the server is no longer the primary.
     pub(crate) fn has_moved(&self) -> bool {
         self.replies.iter().flatten().any(|reply| code(reply) == Some("READONLY"))
     }
@@ -125,7 +127,8 @@ fn code(reply: &NodeReply) -> Option<&str> {
     }
 }
 
-/// Tests whether a reply will not change if the request is sent again soon.
+/// Tests whether a reply is final. If the reply is not final, another attempt may get another reply
+/// soon.
 fn is_final(reply: Option<&NodeReply>) -> bool {
     const TRANSIENT: [&str; 8] =
         ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "MOVED", "ASK"];
@@ -135,13 +138,13 @@ fn is_final(reply: Option<&NodeReply>) -> bool {
     }
 }
 
-/// A source of connections: the address of a server, or a Sentinel that knows it.
+/// A source of connections: the address of a server, or Sentinels that report the address.
 pub trait Connect: Send {
     /// Opens a connection.
     ///
     /// # Errors
     ///
-    /// If no server answers in time.
+    /// Returns an error if no server replies before the timeout.
     fn connect(&mut self, timeout: Duration) -> Result<Connection, RedisError>;
 }
 
@@ -151,7 +154,7 @@ impl Connect for Client {
     }
 }
 
-/// One connection, which is opened again when it fails.
+/// A single connection. After a failure, the next request opens a new connection.
 pub struct Line<C> {
     source: C,
     connection: Option<Connection>,
@@ -163,7 +166,7 @@ impl<C: Connect> Line<C> {
         Self { source, connection: None, patience }
     }
 
-    /// Sends packed commands.
+    /// Sends encoded commands. Opens a connection if necessary.
     pub(crate) fn start(&mut self, packed: &[u8]) -> Result<(), RedisError> {
         let connection = match &mut self.connection {
             Some(connection) if connection.is_open() => connection,
@@ -177,7 +180,7 @@ impl<C: Connect> Line<C> {
         connection.send_packed_command(packed)
     }
 
-    /// Receives replies to the commands that were sent, until the connection fails.
+    /// Receives `count` replies to the commands that were sent. Stops if the connection fails.
     pub(crate) fn finish(&mut self, count: usize) -> (Vec<Value>, Option<RedisError>) {
         let mut values = Vec::with_capacity(count);
         let Some(connection) = &mut self.connection else { return (values, None) };
@@ -190,13 +193,13 @@ impl<C: Connect> Line<C> {
         (values, None)
     }
 
-    /// Closes the connection. Later replies on it would answer other requests.
+    /// Closes the connection. A later reply on this connection would belong to an old request.
     pub(crate) fn close(&mut self) {
         self.connection = None;
     }
 }
 
-/// Returns one reply for each of `count` requests: the values, then the error.
+/// Returns `count` replies: first the values, then copies of the error for the remaining requests.
 pub(crate) fn replies(
     values: Vec<Value>,
     error: Option<&RedisError>,
@@ -207,7 +210,7 @@ pub(crate) fn replies(
     values.into_iter().map(Ok).chain(std::iter::repeat(lost)).take(count)
 }
 
-/// Returns requests as the bytes of a pipeline.
+/// Encodes requests as the bytes of a pipeline.
 pub(crate) fn pack<'r>(requests: impl Iterator<Item = &'r NodeRequest>) -> Vec<u8> {
     let mut packed = Vec::new();
     for request in requests {
@@ -235,7 +238,8 @@ impl<C: Connect> Transport for Line<C> {
     }
 }
 
-/// A connection to one server. It is opened with the first request, and again when it fails.
+/// A connection to one server. The first request opens the connection. After a failure, the next
+/// request opens a new connection.
 ///
 /// # Examples
 ///
@@ -255,12 +259,12 @@ impl Line<Client> {
     ///
     /// # Errors
     ///
-    /// If the URL cannot be parsed.
+    /// Returns an error if the URL cannot be parsed.
     pub fn new(url: &str, patience: Patience) -> Result<Self, RedisError> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Wraps a client of the crate `redis`.
+    /// Creates a connection from a client of the crate `redis`. Opens no connection yet.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)

@@ -1,4 +1,4 @@
-//! Connections to the nodes of a Redis cluster.
+//! Blocking connections to the nodes of a Redis cluster.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,11 @@ use crate::transport::blocking::{Attempts, Line, Patience, Transport, replies};
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::routes::{Address, Asks, Routed, Routes};
 
-/// Connections to the nodes of a Redis cluster.
+/// Blocking connections to the nodes of a Redis cluster.
 ///
-/// Sends one pipeline to each node and then waits for all of them, so a batch takes the time of one
-/// round trip. Follows `MOVED` and `ASK`, and reads the slots again after a failure.
+/// Sends one pipeline to each node, and then waits for all replies. A batch therefore takes the
+/// time of one round trip. Follows the redirections `MOVED` and `ASK`. After a failure, reads the
+/// slots again.
 ///
 /// # Examples
 ///
@@ -31,7 +32,7 @@ pub struct ClusterNodes {
     patience: Patience,
 }
 
-/// Parses the URLs of some nodes. At least one is required.
+/// Parses the URLs of some nodes. Returns an error if `urls` is empty.
 pub(crate) fn seeds<'u>(
     urls: impl IntoIterator<Item = &'u str>,
 ) -> Result<Vec<Client>, RedisError> {
@@ -40,12 +41,12 @@ pub(crate) fn seeds<'u>(
 }
 
 impl ClusterNodes {
-    /// Parses the URLs of some nodes. User, password and TLS of the first URL are those of all
-    /// nodes. Opens no connection yet.
+    /// Parses the URLs of some nodes. The user, the password and the TLS settings of the first URL
+    /// apply to all nodes. Opens no connection yet.
     ///
     /// # Errors
     ///
-    /// If a URL cannot be parsed, or if there is none.
+    /// Returns an error if a URL cannot be parsed, or if `urls` is empty.
     pub fn new<'u>(
         urls: impl IntoIterator<Item = &'u str>,
         patience: Patience,
@@ -62,7 +63,7 @@ impl ClusterNodes {
         })
     }
 
-    /// Reads the slots from the first node that answers.
+    /// Reads the slots from the first node that replies.
     fn load_routes(&mut self) -> Result<(), RedisError> {
         let mut addresses = self.routes.nodes();
         addresses.extend(self.seeds.iter().map(address_of));
@@ -95,7 +96,7 @@ impl ClusterNodes {
         }
     }
 
-    /// Sends the open requests once, and records their replies.
+    /// Sends the open requests once, and stores their replies.
     fn attempt(&mut self, requests: &[NodeRequest], open: &[usize], state: &mut State) {
         if self.routes.is_outdated()
             && let Err(error) = self.load_routes()
@@ -128,11 +129,11 @@ impl ClusterNodes {
     }
 }
 
-/// What is known about the requests of a call.
+/// The state of the requests of a call.
 pub(crate) struct State {
     pub(crate) attempts: Attempts,
     pub(crate) asks: Asks,
-    /// Whether all requests of this attempt that failed were redirected.
+    /// Whether all failed requests of this attempt were redirected.
     pub(crate) is_redirected: bool,
 }
 
@@ -141,7 +142,7 @@ impl State {
         Self { attempts: Attempts::new(requests), asks: Asks::new(), is_redirected: false }
     }
 
-    /// Evaluates the replies of a node.
+    /// Stores the replies of a node, and evaluates redirections and errors.
     pub(crate) fn evaluate(
         &mut self,
         routes: &mut Routes,
@@ -164,7 +165,7 @@ impl State {
         self.attempts.record(&sent, replies);
     }
 
-    /// Lets the next attempt follow at once if all failures were redirections.
+    /// Removes the pause before the next attempt if all failures were redirections.
     pub(crate) fn finish(&mut self) {
         if self.is_redirected {
             self.attempts.redirect();
@@ -183,7 +184,7 @@ impl Transport for ClusterNodes {
     }
 }
 
-/// Returns the bytes of a pipeline for one node.
+/// Encodes the requests for one node as the bytes of a pipeline.
 fn pack_routed(requests: &[NodeRequest], routed: &[Routed]) -> Vec<u8> {
     let mut packed = Vec::new();
     for &Routed { request, is_asking } in routed {
@@ -212,7 +213,7 @@ fn without_asking(values: Vec<Value>, routed: &[Routed]) -> Vec<Value> {
     own
 }
 
-/// Returns connection settings with another address.
+/// Returns a copy of connection settings with another address.
 pub(crate) fn at(info: &ConnectionInfo, address: &str) -> ConnectionInfo {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, "6379"));
     let (host, port) = (host.to_owned(), port.parse().unwrap_or(6379));
@@ -228,7 +229,7 @@ pub(crate) fn at(info: &ConnectionInfo, address: &str) -> ConnectionInfo {
     info.clone().set_addr(addr)
 }
 
-/// Returns the error of a transport without an address.
+/// Returns the error for the case that no node replies.
 pub(crate) fn no_address() -> RedisError {
     (ErrorKind::InvalidClientConfig, "no node is known that answers").into()
 }

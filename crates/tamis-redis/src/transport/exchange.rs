@@ -1,7 +1,7 @@
-//! How operations are written once for both clients.
+//! Lets the blocking client and the asynchronous client share the code of all operations.
 //!
-//! Operations are `async` functions over [`Exchange`]. The blocking client answers each request at once,
-//! so its future is complete when it is first polled.
+//! Operations are `async` functions over [`Exchange`]. The blocking client returns each reply
+//! immediately. The future of an operation is therefore complete after the first poll.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,7 +21,7 @@ pub(crate) trait Exchange: Send {
     ) -> impl Future<Output = Vec<NodeReply>> + Send;
 }
 
-/// A blocking transport as an [`Exchange`].
+/// Implements [`Exchange`] for a blocking transport.
 pub(crate) struct Blocking<'t, T>(pub(crate) &'t mut T);
 
 impl<T: Transport> Exchange for Blocking<'_, T> {
@@ -33,7 +33,7 @@ impl<T: Transport> Exchange for Blocking<'_, T> {
     }
 }
 
-/// Sends requests, and returns the first error or all values.
+/// Sends requests. Returns all values, or the first error.
 pub(crate) async fn send_all<X: Exchange>(
     exchange: &mut X,
     requests: Vec<NodeRequest>,
@@ -45,7 +45,7 @@ pub(crate) async fn send_all<X: Exchange>(
     replies.into_iter().map(|reply| value(b"", reply)).collect()
 }
 
-/// Returns the result of a future over a [`Blocking`] exchange.
+/// Runs a future over a [`Blocking`] exchange, and returns its result.
 pub(crate) fn complete<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

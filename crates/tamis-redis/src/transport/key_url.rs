@@ -4,7 +4,7 @@ use std::fmt;
 
 use redis::{ConnectionAddr, IntoConnectionInfo as _};
 
-/// The scheme in the argument, and the scheme of the connection.
+/// The scheme in the argument, and the scheme for the connection.
 const SCHEMES: [(&str, &str); 6] = [
     ("redis://", "redis://"),
     ("rediss://", "rediss://"),
@@ -17,7 +17,7 @@ const SCHEMES: [(&str, &str); 6] = [
 const SYNTAX: &str = "write redis://[USER:PASSWORD@]HOST[:PORT]/[DATABASE/]KEY, or \
                       redis+sentinel://HOST:PORT,HOST:PORT/PRIMARY/[DATABASE/]KEY";
 
-/// A key of a server.
+/// A key on a server.
 ///
 /// # Examples
 ///
@@ -32,24 +32,25 @@ const SYNTAX: &str = "write redis://[USER:PASSWORD@]HOST[:PORT]/[DATABASE/]KEY, 
 pub struct KeyUrl {
     /// The URL of the server, with the password.
     pub server: String,
-    /// The key. It may be any bytes: the URL has `%AC%ED` for those that are not UTF-8, as the default
-    /// serializer of Spring writes them.
+    /// The key, which may contain any bytes. The URL writes bytes that are not UTF-8 as escapes
+    /// such as `%AC%ED`. The default serializer of Spring writes keys that begin with these two
+    /// bytes.
     pub key: Vec<u8>,
-    /// The whole URL without user and password, for messages.
+    /// The whole URL without the user and the password, for messages.
     pub name: String,
 }
 
-/// Shows neither user nor password.
+/// Shows neither the user nor the password.
 impl fmt::Debug for KeyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KeyUrl").field(&self.name).finish()
     }
 }
 
-/// The parts of the URL of one server, for a program with connections of its own.
+/// The parts of the URL of one server, for a program that opens its own connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerAddress {
-    /// The name or address.
+    /// The host name or the IP address.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -63,19 +64,19 @@ pub struct ServerAddress {
     pub password: Option<String>,
 }
 
-/// Shows neither user nor password.
+/// Shows neither the user nor the password.
 impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
 }
 
-/// Why a text is not the URL of a key.
+/// The reason why a text is not the URL of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUrlError {
-    /// The text without user and password.
+    /// The text of the URL without the user and the password.
     pub name: String,
-    /// What is wrong with it.
+    /// The error in the text.
     pub why: &'static str,
 }
 
@@ -88,7 +89,7 @@ impl fmt::Display for KeyUrlError {
 
 impl std::error::Error for KeyUrlError {}
 
-/// Returns the text after the scheme, and the scheme of the connection.
+/// Returns the text after the scheme, and the scheme for the connection.
 fn split_scheme(text: &str) -> Option<(&str, &'static str)> {
     SCHEMES.into_iter().find_map(|(typed, scheme)| {
         let (start, rest) = text.split_at_checked(typed.len())?;
@@ -96,8 +97,8 @@ fn split_scheme(text: &str) -> Option<(&str, &'static str)> {
     })
 }
 
-/// Returns a URL as text for messages. Removes the user and the password, and writes an `@` of the key
-/// as `%40`: a program may remove everything before an `@`.
+/// Returns a URL as text for messages. Removes the user and the password. Writes an `@` of the key
+/// as `%40`, because another program may remove everything before an `@`.
 #[must_use]
 pub fn without_password(url: &str) -> String {
     let shown: String = url.chars().flat_map(escaped).collect();
@@ -110,7 +111,7 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{hosts}{}", path.replace('@', "%40"))
 }
 
-/// Returns a character, or the escape of one that a terminal interprets.
+/// Returns a character. If a terminal would interpret the character, returns its escape sequence.
 fn escaped(letter: char) -> impl Iterator<Item = char> {
     let (plain, escape) = if letter.is_control() {
         (None, Some(letter.escape_default()))
@@ -120,17 +121,17 @@ fn escaped(letter: char) -> impl Iterator<Item = char> {
     plain.into_iter().chain(escape.into_iter().flatten())
 }
 
-/// Tests whether an unescaped slash of a password ended the authority too early.
+/// Tests whether the password contains an unescaped slash. This slash ends the authority too early.
 fn has_hidden_password(authority: &str, path: &str) -> bool {
     !authority.contains('@') && authority.contains(':') && path.contains('@')
 }
 
-/// Splits a URL without its scheme before the first slash.
+/// Splits a URL without a scheme into the part before the first slash and the rest.
 fn split_authority(text: &str) -> (&str, &str) {
     text.split_at(text.find('/').unwrap_or(text.len()))
 }
 
-/// Checks the hosts, which are separated by commas.
+/// Tests whether all hosts are valid. Commas separate the hosts.
 fn check_hosts(hosts: &str) -> Result<(), &'static str> {
     for host in hosts.split(',') {
         let (name, port) = match host.rsplit_once(':') {
@@ -151,12 +152,12 @@ fn check_hosts(hosts: &str) -> Result<(), &'static str> {
 }
 
 impl KeyUrl {
-    /// Parses the URL of a key. `password` is used if the URL has none.
+    /// Parses the URL of a key. If the URL has no password, uses `password`.
     ///
     /// # Errors
     ///
-    /// [`KeyUrlError`] for an unknown scheme, a wrong host or port, a missing key, a slash in the
-    /// password, or a wrong percent encoding.
+    /// [`KeyUrlError`] if the URL has an unknown scheme, a wrong host or port, no key, a slash in
+    /// the password, or a wrong percent encoding.
     pub fn parse(text: &str, password: Option<&str>) -> Result<Self, KeyUrlError> {
         let name = without_password(text);
         let wrong = |why| KeyUrlError { name: name.clone(), why };
@@ -203,11 +204,11 @@ impl KeyUrl {
         Ok(Self { server, key, name })
     }
 
-    /// Returns the key as text, for a filter whose name is text.
+    /// Returns the key as text, for filters whose names are text.
     ///
     /// # Errors
     ///
-    /// [`KeyUrlError`] for a key that is not UTF-8.
+    /// [`KeyUrlError`] if the key is not UTF-8.
     pub fn text_key(&self) -> Result<&str, KeyUrlError> {
         let why = "has a key that is not UTF-8, which a filter of this kind cannot have";
         std::str::from_utf8(&self.key).map_err(|_| KeyUrlError { name: self.name.clone(), why })
@@ -217,14 +218,14 @@ impl KeyUrl {
     ///
     /// # Errors
     ///
-    /// [`KeyUrlError`] for a URL with Sentinels, which does not name the server, or with a wrong user
-    /// or password.
+    /// [`KeyUrlError`] if the URL names Sentinels instead of the server, or if the user or the
+    /// password cannot be decoded.
     pub fn address(&self) -> Result<ServerAddress, KeyUrlError> {
         let wrong = |why| KeyUrlError { name: self.name.clone(), why };
         if self.server.contains("+sentinel") {
             return Err(wrong("names Sentinels; give the address of the primary"));
         }
-        // Without the feature `tls`, the library does not parse the other scheme.
+        // Without the feature `tls`, the crate `redis` cannot parse the scheme `rediss`.
         let (is_encrypted, plain) = match self.server.strip_prefix("rediss://") {
             Some(rest) => (true, format!("redis://{rest}")),
             None => (false, self.server.clone()),
@@ -250,7 +251,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Decodes `%2F` and the like. Returns `None` for a broken encoding.
+/// Decodes percent encodings such as `%2F`. Returns `None` if an encoding is wrong.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

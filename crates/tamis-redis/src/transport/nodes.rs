@@ -1,4 +1,4 @@
-//! The nodes that a URL names: one server, a cluster, or a primary behind Sentinels.
+//! The nodes of a URL: one server, a cluster, or a primary behind Sentinels.
 
 use redis::{Cmd, Value};
 
@@ -8,7 +8,8 @@ use crate::transport::cluster::ClusterNodes;
 use crate::transport::request::{NodeReply, NodeRequest, value};
 use crate::transport::sentinel::SentinelNode;
 
-/// The nodes that a URL names. A cluster is recognised.
+/// The nodes of a URL: one server, a cluster, or a primary behind Sentinels.
+/// [`connect`](Self::connect) recognises a cluster.
 ///
 /// # Examples
 ///
@@ -29,22 +30,24 @@ pub enum RedisNodes {
     Sentinel(SentinelNode),
 }
 
-/// What precedes the URL of a primary behind Sentinels: `redis+sentinel://`, `rediss+sentinel://`.
+/// The end of the schemes `redis+sentinel://` and `rediss+sentinel://`, which name a primary behind
+/// Sentinels.
 const SENTINEL: &str = "+sentinel://";
 
 impl RedisNodes {
     /// Connects to the nodes of a URL. Takes one round trip. To recognise a cluster, the user needs
-    /// the command `INFO`.
+    /// the permission to run `INFO`.
     ///
     /// * `redis://user:password@host:port/database` is a server, or any node of a cluster.
-    /// * `redis+sentinel://user:password@host:port,host:port/primary/database` is the primary of
-    ///   this name that the Sentinels at these addresses know. User, password and database are
-    ///   those of the primary.
+    /// * `redis+sentinel://user:password@host:port,host:port/primary/database` is the primary with
+    ///   the name `primary`. The Sentinels at these addresses report the primary. The user, the
+    ///   password and the database belong to the primary.
     /// * `rediss://` and `rediss+sentinel://` encrypt the connections (feature `tls`).
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the URL cannot be parsed, the password is wrong, or no server answers.
+    /// [`RedisItemError`] if the URL cannot be parsed, if the password is wrong, or if no server
+    /// replies.
     pub fn connect(url: &str, patience: Patience) -> Result<Self, RedisItemError> {
         let failed = |error: redis::RedisError| RedisItemError::Connection {
             message: error.to_string().into(),
@@ -62,13 +65,14 @@ impl RedisNodes {
                 Ok(Self::Cluster(cluster))
             }
             Ok(_) => Ok(nodes),
-            // The user may use keys, but not `INFO`. Then the server counts as a single one.
+            // The user has no permission to run `INFO`. The client then treats the server as a
+            // single server.
             Err(RedisItemError::Server { code, .. }) if *code == *"NOPERM" => Ok(nodes),
             Err(error) => Err(error),
         }
     }
 
-    /// Runs a command on the node of a key. Repeats it if its reply does not arrive.
+    /// Runs a command on the node of a key. If no reply arrives, sends the command again.
     ///
     /// # Errors
     ///
@@ -77,8 +81,8 @@ impl RedisNodes {
         self.run(&NodeRequest { key: key.to_vec(), command, is_repeatable: true })
     }
 
-    /// Runs a command that must not run twice, such as one that counts. If its reply does not
-    /// arrive, the command may or may not have been executed.
+    /// Runs a command that must not run twice, such as a command that increments a counter. If no
+    /// reply arrives, the server may or may not have executed the command.
     ///
     /// # Errors
     ///

@@ -1,26 +1,26 @@
-//! What the core asks a driver to send, and the replies.
+//! The requests that the core passes to a transport, and the replies.
 
 use redis::{Cmd, Value};
 
 use crate::error::RedisItemError;
 
-/// A command on one key. A driver sends it to the node of that key.
+/// A command on one key. A transport sends the command to the node of the key.
 #[derive(Clone, Debug)]
 pub struct NodeRequest {
-    /// The key that decides the slot.
+    /// The key that determines the slot.
     pub key: Vec<u8>,
     /// The command with its arguments.
     pub command: Cmd,
-    /// Whether sending the command twice is safe. A transport sends another command again only if
-    /// the server replied that it did not execute it.
+    /// Whether a transport may safely send the command twice. If the value is false, a transport
+    /// sends the command again only if the server replied that the command was not executed.
     pub is_repeatable: bool,
 }
 
-/// The reply to a request: a value, which may be [`Value::ServerError`], or the error of the
-/// connection.
+/// The reply to a request: a value or the error of the connection. The value may be
+/// [`Value::ServerError`].
 pub type NodeReply = Result<Value, SendError>;
 
-/// Why a request has no reply. The server may or may not have executed it.
+/// The reason why a request has no reply. The server may or may not have executed the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendError {
     /// The error of the connection.
@@ -28,12 +28,12 @@ pub struct SendError {
 }
 
 impl NodeRequest {
-    /// Returns a request for a command whose first argument is the key.
+    /// Creates a request for a command whose first argument is the key.
     pub(crate) fn new(name: &'static str, key: Vec<u8>) -> Self {
         Self::with_capacity(name, key, 0, 0)
     }
 
-    /// Returns a request with memory for this number of arguments and bytes.
+    /// Creates a request, and reserves memory for this number of arguments and bytes.
     pub(crate) fn with_capacity(
         name: &'static str,
         key: Vec<u8>,
@@ -45,7 +45,7 @@ impl NodeRequest {
         Self { key, command, is_repeatable: true }
     }
 
-    /// Returns a request for a script. The first key decides the slot.
+    /// Creates a request for a script. The first key determines the slot.
     pub(crate) fn script(text: &'static str, keys: &[Vec<u8>]) -> Self {
         let mut command = Cmd::new();
         command.arg("EVAL").arg(text).arg(keys.len()).arg(keys);
@@ -53,7 +53,7 @@ impl NodeRequest {
     }
 }
 
-/// Returns the integers of an array reply.
+/// Returns the integers of an array in a reply.
 pub(crate) fn integers(key: &[u8], reply: NodeReply) -> Result<Vec<i64>, RedisItemError> {
     let Value::Array(values) = value(key, reply)? else {
         return Err(RedisItemError::unexpected(key, "is not an array"));
@@ -73,7 +73,7 @@ pub(crate) fn integer(key: &[u8], reply: NodeReply) -> Result<i64, RedisItemErro
     }
 }
 
-/// Returns the string of a reply, or `None` for a missing key.
+/// Returns the string of a reply, or `None` if the key is missing.
 pub(crate) fn bytes(key: &[u8], reply: NodeReply) -> Result<Option<Vec<u8>>, RedisItemError> {
     match value(key, reply)? {
         Value::BulkString(bytes) => Ok(Some(bytes)),

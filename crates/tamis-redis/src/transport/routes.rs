@@ -1,4 +1,4 @@
-//! Which node of a cluster has which slot, and what its redirections say.
+//! Maps the slots of a cluster to nodes, and follows redirections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,41 +8,42 @@ use redis::Value;
 use crate::transport::request::{NodeReply, NodeRequest};
 use crate::transport::slot::{SLOTS, cluster_slot};
 
-/// The address of a node: host and port, separated by a colon.
+/// The address of a node: the host and the port, separated by a colon.
 pub(crate) type Address = Arc<str>;
 
-/// The nodes of all slots.
+/// The node of each slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
-    /// Empty before the first answer of a node.
+    /// The node of each slot. Empty until a node has sent the slots.
     slots: Vec<Option<Address>>,
     is_outdated: bool,
 }
 
-/// A request for a node.
+/// A request that is assigned to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Routed {
-    /// The number of the request.
+    /// The index of the request.
     pub(crate) request: usize,
-    /// Whether `ASKING` precedes the request.
+    /// Whether the client sends `ASKING` before the request.
     pub(crate) is_asking: bool,
 }
 
-/// The nodes to which single requests are redirected: their slots are being moved.
+/// The nodes to which `ASK` redirects single requests. The cluster is moving the slots of these
+/// requests.
 pub(crate) type Asks = BTreeMap<usize, Address>;
 
 impl Routes {
-    /// Tests whether the slots must be read from a node.
+    /// Tests whether the client must read the slots from a node.
     pub(crate) fn is_outdated(&self) -> bool {
         self.slots.is_empty() || self.is_outdated
     }
 
-    /// Reads the slots when the next requests are sent.
+    /// Marks the slots as outdated. The next attempt reads the slots again.
     pub(crate) fn expire(&mut self) {
         self.is_outdated = true;
     }
 
-    /// Returns the known nodes.
+    /// Returns the nodes of all slots, without duplicates.
     pub(crate) fn nodes(&self) -> Vec<Address> {
         let mut nodes: Vec<_> = self.slots.iter().flatten().cloned().collect();
         nodes.sort_unstable();
@@ -50,7 +51,8 @@ impl Routes {
         nodes
     }
 
-    /// Adopts the reply to `CLUSTER SLOTS` of the node `from`. Returns false if it has no slots.
+    /// Stores the slots from the reply of the node `from` to `CLUSTER SLOTS`. Returns false if the
+    /// reply contains no slots.
     pub(crate) fn load(&mut self, from: &str, reply: &Value) -> bool {
         let Value::Array(ranges) = reply else { return false };
         let mut slots = vec![None; SLOTS as usize];
@@ -77,8 +79,8 @@ impl Routes {
         !ranges.is_empty()
     }
 
-    /// Returns the requests for each node. Requests of slots without a node go to any node,
-    /// which replies with an error.
+    /// Returns the requests for each node. If the slot of a request has no node, the request goes
+    /// to any node, which replies with an error.
     pub(crate) fn distribute(
         &self,
         requests: &[NodeRequest],
@@ -99,7 +101,8 @@ impl Routes {
         nodes
     }
 
-    /// Learns from a reply of the node `from`. Returns true if the reply redirects the request.
+    /// Updates the routes from a reply of the node `from`. Returns true if the reply redirects the
+    /// request.
     pub(crate) fn learn(
         &mut self,
         from: &str,
@@ -118,7 +121,7 @@ impl Routes {
                 if let Some(known) = self.slots.get_mut(slot) {
                     *known = Some(node);
                 }
-                // Other slots have probably moved too.
+                // Other slots have probably moved too, so the client reads all slots again.
                 self.is_outdated = true;
                 true
             }
@@ -135,7 +138,7 @@ impl Routes {
     }
 }
 
-/// Returns the address of a node. A node that does not know its host is the one that was asked.
+/// Returns the address of a node. If a reply contains no host, the node has the host of `from`.
 fn resolve(from: &str, host: &str, port: &str) -> Address {
     let host = match host {
         "" | "?" => from.rsplit_once(':').map_or(from, |(host, _)| host),

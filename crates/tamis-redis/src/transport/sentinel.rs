@@ -1,4 +1,4 @@
-//! A connection to the primary that Sentinels know.
+//! A connection to the primary that Sentinels report.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 use crate::transport::blocking::{Connect, Line, Patience};
 use crate::transport::cluster::{at, no_address};
 
-/// A primary that Sentinels know. A node that a Sentinel names is used only if its `ROLE` is that of a
-/// primary. Otherwise the client asks the Sentinels again, as its [`Patience`] allows.
+/// A connection to the primary that Sentinels report. The client uses a reported node only if its
+/// `ROLE` is primary. Otherwise the client asks the Sentinels again, within the limits of
+/// [`Patience`].
 ///
 /// # Examples
 ///
@@ -24,22 +25,23 @@ use crate::transport::cluster::{at, no_address};
 /// ```
 pub type SentinelNode = Line<Sentinels>;
 
-/// Sentinels, and the name of the primary that they know.
+/// The Sentinels, and the name of a primary that the Sentinels monitor.
 #[derive(Clone)]
 pub struct Sentinels {
     pub(crate) sentinels: Vec<Client>,
     pub(crate) service: String,
-    /// The user, password, database and TLS of the primary.
+    /// The user, the password, the database and the TLS settings of the primary.
     node: ConnectionInfo,
 }
 
 impl Line<Sentinels> {
-    /// Parses the URLs of the Sentinels. `node` is a URL whose user, password, database and TLS are
-    /// those of the primary; its host has no effect. Opens no connection yet.
+    /// Parses the URLs of the Sentinels. `service` is the name of the primary. `node` is a URL with
+    /// the user, the password, the database and the TLS settings of the primary. The host of `node`
+    /// has no effect. Opens no connection yet.
     ///
     /// # Errors
     ///
-    /// If a URL cannot be parsed.
+    /// Returns an error if a URL cannot be parsed.
     pub fn new<'u>(
         sentinels: impl IntoIterator<Item = &'u str>,
         service: &str,
@@ -62,12 +64,12 @@ impl Sentinels {
         Ok(Self { sentinels, service: service.into(), node })
     }
 
-    /// Returns the primary at the address that a Sentinel named.
+    /// Returns a client for the primary at the address that a Sentinel reported.
     pub(crate) fn primary_at(&self, host: &str, port: &str) -> Result<Client, RedisError> {
         Client::open(at(&self.node, &format!("{host}:{port}")))
     }
 
-    /// Connects to the primary that a Sentinel names.
+    /// Connects to the primary that a Sentinel reports.
     fn connect_by(&self, sentinel: &Client, timeout: Duration) -> Result<Connection, RedisError> {
         let mut sentinel = sentinel.get_connection_with_timeout(timeout)?;
         sentinel.set_read_timeout(Some(timeout))?;
@@ -82,8 +84,8 @@ impl Sentinels {
     }
 }
 
-/// Checks that the reply to `ROLE` is that of a primary. During a failover, a Sentinel may still name
-/// the old primary, which lacks later inserts.
+/// Returns an error if the reply to `ROLE` is not the reply of a primary. During a failover, a
+/// Sentinel may still report the old primary, which lacks later inserts.
 pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), RedisError> {
     match reply {
         Ok(role) if role.first() == Some(&Value::BulkString(b"master".into())) => Ok(()),
@@ -92,7 +94,8 @@ pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), Re
             "the node that the Sentinel names is no primary",
         )
             .into()),
-        // The user may not ask for the role. Then only inserts notice a replica.
+        // The user has no permission to run `ROLE`. If the node is a replica, only inserts then
+        // fail.
         Err(error) if error.code() == Some("NOPERM") => Ok(()),
         Err(error) => Err(error),
     }
@@ -104,7 +107,7 @@ impl Connect for Sentinels {
         for i in 0..self.sentinels.len() {
             match self.connect_by(&self.sentinels[i], timeout) {
                 Ok(connection) => {
-                    // The Sentinel that answered is asked first the next time.
+                    // The next connection first asks the Sentinel that replied.
                     self.sentinels.swap(0, i);
                     return Ok(connection);
                 }

@@ -1,4 +1,5 @@
-//! The slot of a key in a Redis cluster: CRC16 (XMODEM) of the hash tag, modulo 16384.
+//! Computes the slot of a key in a Redis cluster. The slot is the CRC16 (XMODEM) of the hash tag,
+//! modulo 16384.
 
 /// The number of slots of a cluster.
 pub(crate) const SLOTS: u32 = 16_384;
@@ -19,13 +20,15 @@ const TABLE: [u16; 256] = {
     table
 };
 
-/// Returns the checksum of `bytes` that follow bytes of checksum `crc`.
+/// Returns the checksum of earlier bytes followed by `bytes`. `crc` is the checksum of the earlier
+/// bytes.
 pub(crate) fn crc16(crc: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(crc, |crc, &byte| crc << 8 ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// Returns the part of a key that decides its slot: the text between the first brace and the next
-/// closing brace, if it is not empty.
+/// Returns the hash tag of a key: the text between the first opening brace and the next closing
+/// brace. Returns `None` if the key has no hash tag or an empty hash tag. The slot of a key depends
+/// only on the hash tag.
 pub(crate) fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|&byte| byte == b'{')?;
     let inner = &key[open + 1..];
@@ -45,7 +48,8 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis() {
-        // The check value of CRC16/XMODEM, and the replies of `CLUSTER KEYSLOT` of Redis 7.0.15.
+        // The expected values are the check value of CRC16/XMODEM, and the replies of Redis 7.0.15
+        // to `CLUSTER KEYSLOT`.
         assert_eq!(crc16(0, b"123456789"), 0x31c3);
         assert_eq!(
             (cluster_slot(b"foo"), cluster_slot(b"bar"), cluster_slot(b"")),

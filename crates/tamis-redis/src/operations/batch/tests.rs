@@ -93,14 +93,14 @@ fn a_client_learns_that_another_generation_is_being_built() {
     publish(&mut filter, &metadata);
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
-    // The item is new, although the first pass has inserted it already.
+    // The result is true, although the first pass has already inserted the item.
     assert_eq!(filter.insert(&7), Ok(true));
     assert_eq!(filter.view.generations.len(), 2);
     for generation in 0..2 {
         let key = filter.view.generations[generation].key(0, 0);
         assert_eq!(filter.transport.strings[&key][8..16].last(), Some(&(2 - generation as u8)));
     }
-    // Once the client knows both, it does not read the metadata again.
+    // After the client has read both generations, an insert does not read the metadata again.
     filter.transport.round_trips = 0;
     assert_eq!(filter.insert(&8), Ok(true));
     assert_eq!(filter.transport.round_trips, 1);
@@ -113,14 +113,15 @@ fn a_client_follows_a_swap() {
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Current);
     create(&mut filter, &next);
-    // Retired, but the metadata still has the old generation: its answers hold.
+    // The old generation is retired, but the metadata still contains this generation. Its results
+    // are still valid.
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, RETIRED_OFFSET);
     assert_eq!((filter.contains(&1), filter.insert(&2)), (Ok(true), Ok(true)));
     let metadata = Metadata { generations: vec![next], ..filter.view.metadata.clone() };
     publish(&mut filter, &metadata);
     assert_eq!((filter.contains(&1), filter.insert(&1)), (Ok(false), Ok(true)));
-    // A client that missed the swap finds the old shards deleted.
+    // A client that has not seen the swap reads a deleted shard.
     let old = View::new(b"f", filter.view.metadata.clone()).unwrap();
     filter.view = old;
     filter.transport.strings.remove(&key);
@@ -135,7 +136,7 @@ fn a_shard_that_is_created_again_keeps_its_state() {
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
     let before = filter.transport.strings.clone();
-    // The reply to the first request was lost.
+    // In this scenario, the reply to the first request was lost.
     create(&mut filter, &record);
     assert!(filter.transport.strings == before);
 }
