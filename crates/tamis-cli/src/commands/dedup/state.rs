@@ -15,15 +15,16 @@
 //! separates damage from a torn tail (`synced.rs`):
 //!
 //! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
-//!   the output to the length in that MARK. It reads the input from the position in that MARK.
-//! * The run is killed before the first MARK, or the output is lost (`> file` empties it, and a
-//!   pipe stores nothing): the next run cuts the log to the last DONE and starts over.
+//!   the output to the length in this MARK. The next run then reads the input from the position in
+//!   this MARK.
+//! * The run is killed before the first MARK, or the output is lost (`> file` empties the output,
+//!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts over.
 //! * The run is killed between the renaming of the output and DONE: the output is complete. The
 //!   next run starts over and writes the same output again.
-//! * The run is killed after DONE, but before the caller saw the exit status: the same command on
-//!   unchanged files, with the same output file, counts as the same run. If the output still
-//!   exists, the command does nothing. If `> file` has emptied the output, the command repeats the
-//!   run from its start.
+//! * The run is killed after DONE, but before the caller has read the exit status. If the input
+//!   files are unchanged and the output file is the same, the same command counts as the same run.
+//!   If the output still exists, the command does nothing. If `> file` has emptied the output, the
+//!   command repeats the run from its start.
 //!
 //! A run that fails cuts the log to the position at which the run began. A process locks the file,
 //! so only one process at a time uses the file.
