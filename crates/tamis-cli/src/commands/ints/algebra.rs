@@ -44,7 +44,8 @@ pub fn and(args: &Args) -> CommandResult {
 
 /// Runs `or`.
 pub fn or(args: &Args) -> CommandResult {
-    // A missing input is skipped, because a union of the other inputs is still useful.
+    // If an input is missing, the command skips this input, because a union of the other inputs is
+    // still useful.
     combine(
         args,
         &input::present(&args.files, &[args.writing.output.as_deref()])?,
@@ -97,7 +98,7 @@ fn combine(
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err(Failure::new("standard input can be one set only: name files for the others"));
     }
-    // Opening every file first reports a missing file before the work.
+    // The command opens every file first, to report a missing file before the work starts.
     args.reading.reader(files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut set = args.reading.set()?;
