@@ -33,10 +33,10 @@ use crate::records::repeats::{Inserter, RepeatArgs};
 /// Build a filter from items and write it to a file
 ///
 /// Without --items, the command counts the distinct items first and builds a filter of that size.
-/// The command reads files and pipes once. It keeps 11 to 22 bytes in memory for each distinct
-/// item, and eight bytes for each repeat that the filter counts. With --items, only the filter is
-/// in memory, and `tamis add` can add items up to N. For a cuckoo filter with --items and without
-/// --copies, the distinct hashes are in memory too.
+/// The command reads files and pipes once. The command keeps 11 to 22 bytes in memory for each
+/// distinct item, and eight bytes for each repeat that the filter counts. With --items, only the
+/// filter is in memory, and `tamis add` can add items up to N. For a cuckoo filter with --items and
+/// without --copies, the distinct hashes are in memory too.
 ///
 /// The same items in the same order with the same options produce the same bytes. The order matters
 /// only for cuckoo, growing and window filters. The time matters only for window filters; the
@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "R", default_value = "0.01", value_parser = rate)]
     rate: f64,
 
-    /// Kind of filter [default: the best for the rate]
+    /// Kind of filter [default: the best kind for the rate]
     #[arg(long, value_parser = kind_parser())]
     kind: Option<Kind>,
 
@@ -82,12 +82,13 @@ pub struct Args {
     window: Option<WindowSpan>,
 
     /// With --window: expire items in N steps. An item is kept for at least SPAN and at most SPAN/N
-    /// longer. If N is above 1, a time window keeps its rate only if items arrive evenly. A window
-    /// of few items takes more steps [default: 1 for a time; for items 3 to 5, by the rate]
+    /// longer. If N is above 1, a time window keeps its rate only if items arrive evenly. A small
+    /// window of items may use more than N steps [default: 1 for a window of time; 3 to 5 for a
+    /// window of items, depending on the rate]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::slices)]
     slices: Option<u8>,
 
-    /// With --window: restart the span of an item when it is repeated
+    /// With --window: restart the span of an item when the item is repeated
     #[arg(long)]
     refresh: bool,
 

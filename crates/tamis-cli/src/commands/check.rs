@@ -68,8 +68,8 @@ pub struct Args {
     #[arg(long)]
     no_name: bool,
 
-    /// Print before each line how often it is in the filter at most; 15+ means 15 or more (counting
-    /// and cuckoo filters)
+    /// Print before each line an upper bound for its count in the filter; 15+ means 15 or more
+    /// (counting and cuckoo filters)
     #[arg(long, conflicts_with_all = ["invert", "count", "quiet"])]
     copies: bool,
 
@@ -168,7 +168,7 @@ struct Query<'a> {
     filter: Option<&'a OpenFilter>,
     lookup: Lookup<'a>,
     is_over_rate: bool,
-    /// Whether the filter contains each item of the current block.
+    /// For each item of the current block: whether the filter contains the item.
     answers: Answers,
     /// Number of items found so far.
     found: u64,
@@ -323,8 +323,9 @@ impl Check<'_> {
         if self.records > 0 && self.keyless == self.records {
             return Err(no_key(&self.rule.describe()));
         }
-        // A filter over its rate still has no false negatives, but more false positives than
-        // planned. The false positives are printed, or with -v, missing from the output.
+        // A filter over its rate still has no false negatives, but has more false positives than
+        // planned. Without -v, the output contains the false positives. With -v, the output lacks
+        // the false positives.
         let doubtful = self.queries.iter().any(|query| query.is_over_rate && query.found > 0);
         Ok(match self.printed {
             _ if doubtful && !self.args.force => Exit::OverRate,

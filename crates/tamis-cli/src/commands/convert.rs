@@ -35,8 +35,8 @@ pub struct Args {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Write the converted filter to OUT; replace OUT only when it is complete; '-' is standard
-    /// output; redis://HOST/KEY is a key that does not exist yet
+    /// Write the converted filter to OUT; replace OUT only when the new filter is complete; '-' is
+    /// standard output; redis://HOST/KEY is a key that does not exist yet
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
@@ -80,8 +80,8 @@ pub struct Args {
     #[arg(long)]
     union: bool,
 
-    /// With --items: write OUT even if IN lacks some of the items or holds many other items, or if
-    /// the false positive rate of OUT exceeds the planned rate (exit status 3)
+    /// With --items: write OUT even if IN lacks some of the items or holds many other items. Also
+    /// write OUT if its false positive rate exceeds the planned rate (exit status 3)
     #[arg(long, requires = "items")]
     force: bool,
 

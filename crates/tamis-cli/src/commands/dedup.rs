@@ -47,7 +47,7 @@ use crate::io::output::{folder, is_stdout, refuse_endless};
 use crate::io::unpack;
 use crate::records::key::{KeyArgs, KeyRule, RecordArgs, RecordForm};
 
-/// Remove repeated lines: print the first occurrence of each, in order
+/// Remove repeated lines: print the first occurrence of each line, in input order
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 // The time can also be read from a field, so `--delimiter` needs one option of this group.
@@ -70,7 +70,7 @@ pub struct Args {
     #[command(flatten)]
     key: KeyArgs,
 
-    /// Print only repeated lines: each once, or all occurrences after the first
+    /// Print only repeated lines: each repeated line once, or all occurrences after the first
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "once", help_heading = "Output")]
     repeated: Option<Repeated>,
@@ -123,7 +123,7 @@ pub struct Args {
         conflicts_with = "approx", help_heading = "Accuracy and memory")]
     rate: f64,
 
-    /// Write the lines that were dropped without certainty to FILE, for a second pass
+    /// Write to FILE each line that an approximate filter dropped, for a second pass
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique", "state"],
         help_heading = "Accuracy and memory")]
     suspects: Option<PathBuf>,
@@ -161,7 +161,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "Accuracy and memory")]
     keyed: bool,
 
-    /// The hash function, which is chosen when the run begins.
+    /// The hash function. The run chooses the hash function at its start.
     #[arg(skip)]
     hasher: OnceLock<Hasher>,
 }

@@ -90,7 +90,7 @@ struct OneRouteArgs {
     #[arg(long, value_name = "HOST:PORT")]
     listen: Vec<String>,
 
-    /// Send requests that pass to this address, such as http://127.0.0.1:9000
+    /// Send the accepted requests to this address, such as http://127.0.0.1:9000
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 

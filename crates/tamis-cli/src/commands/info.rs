@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw the fill of each block and the rate by items to FILE (for one filter)
+    /// Write a chart of the fill of each block and of the rate by items to FILE (for one filter)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 

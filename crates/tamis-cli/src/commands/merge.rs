@@ -19,7 +19,7 @@ use crate::io::output::{self, check_filter_output, refuse_name_of_other_format};
 
 /// Merge filters of the same layout into one filter
 ///
-/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or
+/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed. Or
 /// build each later filter with 'build --like' of the first filter. Then merge the files. The
 /// merged filter has the plan of the first filter and keeps the metadata that all filters share.
 ///

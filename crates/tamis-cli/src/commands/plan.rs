@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw the rate by memory to FILE
+    /// Write a chart of the rate by memory to FILE
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

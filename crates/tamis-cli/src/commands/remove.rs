@@ -14,8 +14,8 @@ use crate::records::items::ItemArgs;
 /// Delete items from a counting or cuckoo filter
 ///
 /// Each occurrence of a line in the input deletes one copy. If a line is not in the filter, the
-/// command refuses the line and changes nothing for it. Delete only lines that were added: deleting
-/// a false positive damages other lines.
+/// command refuses the line and deletes nothing. Delete only lines that were added: deleting a
+/// false positive damages other lines.
 ///
 /// The command changes the filter in memory and then replaces the file.
 #[derive(clap::Args)]

@@ -41,7 +41,7 @@ impl Args {
         Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
     }
 
-    /// Collects the distinct hashes of all items, then builds the filter for them.
+    /// Collects the distinct hashes of all items, then builds the filter from these hashes.
     pub(super) fn count_first(
         &self,
         paths: &[PathBuf],

@@ -319,7 +319,8 @@ impl Args {
         Ok(Exit::OverRate)
     }
 
-    /// Builds a filter in the layout of a Java program in memory, and writes it to its keys.
+    /// Builds a filter in the layout of a Java program in memory, and writes the filter to the keys
+    /// of this layout.
     fn build_for_java(&self, url: &RedisUrl, format: &str, paths: &[PathBuf]) -> CommandResult {
         if self.kind().is_some() || self.keyed || self.seed != 0 || self.replace {
             return Err(Failure::new(

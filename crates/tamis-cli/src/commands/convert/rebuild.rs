@@ -57,9 +57,9 @@ fn has_own_plan(to: &Format) -> bool {
 /// Returns an empty filter that is planned for `multiple` times the items, and its options. Returns
 /// `None` if the filter cannot be created, or has at most `bits` bits.
 ///
-/// The plan keeps the wanted rate: many formats store the planned rate, and readers compare it with
-/// the rate of the bits. A list of items gets its size only when it is written, so its plan uses a
-/// power of the rate instead.
+/// The plan keeps the wanted rate: many formats store the planned rate, and readers compare this
+/// rate with the rate of the bits. A list of items gets its size only when it is written, so the
+/// plan of a list uses a power of the rate instead.
 fn plan_for(
     options: &DecodeOptions,
     multiple: f64,

@@ -20,7 +20,7 @@ use crate::filters::table_filters::check_one_column;
 use crate::io::input;
 use crate::io::output;
 
-/// Collects all problems of a command, so that one error can name all of them.
+/// Collects all problems of a command, so that one error can name all problems.
 #[derive(Default)]
 struct Problems {
     messages: Vec<String>,
@@ -31,7 +31,7 @@ impl Problems {
     ///
     /// # Errors
     ///
-    /// [`Failure::BrokenPipe`].
+    /// Returns [`Failure::BrokenPipe`] instead of storing the failure.
     fn take<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -99,8 +99,8 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// One error that names all options that are missing or have no effect, as far as the formats
-    /// of both sides are known.
+    /// Returns one error that names all options that are missing or have no effect, as far as the
+    /// formats of both sides are known.
     pub(super) fn both_sides(
         &self,
     ) -> Result<(OpenFilter, &'static Format, DecodeOptions), Failure> {

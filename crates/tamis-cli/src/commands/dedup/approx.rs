@@ -84,7 +84,7 @@ impl Approx {
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::for_items`].
+    /// Returns the errors of [`Bloom::for_items`].
     pub fn new(expected: Expected, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
         let (items, rate) = match expected {
             Expected::Stated(items) => (items.max(LEAST_ITEMS), target),
@@ -111,7 +111,7 @@ impl Approx {
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::for_items`].
+    /// Returns the errors of [`Bloom::for_items`].
     pub fn within(items: u64, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
         Self::of(&Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?, target)
     }

@@ -14,7 +14,7 @@ use crate::records::csv::OutputHeader;
 use crate::records::record_reader::{InputPosition, RecordReader};
 use crate::records::split::BLOCK_BYTES;
 
-/// Reads the records of the inputs in order, split and hashed.
+/// Reads the records of the inputs in order, and splits and hashes the records.
 pub struct BatchReader<D> {
     prefetcher: Prefetcher<RecordBatch<D>, Failure>,
     threads: usize,
@@ -65,7 +65,7 @@ impl<D: Width> BatchReader<D> {
     /// Returns an error if an input cannot be read.
     pub fn next(&mut self, batch: &mut RecordBatch<D>) -> Result<bool, Failure> {
         // Starting a thread takes longer than reading one block. An input from a terminal or `tail
-        // -f` does not keep a thread busy.
+        // -f` is too slow to keep a thread busy.
         if self.read_bytes >= BLOCK_BYTES && self.threads > 1 {
             self.prefetcher.start();
         }

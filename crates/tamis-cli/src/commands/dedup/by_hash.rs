@@ -87,7 +87,8 @@ impl Args {
         if let Some((checkpoint, _)) = &killed {
             check_inputs(checkpoint, &from)?;
         }
-        // If the input files are known and unchanged, this run may repeat the last finished run.
+        // If all input files can be identified and are unchanged, this run may repeat the last
+        // finished run.
         let is_known = from.inputs.iter().all(|id| id.file.is_some());
         let again = state.last.take().filter(|(last, _)| {
             killed.is_none() && !self.restart && is_known && last.inputs == from.inputs

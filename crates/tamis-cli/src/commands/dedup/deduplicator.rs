@@ -30,7 +30,7 @@ pub enum Deduplicator<D: Width> {
     },
     /// Compares digests in a window.
     Window(Box<Recent<D>>),
-    /// Counts the records. The run writes them at its end.
+    /// Counts the records. The run writes the records at its end.
     Counts(Box<Counts>),
 }
 
@@ -105,7 +105,7 @@ impl<D: Width> Deduplicator<D> {
         }
     }
 
-    /// Tests whether a record may be dropped because of an approximate answer.
+    /// Tests whether the result is approximate. A new record may then be dropped by mistake.
     pub fn is_approximate(&self) -> bool {
         matches!(self, Deduplicator::Digests { seen, .. } if seen.is_approximate())
     }

@@ -30,7 +30,7 @@ pub struct KeySet {
     max_bytes: u64,
 }
 
-/// The size of the first chunk. Each later chunk is as large as all chunks before it, up to
+/// The size of the first chunk. Each later chunk is as large as all earlier chunks together, up to
 /// [`CHUNK_BYTES`].
 const FIRST_CHUNK_BYTES: usize = 64 << 10;
 

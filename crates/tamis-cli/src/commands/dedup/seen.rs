@@ -1,4 +1,5 @@
-//! The set of the records seen so far: an exact set of digests, or the filter that replaced it.
+//! The set of the records seen so far: an exact set of digests, or the filter that replaced the
+//! set.
 
 use tamis::{Answers, DigestSet, PlanError};
 

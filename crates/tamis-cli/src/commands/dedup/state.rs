@@ -58,7 +58,7 @@ pub struct StateFile {
     /// The last checkpoint of a killed run after the last finished run, and the offset of the end
     /// of the checkpoint.
     pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, and the offset at which its part of the log starts.
+    /// The last finished run, and the offset at which the part of this run in the log starts.
     pub last: Option<(Checkpoint, u64)>,
     disk: DiskFile,
     name: String,
@@ -75,8 +75,8 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since the
-    /// file holds the secret key.
+    /// Opens the state file at `path`, or creates the file. Only the owner can read a new file,
+    /// because the file holds the secret key.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl StateFile {
     /// that offset.
     ///
     /// # Errors
+    ///
     /// Returns I/O errors.
-    /// I/O errors.
     pub fn begin(&mut self, end: Option<u64>) -> Result<(), Failure> {
         self.cut = end.unwrap_or(self.cut);
         self.end = self.cut;
@@ -169,8 +169,8 @@ impl StateFile {
     /// Calls `each` with the bytes of all digests, in batches.
     ///
     /// # Errors
+    ///
     /// Returns I/O errors, and the errors of `each`.
-    /// I/O errors, and the errors of `each`.
     pub fn replay(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,

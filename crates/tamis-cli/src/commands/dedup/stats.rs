@@ -13,8 +13,8 @@ use crate::commands::dedup::window::WindowStats;
 use crate::exit::Failure;
 use crate::records::key::no_key;
 
-/// If the expected losses exceed this number, the run reports them. At this number, one run in ten
-/// thousand loses a record.
+/// If the expected losses exceed this number, the run reports the losses. At this number, one run
+/// in ten thousand loses a record.
 pub const NOTABLE_LOSS: f64 = 1e-4;
 
 /// The form of the statistics.
@@ -53,8 +53,8 @@ pub struct RunStats {
     /// The expected number of new records that were treated as repeats. If repeats are printed, the
     /// expected number of repeats that were not printed.
     pub expected_lost: f64,
-    /// The expected number of records whose count is too high, or that are printed as repeats
-    /// although they occur once.
+    /// The expected number of records whose count is too high. If repeats are printed, the expected
+    /// number of records that are printed although they occur once.
     pub expected_wrong: f64,
     /// For approximate runs, the current probability that a new record is lost. With a window, the
     /// highest probability so far.

@@ -48,7 +48,7 @@ struct DedupRun<'a, D: Width> {
 }
 
 impl Args {
-    /// Reads all inputs, writes the output and syncs it to the disk.
+    /// Reads all inputs, writes the output and syncs the output to the disk.
     ///
     /// # Errors
     ///

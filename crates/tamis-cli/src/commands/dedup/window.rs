@@ -47,10 +47,11 @@ pub struct WindowArgs {
     /// Read the time of a line from field N, counted from 1 and split as for -k, or from the column
     /// N of --csv [default: the time of arrival]
     ///
-    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
-    /// nanoseconds; or a date such as 20261121100000, 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123
-    /// +02:00 or 2026-11-21 (UTC unless the date has an offset). Time never goes backwards: a line
-    /// with an earlier time, or without a time, gets the latest time before the line.
+    /// A time is a Unix time in seconds (1.5 is valid too). A number of 12 or more digits is in
+    /// milliseconds, microseconds or nanoseconds. A time can also be a date such as 20261121100000,
+    /// 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21. A date without an offset
+    /// is in UTC. Time never goes backwards: a line with an earlier time, or without a time, gets
+    /// the latest time before the line.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::records::csv::field)]
     time_field: Option<Field>,

@@ -136,7 +136,7 @@ fn rows(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Vec<(String, String
         ("rate now", Rate(info.rate_now).to_string()),
         ("headroom", headroom(file, info)),
     ];
-    // A server does not count added items, so its filters have zero in `added`.
+    // A server does not count added items, so `added` is zero in its filters.
     if file.added > 0 || info.items < 1.0 {
         rows.insert(4, ("added", format!("{}, repeats included", HumanCount(file.added))));
     }

@@ -1,9 +1,9 @@
 //! Reads decimal integers, several digits at a time.
 //!
-//! The parser reads eight bytes as one word. In a dozen instructions without a loop, the parser
-//! finds the first byte that is not a digit, and computes the value of the digits before this byte.
-//! `parse_token` handles all other cases byte by byte: signs, more than fifteen digits, and the end
-//! of the block.
+//! The parser reads eight bytes as one word. The parser finds the first byte that is not a digit,
+//! and computes the value of the digits before this byte. These steps take a dozen instructions
+//! without a loop. `parse_token` handles all other cases byte by byte: signs, more than fifteen
+//! digits, and the end of the block.
 
 use std::fmt;
 
@@ -102,7 +102,7 @@ fn leading_digits(word: u64) -> usize {
 fn eight_digits(word: u64) -> u64 {
     let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
     // The first step combines neighbouring digits into pairs, in every other byte. Each of two
-    // multiplications then weights two pairs and sums them in the upper half.
+    // multiplications then weights two pairs and adds both results in the upper half.
     let pairs = digits * 10 + (digits >> 8);
     let odd = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(1_000_000 << 32 | 100);
     let even = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(10_000 << 32 | 1);

@@ -1,5 +1,5 @@
-//! Finds the integers that occur more than once, with two sets. If two bitmaps are better, the
-//! search uses two bitmaps instead.
+//! Finds the integers that occur more than once. The search starts with two sets, and changes to
+//! two bitmaps when the sets become large.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::exit::Failure;
 pub struct RepeatSearch {
     seen: IntSet,
     repeated: IntSet,
-    /// Holds the integers of 32 bits when there are many of them.
+    /// Holds the integers of 32 bits after the change to bitmaps.
     finder: Option<RepeatFinder>,
     /// True if a finder is possible: the window is inside `u32`, and the memory limit allows two
     /// bitmaps.

@@ -34,8 +34,8 @@ const DENSE_FACTOR: u64 = 64;
 const CHECK_FROM: u64 = 1 << 18;
 
 impl IntSet {
-    /// Creates an empty set. If a `range` is given, it must contain all integers that the caller
-    /// will insert.
+    /// Creates an empty set. If a `range` is given, the range must contain all integers that the
+    /// caller will insert.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory) -> Self {
         Self {
             window: window(range),
@@ -146,7 +146,7 @@ impl IntSet {
         low.map_or(Ok(()), |low| low.into_sorted(visit))
     }
 
-    /// Removes the integers of the window from the set, and returns them.
+    /// Removes the integers inside the window from the set, and returns these integers.
     pub fn take_window(&mut self) -> CompressedSet {
         let empty = IntStore::new(self.memory);
         let window = std::mem::replace(&mut self.low, empty).into_compressed();

@@ -3,8 +3,8 @@
 //! bitmap.
 //!
 //! A hash table is fastest for scattered integers in any order. In a compressed set, inserting a
-//! scattered integer would move megabytes of the index. Close integers need only a fraction of the
-//! memory when they are compressed. A bitmap is several times as fast as the other structures.
+//! scattered integer would move megabytes of the index. In a compressed set, close integers need
+//! only a fraction of the memory. A bitmap is several times as fast as the other structures.
 
 use tamis::{Answers, CompressedSet, DenseSet, OutOfMemory};
 
@@ -133,7 +133,7 @@ impl IntStore {
     /// Recomputes the memory of the set.
     pub fn count_memory(&mut self) {
         if let IntStore::Compressed(set, bytes) = self {
-            // When lists grow, they leave gaps in the memory that are about as large as the lists.
+            // Growing lists leave gaps in the memory. The gaps are about as large as the lists.
             *bytes = set.memory_bytes() * 2;
         }
     }
@@ -150,7 +150,8 @@ impl IntStore {
     pub fn compress_if_smaller(&mut self, memory: Memory) {
         let IntStore::Scattered(set) = self else { return };
         // A compressed set takes 2 bytes per value, and about a hundred bytes per non-empty stretch
-        // of 65 536 integers. The factors below are doubled for gaps in the memory.
+        // of 65 536 integers. The factors below are twice as large, because of the gaps in the
+        // memory.
         let compressed_bytes = set.len() * 4 + set.stretches() * 200;
         let is_smaller = compressed_bytes * 2 <= set.memory_bytes();
         // During the conversion, a sorted list holds the integers.

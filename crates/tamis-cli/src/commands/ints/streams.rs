@@ -51,7 +51,7 @@ pub struct Reading {
     #[arg(long, value_name = "A..=B", value_parser = parse_range)]
     pub range: Option<RangeInclusive<u64>>,
 
-    /// Fail if more memory than this is needed, such as 600M or 2G (at least 16M)
+    /// Fail if the command needs more than SIZE of memory, such as 600M or 2G (at least 16M)
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
 

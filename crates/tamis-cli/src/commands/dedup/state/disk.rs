@@ -70,7 +70,7 @@ pub(super) mod journal {
     /// An operation on a file.
     #[derive(Clone, Debug, PartialEq)]
     pub enum DiskOp {
-        /// The file operation wrote bytes at an offset.
+        /// Bytes were written at an offset.
         Write(u64, Vec<u8>),
         /// The file was cut to a length.
         SetLen(u64),

@@ -5,7 +5,7 @@
 //!
 //! 1. Blocks are appended and synced. Then the synced length is raised.
 //! 2. Before the log is cut, the synced length is lowered and synced. After the cut, the file is
-//!    synced again, so that no old block returns behind new ones.
+//!    synced again, so that no old block returns behind new blocks.
 //!
 //! The synced length therefore never exceeds the bytes on the disk after any power loss. An invalid
 //! block before the synced length is damage. An invalid block behind the synced length is the torn

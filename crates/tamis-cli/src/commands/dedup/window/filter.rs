@@ -3,8 +3,8 @@
 //! A new record is lost if the filter answers that the record was seen. This module estimates the
 //! number of losses. The bits of the filter give the current false positive rate r. Each record
 //! that the filter reports as new then stands for r / (1 − r) lost records. A measurement of r
-//! reads all bits. The filter measures r when it has stored a quarter of the planned records of a
-//! slice since the last measurement, and at the end of a slice.
+//! reads all bits. The filter measures r at the end of each slice. The filter also measures r each
+//! time a quarter of the planned records of a slice have been stored.
 
 use tamis::{Answers, Hasher, Insert as _, Plan, PlanError, Span, Window};
 

@@ -210,7 +210,7 @@ mod tests {
         ] {
             assert_eq!(read(digits.as_bytes()), read(date.as_bytes()), "{digits}");
         }
-        // These digits are not a date. As a Unix time, they would be a year after 2286.
+        // These digits are not a date. As Unix times, these digits would be years after 2286.
         for digits in ["20261301100000", "99999999999999", "20260230100000000"] {
             assert_eq!(read(digits.as_bytes()), None, "{digits}");
         }

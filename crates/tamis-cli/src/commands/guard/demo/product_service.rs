@@ -55,7 +55,7 @@ impl ProductService {
 }
 
 async fn accept(listener: TcpListener, handler: Handler) {
-    // The connections end with this task.
+    // When this task ends, the connections are closed.
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };

@@ -11,7 +11,7 @@ use crate::commands::dedup::state::*;
 /// A disk writes a sector completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// The digests that the state holds from one point in time.
+/// The digests that the state holds from a point in time onwards.
 struct Moment {
     /// The number of operations before which the state cannot hold the digests.
     from: usize,
