@@ -18,8 +18,7 @@ use crate::io::output::{Output, refuse_endless, refuse_terminal};
 use crate::io::packing::Unpack;
 use crate::io::unpack;
 
-/// A decoder may use a quarter of the memory. A larger share would leave too little memory when the
-/// sets grow in steps.
+/// A decoder may use a quarter of the memory. The sets need the rest, because sets grow in steps.
 const DECODER_PARTS: u64 = 4;
 
 /// The arguments of a command that reads all integers of its inputs.

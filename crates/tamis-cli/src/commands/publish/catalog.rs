@@ -27,7 +27,7 @@ struct Entry {
 
 struct State {
     current: Option<Arc<PublishedFile>>,
-    /// The state of a file that was not a filter.
+    /// The stamp of the last file that was not a filter.
     refused: Option<Stamp>,
 }
 
