@@ -18,18 +18,18 @@ use crate::records::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 
 /// Add items to a filter
 ///
-/// The command changes the filter in memory and then replaces the file. The file stays unchanged if
-/// anything fails, or if the filter would exceed its rate.
+/// The command changes the filter in memory and then replaces the file. If anything fails, or if
+/// the filter would exceed its rate, the file stays unchanged.
 ///
 /// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The items then go to the
-/// server in batches. Items that were added before a failure stay. --force is needed only if the
-/// filter is over its rate before.
+/// server in batches. Items that were added before a failure stay in the filter. --force is needed
+/// only if the filter exceeds its rate before the command starts.
 ///
 /// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A
-/// second run inserts it again. Delete a line at most as often as it was inserted: one more delete
-/// may remove another line. With --if-absent, adding the same file again changes nothing; do not
-/// delete from such a filter. A cuckoo filter of RedisBloom always accepts a line only if it does
-/// not have it.
+/// second run inserts the line again. Delete a line at most as often as it was inserted: one more
+/// delete may remove another line. With --if-absent, adding the same file again changes nothing. Do
+/// not delete from a filter that was filled with --if-absent. A cuckoo filter of RedisBloom accepts
+/// a line only if the filter does not have the line.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,13 +42,13 @@ pub struct Args {
     /// The filter to change
     filter: PathBuf,
 
-    /// Write the filter even if its false positive rate then exceeds the planned one; the exit
+    /// Write the filter even if its false positive rate then exceeds the planned rate; the exit
     /// status is 3
     #[arg(long)]
     force: bool,
 
-    /// Insert a line into a cuckoo or counting filter only if the filter does not have it. A false
-    /// positive is then not stored: do not delete from such a filter
+    /// Insert a line into a cuckoo or counting filter only if the filter does not have the line. A
+    /// line that is a false positive is then not stored: do not delete lines from the filter
     #[arg(long, conflicts_with = "copies")]
     if_absent: bool,
 
@@ -58,7 +58,7 @@ pub struct Args {
     #[command(flatten)]
     items_from: ItemArgs,
 
-    // This is the last field: clap puts later options under its heading in the help.
+    // These options are the last field because clap puts all later options under the same heading.
     #[command(flatten)]
     decode: DecodeArgs,
 }
@@ -102,7 +102,8 @@ pub fn run(args: &Args) -> CommandResult {
 }
 
 impl Args {
-    /// Adds items to a filter on a Redis server. Items that were added before a failure stay.
+    /// Adds items to a filter on a Redis server. Items that were added before a failure stay in the
+    /// filter.
     fn add_on_server(&self, paths: &[PathBuf]) -> CommandResult {
         let decode = DecodeArgs { requires_funnel: true, ..self.decode.clone() };
         let mut opener = Opener::new(&decode);

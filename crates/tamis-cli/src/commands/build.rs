@@ -33,14 +33,14 @@ use crate::records::repeats::{Inserter, RepeatArgs};
 /// Build a filter from items and write it to a file
 ///
 /// Without --items, the command counts the distinct items first and builds a filter of that size.
-/// It reads files and pipes once and keeps 11 to 22 bytes in memory for each distinct item, and
-/// eight for each repeat that a filter counts. With --items, only the filter is in memory, and
-/// `tamis add` can add items up to N; for a cuckoo filter without --copies, the distinct hashes are
-/// in memory too.
+/// The command reads files and pipes once. The command keeps 11 to 22 bytes in memory for each
+/// distinct item, and eight bytes for each repeat that the filter counts. With --items, only the
+/// filter is in memory, and `tamis add` can add items up to N. For a cuckoo filter with --items and
+/// without --copies, the distinct hashes are in memory too.
 ///
-/// The same items in the same order with the same options give the same bytes. The order matters
-/// only for cuckoo, growing and window filters. The time matters only for window filters;
-/// SOURCE_DATE_EPOCH sets it.
+/// The same items in the same order with the same options produce the same bytes. The order matters
+/// only for cuckoo, growing and window filters. The time matters only for window filters; the
+/// environment variable SOURCE_DATE_EPOCH sets the time.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,13 +54,13 @@ Examples:
 Exit status: 0 built, 2 failed, 3 built, but over its rate (with --force; a window on a server also
 without).")]
 pub struct Args {
-    /// Write the filter to FILE; replace FILE only when the filter is complete. Or create it under
-    /// a key of a Redis or Valkey server: redis://HOST/KEY
+    /// Write the filter to FILE; replace FILE only when the filter is complete. Or create the
+    /// filter under a key of a Redis or Valkey server: redis://HOST/KEY
     #[arg(short, long, value_name = "FILE|URL")]
     output: PathBuf,
 
-    /// Plan for N distinct items (such as 10M) instead of counting them first; with --copies each
-    /// copy counts
+    /// Plan for N distinct items (such as 10M) instead of counting the items first; with --copies,
+    /// each copy counts as an item
     #[arg(long, value_name = "N")]
     items: Option<HumanCount>,
 
@@ -68,11 +68,11 @@ pub struct Args {
     #[arg(long, value_name = "R", default_value = "0.01", value_parser = rate)]
     rate: f64,
 
-    /// Kind of filter [default: the best for the rate]
+    /// Kind of filter [default: the best kind for the rate]
     #[arg(long, value_parser = kind_parser())]
     kind: Option<Kind>,
 
-    /// With --kind counting: bits of a counter, which counts to 15, 255 or 65535
+    /// With --kind counting: bits of a counter; 4, 8 or 16 bits count up to 15, 255 or 65535
     #[arg(long, value_name = "BITS", value_parser = ["4", "8", "16"])]
     counter_bits: Option<String>,
 
@@ -82,12 +82,13 @@ pub struct Args {
     window: Option<WindowSpan>,
 
     /// With --window: expire items in N steps. An item is kept for at least SPAN and at most SPAN/N
-    /// longer. If N is above 1, a window of time keeps its rate only if items arrive evenly. A
-    /// window of few items takes more steps [default: 1 for a time; for items 3 to 5, by the rate]
+    /// longer. If N is above 1, a time window keeps its rate only if items arrive evenly. A small
+    /// window of items may use more than N steps [default: 1 for a window of time; 3 to 5 for a
+    /// window of items, depending on the rate]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::slices)]
     slices: Option<u8>,
 
-    /// With --window: restart the span of an item when it is repeated
+    /// With --window: restart the span of an item when the item is repeated
     #[arg(long)]
     refresh: bool,
 
@@ -95,8 +96,8 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Hash with a new secret key. Use it if an attacker can choose items: without it, the attacker
-    /// can cause false positives. The file contains the key: keep the file private
+    /// Hash with a new secret key. Use a key if an attacker can choose items: without a key, the
+    /// attacker can cause false positives. The file contains the key: keep the file private
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
 
@@ -114,17 +115,18 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// With -o URL: build the filter beside the one under the key, then replace it. Lookups of all
-    /// clients go on, and their inserts go to both. If the key does not exist, create the filter
+    /// With -o URL: build a new filter beside the filter under the key, then replace the old
+    /// filter. Meanwhile, clients can look up items, and their inserts go to both filters. If the
+    /// key does not exist, create the filter
     #[arg(long)]
     replace: bool,
 
-    /// With --replace: first end a rebuild that another client left behind
+    /// With --replace: first abort an unfinished rebuild of another client
     #[arg(long, requires = "replace")]
     abort_rebuild: bool,
 
     /// With -o URL: the layout of a Java program: redisson, redis-bitmap (BloomFilterHelper) or
-    /// redis-bitmaps (RedisBitmaps) [default: that of tamis-redis]
+    /// redis-bitmaps (RedisBitmaps) [default: the layout of tamis-redis]
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_parser = ["redisson", "redis-bitmap", "redis-bitmaps"], hide_possible_values = true)]
     to: Option<String>,
 
@@ -146,14 +148,14 @@ pub struct Args {
     metadata: MetadataArgs,
 }
 
-/// Items that are inserted between two checks of the filter's memory.
+/// The number of items that are inserted between two checks of the filter's memory.
 const GROWTH_CHUNK: usize = 8192;
 
 /// Slots per bucket of a cuckoo filter for `--copies`. An item has two buckets; with two slots per
 /// bucket, a filter would hold at most two copies of each item.
 const BUCKET_OF_COPIES: u32 = 4;
 
-/// Parses the name of a kind of filter. For clap.
+/// Returns the parser that clap uses for the name of a filter kind.
 fn kind_parser() -> impl TypedValueParser<Value = Kind> {
     let values = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.summary()));
     PossibleValuesParser::new(values).map(|name| {
@@ -236,13 +238,13 @@ impl Args {
         self.kind.or(self.window.map(|_| Kind::Window))
     }
 
-    /// Returns the planned number of items if the command need not count them first.
+    /// Returns the planned number of items if the command need not count the items first.
     fn planned_items(&self) -> Option<u64> {
         let of_window = match self.window {
             Some(WindowSpan(Span::Items(items))) => Some(items),
             _ => None,
         };
-        // A growing filter needs no number.
+        // A growing filter needs no planned number of items.
         let of_growing = self.kind().is_some_and(Kind::grows).then_some(1);
         self.items.map(|HumanCount(items)| items).or(of_window).or(of_growing)
     }
@@ -250,8 +252,8 @@ impl Args {
     /// Returns the capacity to plan for a filter that must hold `items`.
     fn places(&self, items: u64) -> u64 {
         match self.kind() {
-            // Copies of an item share its buckets. With three copies of each item, a filter of
-            // 10 to 10⁶ items is full at 1/1.27 of its capacity.
+            // Copies of an item share the two buckets of the item. With three copies of each item,
+            // a filter of 10 to 10⁶ items is full at 1/1.27 of its capacity.
             Some(kind) if kind.stores_copies() && self.repeats.copies => {
                 items.saturating_add(items.div_ceil(10).saturating_mul(3))
             }
@@ -290,7 +292,8 @@ impl Args {
             return random_hasher();
         }
         Ok(match self.kind {
-            // Parquet's own hash: the words of the filter then equal those of a Parquet column.
+            // With Parquet's own hash, the words of the filter equal the words of a Parquet
+            // column's filter.
             Some(Kind::Parquet) => Hasher::xxh64(self.seed),
             _ => Hasher::fold(self.seed),
         })
@@ -317,7 +320,8 @@ impl Args {
             (None, ..) => Plan::new(items, self.rate),
         };
         let plan = plan.and_then(|plan| match (self.window, plan.geometry()) {
-            // A small span does not divide evenly into the slices, so the slices are adjusted.
+            // A small span does not divide evenly into the slices, so the number of slices is
+            // adjusted.
             (Some(WindowSpan(Span::Items(span))), Geometry::Slices(slices)) => {
                 let even = even_slices(span, slices.into());
                 Plan::window(items, self.rate, u8::try_from(even).map_or(slices, u32::from))

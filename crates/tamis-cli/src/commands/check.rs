@@ -24,10 +24,10 @@ use crate::records::record_reader::{RecordBlock, RecordReader};
 ///
 /// A line that is not printed is certainly not in the filter. A printed line is in the filter,
 /// except for false positives at the filter's rate. With several filters, each line is printed once
-/// for each filter that has it, after the filter's name and a colon.
+/// for each filter that has the line, after the filter's name and a colon.
 ///
-/// The command maps the file and first verifies its checksums in one pass. It queries filters of
-/// other systems ('tamis formats') as those systems do.
+/// The command maps the file into memory and first verifies its checksums in one pass. The command
+/// queries a filter of another system in the same way as that system does: see 'tamis formats'.
 ///
 /// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The server looks up the
 /// lines.
@@ -68,8 +68,8 @@ pub struct Args {
     #[arg(long)]
     no_name: bool,
 
-    /// Print before each line how often it is in the filter at most; 15+ means 15 or more (counting
-    /// and cuckoo filters)
+    /// Print before each line an upper bound for its count in the filter; 15+ means 15 or more
+    /// (counting and cuckoo filters)
     #[arg(long, conflicts_with_all = ["invert", "count", "quiet"])]
     copies: bool,
 
@@ -87,7 +87,7 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    // This is the last field: clap puts later options under its heading in the help.
+    // These options are the last field because clap puts all later options under the same heading.
     #[command(flatten)]
     decode: DecodeArgs,
 }
@@ -168,7 +168,7 @@ struct Query<'a> {
     filter: Option<&'a OpenFilter>,
     lookup: Lookup<'a>,
     is_over_rate: bool,
-    /// Answers to the items of a block.
+    /// For each item of the current block: whether the filter contains the item.
     answers: Answers,
     /// Number of items found so far.
     found: u64,
@@ -215,10 +215,10 @@ struct Check<'a> {
     output: Output,
     /// Number of lines printed or counted.
     printed: u64,
-    /// Number of lines read, and of those without a key.
+    /// The number of lines read. The next field is the number of lines without a key.
     records: u64,
     keyless: u64,
-    /// Items of a block, encoded for the last filter.
+    /// Items of a block, encoded for the filter that was queried last.
     batch: ItemBatch,
     encoding: Option<ItemEncoding>,
     header: OutputHeader,
@@ -285,7 +285,8 @@ impl Check<'_> {
         if self.args.quiet && self.printed > 0 {
             return Ok(ControlFlow::Break(()));
         }
-        // A program that reads the output from a pipe gets the answers as soon as the items arrive.
+        // Flush the output here, so that a reader of a pipe gets each result as soon as the input
+        // arrives.
         self.output.flush()?;
         Ok(ControlFlow::Continue(records))
     }
@@ -322,8 +323,9 @@ impl Check<'_> {
         if self.records > 0 && self.keyless == self.records {
             return Err(no_key(&self.rule.describe()));
         }
-        // A filter over its rate still has no false negatives. Its false positives exceed the
-        // planned rate: these lines are printed, or left out with -v.
+        // A filter over its rate still has no false negatives, but has more false positives than
+        // planned. Without -v, the output contains the false positives. With -v, the output lacks
+        // the false positives.
         let doubtful = self.queries.iter().any(|query| query.is_over_rate && query.found > 0);
         Ok(match self.printed {
             _ if doubtful && !self.args.force => Exit::OverRate,

@@ -10,12 +10,12 @@ use crate::exit::{CommandResult, Exit, Failure};
 
 /// Check the data files of a stopped server
 ///
-/// The command reads the snapshot and the log as `tamis serve` does when it starts, and changes
-/// nothing. It needs as much memory as the server.
+/// The command reads the snapshot and the log as `tamis serve` does when it starts. The command
+/// changes nothing, and needs as much memory as the server.
 ///
-/// With --repair, it writes the valid data as a new snapshot, keeps the old files in the folder
-/// damaged-N inside DIR, and lists what is lost. It changes nothing if a server can start with the
-/// files.
+/// With --repair, the command writes the valid data as a new snapshot, keeps the old files in the
+/// folder damaged-N inside DIR, and lists the lost data. If a server can start with the files, the
+/// command changes nothing.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,8 +33,8 @@ pub struct Args {
     #[arg(long)]
     repair: bool,
 
-    /// Option hash-key of the server: 'random', 'none' or 32 hexadecimal digits. The file with the
-    /// key is read only with 'random', the default
+    /// Option hash-key of the server: 'random', 'none' or 32 hexadecimal digits. The key file is
+    /// read only with 'random', the default
     #[arg(long, value_name = "KEY", env = "TAMIS_HASH_KEY", hide_env_values = true,
         value_parser = hash_key, default_value = "random", hide_default_value = true)]
     hash_key: HashKey,

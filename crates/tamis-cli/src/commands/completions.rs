@@ -35,7 +35,7 @@ pub fn completions(args: &CompletionsArgs) -> CommandResult {
 Example:
   tamis man ~/.local/share/man/man1 && man tamis-dedup")]
 pub struct ManArgs {
-    /// Folder for the pages; it is created if it is missing
+    /// Folder for the pages; the command creates a missing folder
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

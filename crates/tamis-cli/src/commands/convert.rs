@@ -16,9 +16,9 @@ use crate::records::key::{KeyArgs, RecordArgs, rate};
 
 /// Convert a filter to the format of another system
 ///
-/// The command copies the bits if both systems hash and place items in the same way; the order of
-/// bits and bytes may differ. Otherwise it needs the items: with --items, it builds OUT from them
-/// and tests each item in both filters.
+/// If both systems compute the same bit positions for an item, the command copies the bits. The
+/// order of bits and bytes may differ. Otherwise the command needs the items: with --items, the
+/// command builds OUT from the items and tests each item in both filters.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,8 +35,8 @@ pub struct Args {
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// Write the converted filter to OUT; replace OUT only when it is complete; '-' is standard
-    /// output; redis://HOST/KEY is a key that does not exist yet
+    /// Write the converted filter to OUT; replace OUT only when the new filter is complete; '-' is
+    /// standard output; redis://HOST/KEY is a key that does not exist yet
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
@@ -60,12 +60,13 @@ pub struct Args {
     to_charset: Option<Charset>,
 
     /// Number of items that OUT is planned for. For a bitmap of integers: the number of values
-    /// [default: the number of items in FILE; --items-planned if the format does not store it]
+    /// [default: the number of items in FILE; --items-planned if the format does not store the
+    /// number]
     #[arg(long, value_name = "N")]
     to_items: Option<HumanCount>,
 
-    /// False positive rate that OUT is planned for [default: that of IN, or 0.01; --rate-planned if
-    /// the format does not store it]
+    /// False positive rate that OUT is planned for [default: the rate of IN, or 0.01;
+    /// --rate-planned if the format does not store the rate]
     #[arg(long, alias = "rate", value_name = "R", value_parser = rate)]
     to_rate: Option<f64>,
 
@@ -74,13 +75,13 @@ pub struct Args {
     #[arg(long, value_name = "V")]
     to_version: Option<Box<str>>,
 
-    /// Merge several filters of IN, such as those of a Parquet table's row groups; the result is
-    /// fuller than planned
+    /// Merge several filters of IN, such as the filters of a Parquet table's row groups; the merged
+    /// filter is fuller than planned
     #[arg(long)]
     union: bool,
 
-    /// With --items: write OUT even if IN lacks some of the items or holds many others, or if the
-    /// false positive rate of OUT exceeds the planned one (exit status 3)
+    /// With --items: write OUT even if IN lacks some of the items or holds many other items. Also
+    /// write OUT if its false positive rate exceeds the planned rate (exit status 3)
     #[arg(long, requires = "items")]
     force: bool,
 
@@ -90,7 +91,7 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    // This is the last field: clap puts later options under its heading in the help.
+    // These options are the last field because clap puts all later options under the same heading.
     #[command(flatten)]
     decode: DecodeArgs,
 }

@@ -47,10 +47,10 @@ use crate::io::output::{folder, is_stdout, refuse_endless};
 use crate::io::unpack;
 use crate::records::key::{KeyArgs, KeyRule, RecordArgs, RecordForm};
 
-/// Remove repeated lines: print the first occurrence of each, in order
+/// Remove repeated lines: print the first occurrence of each line, in input order
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-// The time can also be a field, so `--delimiter` needs `--field` or `--time-field`.
+// The time can also be read from a field, so `--delimiter` needs one option of this group.
 #[command(group = ArgGroup::new("fields").args(["field", "time_field", "csv"]).multiple(true))]
 #[command(mut_arg("delimiter", |arg| {
     let help = "Split records at DELIM (such as ',' or '\\t'); needs -k, --time-field or --csv";
@@ -60,7 +60,7 @@ pub struct Args {
     /// Files to read, plain or compressed (gzip, zstd, xz, bzip2); '-' or none is standard input
     files: Vec<PathBuf>,
 
-    /// Write to FILE; replace it only after success (it may be one of the inputs)
+    /// Write to FILE; replace FILE only after success (FILE may be one of the inputs)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -70,7 +70,7 @@ pub struct Args {
     #[command(flatten)]
     key: KeyArgs,
 
-    /// Print only repeated lines: each once, or all occurrences after the first
+    /// Print only repeated lines: each repeated line once, or all occurrences after the first
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "once", help_heading = "Output")]
     repeated: Option<Repeated>,
@@ -103,12 +103,12 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", help_heading = "Accuracy and memory")]
     memory: Option<ByteSize>,
 
-    /// Fail instead of becoming approximate
+    /// Fail if the result would become approximate
     #[arg(long, conflicts_with = "approx", help_heading = "Accuracy and memory")]
     exact: bool,
 
-    /// Use an approximate filter from the start: a new line is dropped with at most this
-    /// probability
+    /// Use an approximate filter from the start: a line that occurs for the first time is dropped
+    /// with at most this probability
     #[arg(long, value_name = "RATE", value_parser = crate::records::key::rate,
         conflicts_with_all = ["full", "count", "unique"], help_heading = "Accuracy and memory")]
     approx: Option<f64>,
@@ -123,7 +123,7 @@ pub struct Args {
         conflicts_with = "approx", help_heading = "Accuracy and memory")]
     rate: f64,
 
-    /// Write lines that an approximate answer dropped to FILE, for a second pass
+    /// Write to FILE each line that an approximate filter dropped, for a second pass
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "full", "count", "unique", "state"],
         help_heading = "Accuracy and memory")]
     suspects: Option<PathBuf>,
@@ -144,23 +144,24 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", requires = "state", help_heading = "State between runs")]
     checkpoint: Option<ByteSize>,
 
-    /// Use at most N threads: the second reads and hashes, the third unpacks
+    /// Use at most N threads: the second thread reads and hashes, the third thread unpacks
     /// [default: as many as are useful]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::threads)]
     threads: Option<NonZeroUsize>,
 
-    /// Hash with this seed instead of a secret key. Without --keyed and --state, runs with
-    /// --approx, or with --memory and without --exact, use seed 0: equal input gives equal output
+    /// Hash with this seed instead of a secret key. If the result may be approximate (with
+    /// --approx, or with --memory and without --exact), the default is seed 0 unless --keyed or
+    /// --state is given. With seed 0, equal input gives equal output
     #[arg(long, value_name = "N", help_heading = "Accuracy and memory")]
     seed: Option<u64>,
 
-    /// Hash with a secret key, also with --approx and --memory. Use it if an attacker can choose
-    /// lines: without the key, the attacker can cause lines of others to be dropped. A --state
+    /// Hash with a secret key, also with --approx and --memory. Use a key if an attacker can choose
+    /// lines: without the key, the attacker can cause the loss of other users' lines. A --state
     /// always has its own key
     #[arg(long, conflicts_with_all = ["seed", "state"], help_heading = "Accuracy and memory")]
     keyed: bool,
 
-    /// Chosen when the run begins.
+    /// The hash function. The run chooses the hash function at its start.
     #[arg(skip)]
     hasher: OnceLock<Hasher>,
 }
@@ -204,7 +205,8 @@ pub fn run(args: &Args) -> CommandResult {
         timer.check(args.form())?;
     }
     let hasher = args.choose_hasher()?;
-    // A missing input is an error with a state, because the state would record the run as finished.
+    // With a state, a missing input is an error, because the state would record the run as
+    // finished.
     let inputs = match args.state {
         Some(_) => input::checked(&args.files)?,
         None => input::present(&args.files, &[args.output.as_deref(), args.suspects.as_deref()])?,
@@ -230,9 +232,10 @@ impl Args {
         *self.hasher.get().expect("chosen when the run begins")
     }
 
-    /// Chooses the hasher of this run, or of a new state. `--seed` sets its seed. The default is a
-    /// random secret key, so that no chosen input can make the run slow. A run without a state
-    /// whose output depends on the hash uses seed 0, unless `--keyed` is set.
+    /// Chooses the hasher of this run, or of a new state. `--seed` sets the seed of the hasher. The
+    /// default is a random secret key, so that an attacker cannot choose input that makes the run
+    /// slow. If the output depends on the hash, a run without a state uses seed 0, unless `--keyed`
+    /// is set.
     fn choose_hasher(&self) -> Result<Hasher, Failure> {
         let may_be_approximate =
             self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;
@@ -248,7 +251,7 @@ impl Args {
         let own_bytes = unpack::OWN_BYTES + exchange_bytes + unpack::reserved_bytes();
         let mut max_bytes = self.memory.map_or(u64::MAX, |memory| memory.bytes - own_bytes);
         if self.state.is_some() && self.memory.is_some() {
-            // Reading and writing the state file takes buffers.
+            // The buffers for reading and writing the state file need memory too.
             max_bytes -= (max_bytes / 4).min(2 << 20);
         }
         let is_once = self.repeated == Some(Repeated::Once);
@@ -284,7 +287,7 @@ impl Args {
         self.stream(inputs, Deduplicator::<u64>::Full { seen: set(), again }, None)
     }
 
-    /// Opens the file of `--state`. A new file gets `hasher`.
+    /// Opens the file of `--state`. A new file stores `hasher`.
     fn open_state(&self, hasher: Hasher) -> Result<Option<StateFile>, Failure> {
         let Some(path) = &self.state else { return Ok(None) };
         // A state grows from run to run, so its digests have 128 bits. A filter uses only 64 bits
@@ -322,8 +325,8 @@ impl Args {
         }
     }
 
-    /// Returns the description of the keys and records of this run. It must equal the description
-    /// in the state.
+    /// Returns the description of the keys and records of this run. The description must equal the
+    /// description in the state.
     fn description(&self) -> String {
         let ends = if self.form().end.byte() == 0 { "NUL" } else { "newline" };
         let unpack = self.form().input.describe();

@@ -10,8 +10,8 @@ use crate::io::table::align;
 /// List the systems whose filters tamis reads and writes
 ///
 /// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are
-/// recognised by their bytes, some only by the extension of the file name; the others need
-/// --format.
+/// recognised by their bytes, and some formats only by the extension of the file name. All other
+/// formats need --format.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> CommandResult {
     Ok(Exit::Yes)
 }
 
-/// Text below the table.
+/// The text below the table.
 const REMARK: &str = "\nThe value of a Redis string, as GET returns it, contains no format: it \
     needs --format. 'convert' writes the format of --to, or the one of the extension of OUT.\n";
 

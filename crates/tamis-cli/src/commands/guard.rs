@@ -1,4 +1,5 @@
-//! `tamis guard`: refuses requests for ids that do not exist before they reach the database.
+//! `tamis guard`: refuses requests for ids that do not exist before the requests reach the
+//! database.
 
 mod audit;
 mod check;
@@ -16,12 +17,13 @@ use crate::daemon::{LogArgs, tell_systemd};
 use crate::exit::{CommandResult, Exit, Failure};
 use signals::Signals;
 
-/// Refuse requests for ids that do not exist before they reach the database
+/// Refuse requests for ids that do not exist before the requests reach the database
 ///
-/// The guard is an HTTP proxy in front of a program. It knows all ids that exist, from a file, a
-/// filter or a database, and answers requests for other ids itself, with 404 and JSON. It passes all
-/// other requests. Until it knows all ids, unknown ids pass, unless the policy says otherwise.
-/// Malformed ids and ids on the deny list are refused in every state.
+/// The guard is an HTTP proxy in front of a program. The guard reads all ids that exist from a
+/// file, a filter or a database. If a request has another id, the guard itself sends a 404 response
+/// with JSON. All other requests pass to the program. Until the guard has read all ids, requests
+/// for unknown ids pass too, unless the policy forbids this. Malformed ids and ids on the deny list
+/// are refused in every state.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -47,7 +49,7 @@ pub struct Args {
     #[command(flatten)]
     demo: demo::DemoArgs,
 
-    /// Set the number of threads that serve requests [default: one a core]
+    /// Set the number of threads that serve requests [default: one per core]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::threads)]
     threads: Option<NonZero<usize>>,
 
@@ -57,15 +59,15 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Job {
-    /// Test a configuration and its sources, and print them
+    /// Test a configuration and its sources, and print the result
     ///
-    /// Reads all ids once. The exit status is 0 if every source was read.
+    /// The command reads all ids once. The exit status is 0 if every source was read.
     Check(check::Args),
     /// Compare the filters with their sources: no id is refused, and the rate is kept
     ///
-    /// Reads all ids of each source, builds the filters as a guard does, reads the sources again,
-    /// and asks for each id and for absent ones. The exit status is 1 if an id is refused, and 3 if
-    /// more absent ids pass than the rate explains.
+    /// The command reads all ids of each source, builds the filters as a guard does, and reads the
+    /// sources again. The command then tests each id and also absent ids. The exit status is 1 if
+    /// an id is refused, and 3 if more absent ids pass than the rate explains.
     Audit(audit::Args),
     /// Print a configuration file with comments
     Example,
@@ -88,7 +90,7 @@ struct OneRouteArgs {
     #[arg(long, value_name = "HOST:PORT")]
     listen: Vec<String>,
 
-    /// Send requests that pass to this address, such as http://127.0.0.1:9000
+    /// Send the accepted requests to this address, such as http://127.0.0.1:9000
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 
@@ -96,12 +98,12 @@ struct OneRouteArgs {
     #[arg(long, value_name = "TEMPLATE")]
     path: Option<String>,
 
-    /// Look for the id at a place: path:NAME, query:NAME, header:NAME, cookie:NAME or json:/FIELD
+    /// Read the id from a place: path:NAME, query:NAME, header:NAME, cookie:NAME or json:/FIELD
     /// [default: the names in the path]
     #[arg(long = "id", value_name = "PLACE")]
     places: Vec<String>,
 
-    /// Read the ids that exist from a file with one a line, or from a filter of 'tamis build'
+    /// Read the ids that exist from a file with one id per line, or from a filter of 'tamis build'
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
 
@@ -113,21 +115,22 @@ struct OneRouteArgs {
     #[arg(long, value_name = "RATE", value_parser = crate::records::key::rate)]
     rate: Option<f64>,
 
-    /// Refuse unknown ids at once, without a proof that the filter has the ids as requests write them
+    /// Refuse unknown ids at once, without a proof that the filter stores ids in the form that
+    /// requests use
     #[arg(long)]
     trust: bool,
 
-    /// Set the message in the answer to a refused request [default: not found]
+    /// Set the message in the response to a refused request [default: not found]
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
 
-    /// Refuse nothing, and count what would be refused
+    /// Refuse no request, and count the requests that would be refused
     #[arg(long)]
     shadow: bool,
 }
 
 impl OneRouteArgs {
-    /// Returns an option that the user gave.
+    /// Returns the name of one option that the user gave, if there is one.
     fn given(&self) -> Option<&'static str> {
         [
             ("--listen", !self.listen.is_empty()),
@@ -147,7 +150,7 @@ impl OneRouteArgs {
 }
 
 impl Settings {
-    /// Reads the configuration that the user means.
+    /// Reads the configuration from the file of `--config`, or from the options of one route.
     fn read(&self) -> Result<Config, Failure> {
         let route = &self.route;
         if let Some(path) = &self.config {

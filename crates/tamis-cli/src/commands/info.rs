@@ -22,10 +22,11 @@ use crate::io::input;
 use crate::io::messages;
 use crate::io::output::{is_same_file, write_whole};
 
-/// Describe filters: kind, size, items, present rate and free capacity
+/// Describe filters: kind, size, items, current rate and free capacity
 ///
-/// The command verifies every byte of a file, and computes items, fill and the present rate from the
-/// bits. For a filter of tamis-redis, it computes them from the counters on the server.
+/// The command verifies every byte of a file, and computes the items, the fill and the current rate
+/// from the bits. For a filter of tamis-redis, the command computes these values from the counters
+/// on the server.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,15 +47,15 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw the fill of each block and the rate by items to FILE (for one filter)
+    /// Write a chart of the fill of each block and of the rate by items to FILE (for one filter)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// List the keys of Redis snapshots (database, type and key) and decode no filter
+    /// List the keys of Redis snapshots (database, type and key) without decoding a filter
     #[arg(long, conflicts_with = "svg")]
     keys: bool,
 
-    // This is the last field: clap puts later options under its heading in the help.
+    // These options are the last field because clap puts all later options under the same heading.
     #[command(flatten)]
     decode: DecodeArgs,
 }
@@ -118,7 +119,7 @@ pub fn run(args: &Args) -> CommandResult {
     last.map_or(Ok(shown.exit), |message| Err(Failure::Message(message)))
 }
 
-/// Describes a filter of `tamis-redis` under the key of a URL; `None` for other filters.
+/// Describes a filter of `tamis-redis` under the key of a URL. Returns `None` for other filters.
 fn of_server(path: &Path) -> Result<Option<Description>, Failure> {
     if !is_url(path) {
         return Ok(None);
@@ -126,7 +127,7 @@ fn of_server(path: &Path) -> Result<Option<Description>, Failure> {
     on_server::describe(redis_url::parse(path)?)
 }
 
-/// Rejects decode options together with `--keys`. The list of keys needs no decode option.
+/// Rejects decode options together with `--keys`, because the list of keys needs no decode option.
 fn refuse_decode_options(decode: &DecodeArgs) -> Result<(), Failure> {
     let given: Vec<_> = UnusedOptions::of(decode).names().collect();
     if given.is_empty() {
@@ -138,7 +139,7 @@ fn refuse_decode_options(decode: &DecodeArgs) -> Result<(), Failure> {
     )))
 }
 
-/// The results so far.
+/// The descriptions that the command has collected so far.
 #[derive(Default)]
 struct Shown {
     text: String,
@@ -221,7 +222,7 @@ impl Shown {
     }
 }
 
-/// Describes a filter, and draws it if `--svg` requests this.
+/// Describes a filter. If `--svg` is given, also draws the filter.
 fn describe(filter: &OpenFilter, args: &Args) -> Result<Description, Failure> {
     let Some(file) = filter.view()? else {
         if args.svg.is_some() {
@@ -231,7 +232,7 @@ fn describe(filter: &OpenFilter, args: &Args) -> Result<Description, Failure> {
     };
     if let Some(path) = &args.svg {
         let document = crate::io::svg::document(&chart::charts(&filter.name, &file));
-        // A chart of bits that changed meanwhile must not replace a file.
+        // If the bits have changed during the drawing, the chart must not replace a file.
         filter.check_unchanged()?;
         write_whole(Some(path), document.as_bytes())?;
     }

@@ -58,8 +58,8 @@ Examples:
 enum Job {
     /// Print the repeated integers, each once, ascending
     ///
-    /// All of u32 takes two bitmaps of 512 MiB for an input of any size. The exit status is 0 even
-    /// if no integer repeats.
+    /// For the whole range of u32, the command needs two bitmaps of 512 MiB for an input of any
+    /// size. The exit status is 0 even if no integer repeats.
     #[command(after_help = "\
 Examples:
   tamis ints dups ids.txt                                    ids that occur more than once
@@ -78,8 +78,8 @@ Examples:
 
     /// Print each integer once, ascending
     ///
-    /// The result is that of `sort -n -u`. The command does not sort, because a set of integers is
-    /// always in order.
+    /// The result equals the result of `sort -n -u`. The command does not sort, because a set of
+    /// integers is always in order.
     #[command(after_help = "\
 Examples:
   tamis ints sort ids.txt                              as 'sort -n -u'
@@ -102,14 +102,14 @@ Example:
   tamis ints or monday.txt sunday.txt.gz -o any.txt    ids that occur on any day")]
     Or(algebra::Args),
 
-    /// Print the integers that are in an odd number of files (of two: in one but not in both),
+    /// Print the integers that are in an odd number of files (of two files: in exactly one file),
     /// ascending
     #[command(after_help = "\
 Example:
   tamis ints xor before.txt after.txt    ids that were added or removed")]
     Xor(algebra::Args),
 
-    /// Print the integers that are in the first file and in none of the others, ascending
+    /// Print the integers that are in the first file and in no other file, ascending
     #[command(after_help = "\
 Example:
   tamis ints andnot all.txt deleted.txt    ids that are left")]

@@ -19,12 +19,12 @@ use crate::io::output::{self, check_filter_output, refuse_name_of_other_format};
 
 /// Merge filters of the same layout into one filter
 ///
-/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed, or
-/// each with 'build --like' of the first, then merge the files. The merged filter has the plan of
-/// the first one and keeps the metadata that all share.
+/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed. Or
+/// build each later filter with 'build --like' of the first filter. Then merge the files. The
+/// merged filter has the plan of the first filter and keeps the metadata that all filters share.
 ///
 /// Filters may be keys of Redis or Valkey servers: redis://HOST/KEY. Filters of tamis-redis are
-/// merged there; they need the same --items and --rate.
+/// merged on the server. These filters need the same --items and --rate.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,12 +39,12 @@ pub struct Args {
     #[arg(required = true, value_name = "FILTERS")]
     filters: Vec<PathBuf>,
 
-    /// Write the merged filter to FILE; it may be one of the inputs. Or to a key of a Redis server:
-    /// redis://HOST/KEY
+    /// Write the merged filter to FILE; FILE may be one of the inputs. Or write to a key of a Redis
+    /// server: redis://HOST/KEY
     #[arg(short, long, value_name = "FILE|URL")]
     output: PathBuf,
 
-    /// Write the merged filter even if its false positive rate exceeds the planned one; the exit
+    /// Write the merged filter even if its false positive rate exceeds the planned rate; the exit
     /// status is 3
     #[arg(long)]
     force: bool,
@@ -52,7 +52,7 @@ pub struct Args {
     #[command(flatten)]
     metadata: MetadataArgs,
 
-    // This is the last field: clap puts later options under its heading in the help.
+    // These options are the last field because clap puts all later options under the same heading.
     #[command(flatten)]
     decode: DecodeArgs,
 }
@@ -132,7 +132,7 @@ fn merge(merged: &mut OpenFilter, other: &OpenFilter) -> Result<(), Failure> {
     }
 }
 
-/// Returns the first difference between two layouts, as a clause.
+/// Returns the first difference between two layouts, as a part of a sentence.
 fn difference(one: &Layout, other: &Layout) -> Option<String> {
     let Layout { kind, bits, geometry, hasher } = other;
     if *kind != one.kind {

@@ -15,10 +15,10 @@ use crate::io::output::write_whole;
 use crate::io::table::align;
 use crate::records::key::rate;
 
-/// Compute memory, items or rate for a filter of every kind
+/// Compute memory, items or rate for each kind of filter
 ///
-/// Give two of --items, --rate and --memory; the command computes the third. Rates are exact: a
-/// filter at capacity has the printed rate.
+/// Give two of --items, --rate and --memory; the command computes the third value. Rates are exact:
+/// a filter at capacity has the printed rate.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Draw the rate by memory to FILE
+    /// Write a chart of the rate by memory to FILE
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> CommandResult {
     let plans: Vec<Plan> = Kind::ALL.iter().filter_map(|&kind| input.plan(kind).ok()).collect();
     let best = input.plan(input.default_kind()).map_err(Failure::new)?;
     let text = if args.json { machine(input, &plans, &best) } else { people(input, &plans, &best) };
-    // The chart is written first: if this fails, nothing is printed.
+    // The chart is written first, so that nothing is printed if the chart cannot be written.
     if let Some(path) = &args.svg {
         let chart = chart::rate_by_memory(&best);
         write_whole(Some(path), crate::io::svg::document(&[chart]).as_bytes())?;
@@ -85,7 +85,7 @@ impl Args {
     }
 }
 
-/// Returns the reason for the choice of `best`, the plan that `tamis build` would choose.
+/// Returns the reason why `tamis build` would choose the plan `best`.
 fn why(input: PlanInput, best: &Plan) -> String {
     match input.plan(Kind::SplitBlock) {
         Ok(_) => best.why(),
@@ -172,7 +172,8 @@ fn machine(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     format!("{value:#}\n")
 }
 
-/// An exact set of 64-bit hashes, for comparison: a filter is useful only if it is smaller.
+/// The size of an exact set of 64-bit hashes, for comparison. A filter is useful only if it is
+/// smaller than the set.
 struct Exact {
     items: u64,
     bytes: u64,
@@ -187,10 +188,10 @@ impl Exact {
         self.bytes as f64 * 8.0 / self.items as f64
     }
 
-    /// Returns the probability that an absent item has the hash of a member.
+    /// Returns the probability that an absent item has the same hash as an item of the set.
     fn rate(&self) -> f64 {
-        // About n²/2^(w+1) pairs among the n items collide, so one more item collides with
-        // probability n/2^w.
+        // About n²/2^(w+1) pairs of n items collide, so one more item collides with probability
+        // n/2^w.
         2.0 * expected_collisions(self.items, 64) / self.items as f64
     }
 }

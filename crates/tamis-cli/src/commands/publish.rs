@@ -1,4 +1,4 @@
-//! `tamis publish`: serves filter files to programs that keep a copy of them.
+//! `tamis publish`: serves filter files to programs that keep a copy of the files.
 
 mod answer;
 mod catalog;
@@ -19,11 +19,11 @@ use catalog::Catalog;
 
 /// Serve filter files over HTTP to clients that keep a copy
 ///
-/// Each file is at /filters/NAME, with its checksum as ETag: a client downloads it only after it has
-/// changed, as 'tamis pull' does. The page / lists all files.
+/// Each file is at /filters/NAME, with its checksum as ETag. A client such as 'tamis pull'
+/// downloads a file only after the file has changed. The page / lists all files.
 ///
-/// Replace a file with 'mv', and clients get the new one at once. A file that is written in place is
-/// served again when it has stayed the same for two seconds.
+/// Replace a file with 'mv', and clients get the new file at once. A file that is written in place
+/// is served again after it has stayed the same for two seconds.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -87,14 +87,15 @@ pub fn run(args: &Args) -> CommandResult {
         }
         Ok(())
     });
-    // A file that is being read must not delay the end.
+    // A task that is reading a file must not delay the end of the process.
     runtime.shutdown_background();
     served?;
     tracing::info!("the server has stopped");
     Ok(Exit::Yes)
 }
 
-/// Returns a future that ends with a signal to stop. The signal is caught from this call on.
+/// Returns a future that completes when a stop signal arrives. The function installs the signal
+/// handlers before it returns.
 #[cfg(unix)]
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -23,7 +23,8 @@ use crate::io::messages;
 use crate::io::output::{self, Output};
 use crate::io::progress::Progress;
 
-/// The longest time for the head of an answer. The server may have to read a new file first.
+/// The maximum time until the head of a response arrives. The server may have to read a new file
+/// first.
 const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// The first bytes of a snapshot of a guard.
@@ -31,9 +32,9 @@ const GUARD_MAGIC: &[u8] = b"\x89TGUARD\n";
 
 /// Download a published filter if it has changed
 ///
-/// The server is 'tamis publish', or any other that serves files. The command compares checksums,
-/// verifies the new file, and replaces the old one as a whole. Programs that have the old file open
-/// keep it.
+/// The server is 'tamis publish', or any other server that serves files. The command compares
+/// checksums, verifies the new file, and replaces the old file as a whole. Programs that have the
+/// old file open can still read the old file.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,7 +52,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Look for a new filter again and again, after this time, until a signal
+    /// Check the server for a new filter repeatedly, at this interval, until a signal
     #[arg(long, value_name = "TIME", value_parser = every)]
     every: Option<Duration>,
 
@@ -59,15 +60,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Trust servers whose certificate is signed by one in this PEM file [default: the system's]
+    /// Trust servers whose certificate is signed by a certificate in this PEM file [default: the
+    /// system's certificates]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// Refuse a larger filter
+    /// Refuse a filter that is larger than SIZE
     #[arg(long, value_name = "SIZE", default_value = "64G")]
     max_size: ByteSize,
 
-    /// Exit with status 1 if the file was up to date before
+    /// Exit with status 1 if the file was already up to date
     #[arg(long, conflicts_with = "every")]
     exit_code: bool,
 
@@ -99,13 +101,13 @@ pub fn run(args: &Args) -> CommandResult {
     }
 }
 
-/// A URL and its copy.
+/// A URL and the local copy of its filter.
 struct Pull<'a> {
     args: &'a Args,
     client: HttpClient,
     path: String,
     token: Option<BearerToken>,
-    /// The last answer of a server whose tags are no checksums.
+    /// The last tag of a server whose tags are not checksums.
     last: Option<ForeignTag>,
 }
 
@@ -143,7 +145,7 @@ impl<'a> Pull<'a> {
         }
         if let Some(present) = &present {
             headers.insert(IF_NONE_MATCH, present.to_header());
-            // A copy that was damaged since is not the content of the tag.
+            // If the copy has been damaged, its content does not match the tag of the server.
             if let Some(last) = self.last.as_ref().filter(|last| last.content == *present) {
                 headers.append(IF_NONE_MATCH, last.tag.to_header());
             }
@@ -167,9 +169,9 @@ impl<'a> Pull<'a> {
     }
 }
 
-/// Returns the tag of a file; `None` if there is none.
+/// Returns the tag of a file, or `None` if the file does not exist.
 fn tag_of(path: &Path) -> Result<Option<EntityTag>, Failure> {
-    // Before it is opened: to open a pipe may wait forever.
+    // This check precedes `File::open`, because opening a pipe may block forever.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::new(format!("{}: is not a regular file", path.display())));
     }
@@ -180,7 +182,7 @@ fn tag_of(path: &Path) -> Result<Option<EntityTag>, Failure> {
     }
 }
 
-/// Returns the failure for a status.
+/// Returns the failure for a status of a response.
 fn refused(url: &str, answer: &HttpAnswer<'_>) -> Failure {
     let status = answer.head().status;
     let advice = match status {
@@ -201,8 +203,8 @@ fn refused(url: &str, answer: &HttpAnswer<'_>) -> Failure {
     Failure::new(format!("{url}: the server answers {status}{advice}"))
 }
 
-/// Downloads the body beside the output, verifies it, and replaces the output, unless that has the
-/// same bytes already. Returns the tag of the body.
+/// Downloads the body beside the output and verifies the body. Replaces the output, unless the
+/// output already has the same bytes. Returns the tag of the body.
 fn download(
     args: &Args,
     answer: &mut HttpAnswer<'_>,
@@ -217,7 +219,7 @@ fn download(
     if total.is_some_and(|total| total > max_bytes) {
         return Err(too_large());
     }
-    // What needs a token is not for everyone on this machine.
+    // If the download needs a token, other users of this machine must not read the file.
     let mut output = match args.token_file {
         Some(_) => Output::open_private(&args.output)?,
         None => Output::open(Some(&args.output))?,
@@ -269,7 +271,7 @@ fn verify(url: &str, output: &mut Output) -> Result<(), Failure> {
     all.map(drop).map_err(|failure| failure.renamed(&path, url))
 }
 
-/// Says what was done.
+/// Reports the result to the user.
 fn report(args: &Args, is_new: bool, tag: &EntityTag) -> Result<(), Failure> {
     let name = args.output.display();
     let file = args.output.metadata().map_err(|error| Failure::io(name.to_string(), &error))?;

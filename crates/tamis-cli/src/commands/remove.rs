@@ -13,9 +13,9 @@ use crate::records::items::ItemArgs;
 
 /// Delete items from a counting or cuckoo filter
 ///
-/// Each occurrence of a line in the input deletes one copy. A line that is not in the filter is
-/// refused and changes nothing. Delete only lines that were added: deleting a false positive
-/// damages other lines.
+/// Each occurrence of a line in the input deletes one copy. If a line is not in the filter, the
+/// command refuses the line and deletes nothing. Delete only lines that were added: deleting a
+/// false positive damages other lines.
 ///
 /// The command changes the filter in memory and then replaces the file.
 #[derive(clap::Args)]

@@ -13,12 +13,12 @@ use crate::exit::{CommandResult, Exit, Failure};
 /// Run a server with RedisBloom's commands for any Redis client
 ///
 /// The server speaks RESP2 and RESP3 and replies to BF.* and CF.* as RedisBloom does. Options have
-/// the names of Redis. A flag overrides an environment variable, which overrides the file of
-/// --config.
+/// the same names as in Redis. A flag overrides an environment variable. An environment variable
+/// overrides the file of --config.
 ///
-/// The server writes changes to a log in the folder --dir and syncs it once a second. A crash of
-/// the machine may lose the last second; a crash of the server loses no acknowledged write. With
-/// --appendfsync always, neither loses any.
+/// The server writes changes to a log in the folder --dir and syncs the log once a second. A crash
+/// of the machine may lose the last second. A crash of the server loses no acknowledged write. With
+/// --appendfsync always, a crash of the machine loses no acknowledged write either.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -48,15 +48,15 @@ pub fn run(args: &Args) -> CommandResult {
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {
             let dir = args.flags.given.iter().find(|given| given.option.name == "dir");
-            // Otherwise the folder is the one in the --config file or the default. The user knows
-            // only its path.
+            // Otherwise the folder comes from the --config file or is the default folder. The
+            // message then needs no source, because the user recognises the folder by its path.
             let source = dir.map_or_else(String::new, |given| format!("{}: ", given.source()));
             Failure::new(format!("{source}{error}"))
         }
         error => Failure::new(error),
     })?;
-    // The handlers start before the server reports that it is ready, because a supervisor may stop
-    // a ready server at once.
+    // The signal handlers start before the server reports that it is ready, because a supervisor
+    // may stop a ready server at once.
     heed_signals(&server)?;
     for address in server.addresses() {
         tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "tamis is ready for Redis clients");

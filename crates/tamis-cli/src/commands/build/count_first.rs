@@ -12,7 +12,8 @@ use crate::records::repeats::{RepeatPolicy, full};
 use crate::records::secret_set::SecretSet;
 
 impl Args {
-    /// Returns the most occurrences of an item that the filter counts, including the first.
+    /// Returns the maximum number of occurrences of an item that the filter counts, including the
+    /// first.
     fn most_copies(&self) -> u64 {
         match (self.kind(), self.counter_bits.as_deref()) {
             (Some(Kind::Counting), Some("8")) => 255,
@@ -27,20 +28,20 @@ impl Args {
         full(&self.output, kind, error, repeats.advice(kind))
     }
 
-    /// Returns the part of `max_bytes` that sets of hashes may use, so that the filter built from
-    /// them fits in the rest.
+    /// Returns how many of `max_bytes` the sets of hashes may use. The filter is built from these
+    /// sets and must fit in the other bytes.
     fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
         if max_bytes == u64::MAX {
             return Ok(max_bytes);
         }
-        // Plan for the items whose hashes alone fill the memory: eight bytes each, in three
-        // quarters of the slots.
+        // Plan for the number of items whose hashes alone fill the memory. A hash takes eight
+        // bytes, and the set uses three quarters of its slots.
         let items = max_bytes / 32 * 3;
         let filter_bytes = self.plan(items, u64::MAX)?.bytes() as f64;
         Ok((max_bytes as f64 / (1.0 + filter_bytes / max_bytes as f64)) as u64)
     }
 
-    /// Collects the distinct hashes of all items, then builds the filter for them.
+    /// Collects the distinct hashes of all items, then builds the filter from these hashes.
     pub(super) fn count_first(
         &self,
         paths: &[PathBuf],
@@ -89,9 +90,9 @@ impl Args {
 
     /// Builds the smallest cuckoo filter that holds these items and copies.
     ///
-    /// Copies of an item share its two buckets, so a table with many copies is full earlier than
-    /// planned. The planned capacity is raised until all items fit, at most to four times their
-    /// number.
+    /// Copies of an item share the two buckets of the item, so a table with many copies is full
+    /// earlier than planned. The planned capacity is raised until all items fit. The limit is four
+    /// times the number of items and copies.
     fn cuckoo(
         &self,
         distinct: SecretSet,
@@ -99,7 +100,8 @@ impl Args {
         hasher: Hasher,
         max_bytes: u64,
     ) -> Result<AnyFilter, Failure> {
-        // The filter's bytes depend on the order, and the order of the set differs from run to run.
+        // The insertion order changes the filter's bytes, and the set's order differs from run to
+        // run.
         let mut hashes = Vec::with_capacity(distinct.len() as usize);
         distinct.drain_each(|some| hashes.extend_from_slice(some));
         hashes.sort_unstable();
@@ -121,7 +123,7 @@ impl Args {
     }
 }
 
-/// Hashes of repeated items. Each hash is stored at most as often as a filter can count it.
+/// Hashes of repeated items. Each hash is stored at most as often as the filter can count the item.
 struct RepeatedHashes {
     hashes: Vec<u64>,
     most_copies: u64,

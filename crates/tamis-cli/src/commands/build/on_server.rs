@@ -26,18 +26,19 @@ use crate::io::temporary::{end_interruption_handler, uninterrupted};
 use crate::records::items::{ItemEncoding, RecordCount};
 use crate::records::secret_set::SecretSet;
 
-/// The items of a command: read while they are inserted, or counted before the filter is created.
+/// The source of the items: a stream that is read while items are inserted, or a set of hashes that
+/// was counted before the filter is created.
 enum ItemSource<'a> {
     Stream(&'a [PathBuf]),
     Counted(SecretSet, RecordCount),
 }
 
-/// What is under the key.
+/// The current value of the key.
 #[expect(clippy::large_enum_variant, reason = "a command creates one")]
 enum Place {
-    /// Nothing.
+    /// The key does not exist.
     Free(RedisNodes),
-    /// A filter that is to be replaced.
+    /// A filter that the command replaces.
     Filter(RedisFilter<RedisNodes>),
 }
 
@@ -92,7 +93,8 @@ impl Args {
                 if self.keyed || self.seed != 0 {
                     return Err(refuse_key(&url, hasher));
                 }
-                // A rebuilt filter keeps its hash function: clients insert into both.
+                // A rebuilt filter keeps its hash function because clients insert into both
+                // filters.
                 (hasher, Place::Filter(filter))
             }
             _ => (self.hasher()?, Place::Free(stored.nodes)),
@@ -116,7 +118,7 @@ impl Args {
         }
     }
 
-    /// Rejects a key that exists, unless it holds a filter that is to be replaced.
+    /// Rejects a key that exists, unless the key holds a filter and `--replace` is given.
     fn check_replaced(&self, stored: &StoredValue) -> Result<(), Failure> {
         match (&stored.kind, self.replace) {
             (StoredKind::Nothing, _) | (StoredKind::Native, true) => Ok(()),
@@ -149,7 +151,7 @@ impl Args {
         let plan = match self.window {
             Some(WindowSpan(Span::Millis(millis))) => {
                 let parts = u64::from(self.slices.unwrap_or(1));
-                // The newest slice is only partly over. With one more slice, an item is kept for
+                // The newest slice is still open, so one more slice is needed to keep an item for
                 // the whole span.
                 let slices = parts as u32 + 1;
                 let span = RedisWindow { slices, slice_millis: millis.div_ceil(parts) };
@@ -162,7 +164,8 @@ impl Args {
         Ok(if grows { plan.growing()? } else { plan }.hasher(hasher))
     }
 
-    /// Reads all items and keeps their distinct hashes. Returns them with their number.
+    /// Reads all items and keeps their distinct hashes. Returns the hashes and the number of items
+    /// to plan for.
     fn count_for_server(
         &self,
         paths: &[PathBuf],
@@ -188,9 +191,9 @@ impl Args {
         Ok((ItemSource::Counted(distinct, count), planned))
     }
 
-    /// Creates a filter. Other clients see it when it is complete. After an error or an
-    /// interruption, its keys are deleted. A window is visible at once and stays, because its items
-    /// expire.
+    /// Creates a filter. Other clients see the filter when it is complete. After an error or an
+    /// interruption, the keys of the filter are deleted. A window filter is visible at once and
+    /// stays after an error, because its items expire.
     fn create_on_server(
         &self,
         url: &RedisUrl,
@@ -204,7 +207,7 @@ impl Args {
         };
         let key = redis_url::text_key(url)?;
         if plan.window_span().is_some() {
-            // The items of a window expire, so it takes them when they arrive.
+            // The items of a window filter expire, so they are inserted when they arrive.
             let mut filter = RedisFilter::create(nodes, key, plan).map_err(failed)?;
             let exit = self.insert_all(url, plan, items, |hashes| filter.insert_hashes(hashes))?;
             return filter.flush().map(|()| exit).map_err(|error| failure(url, &error));
@@ -223,8 +226,8 @@ impl Args {
         built
     }
 
-    /// Builds a new filter beside the present one, then replaces the present one. After a failure
-    /// or an interruption, the present filter stays.
+    /// Builds a new filter beside the current filter, then replaces the current filter. After a
+    /// failure or an interruption, the current filter stays.
     fn rebuild_on_server(
         &self,
         url: &RedisUrl,
@@ -259,8 +262,7 @@ impl Args {
         built
     }
 
-    /// Inserts all items. Returns an error if there are more than planned, unless `--force` is
-    /// given.
+    /// Inserts all items. Without `--force`, returns an error if there are more items than planned.
     fn insert_all(
         &self,
         url: &RedisUrl,
@@ -317,7 +319,8 @@ impl Args {
         Ok(Exit::OverRate)
     }
 
-    /// Builds a filter in the layout of a Java program in memory, and writes it to its keys.
+    /// Builds a filter in the layout of a Java program in memory, and writes the filter to the keys
+    /// of this layout.
     fn build_for_java(&self, url: &RedisUrl, format: &str, paths: &[PathBuf]) -> CommandResult {
         if self.kind().is_some() || self.keyed || self.seed != 0 || self.replace {
             return Err(Failure::new(

@@ -20,16 +20,16 @@ use crate::io::input;
 use crate::io::output::{self, refuse_input_as_output};
 use crate::records::items::{ItemBatch, ItemEncoding, ItemReader, RecordCount};
 
-/// The rate of a filter built from items, if the user gives no rate and IN stores none.
+/// The false positive rate of OUT if the user gives no rate and IN stores no rate.
 const RATE: f64 = 0.01;
 
-/// Returns how far the number of given items may be below the number that `info` states.
+/// Returns by how much the number of given items may be below the number of items in `info`.
 fn slack(info: &FilterInfo) -> f64 {
     if matches!(info.items_are, ItemCount::Distinct | ItemCount::Exact) {
         return 0.0;
     }
     match info.probes {
-        // The part f of m bits is set, with standard deviation σ. The number of items is
+        // The fraction f of the m bits is set, with standard deviation σ. The number of items is
         // -m/k ln(1 - f), with standard deviation m/k · σ/(1 - f).
         Some(k) if info.rate_std_error > 0.0 => {
             let (m, k, f) = (info.bits as f64, f64::from(k), info.fill);
@@ -40,10 +40,12 @@ fn slack(info: &FilterInfo) -> f64 {
     }
 }
 
-/// A filter that exceeds its rate is planned for these multiples of the items in turn.
+/// If a filter exceeds its rate, the command plans the filter for these multiples of the items in
+/// turn.
 const LARGER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
 
-/// A plan is limited in size if its rate is higher by this factor: the formulas of other systems round.
+/// If the lowest possible rate exceeds the wanted rate by more than this factor, the format limits
+/// the size of the filter. A smaller excess comes from rounding in the formulas of other systems.
 const SIZE_LIMIT_RATIO: f64 = 1.5;
 
 /// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
@@ -52,11 +54,12 @@ fn has_own_plan(to: &Format) -> bool {
     !to.parameters.required.contains(&Parameter::Rate)
 }
 
-/// Returns an empty filter that is planned for a multiple of the items, and its options. `None` if there is
-/// none, or if it has no more than `bits` bits.
+/// Returns an empty filter that is planned for `multiple` times the items, and its options. Returns
+/// `None` if the filter cannot be created, or has at most `bits` bits.
 ///
-/// The rate of the plan stays the wanted one: many formats store it, and readers compare it with the rate
-/// of the bits. A list of items has its size when it is written, so it is planned for a power of the rate.
+/// The plan keeps the wanted rate: many formats store the planned rate, and readers compare this
+/// rate with the rate of the bits. A list of items gets its size only when it is written, so the
+/// plan of a list uses a power of the rate instead.
 fn plan_for(
     options: &DecodeOptions,
     multiple: f64,
@@ -76,7 +79,8 @@ fn plan_for(
     }
 }
 
-/// Returns a lower bound of the rate of a filter with this number of items; 0 if it is unknown.
+/// Returns a lower bound of the rate of a filter with this number of items. Returns 0 if the bound
+/// is unknown.
 fn least_rate(info: &FilterInfo, items: u64) -> f64 {
     let Some(probes) = info.probes.filter(|_| info.bits > 0) else { return 0.0 };
     let fill = -(-f64::from(probes) * items as f64 / info.bits as f64).exp_m1();
@@ -150,7 +154,8 @@ impl Args {
             };
             let decoded = self.verify(&built, &items, total, to_encoding)?;
             let info = decoded.info();
-            // A plan for more items must keep the rate without the help of chance.
+            // The first filter may exceed the rate by chance. A filter that is planned for more
+            // items must keep the rate.
             let is_kept = match &first {
                 None => decoded.exceeded_rate(&info, Some(rate)).is_none(),
                 Some(_) => info.keeps(rate),
@@ -228,8 +233,8 @@ impl Args {
         ))
     }
 
-    /// Rejects a filter that is over its rate, unless the user accepts it. `least` is the lowest rate
-    /// of all plans.
+    /// Rejects a filter that is over its rate, unless `--force` is given. `least` is the lowest
+    /// rate of all filters that were tried.
     fn refuse_rate(&self, filter: &OpenFilter, least: f64) -> Result<(), Failure> {
         let (_, excess) = filter.notes(Notes::Rate);
         let Some(excess) = excess.filter(|_| !self.force) else { return Ok(()) };
@@ -258,8 +263,8 @@ impl Args {
         Ok(items)
     }
 
-    /// Rejects an empty list of items, and a list with far fewer items than the filter holds: OUT
-    /// would not find the others.
+    /// Rejects an empty list of items. Also rejects a list with far fewer items than IN holds,
+    /// because OUT would not find the items that are not in the list.
     fn check_count(
         &self,
         from: &OpenFilter,
@@ -281,7 +286,8 @@ impl Args {
         ))
     }
 
-    /// Returns a failure with `state`. With `--force`, writes a note instead.
+    /// Returns a failure with the message `state`. With `--force`, writes `state` as a note
+    /// instead.
     fn refuse(&self, state: &str) -> Result<(), Failure> {
         if !self.force {
             return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
@@ -308,7 +314,8 @@ impl Args {
                 }
                 Some(funnel)
             }
-            // The user's funnel is the funnel of IN. A format with a fixed funnel keeps its own.
+            // `--funnel` describes IN and also OUT. A format with a fixed funnel keeps the fixed
+            // funnel.
             None if to.items == Items::Unspecified => of_input,
             None => None,
         };
@@ -351,7 +358,7 @@ impl Args {
         Ok(back)
     }
 
-    /// Counts the items that `filter` lacks.
+    /// Counts the items that `filter` does not contain.
     fn count_lacking(
         &self,
         filter: &Contents,
@@ -368,7 +375,7 @@ impl Args {
         Ok(lacking)
     }
 
-    /// Reads the items again. Returns a failure if they differ from the first time.
+    /// Reads the items again. Returns a failure if the items have changed since the first pass.
     fn each_again(
         &self,
         items: &[PathBuf],

@@ -20,7 +20,7 @@ use crate::filters::table_filters::check_one_column;
 use crate::io::input;
 use crate::io::output;
 
-/// Collects all problems of a command, so that one error can name them.
+/// Collects all problems of a command, so that one error can name all problems.
 #[derive(Default)]
 struct Problems {
     messages: Vec<String>,
@@ -31,7 +31,7 @@ impl Problems {
     ///
     /// # Errors
     ///
-    /// [`Failure::BrokenPipe`].
+    /// Returns [`Failure::BrokenPipe`] instead of storing the failure.
     fn take<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -43,7 +43,8 @@ impl Problems {
         }
     }
 
-    /// Returns one error with every message once, if there are messages.
+    /// Returns one error that contains each distinct message once. Returns `Ok` if there are no
+    /// messages.
     fn finish(mut self) -> Result<(), Failure> {
         let mut seen = HashSet::new();
         self.messages.retain(|message| seen.insert(message.clone()));
@@ -51,7 +52,8 @@ impl Problems {
     }
 }
 
-/// Rejects a copy of bits into a format with another item type: OUT would find no item.
+/// Rejects copying bits into a format with another item type, because a lookup in OUT would find no
+/// item.
 fn check_same_items(from: &OpenFilter, to: &Format) -> Result<(), Failure> {
     let (Items::Unspecified, Items::Default(of_out)) = (from.format.items, to.items) else {
         return Ok(());
@@ -93,12 +95,12 @@ fn row_groups_as_one(
 }
 
 impl Args {
-    /// Opens IN. Returns it with the format and the decode options of OUT.
+    /// Opens IN. Returns the filter of IN, and the format and decode options of OUT.
     ///
     /// # Errors
     ///
-    /// One error that names all options that are missing or have no effect, as far as the formats
-    /// of both sides are known.
+    /// Returns one error that names all options that are missing or have no effect, as far as the
+    /// formats of both sides are known.
     pub(super) fn both_sides(
         &self,
     ) -> Result<(OpenFilter, &'static Format, DecodeOptions), Failure> {
@@ -147,7 +149,7 @@ impl Args {
         Ok((from, to, options))
     }
 
-    /// Decodes the filter to convert into a copy.
+    /// Decodes the filter of IN into memory.
     fn decode(&self, recognised: Recognised, decode: &DecodeArgs) -> Result<OpenFilter, Failure> {
         let path = &self.input;
         let all = recognised.decode(decode)?;
@@ -187,7 +189,7 @@ impl Args {
                 Some(from) => from.funnel,
                 None => self.decode.funnel().ok().flatten(),
             };
-            // A funnel of IN that lacks its charset is reported with IN.
+            // If the funnel of IN lacks its charset, the check of IN reports the problem.
             let is_incomplete =
                 self.to_funnel.is_none() && self.decode.funnel.is_some() && of_input.is_none();
             if !is_incomplete {
@@ -195,7 +197,8 @@ impl Args {
             }
             problems.messages.extend(self.missing_of_output(to, kind));
         } else if !to.writes(Parameter::Items) {
-            // `--to-items` sets the length of a bitmap of integers that has none.
+            // A Roaring bitmap stores no length, so `--to-items` sets the length of the bitmap in
+            // OUT.
             let gets_length = to.item_domain == ItemDomain::Integers
                 && from.is_some_and(|from| from.contents().downcast_ref::<Roaring>().is_some());
             let options = [
@@ -224,9 +227,10 @@ impl Args {
     }
 
     /// Tests whether `--union` merges several filters: the filters of row groups, or bitmaps that
-    /// OUT stores as one.
+    /// OUT stores as one bitmap.
     fn joins_several(&self, from: &OpenFilter, to: &Format, kind: Option<FileKind>) -> bool {
-        // The user need not know the number of row groups in a table, so one is enough.
+        // A table with one row group also accepts `--union`, because the user need not know the
+        // number of row groups.
         let is_of_groups = kind.is_some_and(|kind| kind.place == FilterLocation::Columns);
         let bitmaps = from.contents().downcast_ref::<RedisBitmaps>();
         let has_several = bitmaps.is_some_and(|bitmaps| bitmaps.cursor() > 0);
@@ -270,8 +274,8 @@ impl Args {
         if from.funnel().is_err()
             || to.parameters.required.iter().any(|&parameter| !options.has(parameter))
         {
-            // If the format cannot hold this filter, no funnel is needed, and this reason is the
-            // only one reported.
+            // If the format cannot store this filter, only this reason is reported, because no
+            // funnel would help.
             let encoded = to.check_encode(from.contents(), options);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
             let not_written = |error| from.not_written(error, &self.output, to, options);
@@ -309,7 +313,7 @@ impl Args {
     /// Returns the decode options of OUT.
     fn output_options(&self, from: &OpenFilter, to: &Format) -> DecodeOptions {
         // A program that reads OUT supplies the parameters that OUT does not store, and computes
-        // positions with them. So they must remain those of IN.
+        // positions with these parameters. OUT must therefore keep these parameters of IN.
         let kept = |parameter| to.parameters.required.contains(&parameter);
         let items = self.to_items.map(|HumanCount(items)| items);
         let version = from.options.version.clone().filter(|_| from.format.name == to.name);
@@ -323,7 +327,7 @@ impl Args {
         }
     }
 
-    /// Returns the parameters that OUT needs and the user did not give, as whole phrases.
+    /// Returns one message for each parameter that OUT needs and the user did not give.
     fn missing_of_output(&self, to: &Format, from: Option<FileKind>) -> Vec<String> {
         let name = output::name(&self.output);
         // If IN and OUT have the same format, OUT keeps the version of IN.

@@ -1,15 +1,15 @@
 //! The approximate set: Bloom filters that estimate how many records they lose.
 //!
-//! A new record is lost if the filter answers that it was seen. The filter cannot name the lost
-//! records, but this module estimates their number. Let r be the false positive rate at a moment. A
-//! new record is lost with probability r, so each record that is answered "new" stands for r / (1 −
-//! r) lost records. A lost record sets no new bit, because all its bits are set already. So the
-//! fill and the rate of the filter are those of all records *offered*, and not only of those
-//! answered "new".
+//! A new record is lost if the filter answers that the record was seen. The filter cannot name the
+//! lost records, but this module estimates their number. Let r be the current false positive rate.
+//! A new record is lost with probability r. Each record that the filter reports as new therefore
+//! stands for r / (1 − r) lost records. A lost record sets no new bit, because all its bits are set
+//! already. The fill and the rate of the filter therefore depend on all *offered* records, and not
+//! only on the records reported as new.
 //!
-//! If the number of records is not known in advance, another filter follows each full one. It is
-//! twice as large and has half the rate. The sum of all rates stays below the rate that the user
-//! gave.
+//! If the number of records is not known in advance, a full filter is followed by another filter.
+//! The new filter is planned for twice as many records, at half the rate. The sum of all rates
+//! stays below the rate that the user gave.
 
 use tamis::{Answers, Digest};
 use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, PlanError};
@@ -17,16 +17,16 @@ use tamis::{Bloom, DigestSet, Filter as _, Hasher, Insert as _, Kind, Plan, Plan
 /// Bloom filters that together hold all records.
 pub struct Approx {
     layers: Vec<FilterLayer>,
-    // The limit of the memory of all filters in bytes. With `None`, no filter follows a full one, and
-    // the rate rises.
+    // The memory limit of all filters in bytes. With `None`, no filter is added when the last
+    // filter is full, and the rate rises.
     growth_bytes: Option<u64>,
-    // A filter may exceed its planned items by this share before another filter follows.
+    // The fraction by which a filter may exceed its planned items before another filter is added.
     slack: f64,
     target: f64,
-    // The false positive rate at the last computation.
+    // The false positive rate at the last computation of the rate.
     rate: f64,
-    // The number of records answered "new" since then. At `step` records, the rate is computed
-    // again.
+    // The number of records reported as new since the last computation. When this number reaches
+    // `step`, the rate is computed again.
     since: u64,
     step: u64,
     // The expected number of losses up to the last computation.
@@ -36,7 +36,7 @@ pub struct Approx {
 
 struct FilterLayer {
     bloom: Bloom,
-    // The number of records answered "new".
+    // The number of records reported as new.
     items: u64,
     // `items`, plus the expected number of lost records.
     offered: f64,
@@ -52,7 +52,7 @@ impl FilterLayer {
     }
 }
 
-/// Returns the expected number of lost records for each record answered "new".
+/// Returns the expected number of lost records for each record reported as new.
 pub fn odds(rate: f64) -> f64 {
     let rate = rate.min(MAX_RATE);
     rate / (1.0 - rate)
@@ -61,10 +61,10 @@ pub fn odds(rate: f64) -> f64 {
 /// The expected number of distinct records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// The user stated the number. The rate rises if there are more records.
+    /// The user gave the number. If there are more records, the rate rises.
     Stated(u64),
-    /// The number is estimated from the inputs. The filters keep the rate if there are more
-    /// records.
+    /// The number is estimated from the inputs. If there are more records, the filters keep the
+    /// rate.
     Guessed(u64),
     /// The number is unknown. The filters keep the rate.
     Unknown,
@@ -79,16 +79,16 @@ struct Scratch {
 }
 
 impl Approx {
-    /// Creates a filter for `expected` distinct records at the rate `target`. Another filter follows
-    /// a full one, unless all filters together would exceed `max_bytes`.
+    /// Creates a filter for `expected` distinct records at the rate `target`. When the last filter
+    /// is full, another filter is added, unless all filters together would exceed `max_bytes`.
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::for_items`].
+    /// Returns the errors of [`Bloom::for_items`].
     pub fn new(expected: Expected, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
         let (items, rate) = match expected {
             Expected::Stated(items) => (items.max(LEAST_ITEMS), target),
-            // The first filter gets half of the rate, the next one a quarter.
+            // The first filter gets half of the rate, and the second filter gets a quarter.
             Expected::Guessed(items) => (items.max(LEAST_ITEMS), target / 2.0),
             Expected::Unknown => (FIRST_ITEMS, target / 2.0),
         };
@@ -99,18 +99,19 @@ impl Approx {
         let mut approx = Self::of(&plan, target)?;
         approx.growth_bytes = Some(max_bytes);
         if let Expected::Stated(_) = expected {
-            // The number of items in a filter is an estimate. Its error must not make a second
-            // filter follow.
+            // The number of items in a filter is an estimate. An error of the estimate must not
+            // cause a second filter.
             approx.slack = 1.0 / 64.0;
         }
         Ok(approx)
     }
 
-    /// Creates a filter of `max_bytes` that does not grow, for `items` records or more.
+    /// Creates a filter of `max_bytes` bytes for at least `items` records. The filter does not
+    /// grow.
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::for_items`].
+    /// Returns the errors of [`Bloom::for_items`].
     pub fn within(items: u64, target: f64, max_bytes: u64) -> Result<Self, PlanError> {
         Self::of(&Plan::for_items_in(Kind::SplitBlock, items, max_bytes)?, target)
     }
@@ -122,12 +123,12 @@ impl Approx {
         self.settled_lost = 0.0;
     }
 
-    /// Creates a filter of at most `max_bytes` from an exact set. It frees the memory of the set
-    /// while the filter fills. The expected collisions of the set count as losses.
+    /// Creates a filter of at most `max_bytes` from an exact set. The set releases its memory while
+    /// the filter fills. The expected collisions of the set count as losses.
     ///
     /// # Errors
     ///
-    /// If no filter fits. The set is dropped in this case.
+    /// Returns an error if no filter fits. The set is dropped in this case.
     pub fn from_set<D: Digest>(
         set: DigestSet<D>,
         max_bytes: u64,
@@ -162,14 +163,14 @@ impl Approx {
         })
     }
 
-    /// Inserts hashes in order, and sets the bits in `new` of the hashes that were certainly new.
+    /// Inserts hashes in order. Sets the bits in `new` of the hashes that were certainly new.
     ///
     /// # Errors
     ///
-    /// If the memory for another filter cannot be allocated.
+    /// Returns an error if the memory for another filter cannot be allocated.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) -> Result<(), PlanError> {
         let words = new.reset(hashes.len());
-        // Small parts ensure that the next filter follows before the last one exceeds its plan.
+        // Small parts ensure that the next filter is added before the last filter exceeds its plan.
         for (hashes, words) in hashes.chunks(PART).zip(words.chunks_mut(PART / 64)) {
             self.grow()?;
             let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
@@ -188,7 +189,7 @@ impl Approx {
         Ok(())
     }
 
-    /// Computes the current rate, and adds the losses expected since the last computation.
+    /// Computes the current rate, and adds the losses that are expected since the last computation.
     fn recompute(&mut self) {
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let earlier_escape = earlier.iter().map(|layer| 1.0 - layer.rate()).product::<f64>();
@@ -200,8 +201,8 @@ impl Approx {
             self.since -= part;
             let (part, before) = (part as f64, last.offered);
             let own_odds = odds(last.rate());
-            // The first estimate uses the odds before the step. The second uses the mean of the
-            // odds before the step and after the first estimate.
+            // The first estimate uses the odds before the step. The second estimate uses the mean
+            // of the odds before the step and the odds after the first estimate.
             last.offered = before + part * (1.0 + own_odds);
             let after_odds = odds(last.rate());
             last.offered = before + part * (1.0 + (own_odds + after_odds) / 2.0);
@@ -218,7 +219,7 @@ impl Approx {
         }
     }
 
-    /// Adds another filter if the last one is full.
+    /// Adds another filter if the last filter is full.
     fn grow(&mut self) -> Result<(), PlanError> {
         let last = self.layers.last().expect("at least one layer");
         let plan = *last.bloom.plan();
@@ -230,7 +231,7 @@ impl Approx {
         let mut next = Plan::for_kind(Kind::SplitBlock, items, rate)?;
         let left_bytes = max_bytes.saturating_sub(self.memory_bytes());
         if next.bytes() > left_bytes {
-            // The last filter takes the rest of the memory.
+            // The next filter is the last filter, and takes the rest of the memory.
             self.growth_bytes = None;
             match Plan::for_memory(Kind::SplitBlock, left_bytes, rate) {
                 Ok(smaller) => next = smaller,
@@ -298,16 +299,17 @@ impl Scratch {
     }
 }
 
-/// The number of records between two tests for growth: a sixteenth of the smallest filter.
+/// The number of records between two tests for growth. This number is a sixteenth of the smallest
+/// filter.
 const PART: usize = 256;
 
 /// The smallest number of planned items of a filter. A filter of this size takes some kilobytes.
 const LEAST_ITEMS: u64 = 16 * PART as u64;
 
-/// The planned items of the first filter if the number of records is unknown.
+/// The number of planned items of the first filter if the number of records is unknown.
 const FIRST_ITEMS: u64 = 1 << 20;
 
-/// The highest rate for an estimate. At a rate of 1, the filter loses every record and r / (1 − r)
+/// The highest rate for an estimate. At a rate of 1, the filter loses every record, and r / (1 − r)
 /// is infinite.
 const MAX_RATE: f64 = 1.0 - 1e-6;
 
@@ -315,15 +317,15 @@ const MAX_RATE: f64 = 1.0 - 1e-6;
 mod tests {
     use super::*;
 
-    /// Inserts `items` distinct hashes, and returns the number of lost ones, which is near the
-    /// expected number.
+    /// Inserts `items` distinct hashes. Checks that the number of lost hashes is near the expected
+    /// number, and returns the number of lost hashes.
     fn fill_as_expected(approx: &mut Approx, items: u64) -> u64 {
         let (lost, expected) = (fill(approx, items), approx.expected_lost());
         assert!((lost as f64 - expected).abs() <= 5.0 * expected.sqrt() + 1.0, "{lost} {expected}");
         lost
     }
 
-    /// Inserts `items` distinct hashes, and returns the number of lost ones.
+    /// Inserts `items` distinct hashes, and returns the number of lost hashes.
     fn fill(approx: &mut Approx, items: u64) -> u64 {
         let hashes: Vec<u64> = (0..items).map(|i| Hasher::default().hash_item(&i)).collect();
         let mut new = Answers::new();
@@ -351,7 +353,8 @@ mod tests {
         fill_as_expected(&mut over, 20_000);
         assert!(over.rate() > 0.1);
 
-        // In a nearly full filter, an error of the estimate causes a larger one, but grows slowly.
+        // In a nearly full filter, an error of the estimate causes a larger error, but the error
+        // grows slowly.
         let mut full = without_growth();
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");

@@ -1,7 +1,7 @@
-//! The first half of the work: reads inputs, splits them into records and hashes the records.
+//! The first half of a run: reads inputs, splits the inputs into records and hashes the records.
 //!
-//! A second thread does this if the input is large enough. Reading and hashing take about as long
-//! as comparing hashes, and a quarter of the time of comparing whole keys.
+//! If the input is large enough, a second thread does this work. Reading and hashing take about as
+//! long as comparing hashes, and a quarter of the time for comparing whole keys.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::records::csv::OutputHeader;
 use crate::records::record_reader::{InputPosition, RecordReader};
 use crate::records::split::BLOCK_BYTES;
 
-/// The records of the inputs, in order, split and hashed.
+/// Reads the records of the inputs in order, and splits and hashes the records.
 pub struct BatchReader<D> {
     prefetcher: Prefetcher<RecordBatch<D>, Failure>,
     threads: usize,
@@ -43,7 +43,7 @@ impl<D: Width> BatchReader<D> {
                 let is_first =
                     rule.set_header(header).and_then(|()| output_header.is_first(header));
                 let is_first = is_first.map_err(|why| reader.header_failure(&why))?;
-                // A run that continues has written the header before.
+                // A resumed run has already written the header.
                 batch.set_header(is_first && from == InputPosition::default())
             } else {
                 batch.find_records(rule.form.end)
@@ -62,10 +62,10 @@ impl<D: Width> BatchReader<D> {
     ///
     /// # Errors
     ///
-    /// An input that cannot be read.
+    /// Returns an error if an input cannot be read.
     pub fn next(&mut self, batch: &mut RecordBatch<D>) -> Result<bool, Failure> {
-        // Starting a thread takes longer than reading one block. A terminal or `tail -f` does not
-        // keep a thread busy.
+        // Starting a thread takes longer than reading one block. An input from a terminal or `tail
+        // -f` is too slow to keep a thread busy.
         if self.read_bytes >= BLOCK_BYTES && self.threads > 1 {
             self.prefetcher.start();
         }
@@ -75,12 +75,13 @@ impl<D: Width> BatchReader<D> {
     }
 }
 
-/// The maximum number of threads. One thread decompresses, one splits and hashes, one compares and
-/// writes. A fourth thread for writing gave little on two processors (1.45 s instead of 1.48 s).
+/// The maximum number of threads. The first thread decompresses, the second splits and hashes, and
+/// the third compares and writes. On two processors, a fourth thread for writing saved little time
+/// (1.45 s instead of 1.48 s).
 const MOST_THREADS: usize = 3;
 
-/// Returns the useful number of threads. It can exceed the number of processors: decompression
-/// keeps one processor busy, and the other threads share the rest.
+/// Returns the useful number of threads. This number can exceed the number of processors:
+/// decompression keeps one processor busy, and the other threads share the rest.
 fn useful_threads() -> usize {
     let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     if available > 1 { MOST_THREADS } else { 1 }

@@ -19,16 +19,16 @@ use crate::io::output::{Output, OutputPosition};
 use crate::io::temporary::hint_at_interruption;
 
 impl Args {
-    /// Removes repeats by hash. The width of the hash is that of the state or of `--hash-bits`.
-    /// Without either, it follows from the size of the input.
+    /// Removes repeats by hash. The state or `--hash-bits` sets the width of the hash. Without a
+    /// state and `--hash-bits`, the size of the input determines the width.
     pub(super) fn by_hash(
         &self,
         inputs: &[PathBuf],
         sample: Option<&InputSample>,
         state: Option<StateFile>,
     ) -> Result<RunStats, Failure> {
-        // The sample holds the first lines. Later lines may be shorter, so the input may hold more
-        // of them.
+        // The sample holds only the first lines. Later lines may be shorter, so the input may hold
+        // more lines than estimated.
         let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
         let is_large = tamis::expected_collisions(most, 64) > NOTABLE_LOSS;
         // A filter uses only 64 bits of a hash of any width.
@@ -75,7 +75,7 @@ impl Args {
         }
     }
 
-    /// Continues the run that was killed, or begins a run after the last one of the state.
+    /// Continues the run that was killed, or begins a new run after the last run of the state.
     fn with_state<D: Width>(
         &self,
         inputs: &[PathBuf],
@@ -87,8 +87,8 @@ impl Args {
         if let Some((checkpoint, _)) = &killed {
             check_inputs(checkpoint, &from)?;
         }
-        // This run repeats the last finished run if its files are unchanged and its output is
-        // known.
+        // If all input files can be identified and are unchanged, this run may repeat the last
+        // finished run.
         let is_known = from.inputs.iter().all(|id| id.file.is_some());
         let again = state.last.take().filter(|(last, _)| {
             killed.is_none() && !self.restart && is_known && last.inputs == from.inputs
@@ -126,7 +126,7 @@ impl Args {
     }
 }
 
-/// Rejects other inputs than those of the run that was killed.
+/// Rejects inputs that differ from the inputs of the killed run.
 fn check_inputs(killed: &Checkpoint, now: &Checkpoint) -> Result<(), Failure> {
     if killed.inputs == now.inputs {
         return Ok(());
@@ -139,7 +139,7 @@ fn check_inputs(killed: &Checkpoint, now: &Checkpoint) -> Result<(), Failure> {
     )))
 }
 
-/// Returns the identities of the inputs. A later run recognises the inputs by them.
+/// Returns the identities by which a later run recognises the inputs.
 fn described(inputs: &[PathBuf]) -> Vec<InputId> {
     let file = |path: &PathBuf| {
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;

@@ -44,8 +44,8 @@ impl Args {
         self.check_files()
     }
 
-    /// Rejects a missing file with the name of a value. The value of an option that works without one
-    /// follows after `=`.
+    /// Rejects a missing file that has the name of an option's value. If a value is optional, the
+    /// user must write the value after `=`.
     fn check_optional_values(&self) -> Result<(), Failure> {
         let options = [
             ("--repeated", self.repeated.is_some(), ["once", "all"]),
@@ -64,7 +64,7 @@ impl Args {
         Ok(())
     }
 
-    /// Rejects a file that has two uses, if one use would destroy the other.
+    /// Rejects a file with two uses if one use would destroy the file for the other use.
     fn check_files(&self) -> Result<(), Failure> {
         let is_input = |path: &Path| self.files.iter().any(|file| is_same_file(file, path));
         let output = self.output.as_deref();

@@ -16,31 +16,31 @@ use crate::io::progress::Progress;
 pub enum Deduplicator<D: Width> {
     /// Compares digests.
     Digests {
-        /// The keys that occurred.
+        /// The keys that occurred at least once.
         seen: Seen<D>,
-        /// The keys that occurred again, if each repeat is written once.
+        /// The keys that occurred at least twice, if each repeat is written once.
         again: Option<Box<Seen<D>>>,
     },
     /// Compares whole keys.
     Full {
-        /// The keys that occurred.
+        /// The keys that occurred at least once.
         seen: KeySet,
-        /// The keys that occurred again, if each repeat is written once.
+        /// The keys that occurred at least twice, if each repeat is written once.
         again: Option<KeySet>,
     },
     /// Compares digests in a window.
     Window(Box<Recent<D>>),
-    /// Counts the records, which are written at the end of the run.
+    /// Counts the records. The run writes the records at its end.
     Counts(Box<Counts>),
 }
 
 impl<D: Width> Deduplicator<D> {
     /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
-    /// repeat of each key. Writes a note if a set became a filter.
+    /// repeat of each key. If a set became a filter, writes a message to the user.
     ///
     /// # Errors
     ///
-    /// If a set exceeds the memory and must stay exact.
+    /// Returns an error if a set exceeds the memory and must stay exact.
     pub fn insert_batch(
         &mut self,
         part: &BatchPart<'_, D>,
@@ -83,7 +83,8 @@ impl<D: Width> Deduplicator<D> {
         Ok(())
     }
 
-    /// Returns the number of distinct records. Returns zero for a window, which forgets records.
+    /// Returns the number of distinct records. Returns zero for a window, because a window drops
+    /// old records.
     pub fn distinct(&self) -> u64 {
         match self {
             Deduplicator::Digests { seen, .. } => seen.distinct(),
@@ -93,8 +94,8 @@ impl<D: Width> Deduplicator<D> {
         }
     }
 
-    /// Sets the expected number of distinct records. No effect on a window, or on the set of
-    /// repeats.
+    /// Sets the expected number of distinct records. The call has no effect on a window, or on the
+    /// set of repeats.
     pub fn set_expected(&mut self, distinct: u64) {
         match self {
             Deduplicator::Digests { seen, .. } => seen.set_expected(distinct),
@@ -104,12 +105,12 @@ impl<D: Width> Deduplicator<D> {
         }
     }
 
-    /// Tests whether a record may be dropped because of an approximate answer.
+    /// Tests whether the result is approximate. A new record may then be dropped by mistake.
     pub fn is_approximate(&self) -> bool {
         matches!(self, Deduplicator::Digests { seen, .. } if seen.is_approximate())
     }
 
-    /// Returns the accuracy of hashes; `None` if whole keys are compared.
+    /// Returns the accuracy of the hashes, or `None` if whole keys are compared.
     pub fn accuracy_of_hashes(&self) -> Option<Accuracy> {
         match self {
             Deduplicator::Digests { seen, .. } => Some(seen.accuracy()),
@@ -118,8 +119,8 @@ impl<D: Width> Deduplicator<D> {
         }
     }
 
-    /// Adds the accuracy of the answers to the statistics. `prints_repeats` is true if the run
-    /// prints repeats.
+    /// Adds the accuracy of the run to the statistics. `prints_repeats` is true if the run prints
+    /// repeats.
     pub fn finish(&mut self, stats: &mut RunStats, prints_repeats: bool) {
         let (mut accuracy, again) = match self {
             Deduplicator::Digests { seen, again } => {
@@ -134,11 +135,11 @@ impl<D: Width> Deduplicator<D> {
             }
             Deduplicator::Counts(counts) => return counts.finish(stats),
         };
-        // A repeat that is taken for a printed one is not printed.
+        // A repeat is not printed if its hash equals the hash of a repeat that was printed.
         let unprinted = again.as_ref().map_or(0.0, |again| again.expected_lost);
         accuracy.memory_bytes += again.map_or(0, |again| again.memory_bytes);
         if prints_repeats {
-            // A new record that is taken for a repeat is printed, although it occurs once.
+            // A new record is printed as a repeat if its hash equals the hash of an earlier record.
             stats.expected_wrong = std::mem::replace(&mut accuracy.expected_lost, unprinted);
         }
         stats.set_accuracy(accuracy);

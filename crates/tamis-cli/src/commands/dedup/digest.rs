@@ -18,13 +18,13 @@ pub trait Width: Digest + Default + Not<Output = Self> {
     /// Returns the digest of these bytes. `bytes` has the width of the digest.
     fn of_bytes(bytes: &[u8]) -> Self;
 
-    /// Converts the digest of a record without a key. The result differs from the digest of an
+    /// Returns the digest for a record without a key. The result differs from the digest of an
     /// equal key.
     fn keyless(self) -> Self {
         !self
     }
 
-    /// Reads digests written one after the other, and replaces the contents of `out` by them.
+    /// Decodes consecutive digests, and replaces the contents of `out` with them.
     fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
         out.clear();
         out.extend(bytes.chunks_exact(size_of::<Self>()).map(Self::of_bytes));

@@ -1,7 +1,7 @@
-//! A set of whole keys. It is exact even if hashes collide, and it can count.
+//! A set of whole keys. The set is exact even if hashes collide, and can count occurrences.
 //!
-//! The keys are stored one after the other in chunks, in first-seen order. A hash table of (hash,
-//! place) finds them.
+//! The keys are stored one after the other in chunks, in first-seen order. A hash table maps the
+//! hash of a key to the place of the key.
 
 mod chunk;
 
@@ -17,11 +17,12 @@ use crate::exit::Failure;
 
 /// A set of keys.
 pub struct KeySet {
-    // Lines of four slots. A slot is two words: the hash, and the place plus one. A second word of
-    // zero marks an empty slot.
+    // The table consists of lines of four slots. A slot has two words: the hash, and the place plus
+    // one. If the second word is zero, the slot is empty.
     table: Bitmap,
     len: u64,
-    // The expected number of distinct records; zero if unknown. The table grows towards it.
+    // The expected number of distinct records, or zero if unknown. The table grows towards this
+    // number.
     expected: u64,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -29,21 +30,21 @@ pub struct KeySet {
     max_bytes: u64,
 }
 
-/// The size of the first chunk. Each later chunk is as large as all chunks before it, up to
+/// The size of the first chunk. Each later chunk is as large as all earlier chunks together, up to
 /// [`CHUNK_BYTES`].
 const FIRST_CHUNK_BYTES: usize = 64 << 10;
 
 /// The maximum load of the table: three entries for five slots.
 const MAX_LOAD: (u64, u64) = (3, 5);
 
-/// The number of words in a cache line. A search starts at the first word of a line. If it started
-/// in the middle, two of three new records would wait for a second line.
+/// The number of words in a cache line. A search starts at the first word of a line. If a search
+/// started in the middle of a line, two of three new records would need a second line.
 const LINE_WORDS: usize = 8;
 
 /// The largest step of growth, as a multiple of the current size.
 const MAX_STEP: u64 = 4;
 
-/// Larger tables grow by half, like those of a `DigestSet`.
+/// Tables of this size or more grow by half, as the tables of a `DigestSet` do.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
 /// The size of a slot: a hash and a place.
@@ -53,8 +54,8 @@ const SLOT_BYTES: u64 = 16;
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
 /// The distance between the stages, in records. The line of the table is prefetched 2 ×
-/// PREFETCH_DISTANCE records before the comparison, and the key PREFETCH_DISTANCE records before
-/// it. Distances of 16 and 64 were equally fast.
+/// PREFETCH_DISTANCE records before the comparison. The key is prefetched PREFETCH_DISTANCE records
+/// before the comparison. Distances of 16 and 64 were equally fast.
 const PREFETCH_DISTANCE: usize = 32;
 
 /// Marks a record whose hash is not in its home line.
@@ -74,11 +75,11 @@ impl KeySet {
         self.expected = distinct;
     }
 
-    /// Inserts the records of a batch, and sets the bits in `new` of the new ones.
+    /// Inserts the records of a batch, and sets the bits in `new` of the new records.
     ///
     /// # Errors
     ///
-    /// If the keys exceed the memory: returns the index of the first record that was not inserted,
+    /// If the keys exceed the memory, returns the index of the first record that was not inserted,
     /// and the failure.
     pub fn insert_batch<D: Width>(
         &mut self,
@@ -122,7 +123,7 @@ impl KeySet {
     ///
     /// # Errors
     ///
-    /// If the keys exceed the memory.
+    /// Returns an error if the keys exceed the memory.
     pub fn insert_repeats<D: Width>(
         &mut self,
         part: &BatchPart<'_, D>,
@@ -146,15 +147,15 @@ impl KeySet {
         self.insert(part.digests()[i].hash64(), key, found, part.record(i))
     }
 
-    /// Returns the first word of the line at which the search for `hash` starts.
+    /// Returns the index of the first word of the line at which the search for `hash` starts.
     #[inline]
     fn home(&self, hash: u64) -> usize {
         let lines = self.table.words().len() as u64 / LINE_WORDS as u64;
         ((u128::from(hash) * u128::from(lines)) >> 64) as usize * LINE_WORDS
     }
 
-    /// Prefetches the key whose hash is in the home line, and returns the first word of its slot.
-    /// Returns [`NONE`] if the home line does not hold the hash.
+    /// Prefetches the key whose hash is in the home line, and returns the index of the first word
+    /// of the key's slot. Returns [`NONE`] if the home line does not hold the hash.
     #[inline]
     fn prefetch_key(&self, hash: u64) -> usize {
         let at = self.home(hash);
@@ -216,7 +217,7 @@ impl KeySet {
         let record = (self.keep == Keep::Record).then_some(record);
         let most = KeyEntry::max_len_bytes(key, record);
         if !self.chunks.last().is_some_and(|chunk| chunk.fits(most)) {
-            // With little memory, one chunk of full size would take all of it.
+            // If the memory is small, one chunk of full size would take all memory.
             let usual = self.chunks_bytes.min(self.max_bytes / 16).min(CHUNK_BYTES as u64) as usize;
             let bytes = most.max(usual).max(FIRST_CHUNK_BYTES);
             self.check_limit(bytes as u64)?;
@@ -238,7 +239,7 @@ impl KeySet {
         let usual = needed.max(slots * 3 / 2).next_multiple_of(SLOTS_PER_LINE);
         let step = usual.max(self.step_slots(slots).next_multiple_of(SLOTS_PER_LINE));
         self.check_limit(step * SLOT_BYTES)?;
-        // The system may have memory for the usual step, but not for a large one.
+        // The system may have enough memory for the usual step, but not for a larger step.
         let larger = Bitmap::zeroed(step * SLOT_BYTES * 8)
             .or_else(|_| Bitmap::zeroed(usual * SLOT_BYTES * 8))
             .map_err(|_| self.too_large())?;
@@ -254,15 +255,15 @@ impl KeySet {
         Ok(())
     }
 
-    /// Returns the number of slots of the next table on the way to the expected number of records:
-    /// at most four times the current number.
+    /// Returns the number of slots of the next table on the way to the expected number of records.
+    /// The result is at most four times the current number of slots.
     fn step_slots(&self, slots: u64) -> u64 {
         if self.max_bytes < u64::MAX {
-            // Large steps would take memory that the limit leaves for keys.
+            // A large step would take memory that is needed for keys.
             return 0;
         }
-        // This follows DigestSet::step_bytes, in slots. The margin of 1/32 prevents another growth
-        // step if slightly more records come than expected.
+        // This code is like DigestSet::step_bytes, but counts slots. The margin of 1/32 prevents
+        // another growth step if there are slightly more records than expected.
         let expected = self.expected.saturating_add(self.expected / 32);
         let mut step = expected.saturating_mul(MAX_LOAD.1) / MAX_LOAD.0;
         while step > MAX_STEP * slots.max(1024) {
@@ -303,7 +304,7 @@ impl KeySet {
     ///
     /// # Errors
     ///
-    /// The first error of `each`.
+    /// Returns the first error of `each`.
     pub fn each<E>(&self, mut each: impl FnMut(&KeyEntry<'_>) -> Result<(), E>) -> Result<(), E> {
         for chunk in &self.chunks {
             let mut rest = chunk.entries();
@@ -316,7 +317,7 @@ impl KeySet {
         Ok(())
     }
 
-    /// Returns the accuracy of the answers: they are certain.
+    /// Returns the accuracy of the set, which is exact.
     pub fn accuracy(&self) -> Accuracy {
         Accuracy {
             method: "exact by full keys".into(),
@@ -382,7 +383,8 @@ mod tests {
         assert_eq!(insert(&mut set, b"b\na\nc\n").unwrap(), [false, false, true]);
     }
 
-    /// Covers large steps, small steps, an unknown number of records, and chunks of every size.
+    /// The test covers large steps, small steps, an unknown number of records, and chunks of every
+    /// size.
     #[test]
     fn a_wrong_expectation_loses_no_record() {
         let block: String = (0..50_000).map(|i| format!("record {}\n", i % 30_000)).collect();

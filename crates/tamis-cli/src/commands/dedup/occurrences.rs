@@ -1,4 +1,5 @@
-//! Counts of records, for results that need all records: counts, and lines that occur once.
+//! Counts the occurrences of records, for results that need all records: counts, and lines that
+//! occur once.
 
 use std::path::PathBuf;
 
@@ -13,31 +14,34 @@ use crate::commands::dedup::stats::RunStats;
 use crate::exit::Failure;
 use crate::io::progress::Progress;
 
-/// The records read so far, and how often each occurred.
+/// The records read so far, and the number of occurrences of each record.
 pub struct Counts {
-    /// The records that are counted exactly. Empty once they have exceeded the memory.
+    /// The records that are counted exactly. The set is empty after the records have exceeded the
+    /// memory.
     pub set: KeySet,
-    // Holds all records once they have exceeded the memory.
+    // Holds all records after they have exceeded the memory.
     spill: Option<Spill>,
     budget: Budget,
     hasher: Hasher,
-    // The folder for records that exceed the memory.
+    // The folder for the temporary file, which holds records that exceed the memory.
     folder: PathBuf,
 }
 
 impl Counts {
-    /// Creates an empty set. `hasher` is that of the records. Records that exceed the memory go to
-    /// a file in `folder`.
+    /// Creates an empty set. `hasher` is the hasher that computed the digests of the records.
+    /// Records that exceed the memory go to a file in `folder`.
     pub fn new(budget: Budget, hasher: Hasher, folder: PathBuf) -> Self {
         let set = KeySet::new(Keep::Record, budget.max_bytes);
         Self { set, spill: None, budget, hasher, folder }
     }
 
-    /// Counts the records of a batch. Writes a note if the counts become approximate.
+    /// Counts the records of a batch. If the counts became approximate, writes a message to the
+    /// user.
     ///
     /// # Errors
     ///
-    /// If the records exceed the memory and the counts must stay exact, or a full disk.
+    /// Returns an error if the records exceed the memory and the counts must stay exact, or if the
+    /// disk is full.
     pub fn insert_batch<D: Width>(
         &mut self,
         part: &BatchPart<'_, D>,
@@ -72,7 +76,7 @@ impl Counts {
     ///
     /// # Errors
     ///
-    /// Errors of the temporary file and of `each`.
+    /// Returns the errors of the temporary file and of `each`.
     pub fn each(
         &mut self,
         mut each: impl FnMut(&[u8], u64) -> Result<(), Failure>,

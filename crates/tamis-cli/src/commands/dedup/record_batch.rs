@@ -8,7 +8,7 @@ use crate::records::key::{KeyRule, RecordForm};
 use crate::records::record_reader::InputPosition;
 use crate::records::split::{BlockBuffer, RecordEnd};
 
-/// The maximum number of records that are compared together. Their digests stay in the L1 cache.
+/// The maximum number of records in a part. The digests of a part stay in the L1 cache.
 pub const BATCH: usize = 1024;
 
 /// The maximum number of records in a batch. The digests and bounds of short records take more
@@ -24,9 +24,9 @@ pub struct RecordRule {
     pub key: KeyRule,
     /// Computes the digest of a key.
     pub hasher: Hasher,
-    /// How records are read.
+    /// The form in which records are read.
     pub form: RecordForm,
-    /// If true, keys are kept beside their digests and compared byte by byte.
+    /// If true, keys are stored beside their digests and compared byte by byte.
     pub keeps_keys: bool,
     /// Assigns records to the slices of a window, if there is a window.
     pub timer: Option<Timer>,
@@ -37,14 +37,14 @@ impl RecordRule {
     ///
     /// # Errors
     ///
-    /// A message about a column that the header lacks.
+    /// Returns a message if the header lacks a column.
     pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
         self.key.set_header(header)?;
         self.timer.as_mut().map_or(Ok(()), |timer| timer.set_header(header))
     }
 }
 
-/// Whole records and their digests. The buffers are reused for the next batch.
+/// Complete records and their digests. The buffers are reused for the next batch.
 #[derive(Default)]
 pub struct RecordBatch<D> {
     /// The bytes of the records.
@@ -53,25 +53,26 @@ pub struct RecordBatch<D> {
     bounds: Vec<usize>,
     digests: Vec<D>,
     keys: BatchKeys,
-    // The starts of the slices of a window. Invariant: the first mark is at record 0, and the
-    // others follow in order.
+    // The starts of the slices of a window. Invariant: the first mark is at record 0, and the other
+    // marks follow in order.
     marks: Vec<SliceStart>,
     delimiter: u8,
     /// True if the block is the header of the output, which has no records.
     pub is_output_header: bool,
-    /// The number of records without a key. They are compared as whole records.
+    /// The number of records without a key. A record without a key is compared as a whole record.
     pub keyless: u64,
-    /// The numbers of records without a time and of late records. Both are in the latest slice.
+    /// The numbers of records without a time and of late records. The timer puts both into the
+    /// latest slice.
     pub odd: OddTimes,
-    /// The position in the inputs at which the records end.
+    /// The position in the inputs at which the last record ends.
     pub end: InputPosition,
     /// The number of bytes read so far from all inputs, before decompression.
     pub consumed_bytes: u64,
-    /// If true, the source may block before the next bytes, so the caller should flush results now.
+    /// If true, reading the next bytes may block, so the caller should flush results now.
     pub may_wait: bool,
 }
 
-/// Keys that are not whole records; empty if every record is its own key.
+/// Keys that are not whole records. If every record is its own key, this is empty.
 #[derive(Default)]
 struct BatchKeys {
     bytes: Vec<u8>,
@@ -81,7 +82,7 @@ struct BatchKeys {
 
 impl<D: Width> RecordBatch<D> {
     /// Finds the ends of at most [`MOST_RECORDS`] records in `block`, and returns the end of the
-    /// last one.
+    /// last record.
     pub fn find_records(&mut self, end: RecordEnd) -> usize {
         self.is_output_header = false;
         self.delimiter = end.byte();
@@ -91,8 +92,8 @@ impl<D: Width> RecordBatch<D> {
         self.bounds[self.bounds.len() - 1]
     }
 
-    /// Makes the block a header, which has no records, and returns its end. `is_of_output` is true
-    /// if it is the header of the output.
+    /// Marks the block as a header, which has no records, and returns the end of the block.
+    /// `is_of_output` is true if the block is the header of the output.
     pub fn set_header(&mut self, is_of_output: bool) -> usize {
         self.is_output_header = is_of_output;
         self.bounds.clear();
@@ -128,7 +129,7 @@ impl<D: Width> RecordBatch<D> {
         for record in records {
             let key = rule.key.of(record, scratch);
             // A record without a key is compared as a whole, and only with other records without a
-            // key. So a missing field loses no record.
+            // key. A missing field therefore causes no lost record.
             let (text, is_key) = (key.unwrap_or(record), key.is_some());
             let digest = D::digest(&rule.hasher, text);
             self.digests.push(if is_key { digest } else { digest.keyless() });
@@ -145,16 +146,16 @@ impl<D: Width> RecordBatch<D> {
         self.digests.len()
     }
 
-    /// Estimates the number of distinct records in all inputs. `found` is the number in the part
-    /// read so far.
+    /// Estimates the number of distinct records in all inputs. `found` is the number of distinct
+    /// records in the bytes read so far.
     ///
-    /// The estimate is usually too high, since new records become rarer.
+    /// The estimate is usually too high, because new records become rarer during a run.
     pub fn expected_distinct(&self, found: u64, total_bytes: u64) -> u64 {
         let parts = total_bytes as f64 / self.consumed_bytes.max(1) as f64;
         (found as f64 * parts.max(1.0)) as u64
     }
 
-    /// Returns the records in parts. All records of a batch are in the same slice.
+    /// Returns the records in parts. All records of a part are in the same slice.
     pub fn parts(&self) -> impl Iterator<Item = BatchPart<'_, D>> {
         let ends = self.marks.iter().skip(1).map(|next| next.from).chain([self.len()]);
         self.marks.iter().zip(ends).flat_map(move |(&SliceStart { from, slice }, end)| {
@@ -175,7 +176,7 @@ pub struct BatchPart<'a, D> {
     batch: &'a RecordBatch<D>,
     from: usize,
     len: usize,
-    /// The slice of the window that contains the records; `None` without a window, or before the
+    /// The slice of the window that contains the records. `None` without a window, or before the
     /// first record with a time.
     pub slice: Option<u64>,
     /// The byte that ends a record.
@@ -202,7 +203,7 @@ impl<'a, D> BatchPart<'a, D> {
     }
 
     /// Returns the key of record `i`, and whether the record has a key. A record without a key is
-    /// its own key. Without stored keys, returns the record and true.
+    /// its own key. If no keys are stored, returns the record and true.
     #[inline]
     pub fn key(&self, i: usize) -> (&'a [u8], bool) {
         let keys = &self.batch.keys;

@@ -20,7 +20,8 @@ impl Args {
             }
             return Ok(Exit::Yes);
         };
-        // The rate of a window is estimated from its bits, so it may exceed the target by chance.
+        // The rate of a window is estimated from the bits of the filter, so the rate may exceed the
+        // target by chance.
         let is_over = stats.window.as_ref().map_or(rate > target, |window| window.over_rate);
         if self.approx.is_none() || is_over {
             note!("approximate: {}", self.expected_errors(stats));

@@ -7,12 +7,12 @@ use crate::io::unpack::PACKED_BLOCK_BYTES;
 use crate::records::key::RecordForm;
 use crate::records::split::{BlockBuffer, BlockReader, records as split};
 
-/// An estimate for all inputs from the first blocks of the first input.
+/// An estimate for all inputs, computed from the first blocks of the first input.
 #[derive(Clone, Copy, Debug)]
 pub struct InputSample {
     /// Estimated number of records.
     pub records: f64,
-    /// True if the inputs are plain. Then only the record length is estimated.
+    /// True if the inputs are not compressed. Only the record length is then estimated.
     pub is_bound: bool,
 }
 
@@ -35,8 +35,8 @@ impl InputSample {
         }
         let mut used_bytes = len_bytes;
         if !is_bound {
-            // A part of the consumed bytes is not decompressed yet. The larger of two lower bounds
-            // for the used bytes is taken.
+            // Some of the consumed bytes are not decompressed yet. The code therefore takes the
+            // larger of two lower bounds for the used bytes.
             let consumed_bytes = blocks.reader().consumed_bytes();
             used_bytes = consumed_bytes.saturating_sub(PACKED_BLOCK_BYTES as u64);
             used_bytes = used_bytes.max(consumed_bytes / 4);

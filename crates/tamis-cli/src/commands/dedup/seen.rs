@@ -1,4 +1,5 @@
-//! The set of the records seen so far: an exact set of digests, or the filter that replaced it.
+//! The set of the records seen so far: an exact set of digests, or the filter that replaced the
+//! set.
 
 use tamis::{Answers, DigestSet, PlanError};
 
@@ -7,7 +8,7 @@ use crate::commands::dedup::approx::{Approx, Expected};
 use crate::commands::dedup::digest::Width;
 use crate::exit::Failure;
 
-/// The memory limit, and the action at the limit.
+/// The memory limit, and the reaction when a set reaches the limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// The memory limit of the set in bytes.
@@ -30,7 +31,7 @@ enum Held<D: Width> {
     Approx(Approx),
 }
 
-/// The accuracy of the answers of a run.
+/// The accuracy of the results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accuracy {
     /// The method of comparison as text.
@@ -56,7 +57,7 @@ impl<D: Width> Seen<D> {
     ///
     /// # Errors
     ///
-    /// If the filter does not fit the budget.
+    /// Returns an error if the filter does not fit the budget.
     pub fn approx(budget: Budget, expected: Expected) -> Result<Self, Failure> {
         let approx = Approx::new(expected, budget.target, budget.max_bytes);
         Ok(Self::of(Held::Approx(approx.map_err(Failure::new)?), budget))
@@ -66,12 +67,12 @@ impl<D: Width> Seen<D> {
         Self { held, budget, hashes: Vec::new() }
     }
 
-    /// Inserts digests, and sets the bits in `new` of the new ones. Returns a message for the user
-    /// if the set became a filter.
+    /// Inserts digests, and sets the bits in `new` of the new digests. Returns a message for the
+    /// user if the set became a filter.
     ///
     /// # Errors
     ///
-    /// If the set exceeds the memory and must stay exact.
+    /// Returns an error if the set exceeds the memory and must stay exact.
     pub fn insert_each(
         &mut self,
         digests: &[D],
@@ -100,15 +101,15 @@ impl<D: Width> Seen<D> {
         }
     }
 
-    /// Sets the expected number of distinct records: see [`DigestSet::set_expected`]. No effect on
-    /// a filter.
+    /// Sets the expected number of distinct records: see [`DigestSet::set_expected`]. The call has
+    /// no effect on a filter.
     pub fn set_expected(&mut self, distinct: u64) {
         if let Held::Exact(set) = &mut self.held {
             set.set_expected(distinct);
         }
     }
 
-    /// Turns the exact set into a filter.
+    /// Converts the exact set to a filter.
     fn convert(&mut self) -> Result<String, Failure> {
         let Held::Exact(set) = &mut self.held else { unreachable!("called for an exact set") };
         let limit = ByteSize { bytes: self.budget.max_bytes };
@@ -120,7 +121,7 @@ impl<D: Width> Seen<D> {
             )));
         }
         let set = std::mem::take(set);
-        // If the user gave no limit, the system could not provide more memory.
+        // If the user gave no limit, the system has refused to allocate more memory.
         let bytes = self.budget.max_bytes.min(set.memory_bytes().max(1 << 20));
         let approx =
             Approx::from_set(set, bytes, self.budget.target).map_err(|error| match error {
@@ -137,12 +138,12 @@ impl<D: Width> Seen<D> {
         ))
     }
 
-    /// Tests whether the set is a filter. A filter may answer that a new record was seen.
+    /// Tests whether the set is a filter. A filter may report a new record as seen.
     pub fn is_approximate(&self) -> bool {
         matches!(self.held, Held::Approx(_))
     }
 
-    /// Returns the accuracy of the answers so far.
+    /// Returns the accuracy of the results so far.
     pub fn accuracy(&self) -> Accuracy {
         match &self.held {
             Held::Exact(set) => Accuracy {

@@ -1,9 +1,9 @@
 //! Counts repeated records in little memory. A count is never too low and seldom too high.
 //!
 //! This is a count-min sketch with conservative update (Cormode and Muthukrishnan 2005; Estan and
-//! Varghese 2002). A record has one cell in each of four rows, and the smallest of them is its
-//! count. An addition raises only the cells that are lower than the new count. A count is too high
-//! only if other records share all four cells of a record.
+//! Varghese 2002). A record has one cell in each of four rows, and the smallest of the four cells
+//! is the count of the record. An addition raises only the cells that are lower than the new count.
+//! A count is too high only if other records share all four cells of the record.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
@@ -12,8 +12,8 @@ const ROWS: usize = 4;
 
 /// Counts of records, addressed by their hashes.
 pub struct Sketch {
-    // Each word holds two cells. A large bitmap is memory-mapped, so the system provides a page at
-    // its first access.
+    // Each word holds two cells. A large bitmap is memory-mapped, so the system provides each page
+    // at the first access to the page.
     cells: Bitmap,
     row_cells: u64,
 }
@@ -23,7 +23,7 @@ impl Sketch {
     ///
     /// # Errors
     ///
-    /// If the memory cannot be allocated.
+    /// Returns an error if the memory cannot be allocated.
     pub fn new(max_bytes: u64) -> Result<Self, OutOfMemory> {
         let row_cells = (max_bytes / 4 / ROWS as u64).max(2) / 2 * 2;
         let cells = Bitmap::zeroed(row_cells * ROWS as u64 * 32)?;
@@ -33,7 +33,7 @@ impl Sketch {
     /// Returns the indices of the cells of `hash`.
     fn places(&self, hash: u64) -> [usize; ROWS] {
         std::array::from_fn(|row| {
-            // Each row uses another part of the hash, and the multiplication spreads it over all
+            // Each row uses another part of the hash. The multiplication spreads this part over all
             // bits.
             let mixed = hash.rotate_left(16 * row as u32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let at = (u128::from(mixed) * u128::from(self.row_cells)) >> 64;
@@ -68,8 +68,8 @@ impl Sketch {
         places.iter().map(|&place| self.cell(place)).min().expect("there are rows")
     }
 
-    /// Returns the probability that a record that was never added has a count above zero. Reads all
-    /// cells.
+    /// Returns the probability that a record that was never added has a count above zero. The
+    /// method reads all cells.
     pub fn rate(&self) -> f64 {
         let taken = |row: usize| {
             let row_words = (self.row_cells / 2) as usize;

@@ -1,4 +1,4 @@
-//! Counts records if the distinct records exceed the memory. The records go to a temporary file,
+//! Counts records when the distinct records exceed the memory. The records go to a temporary file,
 //! and approximate structures stay in memory.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!                                 └ yes ▶ sketch: add one
 //! ```
 //!
-//! At the end, the file is read back, and the sketch gives the count of each record. A new record
-//! is lost if the filter answers that it was seen. A count may be too high.
+//! At the end of the run, the file is read back, and the sketch gives the count of each record. A
+//! new record is lost if the filter answers that the record was seen. A count may be too high.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
@@ -39,7 +39,7 @@ impl Spill {
     ///
     /// # Errors
     ///
-    /// A full disk, or too little memory for a filter.
+    /// Returns an error if the disk is full, or if there is too little memory for a filter.
     pub fn new(
         set: KeySet,
         folder: &Path,
@@ -53,7 +53,7 @@ impl Spill {
             .map_err(of_file(folder))?;
         // The filter and the sketch need the memory of the set.
         drop(set);
-        // For an equal probability of an error, counts need more memory than the filter.
+        // For equal error probabilities, the sketch needs more memory than the filter.
         let seen_bytes = budget.max_bytes / 4;
         let seen = Approx::within(distinct, budget.target, seen_bytes).map_err(Failure::new)?;
         let sketch = Sketch::new(budget.max_bytes - seen_bytes).map_err(Failure::new)?;
@@ -76,7 +76,7 @@ impl Spill {
     ///
     /// # Errors
     ///
-    /// A full disk.
+    /// Returns an error if the disk is full.
     pub fn insert_each<'a>(
         &mut self,
         hashes: &[u64],
@@ -94,7 +94,7 @@ impl Spill {
     ///
     /// # Errors
     ///
-    /// Errors of the file and of `each`.
+    /// Returns the errors of the file and of `each`.
     pub fn each(
         &mut self,
         mut each: impl FnMut(&[u8], u64) -> Result<(), Failure>,
@@ -118,11 +118,11 @@ impl Spill {
     }
 }
 
-/// Converts an error of the temporary file in `folder`.
+/// Converts an I/O error of the temporary file in `folder` to a failure.
 fn of_file(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| {
-        // `Failure::io` reports a broken pipe as success, because the reader of the output has
-        // closed. This file is not a pipe.
+        // `Failure::io` reports a broken pipe as success, because a reader that closes the output
+        // is not an error. The temporary file is not a pipe.
         let (folder, why) = (folder.display(), crate::exit::plain(&error));
         Failure::new(format!("{folder}: a temporary file: {why}; name another folder with TMPDIR"))
     }
@@ -135,7 +135,8 @@ fn append(records: &mut BufWriter<File>, hash: u64, times: u64, record: &[u8]) -
     records.write_all(record)
 }
 
-/// Reads all records from the first to the last, and calls `each` with hash, times and bytes.
+/// Reads all records from the first to the last, and calls `each` with the hash, the number of
+/// occurrences and the bytes of each record.
 fn read_back(
     records: &mut BufWriter<File>,
     folder: &Path,

@@ -1,5 +1,5 @@
-//! The state that a run stores for the next run: a log of digests that survives a kill at any
-//! moment.
+//! The state that a run stores for the next run: a log of digests. The log survives a kill at any
+//! time.
 //!
 //! The file is append-only (`docs/formats/state.md` has the drawing):
 //!
@@ -8,25 +8,26 @@
 //!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
 //! ```
 //!
-//! The order of writes makes the log safe. A checkpoint syncs the output, then appends the digests
-//! of its records and a MARK with the positions in input and output, then syncs the log. The end of
-//! a run renames the output, then appends DONE. So every record in the log is also in the output.
-//! The header holds the synced length of the log, which tells damage from a torn tail
-//! (`synced.rs`):
+//! The order of writes makes the log safe. A checkpoint first syncs the output. The checkpoint then
+//! appends the digests of the written records and a MARK with the positions in input and output,
+//! and syncs the log. The end of a run renames the output, then appends DONE. Every record in the
+//! log is therefore also in the output. The header holds the synced length of the log, which
+//! separates damage from a torn tail (`synced.rs`):
 //!
 //! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
-//!   the output to the length in that MARK. It reads the input from the position in that MARK.
-//! * The run is killed before the first MARK, or the output is lost (`> file` empties it, and a
-//!   pipe stores nothing): the next run cuts the log to the last DONE and starts over.
+//!   the output to the length in this MARK. The next run then reads the input from the position in
+//!   this MARK.
+//! * The run is killed before the first MARK, or the output is lost (`> file` empties the output,
+//!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts over.
 //! * The run is killed between the renaming of the output and DONE: the output is complete. The
 //!   next run starts over and writes the same output again.
-//! * The run is killed after DONE, but before the caller saw the exit status: the same command on
-//!   unchanged files, with the same output file, counts as the same run. If the output still
-//!   exists, the command does nothing. If `> file` has emptied the output, the command repeats the
-//!   run from its start.
+//! * The run is killed after DONE, but before the caller has read the exit status. If the input
+//!   files are unchanged and the output file is the same, the same command counts as the same run.
+//!   If the output still exists, the command does nothing. If `> file` has emptied the output, the
+//!   command repeats the run from its start.
 //!
 //! A run that fails cuts the log to the position at which the run began. A process locks the file,
-//! so only one process at a time uses it.
+//! so only one process at a time uses the file.
 
 mod checkpoint;
 mod disk;
@@ -54,33 +55,33 @@ use crate::io::output::create_private;
 
 /// An open and locked state file.
 pub struct StateFile {
-    /// The last checkpoint of a run that was killed after the last finished run, and the offset of
-    /// its end.
+    /// The last checkpoint of a killed run after the last finished run, and the offset of the end
+    /// of the checkpoint.
     pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, and the offset at which its part of the log starts.
+    /// The last finished run, and the offset at which the part of this run in the log starts.
     pub last: Option<(Checkpoint, u64)>,
     disk: DiskFile,
     name: String,
     header: StateHeader,
     data_from: u64,
-    // A failed run cuts the file to this length.
+    // The length to which a failed run cuts the file.
     cut: u64,
     end: u64,
     // The synced length in the header.
     synced: u64,
     pending: Vec<u8>,
-    // A run has begun and is not finished.
+    // True if a run has begun and is not finished.
     is_running: bool,
 }
 
 impl StateFile {
-    /// Opens the state file at `path`, or creates it. Only the owner can read a new file, since the
-    /// file holds the secret key.
+    /// Opens the state file at `path`, or creates the file. Only the owner can read a new file,
+    /// because the file holds the secret key.
     ///
     /// # Errors
     ///
-    /// If another process uses the file, if it is not a state file, if it is damaged, or if a run
-    /// with other options created it.
+    /// Returns an error if another process uses the file, if the file is not a state file, if the
+    /// file is damaged, or if a run with other options created the file.
     pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -92,7 +93,8 @@ impl StateFile {
             description: wanted.description.into(),
             hasher: wanted.hasher,
         };
-        // The file appears with its whole header, so a shorter file was cut.
+        // A new file is created with its whole header, so a file that is shorter than a header was
+        // cut.
         create_private(path, &new.to_bytes())?;
         let file = OpenOptions::new().read(true).write(true).open(path);
         let mut file = file.map_err(failure)?;
@@ -138,7 +140,7 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// I/O errors.
+    /// Returns I/O errors.
     pub fn begin(&mut self, end: Option<u64>) -> Result<(), Failure> {
         self.cut = end.unwrap_or(self.cut);
         self.end = self.cut;
@@ -168,7 +170,7 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// I/O errors, and the errors of `each`.
+    /// Returns I/O errors, and the errors of `each`.
     pub fn replay(
         &mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
@@ -180,11 +182,11 @@ impl StateFile {
         if at < self.end { Err(damaged(name, at)) } else { Ok(()) }
     }
 
-    /// Appends digests. They must have the width of the state.
+    /// Appends digests. The digests must have the width of the state.
     ///
     /// # Errors
     ///
-    /// A full disk.
+    /// Returns an error if the disk is full.
     pub fn remember<D: Width>(
         &mut self,
         digests: impl IntoIterator<Item = D>,
@@ -198,14 +200,15 @@ impl StateFile {
         Ok(())
     }
 
-    /// Appends a checkpoint. The caller guarantees that the output is on disk up to this position.
+    /// Appends a checkpoint. The caller guarantees that the output is on disk up to the position in
+    /// `checkpoint`.
     ///
     /// # Errors
     ///
-    /// A full disk.
+    /// Returns an error if the disk is full.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        // The synced length is on the disk after the next sync. Until then, the blocks behind it
-        // count as the tail of the log.
+        // The next sync puts the synced length on the disk. Until then, the blocks behind the old
+        // synced length count as the tail of the log.
         self.append_checkpoint(MARK, checkpoint)
     }
 
@@ -214,7 +217,7 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// A full disk.
+    /// Returns an error if the disk is full.
     pub fn finish(mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
         self.append_checkpoint(DONE, checkpoint)?;
         self.io(DiskFile::sync)?;
@@ -260,10 +263,10 @@ impl StateFile {
 }
 
 impl Drop for StateFile {
-    /// Cuts the log of a run that did not finish to the position at which it began.
+    /// Cuts the log to the position at which the run began, if the run did not finish.
     fn drop(&mut self) {
         if self.is_running {
-            // An error here does no harm: the next run cuts the log itself.
+            // An error here does no harm, because the next run cuts the log too.
             self.cut_log().ok();
         }
     }

@@ -13,8 +13,8 @@ use crate::commands::dedup::window::WindowStats;
 use crate::exit::Failure;
 use crate::records::key::no_key;
 
-/// The run reports expected losses above this number. At this number, one run in ten thousand loses
-/// a record.
+/// If the expected losses exceed this number, the run reports the losses. At this number, one run
+/// in ten thousand loses a record.
 pub const NOTABLE_LOSS: f64 = 1e-4;
 
 /// The form of the statistics.
@@ -33,28 +33,30 @@ pub struct RunStats {
     pub records: u64,
     /// The number of records written.
     pub written: u64,
-    /// The number of distinct records. With a window, the number of records that were new in their
-    /// window. For an approximate run, lost records are not counted.
+    /// The number of distinct records, without lost records. With a window, the number of records
+    /// that were new in their window.
     pub distinct: u64,
     /// The number of bytes read, after decompression.
     pub bytes_read: u64,
     /// The number of bytes written.
     pub bytes_written: u64,
-    /// The number of records without the requested key. They are compared as whole records.
+    /// The number of records without the requested key. A record without a key is compared as a
+    /// whole record.
     pub keyless: u64,
-    /// The number of records without the requested time. They get the latest time before them.
+    /// The number of records without the requested time. A record without a time gets the latest
+    /// earlier time.
     pub timeless: u64,
-    /// The number of records whose time is more than a window before the latest time.
+    /// The number of records whose time is before the latest time by more than a window.
     pub late: u64,
     /// The method of comparison.
     pub method: String,
-    /// The expected number of new records that were taken for repeats. If repeats are printed, the
+    /// The expected number of new records that were treated as repeats. If repeats are printed, the
     /// expected number of repeats that were not printed.
     pub expected_lost: f64,
-    /// The expected number of records whose count is too high, or that are printed as repeats
-    /// although they occur once.
+    /// The expected number of records whose count is too high. If repeats are printed, the expected
+    /// number of records that are printed although they occur once.
     pub expected_wrong: f64,
-    /// For approximate runs: the current probability that a new record is lost. With a window: the
+    /// For approximate runs, the current probability that a new record is lost. With a window, the
     /// highest probability so far.
     pub rate: Option<f64>,
     /// The requested probability.
@@ -77,12 +79,12 @@ impl RunStats {
         self.late += batch.odd.late;
     }
 
-    /// Rejects a run in which no record has the key or a time. `key` describes the key. The caller
-    /// must not replace a file by the result of that run.
+    /// Rejects a run in which no record has the key, or no record has a time. `key` describes the
+    /// key. After an error, the caller must not replace a file with the result of the run.
     ///
     /// # Errors
     ///
-    /// A message with the option to correct.
+    /// Returns a message that names the option to correct.
     pub fn check(&self, key: &str) -> Result<(), Failure> {
         if self.records > 0 && self.keyless == self.records {
             return Err(no_key(key));
@@ -158,7 +160,7 @@ impl fmt::Display for RunStats {
     }
 }
 
-/// Formats an expected number, which may be far below one.
+/// Formats an expected number, which may be far below 1.
 pub fn shown(expected: f64) -> String {
     match expected {
         0.0 => "0".into(),

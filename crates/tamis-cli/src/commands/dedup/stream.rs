@@ -1,5 +1,5 @@
-//! A run over the inputs. It decides on each record when it reads it (first occurrences, or
-//! repeats), or writes the counted records at the end.
+//! A run over the inputs. The run decides on each record when it reads the record (first
+//! occurrences, or repeats), or writes the counted records at the end.
 
 use std::path::PathBuf;
 
@@ -24,9 +24,9 @@ const CHECKPOINT_BYTES: u64 = 256 << 20;
 
 /// The start of a run with a state.
 pub(super) struct Resumed {
-    /// The output, which continues that of a killed run.
+    /// The output. If the run resumes a killed run, the output continues the output of that run.
     pub output: Output,
-    /// The state, which has begun the run.
+    /// The state. The run has already begun in the state.
     pub state: StateFile,
     /// The position from which the run continues.
     pub from: Checkpoint,
@@ -36,7 +36,7 @@ struct DedupRun<'a, D: Width> {
     args: &'a Args,
     deduplicator: Deduplicator<D>,
     output: Output,
-    // The output of records that were dropped because of an approximate answer.
+    // The output of records that were dropped because of an approximate result.
     suspects: Option<Output>,
     state: Option<StateFile>,
     checkpoint: Checkpoint,
@@ -48,11 +48,11 @@ struct DedupRun<'a, D: Width> {
 }
 
 impl Args {
-    /// Reads all inputs, writes the output and syncs it to the disk.
+    /// Reads all inputs, writes the output and syncs the output to the disk.
     ///
     /// # Errors
     ///
-    /// Errors of reading and writing, and a set that exceeds the memory.
+    /// Returns errors of reading and writing, and an error if a set exceeds the memory.
     pub(super) fn stream<D: Width>(
         &self,
         inputs: &[PathBuf],
@@ -85,7 +85,7 @@ impl<D: Width> DedupRun<'_, D> {
         let done = self.pass(inputs).and_then(|()| self.write_counts());
         let key = self.args.key_rule().describe();
         if let Err(failure) = done.and_then(|()| self.stats.check(&key)) {
-            // The reader of a pipe gets the records that were decided.
+            // A reader of a pipe gets all records that the run has already decided to print.
             self.output.flush().ok();
             self.output.abandon();
             return Err(failure);
@@ -101,7 +101,7 @@ impl<D: Width> DedupRun<'_, D> {
             self.output.finish()?;
             return Ok(self.stats);
         };
-        // The output must be on disk before the state that describes it.
+        // The output must be on disk before the end of the run is written to the state.
         let end = Checkpoint {
             input: inputs.len(),
             at_bytes: 0,
@@ -133,8 +133,8 @@ impl<D: Width> DedupRun<'_, D> {
             }
             batch.parts().try_for_each(|part| self.write_part(&part))?;
             if batch.may_wait {
-                // If the input arrives in small pieces, as from `tail -f`, each result is written
-                // at once.
+                // If the input arrives in small pieces, as from `tail -f`, the run writes each
+                // result at once.
                 self.output.flush()?;
             }
             self.stats.add(&batch);
@@ -173,8 +173,8 @@ impl<D: Width> DedupRun<'_, D> {
         }
     }
 
-    /// Writes the header of the first input. The suspects are the input of a second pass, so they
-    /// get it too.
+    /// Writes the header of the first input. The suspects file gets the header too, because the
+    /// file is the input of a second pass.
     fn write_header(&mut self, header: &[u8]) -> Result<(), Failure> {
         if self.args.count {
             self.output.write(format!("{:>7} ", "").as_bytes())?;
@@ -249,8 +249,8 @@ fn inverted(answers: &Answers, len: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Writes the records of a batch whose bits in `mask` are set, and returns their number.
-/// Consecutive records are written together.
+/// Writes the records of a batch whose bits in `mask` are set, and returns the number of written
+/// records. Consecutive records are written together.
 fn write<D: Width>(
     output: &mut Output,
     part: &BatchPart<'_, D>,

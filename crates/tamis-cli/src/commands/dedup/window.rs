@@ -1,4 +1,4 @@
-//! `--window`: drops a record only if it occurred a short time, or a few records, before.
+//! `--window`: drops a record only if the record occurred a short time, or a few records, before.
 //!
 //! ```text
 //! reading ─▶ when: the time of a record ─▶ timer: its slice ═▶ batches of one slice ─▶ recent ─▶
@@ -7,9 +7,9 @@
 //!                                                                                      filter: approximate
 //! ```
 //!
-//! The window is divided into l slices. The program remembers l + 1 slices: the current one, and
-//! those that lie wholly or partly in the window. A record is remembered for at least the window,
-//! and at most 1/l of the window longer.
+//! The window is divided into l slices. The program remembers l + 1 slices: the current slice, and
+//! all slices that lie wholly or partly in the window. A record is remembered for at least the
+//! length of the window, and at most 1/l of this length longer.
 
 mod filter;
 mod recent;
@@ -31,15 +31,15 @@ use crate::exit::Failure;
 use crate::records::csv::Field;
 use crate::records::key::KeyArgs;
 
-/// The help heading of each of these options. `next_help_heading` would also apply to the later
-/// options of the command.
+/// The help heading of each window option. The attribute `next_help_heading` would also apply to
+/// the later options of the command.
 const HEADING: &str = "Expiry";
 
 /// The options of a window.
 #[derive(clap::Args)]
 pub struct WindowArgs {
-    /// Drop a line only if it was printed within SPAN: a time such as 500ms, 30s, 15m, 24h, 7d, 2w,
-    /// or a number of lines such as 1M-lines
+    /// Drop a line only if the same line was printed within SPAN: a time such as 500ms, 30s, 15m,
+    /// 24h, 7d, 2w, or a number of lines such as 1M-lines
     #[arg(long, value_name = "SPAN", help_heading = HEADING,
         conflicts_with_all = ["unique", "count", "full", "state", "suspects", "rate"])]
     window: Option<WindowSpan>,
@@ -47,15 +47,16 @@ pub struct WindowArgs {
     /// Read the time of a line from field N, counted from 1 and split as for -k, or from the column
     /// N of --csv [default: the time of arrival]
     ///
-    /// Unix time in seconds (also 1.5) or, of 12 digits and more, in milliseconds, micro- or
-    /// nanoseconds; or a date such as 20261121100000, 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123
-    /// +02:00 or 2026-11-21 (UTC unless the date has an offset). Time never goes backwards: a line
-    /// with an earlier time, or without a time, gets the latest time before it.
+    /// A time is a Unix time in seconds (1.5 is valid too). A number of 12 or more digits is in
+    /// milliseconds, microseconds or nanoseconds. A time can also be a date such as 20261121100000,
+    /// 2026-11-21T10:00:00Z, 2026-11-21 10:00:00.123 +02:00 or 2026-11-21. A date without an offset
+    /// is in UTC. Time never goes backwards: a line with an earlier time, or without a time, gets
+    /// the latest time before the line.
     #[arg(long, value_name = "N", help_heading = HEADING, requires = "window",
         conflicts_with = "time_json", value_parser = crate::records::csv::field)]
     time_field: Option<Field>,
 
-    /// Read the time of a line, which is JSON, from the value at this pointer, such as /time
+    /// Read the time of a JSON line from the value at this pointer, such as /time
     #[arg(long, value_name = "POINTER", help_heading = HEADING, requires = "window",
         value_parser = crate::records::key::pointer)]
     time_json: Option<String>,
@@ -66,8 +67,8 @@ pub struct WindowArgs {
         value_parser = crate::arguments::numbers::slices)]
     slices: Option<u8>,
 
-    /// Restart the window of a line when it is dropped: it is printed again only after a whole
-    /// window without it
+    /// Restart the window of a line when the line is dropped: the line is printed again only after
+    /// a whole window without the line
     #[arg(long, requires = "window", help_heading = HEADING)]
     refresh: bool,
 }
@@ -78,11 +79,11 @@ impl WindowArgs {
         self.window.is_some()
     }
 
-    /// Rejects options that do not fit a window, or do not fit this window.
+    /// Rejects options that do not apply to a window, or do not apply to this kind of window.
     ///
     /// # Errors
     ///
-    /// A message with the correction.
+    /// Returns a message with the correction.
     pub fn check(&self, is_approx: bool, has_items: bool, is_once: bool) -> Result<(), Failure> {
         let Some(window) = self.window else { return Ok(()) };
         if is_once {
@@ -106,7 +107,7 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the options of a window, and whether each was given without a window.
+    /// Returns the options of a window, and whether the user gave each option without a window.
     pub fn unused(&self) -> [(bool, &'static str); 4] {
         let is_none = self.window.is_none();
         [
@@ -117,8 +118,8 @@ impl WindowArgs {
         ]
     }
 
-    /// Returns the number of slices. It exceeds the number that the user gave if the lines do not
-    /// divide evenly.
+    /// Returns the number of slices. If the lines do not divide evenly, the result exceeds the
+    /// number that the user gave.
     fn slices(&self) -> u32 {
         const SLICES: u8 = 4;
         let slices = u32::from(self.slices.unwrap_or(SLICES));
@@ -128,8 +129,8 @@ impl WindowArgs {
         }
     }
 
-    /// Returns the timer that assigns records to slices. The timer splits records into fields as
-    /// the key rule does.
+    /// Returns the timer that assigns records to slices. The timer and the key rule split records
+    /// into fields in the same way.
     pub fn timer(&self, key: &KeyArgs) -> Option<Timer> {
         let WindowSpan(span) = self.window?;
         let by_record = self.time_field.is_some() || self.time_json.is_some();
@@ -152,7 +153,7 @@ impl WindowArgs {
     ///
     /// # Errors
     ///
-    /// If no filter has this plan, or the memory is too small for it.
+    /// Returns an error if no filter has this plan, or if the memory is too small for the window.
     pub fn recent<D: Width>(
         &self,
         approx: Option<f64>,

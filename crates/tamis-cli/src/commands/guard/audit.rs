@@ -18,9 +18,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// Test the ids in FILE, one a line, instead of the ids of the source
+    /// Test the ids in FILE, one per line, instead of the ids of the source
     ///
-    /// The ids must exist. This audits filters and Redis sources too, which have no list of ids.
+    /// The ids must exist. With FILE, the command can also audit filters and Redis sources, which
+    /// have no list of ids.
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
 
@@ -33,7 +34,7 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     absent: u64,
 
-    /// Make the absent ids from this number
+    /// Create the absent ids from this seed
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
@@ -91,7 +92,8 @@ pub fn run(args: &Args) -> CommandResult {
     Ok(verdict(&reports, args.ids.as_deref()))
 }
 
-/// Tests whether the chosen set exists. A file has the ids of one set.
+/// Tests whether the chosen set exists. Also rejects a file of ids without a chosen set if there
+/// are several sets.
 fn check_set(config: &Config, args: &Args) -> Result<(), Failure> {
     let names = || config.sets().collect::<Vec<_>>().join(", ");
     match &args.set {
@@ -106,7 +108,8 @@ fn check_set(config: &Config, args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Reports what is wrong, and returns the exit status. `list` is a file with ids that exist.
+/// Writes the problems as messages, and returns the exit status. `list` is a file with ids that
+/// exist.
 fn verdict(reports: &[(String, AuditReport)], list: Option<&Path>) -> Exit {
     let mut exit = Exit::Yes;
     for (name, report) in reports {

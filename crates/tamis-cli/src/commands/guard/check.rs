@@ -86,11 +86,11 @@ pub fn run(args: &Args) -> CommandResult {
     Ok(Exit::Yes)
 }
 
-/// Starts all sources, and waits until each is synced or has failed.
+/// Starts all sources, and waits until each source is synced or has failed, or until the timeout.
 pub fn start(config: &Config, timeout: u64) -> Result<GuardSets, Failure> {
     let sets = GuardSets::start(config).map_err(Failure::new)?;
     let end = Instant::now() + Duration::from_secs(timeout.min(86_400));
-    // A source that has failed once may still succeed, but the user waits for its error.
+    // A source that has failed once may still succeed, but the user waits for the error message.
     let is_pending = |set: &GuardSet| {
         set.status.as_ref().is_some_and(|it| !it.state.is_complete() && it.failures == 0)
     };

@@ -1,13 +1,14 @@
-//! `tamis guard --demo`: a shop under attack, with and without the guard. It needs nothing installed.
+//! `tamis guard --demo`: a shop under attack, with and without the guard. The demo needs no
+//! installed program.
 //!
 //! ```text
 //! customers, attacker ──▶ guard ──▶ product service ──▶ cache ──▶ SQLite, 4 connections
 //! customers, attacker ────────────▶ product service ──▶ cache ──▶ SQLite, 4 connections
 //! ```
 //!
-//! The same requests go to both sides at the same time. Both product services read one database
-//! file, and each has connections of its own, which count their queries. A query takes 5 ms, as on
-//! a database that is busy and on another machine: see `demo/database.rs`.
+//! The clients send the same requests to both sides at the same time. Both product services read
+//! the same database file. Each service has its own connections, which count their queries. A query
+//! takes 5 ms, as on a busy database on another machine: see `demo/database.rs`.
 
 mod client;
 mod database;
@@ -41,16 +42,16 @@ use recorder::{Created, Recorder};
 use screen::Screen;
 use side::Side;
 
-/// How often a new product is created.
+/// The time between two newly created products.
 const CREATE_PERIOD: Duration = Duration::from_secs(3);
 
-/// The most time for the guard to read all ids, and for the last requests.
+/// The maximum time for the guard to read all ids, and for the last requests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The options of the demo.
 #[derive(clap::Args)]
 pub struct DemoArgs {
-    /// Show the guard in front of a shop under attack; nothing has to be installed
+    /// Show the guard in front of a shop under attack; the demo needs no installed program
     #[arg(long, conflicts_with_all = [
         "config", "upstream", "path", "places", "ids", "id_type", "rate", "message", "shadow",
     ])]
@@ -68,7 +69,8 @@ pub struct DemoArgs {
 
 /// Runs the demo until a signal or the end of its time.
 pub async fn run(args: &DemoArgs, listen: &[String]) -> CommandResult {
-    // Before the folder: a signal never leaves it.
+    // The signal handlers are installed before the folder is created, so that a signal never leaves
+    // the folder behind.
     let signals = Signals::new()?;
     let folder = tempfile::Builder::new().prefix("tamis-demo-").tempdir();
     let folder = folder.map_err(|error| Failure::io("cannot create a temporary folder", &error))?;
@@ -77,7 +79,8 @@ pub async fn run(args: &DemoArgs, listen: &[String]) -> CommandResult {
     result
 }
 
-/// Runs the demo with its files in a folder. None of its parts uses the folder after the end.
+/// Runs the demo with its files in a folder. After this function returns, no part of the demo uses
+/// the folder.
 async fn run_in(
     folder: &Path,
     args: &DemoArgs,
@@ -110,7 +113,7 @@ async fn run_in(
     let demo = Demo { handle, address, without, with, recorder };
     let planned_rate = demo.attack(args, signals).await;
     drop(end);
-    // The sources of the guard use the folder.
+    // Wait here, because the sources of the guard use the folder.
     _ = serving.await;
     if let Some(planned_rate) = planned_rate? {
         print_summary(&demo.recorder.lock(), planned_rate, args.json)
@@ -119,7 +122,7 @@ async fn run_in(
     Ok(Exit::Yes)
 }
 
-/// Creates the database of the shop. Returns false if a signal came meanwhile.
+/// Creates the database of the shop. Returns false if a signal arrived before the end.
 async fn create_shop(path: &Path, signals: &mut Signals) -> Result<bool, Failure> {
     let (path, is_stopped) = (path.to_owned(), Arc::new(AtomicBool::new(false)));
     let stop = Arc::clone(&is_stopped);
@@ -136,10 +139,10 @@ async fn create_shop(path: &Path, signals: &mut Signals) -> Result<bool, Failure
     Ok(is_complete)
 }
 
-/// A guard that serves, and both sides of the shop.
+/// A running guard, and both sides of the shop.
 struct Demo {
     handle: GuardHandle,
-    /// Where the guard listens.
+    /// The address on which the guard listens.
     address: SocketAddr,
     without: Arc<Side>,
     with: Arc<Side>,
@@ -148,7 +151,8 @@ struct Demo {
 
 impl Demo {
     /// Sends the requests of customers and of the attacker until a signal or the end of the time.
-    /// Returns the planned rate of the guard; `None` if a signal came before the first request.
+    /// Returns the planned rate of the guard, or `None` if a signal arrived before the first
+    /// request.
     async fn attack(&self, args: &DemoArgs, signals: Signals) -> Result<Option<f64>, Failure> {
         let Self { handle, address, without, with, recorder } = self;
         let mut signalled = std::pin::pin!(signals.wait_for_stop(handle.clone(), None));
@@ -156,7 +160,7 @@ impl Demo {
             synced = synced(handle) => synced?,
             () = &mut signalled => return Ok(None),
         };
-        // The time of the demo begins with its traffic.
+        // The time of the demo begins with the first request.
         *recorder.lock() = Recorder::new(Arc::clone(without), Arc::clone(with));
         let (stopped, is_stopped) = watch::channel(false);
         let mut clients = JoinSet::new();
@@ -179,7 +183,7 @@ impl Demo {
     }
 }
 
-/// Starts a product service with connections of its own.
+/// Starts a product service with its own connections.
 async fn service(database: &Path) -> Result<ProductService, Failure> {
     let database = Database::open(database).map_err(|error| failed(&error))?;
     let service = ProductService::start(database).await;
@@ -194,7 +198,8 @@ fn output(error: &std::io::Error) -> Failure {
     Failure::io("standard output", error)
 }
 
-/// Returns the configuration of the guard: an ordinary one, as a user writes it.
+/// Returns the configuration of the guard. The configuration is an ordinary one, as a user writes
+/// it.
 fn config(folder: &Path, listen: &[String], upstream: SocketAddr) -> Result<Config, Failure> {
     let listen = match listen {
         [] => "[\"127.0.0.1:0\"]".to_owned(),
@@ -225,7 +230,7 @@ fn config(folder: &Path, listen: &[String], upstream: SocketAddr) -> Result<Conf
     Config::parse(&text, folder.join("guard.toml")).map_err(Failure::new)
 }
 
-/// Returns the address under which clients of this machine reach a server.
+/// Returns the address at which clients on this machine reach a server.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         return SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
@@ -233,7 +238,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Waits until the guard has all ids. Returns its planned rate.
+/// Waits until the guard has read all ids. Returns the planned rate of the guard.
 async fn synced(handle: &GuardHandle) -> Result<f64, Failure> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -252,7 +257,7 @@ async fn synced(handle: &GuardHandle) -> Result<f64, Failure> {
     }
 }
 
-/// Returns after the time that the user set.
+/// Returns after the time that the user set. Without a time, never returns.
 async fn time_is_over(seconds: Option<u64>) {
     match seconds {
         Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -260,7 +265,7 @@ async fn time_is_over(seconds: Option<u64>) {
     }
 }
 
-/// Records and shows each second.
+/// Records and shows the numbers of each second.
 async fn show(recorder: &Mutex<Recorder>, is_json: bool) -> std::io::Result<()> {
     let mut screen = Screen::new();
     loop {
@@ -272,7 +277,7 @@ async fn show(recorder: &Mutex<Recorder>, is_json: bool) -> std::io::Result<()> 
     }
 }
 
-/// Creates a product from time to time, and asks for it at once: read after write.
+/// Creates a product at regular intervals, and requests the product at once: read after write.
 async fn create_products(
     guard: SocketAddr,
     recorder: Arc<Mutex<Recorder>>,

@@ -1,4 +1,4 @@
-//! The signals that a guard heeds.
+//! The signals that a guard handles.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// Returns after a signal to stop.
+    /// Waits for a signal to stop.
     pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -38,7 +38,7 @@ impl Signals {
         }
     }
 
-    /// Returns after a signal to stop. A second one ends the process at once.
+    /// Waits for a signal to stop. A second signal ends the process at once.
     pub async fn wait_for_stop(mut self, handle: GuardHandle, config: Option<PathBuf>) {
         loop {
             tokio::select! {
@@ -64,7 +64,7 @@ async fn reload(handle: &GuardHandle, config: Option<&PathBuf>) {
         return;
     };
     let handle = handle.clone();
-    // Sources that end may take a while.
+    // The reload runs on a blocking thread, because stopping old sources may take some time.
     let reloaded = tokio::task::spawn_blocking(move || {
         let config = Config::read(path).map_err(|error| error.to_string())?;
         handle.reload(config).map_err(|error| error.to_string())

@@ -6,7 +6,7 @@ use tamis_formats::TamisFile;
 use crate::arguments::numbers::{HumanEstimate, Rate};
 use crate::io::svg::{Axis, Chart, ChartLayer, Side};
 
-/// Number of bars in the histogram.
+/// The number of bars in the histogram.
 const BARS: usize = 64;
 
 /// Draws the charts for this kind of filter.
@@ -43,7 +43,7 @@ fn pieces(filter: &AnyFilter<BitView<'_>>) -> Option<Pieces> {
     }
 }
 
-/// Draws a histogram: the share of the blocks in each range of fill.
+/// Draws a histogram of the fraction of blocks in each range of fill.
 fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> Chart {
     let mut counts = [0_u64; BARS];
     for fill in &pieces.fills {
@@ -74,7 +74,7 @@ fn fill_by_piece(name: &str, file: &TamisFile<BitView<'_>>, pieces: &Pieces) -> 
     }
 }
 
-/// Draws the rate from zero to twice the capacity, and the present state of the filter.
+/// Draws the rate from zero to twice the capacity, and the current state of the filter.
 fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
     let plan = file.filter.plan();
     let (items, rate) = (file.filter.estimate_items(), file.filter.estimate_rate());
@@ -106,7 +106,7 @@ fn rate_by_items(file: &TamisFile<BitView<'_>>) -> Chart {
     }
 }
 
-/// Returns the smallest 1, 2 or 5 times a power of ten that is at least `step`.
+/// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least `step`.
 fn nice_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.max(1e-9).log10().floor());
     [1.0, 2.0, 5.0, 10.0]

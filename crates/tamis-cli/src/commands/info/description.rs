@@ -6,7 +6,7 @@ use tamis_formats::{FilterInfo, ItemCount};
 use crate::arguments::numbers::{HumanCount, HumanEstimate};
 use crate::io::table::align;
 
-/// What `tamis info` reports about a filter.
+/// The description of a filter that `tamis info` prints.
 pub struct Description {
     /// The names and values of a text table.
     pub rows: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub struct Description {
     pub notes: Vec<String>,
     /// True if the filter is over its planned rate.
     pub is_over_rate: bool,
-    /// The cells of the filter in the table of a file with several filters.
+    /// The cells of this filter in a text table with one row per filter.
     pub table_row: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl Description {
     }
 }
 
-/// Returns the number of items in words.
+/// Returns the number of items as text.
 pub fn items_text(info: &FilterInfo) -> String {
     if info.items.is_nan() {
         "unknown: the bits do not determine it".into()

@@ -70,7 +70,7 @@ pub fn table(path: &Path, rows: Vec<Vec<String>>, text: &mut String) {
     text.push_str(&align(&lines, &[0, 2, 3, 4, 5]));
 }
 
-/// Returns the row for the filter of a row group and column.
+/// Returns the table row for the filter of a row group and column.
 fn row(filter: &OpenFilter, info: &FilterInfo) -> Vec<String> {
     let items =
         if info.items.is_finite() { HumanEstimate(info.items).to_string() } else { "all".into() };
@@ -85,7 +85,7 @@ fn row(filter: &OpenFilter, info: &FilterInfo) -> Vec<String> {
     row
 }
 
-/// Returns the row for a row group without a filter of the column.
+/// Returns the table row for a row group whose column has no filter.
 pub fn row_without(name: &str, path: &Path) -> Vec<String> {
     let mut row = of_group(name, path);
     row.push("no filter".into());

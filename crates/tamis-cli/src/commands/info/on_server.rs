@@ -14,11 +14,11 @@ use crate::filters::redis_url::RedisUrl;
 /// The name of the layout.
 const LAYOUT: &str = "tamis-redis";
 
-/// Describes the filter under the key of a URL; `None` if the key holds another value.
+/// Describes the filter under the key of a URL. Returns `None` if the key holds another value.
 ///
 /// # Errors
 ///
-/// A message with the error of the server or the connection.
+/// Returns a message with the error of the server or the connection.
 pub fn describe(url: RedisUrl) -> Result<Option<Description>, Failure> {
     let stored = StoredValue::open(url)?;
     if stored.kind != StoredKind::Native {
@@ -94,7 +94,8 @@ fn of_filter(name: &str, filter: &RedisFilter<RedisNodes>, info: &RedisFilterInf
     }
 }
 
-/// Returns the number of keys that hold bits, if every shard has all layers.
+/// Returns the number of keys that hold bits, as text. The number assumes that every shard has all
+/// layers.
 fn keys_text(info: &RedisFilterInfo) -> String {
     match u64::from(info.shards) * u64::from(info.layers) {
         1 => "1 key".to_owned(),

@@ -12,10 +12,11 @@ use crate::commands::info::description::{Description, items_text};
 use crate::io::table::plain;
 use crate::records::repeats::RepeatPolicy;
 
-/// Describes a filter at the present time.
+/// Describes the current state of a filter.
 pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
     let mut info = file.info_from(&file.filter, None);
-    // `TM.INFO` compares the count of a cuckoo filter with its capacity. Here inserts decide.
+    // `TM.INFO` compares the count of a cuckoo filter with its capacity. This command tests inserts
+    // instead.
     info.refuses = refuses(file);
     if info.refuses {
         info.headroom_items = Some(0);
@@ -42,7 +43,7 @@ fn refusal(file: &TamisFile<BitView<'_>>) -> String {
     format!("full: refuses adds; {}", RepeatPolicy::Once.advice(file.filter.plan().kind()))
 }
 
-/// Returns the reason for which the filter is over its rate.
+/// Returns the reason why the filter exceeds its rate.
 fn overflow(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
     let plan = file.filter.plan();
     if plan.kind().grows() {
@@ -90,7 +91,7 @@ fn capacity(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
     }
 }
 
-/// Returns the row that applies to this kind of filter only.
+/// Returns the table row that only this kind of filter has.
 fn row_of_kind(file: &TamisFile<BitView<'_>>) -> Option<(&'static str, String)> {
     match &file.filter {
         AnyFilter::Window(window) => {
@@ -135,7 +136,7 @@ fn rows(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Vec<(String, String
         ("rate now", Rate(info.rate_now).to_string()),
         ("headroom", headroom(file, info)),
     ];
-    // A server does not count the items that it adds.
+    // A server does not count added items, so `added` is zero in its filters.
     if file.added > 0 || info.items < 1.0 {
         rows.insert(4, ("added", format!("{}, repeats included", HumanCount(file.added))));
     }
@@ -168,7 +169,7 @@ fn json(name: &str, file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Value {
         "hash": file.filter.hasher().to_string(),
         "capacity": plan.items(),
         "added": file.added,
-        // Null if every bit is set: the filter is saturated.
+        // Null if every bit is set, because the filter is then saturated.
         "items": info.items,
         "fill": info.fill,
         "rate_planned": info.rate_planned,
@@ -186,9 +187,9 @@ fn json(name: &str, file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Value {
     })
 }
 
-/// Tests whether a filter refuses items. A growing filter stores this. For a cuckoo filter, the
-/// function inserts items into a copy: a full filter refuses at least half of them. Filters of
-/// other kinds refuse no item.
+/// Tests whether a filter refuses items. A growing filter stores this state. For a cuckoo filter,
+/// the function inserts items into a copy, because a full filter refuses at least half of all new
+/// items. Filters of other kinds refuse no item.
 fn refuses(file: &TamisFile<BitView<'_>>) -> bool {
     const TRIED: u64 = 64;
     let filter = match &file.filter {

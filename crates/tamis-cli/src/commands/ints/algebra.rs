@@ -44,7 +44,8 @@ pub fn and(args: &Args) -> CommandResult {
 
 /// Runs `or`.
 pub fn or(args: &Args) -> CommandResult {
-    // A missing input is skipped, because a union of the other inputs is still useful.
+    // If an input is missing, the command skips this input, because a union of the other inputs is
+    // still useful.
     combine(
         args,
         &input::present(&args.files, &[args.writing.output.as_deref()])?,
@@ -64,7 +65,7 @@ pub fn xor(args: &Args) -> CommandResult {
         let (mut new, mut added) = (Answers::new(), Answers::new());
         let mut fresh = Vec::new();
         args.each_block(file, |values| {
-            // Only the first occurrence in this file counts.
+            // Only the first occurrence of a value in this file changes the result.
             other.limit(memory.less(set.memory_bytes()));
             other.insert_each(values, &mut new)?;
             set.limit(memory.less(other.memory_bytes()));
@@ -88,7 +89,7 @@ pub fn and_not(args: &Args) -> CommandResult {
     })
 }
 
-/// Reads the set of the first file, combines it with each other file, and prints the result.
+/// Reads the set of the first file, combines this set with each other file, and prints the result.
 fn combine(
     args: &Args,
     files: &[PathBuf],
@@ -97,7 +98,7 @@ fn combine(
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         return Err(Failure::new("standard input can be one set only: name files for the others"));
     }
-    // Opening every file first reports a missing file before the work.
+    // The command opens every file first, to report a missing file before the work starts.
     args.reading.reader(files)?;
     let mut writer = args.writing.writer(&args.reading, &[&args.files])?;
     let mut set = args.reading.set()?;

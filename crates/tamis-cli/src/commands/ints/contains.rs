@@ -9,7 +9,8 @@ use crate::exit::{CommandResult, Exit, Failure};
 
 /// Print the integers that are in SET, in the order of the input, repeats included
 ///
-/// The exit status is 0 if an integer was printed or counted, and 1 if none was.
+/// The exit status is 0 if an integer was printed or counted, and 1 if no integer was printed or
+/// counted.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +18,7 @@ Examples:
   tamis ints contains -v blocked.txt today.txt       which are not
   tamis ints contains -c blocked.txt today.txt       how many are")]
 pub struct Args {
-    /// File of integers to search
+    /// File of integers to search in
     set: PathBuf,
 
     /// Files of integers to look for [default: standard input]

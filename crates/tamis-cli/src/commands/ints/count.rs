@@ -8,7 +8,7 @@ use crate::commands::ints::streams::Reading;
 use crate::exit::{CommandResult, Exit};
 use crate::io::output::Output;
 
-/// Count integers, distinct integers, and those that occur more than once
+/// Count integers, distinct integers, and integers that occur more than once
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write to FILE; replace it only after success
+    /// Write to FILE; replace FILE only after success
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

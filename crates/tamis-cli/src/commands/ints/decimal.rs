@@ -1,9 +1,9 @@
 //! Reads decimal integers, several digits at a time.
 //!
-//! The parser reads eight bytes as one word. It finds the first byte that is not a digit, and
-//! computes the value of the digits before it, in a dozen instructions without a loop.
-//! `parse_token` handles all other cases byte by byte: signs, more than fifteen digits, and the end
-//! of the block.
+//! The parser reads eight bytes as one word. The parser finds the first byte that is not a digit,
+//! and computes the value of the digits before this byte. These steps take a dozen instructions
+//! without a loop. `parse_token` handles all other cases byte by byte: signs, more than fifteen
+//! digits, and the end of the block.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use std::fmt;
 pub struct BadToken {
     /// The offset of the token in the block.
     pub at: usize,
-    /// The error, with the text of the token, shortened and with escapes for bytes that are not
-    /// printable.
+    /// The error with the text of the token. The text is shortened, and has escapes for bytes that
+    /// are not printable.
     pub message: String,
 }
 
@@ -31,8 +31,8 @@ const SHOWN_BYTES: usize = 40;
 ///
 /// # Errors
 ///
-/// The first token that is not an integer from 0 to 2⁶⁴ − 1. The integers before it are in `values`
-/// in this case.
+/// Returns the first token that is not an integer from 0 to 2⁶⁴ − 1. In this case, `values`
+/// contains the integers before this token.
 pub fn parse(block: &[u8], values: &mut Vec<u64>) -> Result<(), BadToken> {
     let mut at = 0;
     while at < block.len() {
@@ -60,8 +60,8 @@ pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Reads up to fifteen digits and one white-space byte after them. Returns the value and the number
-/// of bytes read. Returns `None` for any other text.
+/// Reads up to fifteen digits and the white-space byte that follows. Returns the value and the
+/// number of bytes read. Returns `None` for any other text.
 #[inline]
 fn parse_words(bytes: &[u8]) -> Option<(u64, usize)> {
     let head: &[u8; 16] = bytes.first_chunk()?;
@@ -77,17 +77,19 @@ fn parse_words(bytes: &[u8]) -> Option<(u64, usize)> {
     if more == 8 || !is_space(head[8 + more]) {
         return None;
     }
-    // If the second word starts with no digit, the shift removes all its bits.
+    // If the second word starts with no digit, the shift removes all bits of the word.
     let low = eight_digits(second.unbounded_shl(64 - 8 * more as u32));
     Some((eight_digits(first) * POWERS_OF_TEN[more] + low, 9 + more))
 }
 
 const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Counts the digits before the first byte that is not a digit. The lowest byte comes first.
+/// Counts the digits before the first byte that is not a digit. The first character is in the
+/// lowest byte.
 #[inline]
 fn leading_digits(word: u64) -> usize {
-    // Digits become 0 to 9. The addition of 0x76 carries into the top bit of each byte above 9.
+    // The XOR maps digits to 0 to 9. The addition of 0x76 carries into the top bit of each byte
+    // above 9.
     let values = word ^ 0x3030_3030_3030_3030;
     let carried = (values & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
     let others = (carried | values) & 0x8080_8080_8080_8080;
@@ -99,8 +101,8 @@ fn leading_digits(word: u64) -> usize {
 #[inline]
 fn eight_digits(word: u64) -> u64 {
     let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
-    // The first step joins neighbouring digits to pairs in every other byte. Each of two
-    // multiplications then weighs two pairs and sums them in the upper half.
+    // The first step combines neighbouring digits into pairs, in every other byte. Each of two
+    // multiplications then weights two pairs and adds both results in the upper half.
     let pairs = digits * 10 + (digits >> 8);
     let odd = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(1_000_000 << 32 | 100);
     let even = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(10_000 << 32 | 1);

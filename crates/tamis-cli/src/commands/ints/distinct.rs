@@ -1,4 +1,4 @@
-//! `tamis ints uniq`, `sort` and `dups`: distinct and repeated integers, once each.
+//! `tamis ints uniq`, `sort` and `dups`: print distinct or repeated integers once each.
 
 use tamis::Answers;
 

@@ -8,20 +8,20 @@ use crate::io::unpack;
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     limit: Option<ByteSize>,
-    // The bytes that other data takes, such as another set.
+    // The number of bytes that other data takes, such as another set.
     taken_bytes: u64,
 }
 
-/// The memory of reading and writing, which is not part of the sets. Beside a load of both processors, 7 of
-/// 40 runs took 20 KB more than 10 MiB.
+/// The memory for reading and writing, which is not part of the sets. When other programs kept both
+/// processors busy, 7 of 40 runs took 20 KB more than 10 MiB.
 const BUFFERS_BYTES: u64 = (10 << 20) + (256 << 10);
 
 /// The smallest valid limit.
 const LEAST_BYTES: u64 = 16 << 20;
 
-/// The reserve of a command that fills a second set from the answers of the first one. The values
-/// of a block take up to 1 MiB, and the allocator keeps the same amount for the thread that reads
-/// them.
+/// The reserve of a command that fills a second set from the results of the first set. The values
+/// of a block take up to 1 MiB. The allocator keeps the same amount for the thread that reads the
+/// values.
 pub const THREADS_BYTES: u64 = 2 << 20;
 
 impl Memory {
@@ -29,7 +29,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// If the limit is below `LEAST_BYTES`.
+    /// Returns an error if the limit is below `LEAST_BYTES`.
     pub fn new(limit: Option<ByteSize>) -> Result<Self, Failure> {
         match limit {
             Some(limit) if limit.bytes < LEAST_BYTES => Err(Failure::new(format!(
@@ -40,7 +40,7 @@ impl Memory {
         }
     }
 
-    /// Returns the number of bytes that the sets may take; `None` without a limit.
+    /// Returns the number of bytes that the sets may take, or `None` without a limit.
     pub fn bytes(&self) -> Option<u64> {
         self.limit.map(|limit| {
             let taken_bytes = BUFFERS_BYTES + unpack::reserved_bytes();
@@ -59,11 +59,11 @@ impl Memory {
         self.bytes().is_none_or(|allowed| bytes <= allowed)
     }
 
-    /// Tests whether the sets may take `bytes`, and returns an error otherwise.
+    /// Returns an error if the sets may not take `bytes`.
     ///
     /// # Errors
     ///
-    /// If `bytes` exceeds the limit.
+    /// Returns an error if `bytes` exceeds the limit.
     pub fn check(&self, bytes: u64) -> Result<(), Failure> {
         if self.allows(bytes) { Ok(()) } else { Err(self.refusal()) }
     }

@@ -1,5 +1,5 @@
 //! Reads integers from files and standard input, one block at a time: decimal text or binary. A
-//! second thread reads while the first one uses the integers.
+//! second thread reads while the first thread processes the integers.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::io::prefetcher::Prefetcher;
 use crate::io::progress::Progress;
 use crate::io::read::read_some;
 
-/// How integers are written down.
+/// The encoding of integers in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum IntFormat {
     /// Decimal, separated by newlines or other white space
@@ -40,7 +40,7 @@ impl IntFormat {
 /// A block of integers, in the order of the input.
 #[derive(Default)]
 pub struct IntBlock {
-    /// The integers. A block holds at least one.
+    /// The integers. A block holds at least one integer.
     pub values: Vec<u64>,
     /// If true, the input may block before the next bytes, as a pipe does, so the caller should
     /// flush results now.
@@ -49,7 +49,7 @@ pub struct IntBlock {
     consumed_bytes: u64,
 }
 
-/// The size of a read in bytes. A longer token is not an integer.
+/// The number of bytes of one read. A token that is longer than this number is not an integer.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.
@@ -70,7 +70,7 @@ struct Source {
     lines: u64,
     bytes: u64,
     buffer: Vec<u8>,
-    // `buffer[..kept]` is the start of an integer whose end is not read yet.
+    // `buffer[..kept]` is the start of an integer whose end has not been read yet.
     kept: usize,
 }
 
@@ -91,8 +91,9 @@ impl IntReader {
     ///
     /// # Errors
     ///
-    /// Errors of `visit`; an input that cannot be read; a token that is not an integer or is
-    /// outside the range. The message names the file and the line, or the byte of a binary file.
+    /// Returns the errors of `visit`. Returns an error if an input cannot be read, if a token is
+    /// not an integer, or if an integer is outside the range. The message names the file and the
+    /// line, or the byte of a binary file.
     pub fn for_each(
         mut self,
         mut visit: impl FnMut(&IntBlock) -> Result<(), Failure>,
@@ -102,8 +103,8 @@ impl IntReader {
         let mut blocks = Prefetcher::new(move |block: &mut IntBlock| self.next(block));
         let mut block = IntBlock::default();
         while blocks.next(&mut block)? {
-            // The thread starts after a full block, because a short input does not justify a
-            // thread.
+            // The thread starts after the first full block, because a short input does not justify
+            // a thread.
             if threads > 1 && !block.may_wait {
                 blocks.start();
             }
@@ -138,7 +139,7 @@ impl IntReader {
         Ok(true)
     }
 
-    /// Reads once. Returns false at the end of the input.
+    /// Reads from the input once. Returns false at the end of the input.
     fn read_from(&mut self, source: &mut Source, block: &mut IntBlock) -> Result<bool, Failure> {
         let buffer = &mut source.buffer[source.kept..];
         let len = read_some(&mut source.input, buffer);
@@ -217,7 +218,8 @@ impl IntReader {
 }
 
 impl Source {
-    /// Returns the failure for the text at byte `at` of the buffer. The message names its line.
+    /// Returns the failure for the text at byte `at` of the buffer. The message names the line of
+    /// the text.
     fn failure_at(&self, at: usize, what: impl fmt::Display) -> Failure {
         let line = self.lines + memchr_iter(b'\n', &self.buffer[..at]).count() as u64 + 1;
         Failure::new(format!("{}:{line}: {what}", self.input.name()))

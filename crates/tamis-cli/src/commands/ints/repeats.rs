@@ -1,5 +1,5 @@
-//! Finds the integers that occur more than once, with two sets, or with two bitmaps if they pay
-//! off.
+//! Finds the integers that occur more than once. The search starts with two sets, and changes to
+//! two bitmaps when the sets become large.
 
 use std::ops::RangeInclusive;
 
@@ -9,13 +9,14 @@ use crate::commands::ints::memory::{Memory, THREADS_BYTES};
 use crate::commands::ints::set::{IntSet, dense_bytes, window};
 use crate::exit::Failure;
 
-/// The set of all integers seen, and the set of those seen more than once.
+/// The set of all integers read so far, and the set of the integers that occurred more than once.
 pub struct RepeatSearch {
     seen: IntSet,
     repeated: IntSet,
-    /// Holds the integers of 32 bits once there are many of them.
+    /// Holds the integers of 32 bits after the change to bitmaps.
     finder: Option<RepeatFinder>,
-    /// True if a finder is possible: the window is inside `u32`, and the memory allows two bitmaps.
+    /// True if a finder is possible: the window is inside `u32`, and the memory limit allows two
+    /// bitmaps.
     may_find: bool,
     bitmaps_bytes: u64,
     memory: Memory,
@@ -26,8 +27,8 @@ pub struct RepeatSearch {
     rest: Vec<u64>,
 }
 
-/// The default size in bytes of the integers that wait for a pass over the bitmaps. With it, the
-/// whole command stays below 1.05 GiB.
+/// The default size in bytes of the integers that wait for a pass over the bitmaps. With this size,
+/// the whole command stays below 1.05 GiB.
 const SCRATCH_BYTES: u64 = 24 << 20;
 
 /// The maximum size in bytes of the waiting integers. A larger size is not faster.
@@ -69,7 +70,7 @@ impl RepeatSearch {
     ///
     /// # Errors
     ///
-    /// If the sets exceed the memory limit.
+    /// Returns an error if the sets exceed the memory limit.
     pub fn feed(&mut self, values: &[u64]) -> Result<(), Failure> {
         self.rest.clear();
         let rest = match &mut self.finder {
@@ -109,14 +110,14 @@ impl RepeatSearch {
     ///
     /// # Errors
     ///
-    /// Errors of `visit`.
+    /// Returns the errors of `visit`.
     pub fn into_sorted_repeats(
         self,
         mut visit: impl FnMut(u64) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         drop(self.seen);
         let bitmap = self.finder.map(|finder| finder.finish().repeated);
-        // With bitmaps, the sets hold only integers above `u32::MAX`.
+        // If there are bitmaps, the sets hold only integers above `u32::MAX`.
         bitmap.iter().flatten().try_for_each(&mut visit)?;
         self.repeated.into_sorted(visit)
     }
@@ -141,7 +142,8 @@ impl RepeatSearch {
         let scratch_bytes = (SCRATCH_BYTES + spare_bytes / 2).min(MAX_SCRATCH_BYTES);
         let finder = RepeatFinder::new().map_err(Failure::new)?;
         let mut finder = finder.with_threads(self.threads).with_scratch_bytes(scratch_bytes);
-        // A repeated integer is also in `seen`, so the second feed finds it again.
+        // A repeated integer is in `seen` and in `repeated`, so the finder gets the integer twice
+        // and counts a repeat.
         for set in [&mut self.seen, &mut self.repeated] {
             for value in set.take_window().iter() {
                 self.narrow.push(value as u32);

@@ -1,17 +1,18 @@
-//! A hash table of scattered integers.
+//! A hash table of integers that lie far apart.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 
-/// A hash table of integers. The hash is reversible, so it stores only the hashes and computes the
-/// integers from them.
+/// A hash table of integers. The hash is reversible, so the table stores only the hashes and
+/// computes the integers from the hashes.
 ///
-/// A table never removes an entry. Removed integers are in a second layer, integers that were
-/// inserted again after a removal are in a third layer, and so on. Each layer is a subset of the
-/// one before. An integer is in the set if an odd number of layers hold it. A command removes an
-/// integer at most once per file, so there are few layers.
+/// A table never removes an entry. A removed integer is stored in a second layer. An integer that
+/// was inserted again after a removal is stored in a third layer, and the next removal adds a
+/// fourth layer. Each layer is a subset of the layer before. An integer is in the set if an odd
+/// number of layers hold the integer. A command removes an integer at most once per file, so there
+/// are few layers.
 pub struct Scattered {
     layers: Vec<DigestSet<u64>>,
     secret: u64,
@@ -20,7 +21,7 @@ pub struct Scattered {
 }
 
 /// The number of integers that are inserted into a table in one call. The table must have room for
-/// all of them.
+/// all these integers.
 const BATCH: usize = 4096;
 
 impl Scattered {
@@ -39,11 +40,12 @@ impl Scattered {
         self.layers.iter().take_while(|layer| layer.contains(digest)).count()
     }
 
-    /// Inserts values in order, and sets the bits in `new` of the new ones.
+    /// Inserts values in order, and sets the bits in `new` of the new values.
     ///
     /// # Errors
     ///
-    /// If the values exceed the memory. The table may hold some of them in this case.
+    /// Returns an error if the values exceed the memory. In this case, the table may hold some of
+    /// the values.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
         if self.layers.len() > 1 {
             new.reset(values.len());
@@ -83,11 +85,11 @@ impl Scattered {
         !self.depth(self.digest(value)).is_multiple_of(2)
     }
 
-    /// Removes `value`. Returns true if the table held it.
+    /// Removes `value`. Returns true if the table held the value.
     ///
     /// # Errors
     ///
-    /// If the memory to record the removal cannot be allocated.
+    /// Returns an error if the memory to record the removal cannot be allocated.
     pub fn remove(&mut self, value: u64) -> Result<bool, OutOfMemory> {
         let digest = self.digest(value);
         let depth = self.depth(digest);
@@ -112,7 +114,7 @@ impl Scattered {
         self.len
     }
 
-    /// Sets the memory limit from now on.
+    /// Sets the memory limit for later insertions.
     pub fn limit(&mut self, max_bytes: u64) {
         self.max_bytes = max_bytes;
         let inner_bytes: u64 = self.layers[1..].iter().map(DigestSet::memory_bytes).sum();
@@ -124,8 +126,8 @@ impl Scattered {
         self.layers.iter().map(DigestSet::memory_bytes).sum()
     }
 
-    /// Converts the table to sorted integers. It frees the memory of the table while the list
-    /// grows.
+    /// Converts the table to a sorted list of integers. The table releases its memory while the
+    /// list grows.
     pub fn into_sorted(mut self) -> Vec<u64> {
         let mut values = Vec::with_capacity(self.len as usize);
         let inner = self.layers.split_off(1);
@@ -139,7 +141,7 @@ impl Scattered {
         values
     }
 
-    /// Estimates the number of non-empty stretches of 65 536 integers, from a sample of the
+    /// Estimates how many stretches of 65 536 integers are not empty, from a sample of the
     /// stretches.
     pub fn stretches(&self) -> u64 {
         /// The approximate maximum number of stretches in the sample.
@@ -150,8 +152,8 @@ impl Scattered {
     }
 }
 
-/// Mixes the bits of an integer, so that each bit affects all others. The function is reversible.
-/// It is the finalizer of MurmurHash3 by Appleby.
+/// Mixes the bits of an integer, so that each bit affects all other bits. The function is
+/// reversible. The function is the finalizer of MurmurHash3 by Appleby.
 #[inline]
 fn mix(mut value: u64) -> u64 {
     value ^= value >> 33;
@@ -161,7 +163,8 @@ fn mix(mut value: u64) -> u64 {
     value ^ value >> 33
 }
 
-/// Computes the integer from the result of [`mix`]. It inverts each step, in reverse order.
+/// Computes the integer from the result of [`mix`]. The function inverts each step, in reverse
+/// order.
 #[inline]
 fn unmix(mut mixed: u64) -> u64 {
     mixed ^= mixed >> 33;

@@ -1,9 +1,9 @@
-//! A set of integers that chooses its data structure itself.
+//! A set of integers that chooses its data structure automatically.
 //!
-//! The *window* is the given range, or all of `u32` without a range. Integers of the window start
-//! in a sparse set. They move to a bitmap when the bitmap takes at most 64 times the memory of the
-//! sparse set. The bitmap is several times as fast. Integers outside the window stay in a sparse
-//! set. Every structure is exact.
+//! The *window* is the given range, or all of `u32` without a range. Integers inside the window
+//! start in a sparse set. When a bitmap takes at most 64 times the memory of the sparse set, the
+//! integers move to the bitmap. The bitmap is several times as fast. Integers outside the window
+//! stay in a sparse set. Every structure is exact.
 
 use std::ops::RangeInclusive;
 
@@ -13,28 +13,29 @@ use crate::commands::ints::memory::Memory;
 use crate::commands::ints::store::IntStore;
 use crate::exit::Failure;
 
-/// A set of any integers.
+/// A set of integers of any size.
 pub struct IntSet {
     window: RangeInclusive<u64>,
     memory: Memory,
-    // The integers of the window, and the others.
+    // The integers inside the window, and the integers outside the window.
     low: IntStore,
     high: IntStore,
     may_be_dense: bool,
     len: u64,
-    /// The number of integers at which the structures are checked again.
+    /// The number of integers at which the set checks its structures again.
     check_at: u64,
 }
 
-/// A bitmap may take this many times the memory of the sparse set, because it is several times as
-/// fast.
+/// The maximum memory of a bitmap as a multiple of the memory of the sparse set. The factor is
+/// large because a bitmap is several times as fast.
 const DENSE_FACTOR: u64 = 64;
 
-/// With fewer integers than this, no change of structure pays off.
+/// The number of integers below which no change of structure saves time or memory.
 const CHECK_FROM: u64 = 1 << 18;
 
 impl IntSet {
-    /// Creates an empty set. A given `range` holds all integers that the caller will insert.
+    /// Creates an empty set. If a `range` is given, the range must contain all integers that the
+    /// caller will insert.
     pub fn new(range: Option<&RangeInclusive<u64>>, memory: Memory) -> Self {
         Self {
             window: window(range),
@@ -47,13 +48,13 @@ impl IntSet {
         }
     }
 
-    /// Forbids the bitmap, because the owner creates a bitmap itself.
+    /// Forbids the bitmap in this set, because the owner of the set creates a bitmap itself.
     pub fn stay_compressed(mut self) -> Self {
         self.may_be_dense = false;
         self
     }
 
-    /// Sets the memory limit from now on.
+    /// Sets the memory limit for later insertions.
     pub fn limit(&mut self, memory: Memory) {
         self.memory = memory;
     }
@@ -63,11 +64,11 @@ impl IntSet {
         self.len
     }
 
-    /// Inserts `values` in order, and sets the bits in `new` of the new ones.
+    /// Inserts `values` in order, and sets the bits in `new` of the new values.
     ///
     /// # Errors
     ///
-    /// If the set exceeds the memory limit.
+    /// Returns an error if the set exceeds the memory limit.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), Failure> {
         let (low_bytes, high_bytes) = (self.low.memory_bytes(), self.high.memory_bytes());
         let Self { window, low, high, memory, .. } = self;
@@ -112,11 +113,11 @@ impl IntSet {
         if is_low { self.low.contains(value) } else { self.high.contains(value) }
     }
 
-    /// Removes `value`. No effect if the set does not hold it.
+    /// Removes `value`. If the set does not hold the value, the call has no effect.
     ///
     /// # Errors
     ///
-    /// If the set exceeds the memory limit.
+    /// Returns an error if the set exceeds the memory limit.
     pub fn remove(&mut self, value: u64) -> Result<(), Failure> {
         let is_low = self.window.contains(&value);
         let store = if is_low { &mut self.low } else { &mut self.high };
@@ -129,14 +130,14 @@ impl IntSet {
     ///
     /// # Errors
     ///
-    /// Errors of `visit`.
+    /// Returns the errors of `visit`.
     pub fn into_sorted(
         self,
         mut visit: impl FnMut(u64) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut low = Some(self.low);
         self.high.into_sorted(|value| {
-            // The integers of the window come before the first integer above it.
+            // The integers inside the window come before the first integer above the window.
             if let Some(low) = low.take_if(|_| value > *self.window.end()) {
                 low.into_sorted(&mut visit)?;
             }
@@ -145,7 +146,7 @@ impl IntSet {
         low.map_or(Ok(()), |low| low.into_sorted(visit))
     }
 
-    /// Removes the integers of the window from the set, and returns them.
+    /// Removes the integers inside the window from the set, and returns these integers.
     pub fn take_window(&mut self) -> CompressedSet {
         let empty = IntStore::new(self.memory);
         let window = std::mem::replace(&mut self.low, empty).into_compressed();
@@ -158,13 +159,14 @@ impl IntSet {
         self.low.memory_bytes() + self.high.memory_bytes()
     }
 
-    /// Tests whether the sparse set of the window is so large that a bitmap is better.
+    /// Tests whether the sparse set of the window is so large that a bitmap should replace the
+    /// sparse set.
     pub fn is_crowded(&self) -> bool {
         let most_bytes = DENSE_FACTOR.saturating_mul(self.low.memory_bytes());
         !self.low.is_dense() && dense_bytes(&self.window) <= most_bytes
     }
 
-    /// Changes structures if the change pays off and the memory allows it.
+    /// Changes structures if a change saves time or memory and the memory limit allows the change.
     fn check(&mut self) -> Result<(), Failure> {
         let more = if self.memory.bytes().is_some() {
             (self.len / 16).max(CHECK_FROM / 8)

@@ -1,9 +1,10 @@
-//! The structures that hold integers: a hash table at first, compressed if the integers lie close
-//! together, or a bitmap if there are many of them.
+//! The structures that hold integers. A store starts as a hash table, and becomes a compressed set
+//! if the integers lie close together. If there are many integers in a range, the store becomes a
+//! bitmap.
 //!
-//! A hash table is fastest for scattered integers in any order. Inserting one of them into a
-//! compressed set would move megabytes of its index. Close integers take a fraction of the memory
-//! when they are compressed. A bitmap is several times as fast as the others.
+//! A hash table is fastest for scattered integers in any order. In a compressed set, inserting a
+//! scattered integer would move megabytes of the index. In a compressed set, close integers need
+//! only a fraction of the memory. A bitmap is several times as fast as the other structures.
 
 use tamis::{Answers, CompressedSet, DenseSet, OutOfMemory};
 
@@ -12,11 +13,12 @@ use crate::commands::ints::scattered::Scattered;
 
 /// A set of integers in one of three structures.
 pub enum IntStore {
-    /// Scattered integers.
+    /// A hash table for integers that lie far apart.
     Scattered(Scattered),
-    /// Close integers, and their memory in bytes at the last count. Counting the memory takes long.
+    /// A compressed set for close integers, and its memory in bytes at the last count. Counting the
+    /// memory takes a long time.
     Compressed(CompressedSet, u64),
-    /// Any integers of a range.
+    /// A bitmap for any integers of a range.
     Dense(DenseSet),
 }
 
@@ -26,12 +28,13 @@ impl IntStore {
         IntStore::Scattered(Scattered::new(memory.bytes().unwrap_or(u64::MAX)))
     }
 
-    /// Inserts values in order, and sets the bits in `new` of the new ones. The range of a bitmap
-    /// must hold them.
+    /// Inserts values in order, and sets the bits in `new` of the new values. If the store is a
+    /// bitmap, its range must contain the values.
     ///
     /// # Errors
     ///
-    /// If the values exceed the memory. The set may hold some of them in this case.
+    /// Returns an error if the values exceed the memory. In this case, the store may hold some of
+    /// the values.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
         match self {
             IntStore::Scattered(set) => set.insert_each(values, new)?,
@@ -45,11 +48,11 @@ impl IntStore {
         Ok(())
     }
 
-    /// Removes `value`. Returns true if the set held it.
+    /// Removes `value`. Returns true if the store held the value.
     ///
     /// # Errors
     ///
-    /// If the memory to record the removal cannot be allocated.
+    /// Returns an error if the memory to record the removal cannot be allocated.
     pub fn remove(&mut self, value: u64) -> Result<bool, OutOfMemory> {
         match self {
             IntStore::Scattered(set) => set.remove(value),
@@ -72,7 +75,7 @@ impl IntStore {
     ///
     /// # Errors
     ///
-    /// Errors of `visit`.
+    /// Returns the errors of `visit`.
     pub fn for_each<E>(&self, visit: impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
         match self {
             IntStore::Scattered(set) => set.iter().try_for_each(visit),
@@ -85,7 +88,7 @@ impl IntStore {
     ///
     /// # Errors
     ///
-    /// Errors of `visit`.
+    /// Returns the errors of `visit`.
     pub fn into_sorted<E>(self, visit: impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
         match self {
             IntStore::Scattered(set) => set.into_sorted().into_iter().try_for_each(visit),
@@ -130,27 +133,28 @@ impl IntStore {
     /// Recomputes the memory of the set.
     pub fn count_memory(&mut self) {
         if let IntStore::Compressed(set, bytes) = self {
-            // Growing lists leave gaps between them that are about as large as the lists.
+            // Growing lists leave gaps in the memory. The gaps are about as large as the lists.
             *bytes = set.memory_bytes() * 2;
         }
     }
 
-    /// Sets the memory limit from now on. An effect only on a hash table.
+    /// Sets the memory limit for later insertions. The limit affects only a hash table.
     pub fn limit(&mut self, memory: Memory) {
         if let IntStore::Scattered(set) = self {
             set.limit(memory.bytes().unwrap_or(u64::MAX));
         }
     }
 
-    /// Compresses a set of scattered integers if this saves half of the memory, and if there is
-    /// enough memory for the conversion.
+    /// Compresses a set of scattered integers if this saves half of the memory and there is enough
+    /// memory for the conversion.
     pub fn compress_if_smaller(&mut self, memory: Memory) {
         let IntStore::Scattered(set) = self else { return };
-        // A compressed set takes 2 bytes per value, some hundred bytes per non-empty stretch of 65
-        // 536 integers, and the gaps between them.
+        // A compressed set takes 2 bytes per value, and about a hundred bytes per non-empty stretch
+        // of 65 536 integers. The factors below are twice as large, because of the gaps in the
+        // memory.
         let compressed_bytes = set.len() * 4 + set.stretches() * 200;
         let is_smaller = compressed_bytes * 2 <= set.memory_bytes();
-        // During the conversion, the integers are in a sorted list.
+        // During the conversion, a sorted list holds the integers.
         if is_smaller && memory.allows(set.len() * 8 + compressed_bytes) {
             let empty = IntStore::new(memory);
             let set = std::mem::replace(self, empty).into_compressed();

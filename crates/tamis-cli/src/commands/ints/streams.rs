@@ -18,10 +18,10 @@ use crate::io::output::{Output, refuse_endless, refuse_terminal};
 use crate::io::packing::Unpack;
 use crate::io::unpack;
 
-/// A decoder may use a quarter of the memory: sets grow in steps.
+/// A decoder may use a quarter of the memory. The sets need the rest, because sets grow in steps.
 const DECODER_PARTS: u64 = 4;
 
-/// The arguments of a job on all integers of its inputs.
+/// The arguments of a command that reads all integers of its inputs.
 #[derive(clap::Args)]
 pub struct StreamArgs {
     /// Files of integers [default: standard input]
@@ -34,7 +34,7 @@ pub struct StreamArgs {
     pub writing: Writing,
 }
 
-/// How integers are read, and in how much memory.
+/// The options for reading integers, and the memory limit.
 #[derive(clap::Args)]
 pub struct Reading {
     /// Format of the input
@@ -50,12 +50,12 @@ pub struct Reading {
     #[arg(long, value_name = "A..=B", value_parser = parse_range)]
     pub range: Option<RangeInclusive<u64>>,
 
-    /// Fail if more memory than this is needed, such as 600M or 2G (at least 16M)
+    /// Fail if the command needs more than SIZE of memory, such as 600M or 2G (at least 16M)
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
 
-    /// Use up to N threads; from 2 on, one more may read and one more may write [default: one for
-    /// each processor]
+    /// Use up to N threads; from 2 on, another thread may read and another thread may write
+    /// [default: one per processor]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::threads)]
     pub threads: Option<NonZeroUsize>,
 }
@@ -66,7 +66,7 @@ impl Reading {
         Ok(self.reader_of(input::checked(files)?))
     }
 
-    /// Opens a reader of the files that exist, and skips missing ones. If `output` is a file, a
+    /// Opens a reader of the files that exist, and skips missing files. If `output` is a file, a
     /// missing file is an error.
     pub fn reader_of_present(
         &self,
@@ -84,7 +84,7 @@ impl Reading {
         IntReader::new(paths, self.format, self.form(), self.range.clone(), self.threads())
     }
 
-    /// Returns how the bytes of the inputs are read.
+    /// Returns the form in which the inputs are read.
     fn form(&self) -> InputForm {
         InputForm { unpack: self.unpack, is_text: self.format == IntFormat::Text }
     }
@@ -111,14 +111,14 @@ impl Reading {
     }
 }
 
-/// Where results go, and how they are written.
+/// The options for the output.
 #[derive(clap::Args)]
 pub struct Writing {
-    /// Write to FILE; replace it only after success
+    /// Write to FILE; replace FILE only after success
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Format of the output [default: that of the input]
+    /// Format of the output [default: the format of the input]
     #[arg(long, value_name = "FORMAT")]
     pub output_format: Option<IntFormat>,
 }

@@ -4,11 +4,11 @@ use crate::commands::ints::read::IntFormat;
 use crate::exit::Failure;
 use crate::io::output::Output;
 
-/// The encoder gathers about this many bytes before it writes to the output. The output passes a
-/// block of this size on without another copy.
+/// The number of bytes that the encoder collects before it writes to the output. The output passes
+/// a block of this size on without another copy.
 const GATHERED_BYTES: usize = 192 << 10;
 
-/// Writes integers. In text, a newline follows each integer.
+/// Encodes integers and writes them to an output. In text, a newline follows each integer.
 pub struct IntEncoder {
     output: Output,
     format: IntFormat,
@@ -41,7 +41,8 @@ impl IntEncoder {
     ///
     /// # Errors
     ///
-    /// Errors of the output, and a value that does not fit 4 bytes in the format `u32`.
+    /// Returns the errors of the output. Returns an error if a value does not fit 4 bytes in the
+    /// format `u32`.
     pub fn write_each(&mut self, values: &[u64]) -> Result<(), Failure> {
         values.iter().try_for_each(|&value| self.write(value))
     }
@@ -68,17 +69,17 @@ impl IntEncoder {
     ///
     /// # Errors
     ///
-    /// Errors of the output.
+    /// Returns the errors of the output.
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.pass_on()?;
         self.output.flush()
     }
 
-    /// Writes the rest and finishes the output.
+    /// Writes the remaining integers and finishes the output.
     ///
     /// # Errors
     ///
-    /// Errors of the output. An existing file is unchanged in this case.
+    /// Returns the errors of the output. In this case, an existing file is unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on()?;
         self.output.finish()

@@ -1,4 +1,4 @@
-//! Encodes and writes integers on a second thread, while the first thread finds them.
+//! Encodes and writes integers on a second thread, while the first thread computes the integers.
 //!
 //! The first thread passes batches of some thousand integers, in order. The second thread starts
 //! with the first full batch, because a short output does not justify a thread.
@@ -12,7 +12,7 @@ use crate::exit::Failure;
 /// The number of integers in a batch.
 const BATCH_ITEMS: usize = 16 << 10;
 
-/// The maximum number of batches that wait for the second thread. A larger number would only take
+/// The maximum number of batches that wait for the second thread. A larger number would only need
 /// more memory.
 const MAX_QUEUED: usize = 2;
 
@@ -23,9 +23,9 @@ pub struct IntWriter {
     threads: usize,
 }
 
-/// The thread that writes.
+/// The thread that encodes and writes.
 enum WriterThread {
-    /// The calling thread, because there is little to write or only one processor.
+    /// The calling thread writes, because there is little to write or only one processor.
     Inline(IntEncoder),
     /// The second thread, and the channels to it.
     Thread {
@@ -34,7 +34,7 @@ enum WriterThread {
         empties: Receiver<Vec<u64>>,
         thread: JoinHandle<Result<IntEncoder, Failure>>,
     },
-    /// No thread, after a failure or the end.
+    /// No thread writes, after a failure or after the end.
     Ended,
 }
 
@@ -54,28 +54,28 @@ impl IntWriter {
     ///
     /// # Errors
     ///
-    /// Errors of the encoder. An error may be that of an earlier value.
+    /// Returns the errors of the encoder. An error may belong to an earlier value.
     #[inline]
     pub fn write(&mut self, value: u64) -> Result<(), Failure> {
         self.values.push(value);
         if self.values.len() < BATCH_ITEMS { Ok(()) } else { self.pass_on(false) }
     }
 
-    /// Requests that all integers written so far reach the operating system. A second thread does
-    /// this later.
+    /// Requests that all integers written so far are passed to the operating system. If there is a
+    /// second thread, this thread passes the integers on later.
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write).
+    /// Returns the errors of [`write`](Self::write).
     pub fn flush(&mut self) -> Result<(), Failure> {
         self.pass_on(true)
     }
 
-    /// Writes the rest and finishes the output.
+    /// Writes the remaining integers and finishes the output.
     ///
     /// # Errors
     ///
-    /// As for [`write`](Self::write). An existing file is unchanged in this case.
+    /// Returns the errors of [`write`](Self::write). In this case, an existing file is unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on(false)?;
         match self.take_back()? {
@@ -100,7 +100,7 @@ impl IntWriter {
                 let values = std::mem::replace(&mut self.values, empty);
                 match batches.send(Batch { values, is_urgent }) {
                     Ok(()) => Ok(()),
-                    // The receiver is gone: the thread has ended with a failure.
+                    // The receiver was dropped because the second thread has ended with a failure.
                     Err(_) => self.take_back().map(drop),
                 }
             }
@@ -141,7 +141,8 @@ impl IntWriter {
 impl Drop for IntWriter {
     /// Waits for the second thread, so that its temporary file is removed before the program exits.
     fn drop(&mut self) {
-        // An earlier failure was already returned, and it matters more.
+        // An earlier failure was already returned to the caller, and is more important than this
+        // failure.
         self.take_back().ok();
     }
 }
@@ -157,7 +158,7 @@ fn write_all(
             encoder.flush()?;
         }
         values.clear();
-        // After the last batch, the receiver may be gone.
+        // After the last batch, the receiver may have been dropped.
         emptied.send(values).ok();
     }
     Ok(encoder)

@@ -19,7 +19,7 @@ use crate::io::input;
 use crate::io::output;
 use crate::io::temporary::{end_interruption_handler, uninterrupted};
 
-/// A filter, and where it is.
+/// A filter of `tamis-redis` and its URL.
 struct Native {
     url: RedisUrl,
     filter: RedisFilter<RedisNodes>,
@@ -36,8 +36,8 @@ impl Native {
     }
 }
 
-/// Opens the inputs if all are filters of `tamis-redis`. Returns `None` if the first is another
-/// filter.
+/// Opens the inputs if all inputs are filters of `tamis-redis`. Returns `None` if the first input
+/// is another kind of filter.
 fn inputs(paths: &[PathBuf]) -> Result<Option<Vec<Native>>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
@@ -55,7 +55,7 @@ fn inputs(paths: &[PathBuf]) -> Result<Option<Vec<Native>>, Failure> {
     Ok(Some(all))
 }
 
-/// Rejects filters that do not merge, before anything is created.
+/// Rejects filters that cannot be merged, before the command creates a filter.
 fn check_plans(inputs: &[Native]) -> Result<(), Failure> {
     let first = &inputs[0];
     for input in inputs {
@@ -134,8 +134,8 @@ impl Args {
         Ok(Some(if excess.is_some() { Exit::OverRate } else { Exit::Yes }))
     }
 
-    /// Rejects filters of fixed size that together have more items than planned, unless `--force`
-    /// is given.
+    /// Rejects filters of fixed size if together they have more items than planned, unless
+    /// `--force` is given.
     fn check_capacity(&self, inputs: &mut [Native]) -> Result<(), Failure> {
         let mut items = 0_u64;
         for input in inputs.iter_mut() {
@@ -155,7 +155,7 @@ impl Args {
         )))
     }
 
-    /// Creates the target with the plan of the first input.
+    /// Creates the target filter with the plan of the first input.
     fn create(&self, url: RedisUrl, first: &Native) -> Result<Native, Failure> {
         let connected = RedisNodes::connect(&url.server, patience());
         let nodes = connected.map_err(|error| failure(&url, &error))?;

@@ -1,10 +1,10 @@
-//! What the server answers.
+//! The responses of the server.
 //!
-//! | request | answer |
+//! | request | response |
 //! | --- | --- |
 //! | `GET /` | the list of all files as a page |
 //! | `GET /index.json` | the list as JSON |
-//! | `GET /filters/NAME` | a file, or 304 if the client has it |
+//! | `GET /filters/NAME` | a file, or 304 if the client already has the file |
 
 use bytes::Bytes;
 use http::header::{
@@ -22,7 +22,7 @@ use crate::commands::publish::index;
 
 type Answer = Response<Either<Full<Bytes>, FileBody>>;
 
-/// Answers a request.
+/// Returns the response to a request.
 pub async fn answer<B>(
     request: &Request<B>,
     catalog: &Catalog,
@@ -83,7 +83,7 @@ async fn file<B>(request: &Request<B>, catalog: &Catalog, name: &str) -> Answer 
         answer
     };
     answer.headers_mut().insert(ETAG, tag);
-    // Caches ask each time, which costs one small answer.
+    // Caches must revalidate each time, which costs one small response.
     with(answer, CACHE_CONTROL, "no-cache")
 }
 

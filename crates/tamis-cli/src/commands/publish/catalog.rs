@@ -1,4 +1,4 @@
-//! The files of a server, and how they are replaced.
+//! The files of a server, and the rules for replacing a file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::commands::publish::published_file::{PublishedFile, Stamp};
 use crate::exit::Failure;
 use crate::io::input;
 
-/// How long a file that is written in place must stay the same before it is served.
+/// The time for which a file that is written in place must stay the same before it is served.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The files of a server, by name.
@@ -27,16 +27,16 @@ struct Entry {
 
 struct State {
     current: Option<Arc<PublishedFile>>,
-    /// The file that was no filter.
+    /// The stamp of the last file that was not a filter.
     refused: Option<Stamp>,
 }
 
-/// Why a file is not served.
+/// The reason why a file is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// There is no file of this name.
+    /// No file has this name.
     Missing,
-    /// The file is being written, or is no filter.
+    /// The file is being written, or is not a filter.
     Later,
 }
 
@@ -45,7 +45,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// A message for the first file that is no filter, or for two files of one name.
+    /// Returns a message for the first file that is not a filter, or if two files have the same
+    /// name.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
         let mut entries = BTreeMap::new();
         for path in paths {
@@ -75,14 +76,14 @@ impl Catalog {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Returns the file of a name as it is now.
+    /// Returns the current file of a name.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`].
+    /// Returns [`Unavailable`] if the file is missing or not ready.
     pub async fn get(&self, name: &str) -> Result<Arc<PublishedFile>, Unavailable> {
         let entry = self.entries.get(name).ok_or(Unavailable::Missing)?;
-        // Other requests for the file wait while it is read.
+        // While the file is read, other requests for the same file wait.
         let mut state = entry.state.lock().await;
         let Ok(metadata) = entry.path.metadata() else { return Err(Unavailable::Missing) };
         let found = Stamp::new(&metadata);
@@ -90,7 +91,7 @@ impl Catalog {
             return Ok(Arc::clone(current));
         }
         let last = state.current.clone();
-        // The bytes of a file that was renamed away are still there.
+        // If the old file was renamed away, its bytes can still be read through the open file.
         let old = || last.clone().filter(|it| it.is_unchanged()).ok_or(Unavailable::Later);
         if state.refused == Some(found) {
             return old();
@@ -118,7 +119,7 @@ impl Catalog {
 /// Tests whether the content may still be changing.
 fn is_recent(stamp: &Stamp) -> bool {
     let Some(modified) = stamp.modified() else { return false };
-    // A moment in the future is that of another clock.
+    // A modification time in the future comes from another clock.
     SystemTime::now().duration_since(modified).is_ok_and(|age| age < QUIET)
 }
 

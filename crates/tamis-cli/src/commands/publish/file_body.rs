@@ -1,4 +1,4 @@
-//! The body of an answer, read from a file.
+//! The body of a response, read from a file.
 
 use std::fs::File;
 use std::future::Future as _;
@@ -13,11 +13,11 @@ use tokio::task::JoinHandle;
 
 use crate::commands::publish::published_file::PublishedFile;
 
-/// The bytes that are read at once. A slow client holds one such chunk in memory.
+/// The number of bytes in one read. A slow client holds one chunk of this size in memory.
 const CHUNK_BYTES: u64 = 256 << 10;
 
-/// Reads a file while the client takes its bytes. It fails when the file was changed, so that the
-/// client never has a mix of two contents as a complete answer.
+/// Reads a file while the client receives the bytes. If the file was changed, the body fails, so
+/// that a client never gets a mix of two contents as a complete response.
 pub struct FileBody {
     file: Arc<PublishedFile>,
     /// The next byte to read.
@@ -67,7 +67,7 @@ fn read(file: &PublishedFile, at: u64) -> io::Result<Bytes> {
     let len = CHUNK_BYTES.min(file.stamp.len_bytes - at);
     let mut bytes = vec![0; len as usize];
     read_at(&file.file, &mut bytes, at)?;
-    // After the read: the bytes are those of the tag.
+    // This check follows the read, so the bytes match the tag.
     if file.is_unchanged() {
         Ok(bytes.into())
     } else {

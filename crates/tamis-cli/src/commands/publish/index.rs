@@ -10,10 +10,10 @@ use crate::arguments::numbers::HumanEstimate;
 use crate::commands::publish::catalog::{Catalog, Unavailable};
 use crate::commands::publish::published_file::PublishedFile;
 
-/// The files that can be downloaded, with their names.
+/// The names of all files, and the files that can be downloaded.
 pub type Listed<'c> = Vec<(&'c str, Result<Arc<PublishedFile>, Unavailable>)>;
 
-/// Returns all files as they are now.
+/// Returns the current state of all files.
 pub async fn list(catalog: &Catalog) -> Listed<'_> {
     let mut listed = Vec::new();
     for name in catalog.names() {
@@ -48,7 +48,7 @@ pub fn html(listed: &Listed<'_>) -> String {
          <th>format<th>kind<th>size<th>items<th>ETag\n",
     );
     for (name, file) in listed {
-        // Writing to a text does not fail, here and below.
+        // Writing to a `String` cannot fail, here and below.
         _ = write!(page, "<tr><td><a href=\"{}\">{}</a>", path(name), escape(name));
         match file {
             Ok(file) => {

@@ -1,4 +1,4 @@
-//! A filter file as it was when it was opened.
+//! A filter file in the state in which it was opened.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -36,18 +36,18 @@ impl Stamp {
         Self { identity, len_bytes: metadata.len(), modified: metadata.modified().ok() }
     }
 
-    /// Tests whether both are states of one file, which was written in place.
+    /// Tests whether both stamps belong to the same file, which was then written in place.
     pub fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Returns when the content has changed.
+    /// Returns the time at which the content has changed.
     pub fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
 }
 
-/// A filter file. Its content is that of the tag until the stamp changes.
+/// A filter file. The content matches the tag until the stamp changes.
 #[derive(Debug)]
 pub struct PublishedFile {
     pub file: File,
@@ -57,23 +57,23 @@ pub struct PublishedFile {
     pub format: &'static str,
     /// The kind, such as `split-block`. Empty for a filter of another system.
     pub kind: String,
-    /// The estimated number of items; `None` if the bits do not show it.
+    /// The estimated number of items, or `None` if the bits do not determine the number.
     pub items: Option<f64>,
     /// True if the file has a secret hash key.
     pub is_secret: bool,
 }
 
 impl PublishedFile {
-    /// Opens a file, and verifies that it is a filter. Reads it twice.
+    /// Opens a file, and verifies that the file is a filter. The function reads the file twice.
     ///
     /// # Errors
     ///
-    /// A message for a file that is no filter, or that was changed meanwhile.
+    /// Returns a message if the file is not a filter, or if the file was changed during the reads.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let name = input::name(path);
         let failure = |error: io::Error| Failure::io(&name, &error);
         let metadata = path.metadata().map_err(failure)?;
-        // Before it is opened: to open a pipe may wait forever.
+        // This check precedes `File::open`, because opening a pipe may block forever.
         if !metadata.is_file() {
             return Err(Failure::new(format!("{name}: is not a regular file")));
         }
@@ -85,7 +85,8 @@ impl PublishedFile {
         let all = Opener::new(&decode).all(&opened, Trust::Verify);
         let all = all.map_err(|failure| failure.renamed(&opened, &name))?;
         let (mut format, mut kind, mut items, mut is_secret) = ("", String::new(), None, false);
-        // A Parquet table or an ORC file has several filters. Their items may overlap.
+        // A Parquet table or an ORC file has several filters, and the items of these filters may
+        // overlap.
         let is_one = all.len() == 1;
         for filter in all.into_iter().flatten() {
             format = filter.format.name;
@@ -108,14 +109,14 @@ impl PublishedFile {
         Ok(Self { file, stamp, tag, format, kind, items, is_secret })
     }
 
-    /// Tests whether the content is still that of the tag.
+    /// Tests whether the content still matches the tag.
     pub fn is_unchanged(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| Stamp::new(&metadata) == self.stamp)
     }
 }
 
-/// Returns a path of the open file itself, although another one may be at `path` now. Elsewhere
-/// than on Linux, `path`.
+/// Returns a path of the open file itself, even if another file is at `path` now. On systems other
+/// than Linux, returns `path`.
 fn of_descriptor(file: &File, path: &Path) -> PathBuf {
     #[cfg(target_os = "linux")]
     {

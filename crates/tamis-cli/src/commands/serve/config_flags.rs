@@ -14,17 +14,17 @@ pub struct ConfigFlags {
 
 /// An option with its value.
 pub struct Given {
-    /// The option. [`Config::set`] takes its name.
+    /// The option. [`Config::set`] takes the name of the option.
     pub option: ConfigOption,
     /// The value.
     pub value: String,
-    /// The variable, if the value comes from the environment.
+    /// The environment variable, if the value comes from the environment.
     variable: Option<&'static str>,
 }
 
 impl Given {
     /// Returns the option as the user wrote it, such as `--maxmemory 2gb` or `TAMIS_MAXMEMORY=2gb`.
-    /// Leaves out a secret value, even if it is mistyped.
+    /// For a secret option, returns the option without the value, even if the value is mistyped.
     pub fn shown(&self) -> String {
         let Self { option, value, variable } = self;
         match variable {
@@ -40,7 +40,7 @@ impl Given {
     }
 }
 
-/// An option with its variable, such as `TAMIS_MAXMEMORY`.
+/// An option with its environment variable, such as `TAMIS_MAXMEMORY`.
 struct Flag {
     option: ConfigOption,
     variable: String,
@@ -63,7 +63,7 @@ impl Flag {
             .help(help)
             .help_heading(group.name())
             .env(&*self.variable)
-            // Some values are passwords or keys.
+            // The help hides the values because some values are passwords or keys.
             .hide_env_values(true)
             .allow_negative_numbers(true)
     }

@@ -9,7 +9,7 @@ use std::io;
 
 use memmap2::MmapMut;
 
-/// The data that is kept of each distinct record.
+/// The parts of each distinct record that a set stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The key.
@@ -18,7 +18,7 @@ pub enum Keep {
     Record,
 }
 
-/// Memory for entries. It uses huge pages if the system has them.
+/// Memory for entries. A chunk uses huge pages if the system has them.
 pub struct Chunk {
     bytes: MmapMut,
     len: usize,
@@ -39,11 +39,11 @@ const COUNT_BYTES: usize = 8;
 const MAX_VARINT_BYTES: usize = 10;
 
 impl Chunk {
-    /// Maps zeroed memory. The system provides a page at its first write.
+    /// Maps zeroed memory. The system provides each page at the first write to the page.
     ///
     /// # Errors
     ///
-    /// If the memory cannot be allocated.
+    /// Returns an error if the memory cannot be allocated.
     pub fn zeroed(len_bytes: usize) -> io::Result<Self> {
         let bytes = MmapMut::map_anon(len_bytes)?;
         #[cfg(target_os = "linux")]
@@ -61,13 +61,13 @@ impl Chunk {
         self.bytes.len() - self.len >= len_bytes && self.len < CHUNK_BYTES
     }
 
-    /// Returns all bytes, including those after the last entry.
+    /// Returns all bytes, including the bytes after the last entry.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns all bytes, including those after the last entry.
+    /// Returns all bytes, including the bytes after the last entry.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
@@ -78,12 +78,12 @@ impl Chunk {
         &self.bytes[..self.len]
     }
 
-    /// Appends an entry, and returns its offset. If there is a `record`, it is written after the
-    /// key, with a count of one.
+    /// Appends an entry, and returns the offset of the entry. If there is a `record`, the record is
+    /// written after the key, with a count of one.
     ///
     /// # Panics
     ///
-    /// If the entry does not fit: see [`fits`](Self::fits).
+    /// Panics if the entry does not fit: see [`fits`](Self::fits).
     #[inline]
     pub fn append(&mut self, key: &[u8], found: bool, record: Option<&[u8]>) -> usize {
         let start = self.len;
@@ -93,7 +93,7 @@ impl Chunk {
         }
         self.push(key);
         if let Some(record) = record {
-            // If the key is the whole record, its bytes are stored once.
+            // If the key is the whole record, the key's bytes are stored once.
             let same = record == key;
             self.push_varint(if same { 0 } else { record.len() as u64 + 1 });
             self.push(if same { &[] } else { record });
@@ -124,8 +124,8 @@ pub const fn place(chunk: usize, start: usize) -> u64 {
     (chunk as u64) << CHUNK_SHIFT | start as u64
 }
 
-/// Returns the chunk and the offset of a place. A long entry starts its own chunk, so offsets stay
-/// small.
+/// Returns the chunk and the offset of a place. The offset is always small, because a long entry is
+/// alone in its chunk.
 #[inline]
 pub const fn split(place: u64) -> (usize, usize) {
     ((place >> CHUNK_SHIFT) as usize, (place & (CHUNK_BYTES as u64 - 1)) as usize)
@@ -137,9 +137,9 @@ pub struct KeyEntry<'a> {
     pub key: &'a [u8],
     /// True if the record has a key. A record without a key is its own key.
     pub found: bool,
-    /// The number of occurrences; one if only keys are kept.
+    /// The number of occurrences, or one if only keys are stored.
     pub count: u64,
-    /// The first record; the key if only keys are kept.
+    /// The first record, or the key if only keys are stored.
     pub record: &'a [u8],
     /// The length of the entry in bytes.
     pub len_bytes: usize,
@@ -179,7 +179,7 @@ impl<'a> KeyEntry<'a> {
     /// Tests whether the entry at the start of `bytes` has this key.
     #[inline]
     pub fn is_key(bytes: &[u8], keep: Keep, key: &[u8], found: bool) -> bool {
-        // Entry::read also reads the record, which a comparison does not need.
+        // `KeyEntry::read` also reads the record, which a comparison does not need.
         let (held, mut at) = varint(bytes);
         if keep == Keep::Record {
             at += COUNT_BYTES;
@@ -187,7 +187,7 @@ impl<'a> KeyEntry<'a> {
         held == header(key, found) && bytes[at..at + key.len()] == *key
     }
 
-    /// Adds one to the count of the entry at the start of `bytes`. The entry must be one of
+    /// Adds one to the count of the entry at the start of `bytes`. The set must use
     /// [`Keep::Record`].
     #[inline]
     pub fn increment_count(bytes: &mut [u8]) {

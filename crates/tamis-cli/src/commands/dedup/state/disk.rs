@@ -1,6 +1,6 @@
-//! The file of a state, and the operations on it whose order survives a power loss.
+//! The file of a state, and the file operations. The order of the operations survives a power loss.
 //!
-//! Between two syncs a disk may write in any order. In tests a journal records the operations, so
+//! Between two syncs, a disk may write in any order. In tests, a journal records the operations, so
 //! that a test can build every file that a power loss may leave.
 
 use std::fs::File;
@@ -22,7 +22,7 @@ impl DiskFile {
         }
     }
 
-    /// Returns the file, to read it.
+    /// Returns the file for reading.
     pub(super) fn as_file(&mut self) -> &mut File {
         &mut self.file
     }
@@ -70,7 +70,7 @@ pub(super) mod journal {
     /// An operation on a file.
     #[derive(Clone, Debug, PartialEq)]
     pub enum DiskOp {
-        /// Bytes written at an offset.
+        /// Bytes were written at an offset.
         Write(u64, Vec<u8>),
         /// The file was cut to a length.
         SetLen(u64),

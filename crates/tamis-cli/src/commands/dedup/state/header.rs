@@ -13,19 +13,19 @@ use crate::io::read::read_up_to;
 pub(super) const MAGIC: [u8; 8] = *b"TAMISEEN";
 /// The version of the format.
 const VERSION: u8 = 1;
-/// The bytes of magic, version, width, length of the description, and four zeros.
+/// The number of bytes of magic, version, width, length of the description, and four zeros.
 const FIXED_BYTES: usize = 16;
 const _: () = assert!(SYNCED_AT == FIXED_BYTES as u64);
-/// The offset of the description, behind the synced length.
+/// The offset of the description, which follows the synced length.
 const TEXT_AT: usize = FIXED_BYTES + SYNCED_BYTES;
-/// The bytes of the hash function number, and of its seed or key.
+/// The number of bytes of the hash function number, and of its seed or key.
 const HASHER_BYTES: usize = 17;
 const CHECKSUM_BYTES: usize = 8;
 
 /// The requirements of a run on its state.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The description of the keys and records behind the digests.
+    /// The description of the keys and records from which the digests are computed.
     pub description: &'a str,
     /// The hasher of a new file.
     pub hasher: Hasher,
@@ -44,7 +44,8 @@ pub(super) struct StateHeader {
     pub(super) hasher: Hasher,
 }
 
-/// Returns the checksum of a header: of all bytes but the synced length, which changes.
+/// Returns the checksum of a header. The checksum covers all bytes except the synced length,
+/// because the synced length changes.
 fn checksum(header: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let fixed = [&header[..FIXED_BYTES], &header[TEXT_AT..]].concat();
     Hasher::xxh3(0).hash(&fixed).to_le_bytes()

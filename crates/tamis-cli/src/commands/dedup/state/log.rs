@@ -9,7 +9,7 @@ use crate::commands::dedup::state::checkpoint::Checkpoint;
 use crate::exit::Failure;
 use crate::io::read::read_up_to;
 
-/// The bytes of tag, payload length and checksum.
+/// The number of bytes of tag, payload length and checksum.
 const BLOCK_HEADER_BYTES: usize = 16;
 pub(super) const MAX_DATA_BYTES: usize = 64 << 10;
 const MAX_PAYLOAD_BYTES: usize = 16 << 20;
@@ -32,7 +32,7 @@ pub(super) fn block(tag: [u8; 4], payload: &[u8], at: u64) -> Vec<u8> {
     block
 }
 
-/// Returns the checksum of a block. The offset of the block is a part of the seed, so a block is
+/// Returns the checksum of a block. The offset of the block is part of the seed, so a block is
 /// valid only at its own offset.
 fn checksum(tag: [u8; 4], payload: &[u8], at: u64) -> u64 {
     Hasher::xxh3(at ^ u64::from(u32::from_le_bytes(tag)) << 32).hash(payload)
@@ -73,7 +73,8 @@ impl LogBlock {
 }
 
 /// Reads the blocks from the offset `from` up to `end`, and calls `each` with each block and its
-/// offset. Returns the offset of the first invalid block, or the end of the last block.
+/// offset. Returns the offset of the first invalid block. If all blocks are valid, returns the end
+/// of the last block.
 pub(super) fn each_block(
     file: &mut File,
     name: &str,
@@ -98,8 +99,8 @@ pub(super) struct Scan {
     pub(super) last: Option<(Checkpoint, u64)>,
 }
 
-/// Reads the whole log, and returns the ends of its last finished run and its last checkpoint. The
-/// first block is at `from`. All blocks before `synced` must be valid.
+/// Reads the whole log. Returns the last finished run and the last checkpoint, with their offsets.
+/// The first block is at `from`. All blocks before `synced` must be valid.
 pub(super) fn scan(
     file: &mut File,
     name: &str,
@@ -138,7 +139,7 @@ pub(super) fn damaged(name: &str, at: u64) -> Failure {
     ))
 }
 
-/// Returns the failure for a state file that is shorter than it was.
+/// Returns the failure for a state file that has become shorter.
 pub(super) fn cut(name: &str, len_bytes: u64) -> Failure {
     Failure::new(format!(
         "{name}: the state is damaged: it was cut short to {len_bytes} bytes; restore it from a \

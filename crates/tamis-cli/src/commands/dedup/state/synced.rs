@@ -1,20 +1,21 @@
 //! The synced length of a state: the number of bytes that a sync has put on the disk.
 //!
-//! It is stored in the header, in 16 bytes that lie in one sector. The order of the operations is:
+//! The synced length is stored in the header, in 16 bytes that lie in one sector. The order of the
+//! operations is:
 //!
 //! 1. Blocks are appended and synced. Then the synced length is raised.
 //! 2. Before the log is cut, the synced length is lowered and synced. After the cut, the file is
-//!    synced again, so that no old block returns behind new ones.
+//!    synced again, so that no old block returns behind new blocks.
 //!
-//! So the synced length never exceeds the bytes on the disk, whatever a power loss leaves out. An
-//! invalid block before it is damage. An invalid block behind it is the torn tail of a run that was
-//! killed.
+//! The synced length therefore never exceeds the bytes on the disk after any power loss. An invalid
+//! block before the synced length is damage. An invalid block behind the synced length is the torn
+//! tail of a killed run.
 
 use tamis::Hasher;
 
 /// The offset of the synced length in the file.
 pub(super) const SYNCED_AT: u64 = 16;
-/// The bytes of the synced length and of its checksum.
+/// The number of bytes of the synced length and its checksum.
 pub(super) const SYNCED_BYTES: usize = 16;
 
 /// Encodes a synced length with its checksum.

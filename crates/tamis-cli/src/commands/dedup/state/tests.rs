@@ -30,7 +30,7 @@ fn digests(state: &mut StateFile) -> Vec<u8> {
     all
 }
 
-/// Ends a run as `kill -9` does.
+/// Ends a run in the same way as `kill -9`.
 fn kill(mut state: StateFile) {
     state.is_running = false;
 }
@@ -78,7 +78,7 @@ fn only_the_tail_of_a_killed_run_may_be_cut() {
     assert!(tail > marker);
     let path = folder.path().join("cut");
     for len in 0..whole.len() {
-        // Behind the cut, the file is shorter, or it has zeros.
+        // After the cut, the file is shorter or contains zeros.
         for zeros in [0, whole.len() - len] {
             let cut = [&whole[..len], &vec![0; zeros]].concat();
             if cut == whole {

@@ -1,10 +1,10 @@
 //! An approximate window: the window filter of the library, with an estimate of its losses.
 //!
-//! A new record is lost if the filter answers that it was seen. This module measures the number of
-//! losses. The bits show the false positive rate r at a moment, and each record answered "new" then
-//! stands for r / (1 − r) lost records. A measurement reads all bits. The filter measures when it
-//! has stored a quarter of the planned records of a slice since the last measurement, and at the
-//! end of a slice.
+//! A new record is lost if the filter answers that the record was seen. This module estimates the
+//! number of losses. The bits of the filter give the current false positive rate r. Each record
+//! that the filter reports as new then stands for r / (1 − r) lost records. A measurement of r
+//! reads all bits. The filter measures r at the end of each slice. The filter also measures r each
+//! time a quarter of the planned records of a slice have been stored.
 
 use tamis::{Answers, Hasher, Insert as _, Plan, PlanError, Span, Window};
 
@@ -20,10 +20,10 @@ pub struct WindowFilter {
     rate: f64,
     highest_rate: f64,
     // Since the last measurement: the number of records that may have been stored, and the number
-    // of them that were answered "new".
+    // of records that were reported as new.
     stored: u64,
     new: u64,
-    // After this number of stored records, the rate is measured again.
+    // After this number of stored records, the filter measures the rate again.
     step: u64,
     // The expected number of losses up to the last measurement.
     settled_lost: f64,
@@ -34,9 +34,9 @@ impl WindowFilter {
     ///
     /// # Errors
     ///
-    /// As for [`Window::new`].
+    /// Returns the errors of [`Window::new`].
     pub fn new(plan: &Plan, slices: u32, refreshes: bool) -> Result<Self, PlanError> {
-        // One millisecond of the library's window represents one slice. Only the caller knows the
+        // One millisecond of the library's window represents one slice. Only the caller needs the
         // length of a slice.
         let window = Window::new(plan, Hasher::default(), Span::Millis(slices.into()))?;
         Ok(Self {
@@ -54,7 +54,7 @@ impl WindowFilter {
 
     /// Advances the window by `slices`.
     pub fn advance(&mut self, slices: u64) {
-        // If few records were stored, a measurement is not worth its time.
+        // If few records were stored, a measurement takes more time than it is worth.
         let is_measured = 2 * self.stored >= self.step;
         if is_measured {
             self.measure();
@@ -66,8 +66,8 @@ impl WindowFilter {
         }
     }
 
-    /// Inserts hashes in order, and sets the bits in `new` of the hashes that were certainly not
-    /// remembered.
+    /// Inserts hashes in order, and sets the bits in `new` of the hashes that were certainly not in
+    /// the window.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) {
         let words = new.reset(hashes.len());
         // The loop takes small steps because a batch may be a large part of a small filter.
@@ -84,7 +84,7 @@ impl WindowFilter {
         }
     }
 
-    /// Measures the rate, and adds the losses expected since the last measurement.
+    /// Measures the rate, and adds the losses that are expected since the last measurement.
     pub fn measure(&mut self) {
         let before = std::mem::replace(&mut self.rate, self.window.estimate_rate());
         self.highest_rate = self.highest_rate.max(self.rate);
@@ -102,7 +102,7 @@ impl WindowFilter {
         self.window.plan().rate()
     }
 
-    /// Tests whether the rate ever exceeded the plan by more than chance explains.
+    /// Tests whether the rate ever exceeded the planned rate by more than a random deviation.
     pub fn was_over_rate(&self) -> bool {
         self.highest_rate > self.window.plan().rate_limit()
     }
@@ -112,7 +112,7 @@ impl WindowFilter {
         self.settled_lost + self.new as f64 * odds(self.rate)
     }
 
-    /// Estimates the number of remembered records. A refreshed record may count once for each
+    /// Estimates the number of records in the window. A refreshed record may count once for each
     /// slice.
     pub fn remembered(&self) -> u64 {
         self.window.estimate_items().round() as u64

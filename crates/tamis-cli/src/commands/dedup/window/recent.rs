@@ -20,7 +20,7 @@ pub struct WindowShape {
     pub slices: u32,
     /// If true, a repeat restarts the window of its record.
     pub refreshes: bool,
-    /// The memory limit of the remembered records in bytes.
+    /// The memory limit of the records in the window, in bytes.
     pub max_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct WindowShape {
 pub struct Recent<D: Width> {
     held: Held<D>,
     shape: WindowShape,
-    // The current slice; `None` before the first time.
+    // The current slice, or `None` before the first time.
     slice: Option<u64>,
     distinct: u64,
     hashes: Vec<u64>,
@@ -37,7 +37,8 @@ pub struct Recent<D: Width> {
 enum Held<D: Width> {
     Exact {
         ring: Ring<D>,
-        /// The expected number of records that were taken for another record.
+        /// The expected number of new records that were dropped because their digest equals another
+        /// digest.
         lost: f64,
     },
     Approx(WindowFilter),
@@ -50,19 +51,20 @@ pub struct WindowStats {
     pub span: String,
     /// The number of slices.
     pub slices: u32,
-    /// The number of records remembered at the end. For an approximate run, an estimate.
+    /// The number of records in the window at the end of the run. For an approximate run, this is
+    /// an estimate.
     pub remembered: u64,
-    /// True if an approximate window at some time held more records than planned.
+    /// True if an approximate window ever held more records than planned.
     pub over_rate: bool,
 }
 
 impl<D: Width> Recent<D> {
-    /// Creates an empty window. With `planned`, a number of distinct records and a rate, the window is
-    /// approximate. Otherwise it is exact and compares digests.
+    /// Creates an empty window. If `planned` contains a number of distinct records and a rate, the
+    /// window is approximate. Otherwise the window is exact and compares digests.
     ///
     /// # Errors
     ///
-    /// If no filter has this plan, or the memory is too small for it.
+    /// Returns an error if no filter has this plan, or if the memory is too small for the window.
     pub fn new(shape: WindowShape, planned: Option<(u64, f64)>) -> Result<Self, Failure> {
         let WindowShape { slices, refreshes, max_bytes, .. } = shape;
         let held = match planned {
@@ -89,11 +91,11 @@ impl<D: Width> Recent<D> {
 
     /// Inserts digests of records of one slice, and sets the bits in `new` of the records that were
     /// new in their window. `slice` must not be before the latest slice. `None` means the latest
-    /// slice, or the first one if there was none.
+    /// slice, or the first slice if there is no latest slice.
     ///
     /// # Errors
     ///
-    /// If the digests exceed the memory.
+    /// Returns an error if the digests exceed the memory.
     pub fn insert_each(
         &mut self,
         slice: Option<u64>,
@@ -109,8 +111,8 @@ impl<D: Width> Recent<D> {
                 if ring.insert_each(digests, new).is_err() {
                     return Err(self.too_large());
                 }
-                // A new digest equals each remembered one with a probability of 2⁻ʷ, where w is the
-                // width in bits.
+                // A new digest equals each digest in the window with a probability of 2⁻ʷ, where w
+                // is the width in bits.
                 let others = (before + ring.len()) as f64 / 2.0;
                 *lost += new.count_ones() as f64 * others * (-f64::from(D::BITS)).exp2();
             }
@@ -140,7 +142,7 @@ impl<D: Width> Recent<D> {
 
     fn too_large(&self) -> Failure {
         let accuracy = self.accuracy();
-        // If the user gave no limit, the system could not provide more memory.
+        // If the user gave no limit, the system has refused to allocate more memory.
         let bytes = if self.shape.max_bytes == u64::MAX {
             accuracy.memory_bytes
         } else {
@@ -171,7 +173,7 @@ impl<D: Width> Recent<D> {
         }
     }
 
-    /// Returns the accuracy of the answers so far.
+    /// Returns the accuracy of the results so far.
     pub fn accuracy(&self) -> Accuracy {
         match &self.held {
             Held::Exact { ring, lost } => Accuracy {

@@ -6,9 +6,9 @@
 //!            └───┴───┴───┴───┘ read only └─────────┘ grows           dropped and an empty one is current
 //! ```
 //!
-//! A digest is in one set: that of the slice in which it was new. If repeats refresh, a digest is
-//! in one set for each slice in which it occurred. Only the current set grows, so its limit is the
-//! memory that the other sets leave.
+//! A digest is in the set of the slice in which the digest was new. If repeats refresh, a digest is
+//! in the set of each slice in which the digest occurred. Only the current set grows. The limit of
+//! the current set is the memory that the other sets leave.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 
@@ -16,8 +16,8 @@ use crate::commands::dedup::digest::Width;
 
 /// A ring of sets of digests.
 pub struct Ring<D: Width> {
-    // The sets, from the oldest to the current one. Invariant: there is one set more than the
-    // window has slices.
+    // The sets, from the oldest set to the current set. Invariant: the number of sets is one more
+    // than the number of slices of the window.
     sets: Vec<DigestSet<D>>,
     refreshes: bool,
     max_bytes: u64,
@@ -32,8 +32,8 @@ struct Scratch<D> {
     new: Answers,
 }
 
-/// The number of digests whose memory is prefetched before the first comparison: one cache line of
-/// each set per digest.
+/// The number of digests whose memory is prefetched before the first comparison. For each digest,
+/// one cache line of each set is prefetched.
 const PREFETCH_DISTANCE: usize = 32;
 
 impl<D: Width> Ring<D> {
@@ -57,12 +57,12 @@ impl<D: Width> Ring<D> {
         }
     }
 
-    /// Inserts digests in order, and sets the bits in `new` of the digests that were not
-    /// remembered.
+    /// Inserts digests in order, and sets the bits in `new` of the digests that were not in the
+    /// ring.
     ///
     /// # Errors
     ///
-    /// If the digests exceed the memory. Nothing is inserted in this case.
+    /// Returns an error if the digests exceed the memory. Nothing is inserted in this case.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         let (present, older) = self.sets.split_last_mut().expect("at least two sets");
         let Scratch { found, unseen, places, new: own } = &mut self.scratch;
@@ -92,7 +92,7 @@ impl<D: Width> Ring<D> {
         self.sets.iter().map(DigestSet::len).sum()
     }
 
-    /// Counts the remembered digests. If repeats refresh, this reads all digests.
+    /// Counts the distinct digests in all sets. If repeats refresh, the method reads all digests.
     pub fn remembered(&self) -> u64 {
         if !self.refreshes {
             return self.len();
@@ -111,7 +111,7 @@ impl<D: Width> Ring<D> {
     }
 }
 
-/// Sets the bits in `found` of the digests that one of the sets holds.
+/// Sets the bits in `found` of the digests that at least one set holds.
 fn find<D: Width>(sets: &[DigestSet<D>], digests: &[D], found: &mut Answers) {
     found.reset(digests.len());
     // Empty sets have no memory to prefetch.

@@ -1,4 +1,5 @@
-//! Assigns records to slices of a window: by their own time, by the clock, or by their number.
+//! Assigns records to slices of a window: by the time in the record, by the clock, or by the number
+//! of records.
 
 use crate::commands::dedup::window::when;
 use crate::exit::Failure;
@@ -6,11 +7,11 @@ use crate::records::key::{KeyRule, RecordForm};
 
 /// The source of the times of records.
 pub enum Times {
-    /// The clock. It is read once for records that arrived together.
+    /// The clock. The timer reads the clock once for all records of a batch.
     Arrival,
     /// A field or a JSON value of each record.
     Records(Box<KeyRule>),
-    /// No times: slices consist of a number of records.
+    /// No times, because a slice is a fixed number of records.
     Count,
 }
 
@@ -20,7 +21,7 @@ pub struct Timer {
     // The length of a slice in milliseconds or records, and the number of slices of a window.
     slice_span: u64,
     slices: u64,
-    // The latest slice; `None` before the first time.
+    // The latest slice, or `None` before the first time.
     latest: Option<u64>,
     records: u64,
     scratch: Vec<u8>,
@@ -31,7 +32,7 @@ pub struct Timer {
 pub struct SliceStart {
     /// The index of the first record.
     pub from: usize,
-    /// The slice; `None` before the first time.
+    /// The slice, or `None` before the first time.
     pub slice: Option<u64>,
 }
 
@@ -42,11 +43,11 @@ impl Timer {
         Self { times, slice_span, slices, latest: None, records: 0, scratch: Vec::new() }
     }
 
-    /// Checks that records of this form can have the time.
+    /// Checks whether records of this form can contain the time.
     ///
     /// # Errors
     ///
-    /// As [`KeyRule::check`].
+    /// Returns the errors of [`KeyRule::check`].
     pub fn check(&self, form: RecordForm) -> Result<(), Failure> {
         match &self.times {
             Times::Records(rule) => rule.check(form),
@@ -54,11 +55,11 @@ impl Timer {
         }
     }
 
-    /// Finds the column of the time in the header of an input of CSV.
+    /// Finds the time column in the header of a CSV input.
     ///
     /// # Errors
     ///
-    /// A message if the header lacks the column.
+    /// Returns a message if the header lacks the column.
     pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
         match &mut self.times {
             Times::Records(rule) => rule.set_header(header),
@@ -68,7 +69,7 @@ impl Timer {
 
     /// Writes the starts of slices among the next records to `marks`. The first record always has a
     /// mark. Counts the late records and the records without a time. Slices never go back: a record
-    /// with an earlier time is in the latest slice.
+    /// with an earlier time is assigned to the latest slice.
     pub fn mark<'a>(
         &mut self,
         records: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -116,12 +117,13 @@ impl Timer {
     }
 }
 
-/// The numbers of records without a time and of late records. Both are in the latest slice.
+/// The numbers of records without a time and of late records. The timer puts both into the latest
+/// slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OddTimes {
     /// The number of records without a time.
     pub timeless: u64,
-    /// The number of records whose time is more than a window before the latest time.
+    /// The number of records whose time is before the latest time by more than a window.
     pub late: u64,
 }
 
@@ -151,7 +153,7 @@ mod tests {
         let (found, timeless) = marks(&mut timer, &["x", "1\ty", "10\tz"]);
         assert_eq!((found, timeless), (vec![(0, Some(unix + 9)), (2, Some(unix + 10))], 1));
         assert_eq!(marks(&mut timer, &["11"]).0, [(0, Some(unix + 11))]);
-        // Time 7 is exactly a window of four slices before the latest time, and time 6 is late.
+        // Time 7 is exactly one window of four slices before the latest time. Time 6 is late.
         let mut out = Vec::new();
         let records = ["7\tlate", "6\tlater", "-"].map(str::as_bytes);
         assert_eq!(timer.mark(records.into_iter(), &mut out), OddTimes { timeless: 1, late: 1 });

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 pub struct Client {
     address: SocketAddr,
     sender: Option<SendRequest<Full<Bytes>>>,
-    /// The task that drives the connection. It ends with the client.
+    /// The task that drives the connection. The task ends when the client is dropped.
     connection: JoinSet<()>,
 }
 
@@ -24,12 +24,12 @@ impl Client {
         Self { address, sender: None, connection: JoinSet::new() }
     }
 
-    /// Sends a GET request. Returns the status, or `None` without an answer.
+    /// Sends a GET request. Returns the status, or `None` if there is no response.
     pub async fn get(&mut self, path: &str) -> Option<StatusCode> {
         self.send(Method::GET, path).await.map(|(status, _)| status)
     }
 
-    /// Sends a request without a body. Returns the status and the body of the answer.
+    /// Sends a request without a body. Returns the status and the body of the response.
     pub async fn send(&mut self, method: Method, path: &str) -> Option<(StatusCode, Bytes)> {
         let sender = match self.sender.take() {
             Some(sender) if !sender.is_closed() => Some(sender),

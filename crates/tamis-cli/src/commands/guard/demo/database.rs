@@ -1,4 +1,4 @@
-//! A pool of connections to the database of the shop, which counts its queries.
+//! A pool of connections to the database of the shop. The pool counts its queries.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 
 use crate::commands::guard::demo::shop::{self, Product};
 
-/// The connections of a pool.
+/// The number of connections of a pool.
 pub const CONNECTIONS: usize = 4;
 
-/// How long a query takes. SQLite answers in some microseconds; a database on another machine does
-/// not. A connection is busy for this time.
+/// The time that a query takes. SQLite needs only some microseconds, but a database on another
+/// machine needs more. A connection is busy for this time.
 pub const QUERY_TIME: Duration = Duration::from_millis(5);
 
-/// A pool of connections. Each has a thread; further queries wait in the order in which they came.
+/// A pool of connections. Each connection has a thread. Further queries wait in order of arrival.
 #[derive(Debug)]
 pub struct Database {
     jobs: mpsc::Sender<Job>,
@@ -27,7 +27,7 @@ pub struct Database {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How many queries a database answered.
+/// The numbers of queries that a database has executed.
 #[derive(Debug, Default)]
 struct Counters {
     queries: AtomicU64,
@@ -57,12 +57,12 @@ impl Database {
         Ok(Self { jobs, counters, threads })
     }
 
-    /// Returns a product; `None` if no row has the id.
+    /// Returns a product, or `None` if no row has the id.
     pub async fn find(&self, id: u64) -> rusqlite::Result<Option<Product>> {
         self.run(|reply| Job::Find(id, reply)).await
     }
 
-    /// Stores a product. Returns its id.
+    /// Stores a product. Returns the id of the product.
     pub async fn create(&self, product: Product) -> rusqlite::Result<u64> {
         self.run(|reply| Job::Create(product, reply)).await
     }
@@ -79,7 +79,7 @@ impl Database {
 
     async fn run<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> rusqlite::Result<T> {
         let (reply, answer) = oneshot::channel();
-        // The threads run as long as this pool, so the queue is open.
+        // The threads run until the pool is dropped, so the queue is open.
         _ = self.jobs.send(job(reply));
         answer.await.unwrap_or(Err(rusqlite::Error::InvalidQuery))
     }
@@ -87,7 +87,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Without a sender, the threads end.
+        // The threads end when there is no sender.
         self.jobs = mpsc::channel().0;
         for thread in self.threads.drain(..) {
             _ = thread.join();
@@ -95,7 +95,7 @@ impl Drop for Database {
     }
 }
 
-/// Answers queries until the pool is dropped.
+/// Executes queries until the pool is dropped.
 fn serve(connection: &Connection, queue: &Mutex<mpsc::Receiver<Job>>, counters: &Counters) {
     loop {
         let job = queue.lock().recv();
@@ -110,7 +110,7 @@ fn serve(connection: &Connection, queue: &Mutex<mpsc::Receiver<Job>>, counters: 
                     counters.absent.fetch_add(1, Ordering::Relaxed);
                 }
                 thread::sleep(QUERY_TIME.saturating_sub(start.elapsed()));
-                // A client that has gone needs no answer.
+                // If the client has gone, no result is needed.
                 _ = reply.send(found);
             }
             Job::Create(product, reply) => _ = reply.send(shop::insert(connection, &product)),

@@ -1,14 +1,14 @@
-//! How long requests took, with a precision of 2 %.
+//! The latencies of requests, with a precision of 2 %.
 
 use std::time::Duration;
 
-/// Each bucket is this much wider than the one before.
+/// The factor by which each bucket is wider than the bucket before.
 const GROWTH: f64 = 1.02;
 
-/// From one microsecond to more than a day.
+/// The number of buckets. The buckets cover the range from one microsecond to more than a day.
 const BUCKETS: usize = 1280;
 
-/// A histogram of times, in buckets of a geometric width.
+/// A histogram of times. The widths of the buckets grow geometrically.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     buckets: Vec<u32>,
@@ -36,7 +36,7 @@ impl Latencies {
         self.count += other.count;
     }
 
-    /// Returns the microseconds within which `share` of the requests were answered; `None` without
+    /// Returns the latency in microseconds at the quantile `share`. Returns `None` if there are no
     /// requests.
     pub fn quantile_micros(&self, share: f64) -> Option<f64> {
         let wanted = (self.count as f64 * share).ceil().max(1.0) as u64;

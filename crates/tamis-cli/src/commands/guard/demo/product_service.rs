@@ -1,7 +1,7 @@
-//! The product service of the demo: the program behind the guard. It has a cache, which does not
-//! help against requests for products that do not exist.
+//! The product service of the demo: the program behind the guard. The service has a cache. The
+//! cache does not help against requests for products that do not exist.
 //!
-//! | request | answer |
+//! | request | response |
 //! | --- | --- |
 //! | `GET /pms/productInfo/ID` | 200 with the product, or 404 `产品不存在!` |
 //! | `POST /pms/productInfo` | 201 with the id of a new product |
@@ -26,14 +26,14 @@ use tokio::task::JoinSet;
 use crate::commands::guard::demo::database::Database;
 use crate::commands::guard::demo::shop;
 
-/// The path of a product, before its id.
+/// The path of a product, without its id.
 pub const PATH: &str = "/pms/productInfo";
 
-/// The products that the cache holds. Customers ask for the same products most of the time, so it
-/// answers two thirds of their requests.
+/// The number of products that the cache holds. Customers request the same products most of the
+/// time, so the cache serves two thirds of their requests.
 const CACHED: u64 = 2000;
 
-/// A product service that runs. Dropping it ends it.
+/// A running product service. Dropping the value stops the service.
 #[derive(Debug)]
 pub struct ProductService {
     pub address: SocketAddr,
@@ -55,7 +55,7 @@ impl ProductService {
 }
 
 async fn accept(listener: TcpListener, handler: Handler) {
-    // They end with this task.
+    // When this task ends, the connections are closed.
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
@@ -67,7 +67,7 @@ async fn accept(listener: TcpListener, handler: Handler) {
                 let handler = handler.clone();
                 async move { Ok::<_, Infallible>(handler.answer(&request).await) }
             });
-            // A client that goes away is no error.
+            // A client that closes the connection is not an error.
             _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

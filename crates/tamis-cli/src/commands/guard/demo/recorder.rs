@@ -1,4 +1,5 @@
-//! The numbers of the demo, second by second, for the console page, the terminal and the summary.
+//! The measurements of the demo for each second, for the console page, the terminal and the
+//! summary.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use crate::commands::guard::demo::shop::PRODUCTS;
 use crate::commands::guard::demo::side::{Side, Totals};
 use crate::commands::guard::demo::traffic::{ATTACK, CUSTOMERS};
 
-/// The seconds that the charts show.
+/// The number of seconds that the charts show.
 const MOST_SAMPLES: usize = 120;
 
-/// The created products that are shown.
+/// The number of created products that the console page shows.
 const MOST_CREATED: usize = 3;
 
-/// Records both sides.
+/// Records the measurements of both sides.
 #[derive(Debug)]
 pub struct Recorder {
     pub without: SideRecord,
@@ -30,17 +31,18 @@ pub struct Recorder {
     created_passed: u64,
 }
 
-/// A product that was created during the demo, and asked for as soon as the answer was there.
+/// A product that was created during the demo. The demo requested the product at once after the
+/// response to its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Created {
     pub id: u64,
     /// True if the guard let the first request pass.
     pub has_passed: bool,
-    /// The time from the answer to the POST request to the answer to the GET request.
+    /// The time from the response to the POST request until the response to the GET request.
     pub time: Duration,
 }
 
-/// The numbers of one side.
+/// The measurements of one side.
 #[derive(Debug)]
 pub struct SideRecord {
     side: Arc<Side>,
@@ -49,7 +51,7 @@ pub struct SideRecord {
     latencies: Latencies,
 }
 
-/// What a side did in one second.
+/// The measurements of one side in one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     pub queries: f64,
@@ -72,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// Records what has happened since the last call.
+    /// Records the measurements since the last call.
     pub fn sample(&mut self) {
         let now = Instant::now();
         let seconds = (now - self.last).as_secs_f64().max(1e-3);
@@ -93,7 +95,8 @@ impl Recorder {
         self.created.front().copied()
     }
 
-    /// Returns how many products were created, and how many of them passed the guard at once.
+    /// Returns how many products were created, and how many of these products passed the guard at
+    /// once.
     pub fn created(&self) -> (u64, u64) {
         (self.created_total, self.created_passed)
     }
@@ -103,7 +106,7 @@ impl Recorder {
         self.last - self.start
     }
 
-    /// Returns the numbers for the console page.
+    /// Returns the measurements for the console page.
     pub fn status(&self) -> Value {
         let mut status = settings();
         status["seconds"] = json!(self.elapsed().as_secs_f64().round());
@@ -117,7 +120,7 @@ impl Recorder {
         status
     }
 
-    /// Returns the numbers of the whole demo. `planned_rate` is that of the guard.
+    /// Returns the measurements of the whole demo. `planned_rate` is the planned rate of the guard.
     pub fn summary(&self, planned_rate: f64) -> Value {
         let seconds = self.elapsed().as_secs_f64();
         let mut summary = settings();
@@ -132,7 +135,7 @@ impl Recorder {
     }
 }
 
-/// Returns what the demo sends, and to what.
+/// Returns the settings of the shop and of its traffic.
 fn settings() -> Value {
     json!({
         "products": PRODUCTS,
@@ -165,17 +168,17 @@ impl SideRecord {
         self.latencies.merge(&recent);
     }
 
-    /// Returns the numbers of the last second.
+    /// Returns the measurements of the last second.
     pub fn last(&self) -> Sample {
         self.samples.back().copied().unwrap_or_default()
     }
 
-    /// Returns the numbers since the start.
+    /// Returns the measurements since the start.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Returns the microseconds within which 99 of 100 customers were answered, of all customers.
+    /// Returns the 99th percentile of the latencies of all customers, in microseconds.
     pub fn p99_micros(&self) -> Option<f64> {
         self.latencies.quantile_micros(0.99)
     }

@@ -1,5 +1,5 @@
-//! What the demo prints: a table that is drawn again each second on a terminal, lines elsewhere, and
-//! a summary at the end.
+//! The output of the demo. A terminal shows a table that is redrawn each second, and other outputs
+//! get one line per second. A summary follows at the end.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -11,7 +11,7 @@ use crate::io::table;
 #[derive(Debug)]
 pub struct Screen {
     is_terminal: bool,
-    /// How many lines of the terminal have the present table.
+    /// The number of terminal lines that the current table takes.
     lines: usize,
     last_created: Option<u64>,
 }
@@ -21,7 +21,7 @@ impl Screen {
         Self { is_terminal: io::stdout().is_terminal(), lines: 0, last_created: None }
     }
 
-    /// Shows the last second.
+    /// Shows the measurements of the last second.
     pub fn show(&mut self, recorder: &Recorder) -> io::Result<()> {
         if !self.is_terminal {
             return self.print_line(recorder);
@@ -29,11 +29,11 @@ impl Screen {
         let text = live_table(recorder);
         let mut out = io::stdout().lock();
         if self.lines > 0 {
-            // Up to the first line of the table.
+            // Move the cursor up to the first line of the table.
             write!(out, "\x1b[{}A", self.lines)?;
         }
         for line in text.lines() {
-            // What the line had before is erased.
+            // Erase the rest of the previous line.
             writeln!(out, "{line}\x1b[K")?;
         }
         self.lines = text.lines().count();
@@ -118,7 +118,7 @@ fn sentence(created: Created) -> String {
     format!("product {} was created and {verb} {time} later", created.id)
 }
 
-/// Writes microseconds in a suitable unit.
+/// Formats microseconds in a suitable unit.
 fn time(micros: Option<f64>) -> String {
     match micros {
         None => "-".to_owned(),

@@ -1,11 +1,11 @@
-//! The database of the demo: a shop with products, the same at each start.
+//! The database of the demo: a shop with products. The products are the same at each start.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, params};
 
-/// How many products the shop has at the start. Their ids are 1 and the following ones.
+/// The number of products in the shop at the start. Their ids are 1 to `PRODUCTS`.
 pub const PRODUCTS: u64 = 100_000;
 
 /// A product.
@@ -17,11 +17,12 @@ pub struct Product {
     pub stock: u32,
 }
 
-/// Creates the database with its products. Ends early, without products, after the flag has become
-/// true.
+/// Creates the database with its products. If the flag becomes true, stops early and stores no
+/// products.
 pub fn create(path: &Path, products: u64, is_stopped: &AtomicBool) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
-    // Readers do not wait for a writer. The database does not outlive the demo.
+    // In WAL mode, readers do not wait for a writer. Syncs are off because the database does not
+    // outlive the demo.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "off")?;
     let transaction = connection.transaction()?;
@@ -35,7 +36,7 @@ pub fn create(path: &Path, products: u64, is_stopped: &AtomicBool) -> rusqlite::
         )",
     )?;
     for id in 1..=products {
-        // Relaxed: it publishes no other data.
+        // Relaxed: the flag publishes no other data.
         if is_stopped.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -44,7 +45,7 @@ pub fn create(path: &Path, products: u64, is_stopped: &AtomicBool) -> rusqlite::
     transaction.commit()
 }
 
-/// Inserts a product. Returns its id.
+/// Inserts a product. Returns the id of the product.
 pub fn insert(connection: &Connection, product: &Product) -> rusqlite::Result<u64> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO products (name, name_zh, price_cents, stock) VALUES (?, ?, ?, ?)",
@@ -111,7 +112,7 @@ const THINGS: [(&str, &str); 20] = [
     ("key ring", "钥匙扣"),
 ];
 
-/// Returns the product of an id.
+/// Returns the product with this id.
 pub fn product(id: u64) -> Product {
     let mut bits = mixed(id);
     let mut take = |choices: u64| {
@@ -131,7 +132,7 @@ pub fn product(id: u64) -> Product {
     }
 }
 
-/// Returns a number whose bits look random, the same for each call (SplitMix64).
+/// Returns a number whose bits look random (SplitMix64). The same input gives the same result.
 pub fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! One of the two copies of the shop, with what its clients and its database have counted.
+//! One of the two copies of the shop, with the counters of its clients and its database.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use crate::commands::guard::demo::latencies::Latencies;
 /// One of the two copies of the shop.
 #[derive(Debug)]
 pub struct Side {
-    /// Where its clients send their requests: the guard, or the product service.
+    /// The address to which the clients of this side send requests: the guard or the product
+    /// service.
     pub address: SocketAddr,
     database: Arc<Database>,
     attack: AtomicU64,
     customers: AtomicU64,
     wrong_404: AtomicU64,
     failed: AtomicU64,
-    /// The times of customers since the last sample.
+    /// The latencies of customers since the last sample.
     recent: Mutex<Latencies>,
 }
 
-/// What a side has counted since the start.
+/// The counters of a side since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
-    /// Queries of the database for products.
+    /// The number of database queries for products.
     pub queries: u64,
-    /// Queries for products that do not exist.
+    /// The number of queries for products that do not exist.
     pub absent_queries: u64,
-    /// Requests that the attacker sent.
+    /// The number of requests that the attacker sent.
     pub attack: u64,
-    /// Answered requests of customers.
+    /// The number of customer requests that got the product.
     pub customers: u64,
-    /// Requests of customers that got 404, although the product exists.
+    /// The number of customer requests that got a 404 response although the product exists.
     pub wrong_404: u64,
-    /// Requests without an answer, or with another status.
+    /// The number of requests without a response, or with an unexpected status.
     pub failed: u64,
 }
 
@@ -60,15 +61,15 @@ impl Side {
         self.attack.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the answer to the attacker, if it is not 404. `None` stands for a request without an
-    /// answer.
+    /// Counts a response to the attacker as failed if the status is not 404. `None` stands for a
+    /// request without a response.
     pub fn count_attack_answer(&self, status: Option<StatusCode>) {
         if status != Some(StatusCode::NOT_FOUND) {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts an answer to a customer.
+    /// Counts a response to a customer.
     pub fn count_customer(&self, status: Option<StatusCode>, time: Duration) {
         let counter = match status {
             Some(StatusCode::OK) => &self.customers,
@@ -82,7 +83,8 @@ impl Side {
     pub fn totals(&self) -> Totals {
         // Relaxed: the numbers are only displayed.
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        // The fields are read in this order: not more requests reach the database than were sent.
+        // The database counters are read before the request counters. The totals therefore never
+        // show more queries than sent requests.
         Totals {
             queries: self.database.queries(),
             absent_queries: self.database.absent_queries(),
@@ -93,7 +95,7 @@ impl Side {
         }
     }
 
-    /// Returns the times of customers since the last call.
+    /// Returns the latencies of customers since the last call.
     pub fn take_latencies(&self) -> Latencies {
         std::mem::take(&mut *self.recent.lock())
     }

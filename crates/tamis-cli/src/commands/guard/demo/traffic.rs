@@ -1,5 +1,5 @@
-//! The clients of the demo: customers who ask for products that exist, and an attacker who asks for
-//! products that do not.
+//! The clients of the demo: customers, who request products that exist, and an attacker, who
+//! requests products that do not exist.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +14,18 @@ use crate::commands::guard::demo::product_service::PATH;
 use crate::commands::guard::demo::shop::{PRODUCTS, mixed};
 use crate::commands::guard::demo::side::Side;
 
-/// Requests a second for products that do not exist.
+/// The number of attack requests per second. Each attack request is for a product that does not
+/// exist.
 pub const ATTACK: u32 = 1000;
 
-/// Requests a second of customers.
+/// The number of customer requests per second.
 pub const CUSTOMERS: u32 = 200;
 
-/// The most requests of one kind that wait for an answer of one side. A side that is slower than
-/// the traffic gets less of it.
+/// The maximum number of requests of one kind that wait for a response of one side. A side that is
+/// slower than the traffic gets fewer requests.
 const IN_FLIGHT: u32 = 64;
 
-/// How far requests may be behind their time before some are left out.
+/// The maximum delay of requests. After a longer delay, some requests are left out.
 const MOST_LATE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy)]
@@ -33,8 +34,8 @@ enum Kind {
     Attacker,
 }
 
-/// Starts the clients of a side. They end after `stop` becomes true and their last request is
-/// answered.
+/// Starts the clients of a side. When `stop` becomes true, the clients finish their last requests
+/// and end.
 pub fn start(side: &Arc<Side>, clients: &mut JoinSet<()>, stop: &watch::Receiver<bool>) {
     for (kind, per_second) in [(Kind::Customer, CUSTOMERS), (Kind::Attacker, ATTACK)] {
         let pace = Arc::new(Pace::new(per_second));
@@ -69,7 +70,7 @@ async fn run(kind: Kind, side: Arc<Side>, pace: Arc<Pace>, mut stop: watch::Rece
     }
 }
 
-/// Gives each request its time, at a fixed rate.
+/// Schedules the requests at a fixed rate.
 struct Pace {
     start: Instant,
     per_second: u32,
@@ -81,7 +82,7 @@ impl Pace {
         Self { start: Instant::now(), per_second, next: AtomicU64::new(0) }
     }
 
-    /// Waits until the next request is due. Returns its number.
+    /// Waits until the next request is due. Returns the number of this request.
     async fn wait(&self) -> u64 {
         let (number, due) = self.take();
         sleep_until(due).await;
@@ -89,15 +90,16 @@ impl Pace {
         number
     }
 
-    /// Returns the number of the next request, and when it is due.
+    /// Returns the number of the next request, and the time when the request is due.
     fn take(&self) -> (u64, Instant) {
-        // Relaxed: only the numbers must differ.
+        // Relaxed: the only requirement is that the numbers differ.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let seconds = number as f64 / f64::from(self.per_second);
         (number, self.start + Duration::from_secs_f64(seconds))
     }
 
-    /// Leaves out the requests that no connection was free for. They do not come as a burst.
+    /// Leaves out the requests for which no connection was free, so that these requests do not
+    /// follow as a burst.
     fn skip_missed(&self, due: Instant, now: Instant) {
         if now > due + MOST_LATE {
             let present = (now - self.start).as_secs_f64() * f64::from(self.per_second);
@@ -106,17 +108,17 @@ impl Pace {
     }
 }
 
-/// Returns the id of a product that exists. The product of rank `r` is asked for in proportion to
-/// `1/r`, as in Zipf's law.
+/// Returns the id of a product that exists. The probability of the product of rank `r` is
+/// proportional to `1/r`, as in Zipf's law.
 fn existing_id(number: u64) -> u64 {
     let uniform = (mixed(number) >> 11) as f64 / (1_u64 << 53) as f64;
     let rank = (PRODUCTS as f64).powf(uniform) as u64;
-    // Popular products are not next to each other. The factor and the number of products have no
-    // common divisor.
+    // The multiplication spreads popular products over all ids. The factor and the number of
+    // products have no common divisor.
     rank * 61_803 % PRODUCTS + 1
 }
 
-/// Returns an id that no product has, another one for each number.
+/// Returns an id that no product has. Different numbers give different ids.
 fn absent_id(number: u64) -> u64 {
     // The factor is odd, so different numbers give different ids.
     const RANGE: u64 = 1 << 40;

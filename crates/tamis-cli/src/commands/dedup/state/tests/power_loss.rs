@@ -1,4 +1,4 @@
-//! A power loss at any moment: the disk may have any part of the writes since the last sync.
+//! A power loss at any time: the disk may have any part of the writes since the last sync.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,19 +8,19 @@ use crate::commands::dedup::state::disk::journal::{DiskOp, Journal};
 use crate::commands::dedup::state::tests::{digests, kill, open};
 use crate::commands::dedup::state::*;
 
-/// A disk writes a sector as a whole.
+/// A disk writes a sector completely or not at all.
 const SECTOR_BYTES: u64 = 512;
 
-/// The digests that the state holds from a moment on.
+/// The digests that the state holds from a point in time onwards.
 struct Moment {
-    /// The number of operations before which the state cannot hold them.
+    /// The number of operations before which the state cannot hold the digests.
     from: usize,
-    /// The number of operations after which the state must hold these lines or more.
+    /// The number of operations after which the state must hold at least these digests.
     acknowledged: usize,
     digests: Vec<u8>,
 }
 
-/// A state whose operations are recorded.
+/// A state with a journal of its operations.
 struct Recorded {
     path: PathBuf,
     journal: Journal,
@@ -48,7 +48,7 @@ impl Recorded {
     fn remember(&mut self, state: &mut StateFile, digests: u64) {
         for _ in 0..digests {
             self.next += 1;
-            // Values without zero bytes, so that a lost sector changes each of them.
+            // The values contain no zero bytes, so a lost sector changes each value.
             let digest = self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 0x0101_0101_0101_0101;
             state.remember([digest]).unwrap();
             self.digests.extend(digest.to_le_bytes());
@@ -95,7 +95,7 @@ fn apply(image: &mut Vec<u8>, op: &DiskOp) {
     }
 }
 
-/// Calls `each` with the files that a power loss after the operations `ops` may leave.
+/// Calls `each` with each file that a power loss after the operations `ops` may leave.
 fn each_image(start: &[u8], ops: &[DiskOp], random: &mut Random, mut each: impl FnMut(&[u8])) {
     let synced = ops.iter().rposition(|op| *op == DiskOp::Sync).map_or(0, |at| at + 1);
     let mut base = start.to_vec();
@@ -134,7 +134,7 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     let mark = |log: &mut Recorded, state: &mut StateFile| {
         log.moment(|| state.checkpoint(&Checkpoint::default()).unwrap());
     };
-    // A run with two checkpoints.
+    // The first run has two checkpoints and finishes.
     let mut state = log.open();
     state.begin(None).unwrap();
     mark(&mut log, &mut state);
@@ -144,7 +144,7 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     log.remember(&mut state, 70);
     finish(&mut log, state);
     let finished = log.digests.clone();
-    // A run that is killed behind a checkpoint, and continued.
+    // The second run is killed after a checkpoint and resumed.
     let mut state = log.open();
     state.begin(None).unwrap();
     log.remember(&mut state, 200);
@@ -159,7 +159,7 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     log.remember(&mut state, 90);
     mark(&mut log, &mut state);
     kill(state);
-    // The same again with `--restart`: the blocks of the killed run must not return.
+    // The third run does the same with `--restart`. The blocks of the killed run must not return.
     let mut state = log.open();
     log.digests = finished;
     log.moment(|| state.begin(None).unwrap());
