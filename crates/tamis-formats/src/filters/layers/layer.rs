@@ -11,12 +11,12 @@ pub struct Layer {
     pub capacity: u64,
     /// The false positive rate that the filter was planned for.
     pub rate: f64,
-    /// The number of new items that were added. `None` if the file does not count them.
+    /// The number of inserted new items. `None` if the file does not store this number.
     pub added: Option<u64>,
 }
 
 impl Layer {
-    /// Returns how many new items were added. 0 if the file does not count them.
+    /// Returns the number of inserted new items, or 0 if the file does not store this number.
     pub(super) fn added(&self) -> u64 {
         self.added.unwrap_or(0)
     }
