@@ -91,8 +91,8 @@ impl Contents {
         )))
     }
 
-    /// Returns the image of a filter of a Tamis server that no file stores: see
-    /// [`StoredFilter::server_image`].
+    /// Returns the image of a filter that only a Tamis server can hold: see [`StoredFilter::server_image`]. Returns
+    /// `None` for any other filter.
     #[must_use]
     pub fn server_image(&self) -> Option<Vec<u8>> {
         self.0.server_image()

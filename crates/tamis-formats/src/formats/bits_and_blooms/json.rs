@@ -15,7 +15,7 @@ use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::formats::bits_and_blooms::{BitsAndBlooms, planned, rule};
 use crate::items::Funnel;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bits-and-blooms-json",
     summary: "BloomFilter of Go's bits-and-blooms, as JSON by MarshalJSON",

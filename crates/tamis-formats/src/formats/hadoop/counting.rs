@@ -13,7 +13,7 @@ use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::rules::{EstimatedRate, ProbeRule as _};
 use tamis::Answers;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",

@@ -13,7 +13,7 @@ use crate::formats::hadoop::header::read_header;
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::rules::{ProbeRule as _, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-dynamic",
     summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",

@@ -16,8 +16,8 @@ pub enum HashType {
     Murmur = 1,
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 pub const MAX_PROBES: u32 = 255;
 
 /// The rule of Hadoop: each hash of an item is the seed of the item's next hash.
