@@ -51,8 +51,8 @@ impl BitmapFile {
         Ok(last)
     }
 
-    /// Writes an exact set of integers as a bitmap. The length is the length of the set, if the set has a fixed length.
-    /// Otherwise, the bitmap is long enough for the planned items and for all values.
+    /// Writes an exact set of integers as a bitmap. An [`IntegerBitmap`] keeps its length. A [`Roaring`] set becomes a
+    /// bitmap for the planned items, or a longer bitmap if the values need more bits.
     pub(crate) fn encode(
         &self,
         contents: &Contents,
