@@ -112,7 +112,7 @@ pub enum Sniff {
 pub enum Items {
     /// The items have this funnel unless the user gives another funnel.
     Default(Funnel),
-    /// The file does not store the funnel, so the user must give it.
+    /// The file does not store the funnel, so the user must give the funnel.
     Unspecified,
 }
 
@@ -185,7 +185,7 @@ impl ItemDomain {
 
 impl Format {
     /// The default values of the fields: an item is any bytes, the file stores all parameters, and there is one
-    /// version. A row sets only the fields that differ, and its name, its summary and its three functions.
+    /// version. A row sets the name, the summary, the three functions, and the fields that differ from the default.
     pub(crate) const BASE: Self = Self {
         name: "",
         extensions: &[],
@@ -295,7 +295,7 @@ impl Format {
     ) -> Result<(), EncodeError> {
         let mut out = FirstWrite { is_reached: false };
         match (self.encode)(contents, options, &mut out) {
-            // Formats check everything before their first write.
+            // Every format makes all checks before its first write.
             Err(EncodeError::Io(_)) if out.is_reached => Ok(()),
             result => result,
         }

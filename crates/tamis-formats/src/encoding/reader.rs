@@ -107,7 +107,7 @@ impl<'a> ByteReader<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// Reads a big-endian signed number of 32 bits, as Java writes it.
+    /// Reads a big-endian signed number of 32 bits: the encoding of a Java `int`.
     ///
     /// # Errors
     ///

@@ -90,7 +90,7 @@ pub enum DecodeErrorKind {
     },
     /// The filter is larger than the limit of the caller.
     TooLarge {
-        /// The size of the filter.
+        /// The size of the filter in bytes.
         bytes: u64,
         /// The limit in bytes.
         max_bytes: u64,

@@ -50,14 +50,14 @@ impl Contents {
         (&mut *self.0 as &mut dyn Any).downcast_mut()
     }
 
-    /// Tests a batch of items and writes to `answers` which of them may be in the filter.
+    /// Tests for each item of a batch whether the item may be in the filter. Writes the results to `answers`.
     ///
     /// A key is the byte form of an item that the original system hashes: see [`Funnel`](crate::Funnel).
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         self.0.contains_each(&slices(keys), answers);
     }
 
-    /// Inserts a batch of items in order and writes to `answers` which of them are new.
+    /// Inserts a batch of items in order. Writes to `answers` for each item whether the item is new.
     ///
     /// # Errors
     ///

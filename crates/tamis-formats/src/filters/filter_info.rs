@@ -8,7 +8,7 @@ use tamis::Span;
 /// default values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
-    /// The kind, as replies show it. Empty for a filter of another system.
+    /// The name of the kind in replies. Empty for a filter of another system.
     pub kind: &'static str,
     /// A description of all properties that two filters must share to merge, except the size.
     pub layout: String,
@@ -51,7 +51,7 @@ pub struct FilterInfo {
     pub details: Vec<(&'static str, String)>,
     /// Warnings for the user, one per line.
     pub warnings: Vec<String>,
-    /// What readers of the changed file must consider, one fact per line.
+    /// Notes about changes that affect the readers of the file, one note per line.
     pub changes: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ pub struct LayerInfo {
 /// The parameters of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowInfo {
-    /// How long an item is remembered: a duration, or a number of later items.
+    /// The time for which the window keeps an item: a duration, or a number of later items.
     pub span: Span,
     /// The number of slices of the span.
     pub slices: u32,
@@ -91,8 +91,8 @@ pub struct WindowInfo {
     pub refreshes: bool,
 }
 
-/// The highest accepted ratio of a rate and its planned rate. Plans round the number of probes, so a small excess is
-/// normal.
+/// The highest accepted ratio of the present rate to the planned rate. Plans round the number of probes, so a small
+/// excess is normal.
 const SLACK: f64 = 1.1;
 
 /// Returns the highest rate that is accepted for the rate `planned`. The rate may exceed `planned` by the factor
@@ -137,7 +137,7 @@ impl FilterInfo {
     /// number of items.
     ///
     /// For most filters, this number is the capacity. The capacity of a window counts the items of one span. A window
-    /// also holds up to one more slice of items; the window forgets these items next.
+    /// also contains the items of up to one more slice, which the window removes next.
     #[must_use]
     pub fn held_capacity(&self) -> Option<u64> {
         let capacity = self.capacity?;

@@ -176,7 +176,7 @@ impl ForeignBloom {
         self.rule.any().contains_each(self.bits.words(), keys, answers.reset(keys.len()));
     }
 
-    /// Tests a batch of items and writes to `answers` which of them may be in any of `filters`.
+    /// Tests for each item of a batch whether any of `filters` may contain the item. Writes the results to `answers`.
     pub(crate) fn any_contains_each<'f>(
         filters: impl Iterator<Item = &'f Self>,
         keys: &[&[u8]],
@@ -200,7 +200,7 @@ impl ForeignBloom {
         self.rule.any().insert(self.bits.words_mut(), key)
     }
 
-    /// Inserts a batch of items in order and writes to `answers` which of them are certainly new.
+    /// Inserts a batch of items in order. Writes to `answers` for each item whether the item is certainly new.
     pub fn insert_each<K: AsRef<[u8]>>(&mut self, keys: &[K], answers: &mut Answers) {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         self.insert_slices(&keys, answers);

@@ -99,13 +99,13 @@ impl GolombSet {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] in three cases: the number of items is 2³² or more or is not in its shortest form; values are
-    /// missing or out of range; bytes follow the last value.
+    /// [`DecodeError`] if the number of items is 2³² or more, or is not in its shortest form. The same error is
+    /// returned if values are missing or out of range, or if bytes follow the last value.
     ///
-    /// Other libraries accept more. The library rust-bitcoin accepts trailing bytes and decodes bytes without a number
-    /// of items as the empty set. rust-bitcoin detects missing values only during a lookup. Bitcoin Core accepts values
-    /// out of range, which no writer produces. Reading such values could take long, because a value could be a long run
-    /// of ones.
+    /// Other libraries accept more. The library rust-bitcoin accepts trailing bytes. The library decodes bytes without
+    /// a number of items as the empty set. The library detects missing values only during a lookup. Bitcoin Core
+    /// accepts values out of range, which no writer produces. A value out of range could be a long run of ones, which
+    /// would take a long time to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })

@@ -15,7 +15,7 @@ use crate::filters::filter_info::FilterInfo;
 use crate::filters::foreign_bloom::ForeignBloom;
 use crate::filters::stored_filter::StoredFilter;
 
-/// What happens when an item is inserted into a full layer.
+/// The behavior of a filter when an item is inserted into a full layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Growth {
@@ -46,7 +46,7 @@ impl Layers {
         &self.layers
     }
 
-    /// Returns what happens when a layer is full.
+    /// Returns the behavior of the filter when a layer is full.
     #[must_use]
     pub fn growth(&self) -> Growth {
         self.growth

@@ -16,10 +16,10 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
     /// If filters of this kind never merge: the reason, and what to do instead.
     const MERGE_REFUSAL: Option<&'static str> = None;
 
-    /// Tests a batch of items and writes to `answers` which of them may be in the filter.
+    /// Tests for each item of a batch whether the item may be in the filter. Writes the results to `answers`.
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers);
 
-    /// Inserts a batch of items in order and writes to `answers` which of them are new.
+    /// Inserts a batch of items in order. Writes to `answers` for each item whether the item is new.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Python's `abloom`, as `BloomFilter.to_bytes` writes it. Layout: `docs/formats/abloom.md`.
+//! Python's `abloom` in the format of `BloomFilter.to_bytes`. Layout: `docs/formats/abloom.md`.
 
 use std::io::Write;
 
@@ -195,8 +195,8 @@ const THREADING_AT: usize = BLOCKS_AT + size_of::<u64>();
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are exactly one filter with the size that the plan in the header gives. abloom also
-/// checks the size.
+/// [`DecodeError`] unless `bytes` are exactly one filter with the size of the plan in the header. The library abloom
+/// also checks this size.
 pub fn decode(bytes: &[u8]) -> Result<Abloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     if reader.bytes("magic number", MAGIC.len())? != MAGIC {

@@ -1,4 +1,4 @@
-//! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`), as `WriteTo` writes it. Layout:
+//! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`) in the format of `WriteTo`. Layout:
 //! `docs/formats/bits-and-blooms.md`.
 
 pub mod json;
@@ -71,7 +71,7 @@ impl ProbeRule for BitsAndBlooms {
         })
     }
 
-    /// The probes lie on four arithmetic progressions. In a filter above [`MEASURED_BITS`], the probes are as good as
+    /// The probes form four arithmetic progressions. In a filter above [`MEASURED_BITS`], the probes are as good as
     /// independent.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let bits = self.bits.bits();

@@ -1,4 +1,4 @@
-//! The class `BloomFilter` of npm's `bloom-filters`, as `saveAsJSON` writes it. Layout:
+//! The class `BloomFilter` of npm's `bloom-filters` in the format of `saveAsJSON`. Layout:
 //! `docs/formats/bloom-filters.md`.
 
 use std::borrow::Cow;
@@ -112,8 +112,8 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if there are no bits, more than 2³² bits, no probes, or more than 1,100 probes. Also if the seed is
-/// beyond ±2⁵², or if the allocation fails.
+/// [`CreateError`] if there are no bits, more than 2³² bits, no probes, or more than 1,100 probes. The same error is
+/// returned if the seed is beyond ±2⁵², or if the allocation fails.
 ///
 /// # Examples
 ///

@@ -33,7 +33,7 @@ const SEEDS: [u32; 8] = [33, 53, 79, 97, 113, 137, 163, 181];
 /// The largest length of a Java array.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
-/// The rule: hash `i`, modulo the number of bytes, selects a byte. The item sets bit `i` of this byte.
+/// The rule of the article. Hash `i`, modulo the number of bytes, selects a byte. The item sets bit `i` of this byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EightColumns {
     bytes: Modulus,

@@ -38,7 +38,7 @@ pub(crate) const FORMAT: Format = Format {
 const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2), ma to me (3.x), \
     na on or da (4.0 and later)";
 
-/// The releases of Cassandra that write one layout. The file does not store the release.
+/// The releases of Cassandra that write the same layout. The file does not store the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
     /// 1.2 to 2.2, versions `ia` to `lb`.

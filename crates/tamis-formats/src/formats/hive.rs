@@ -98,8 +98,8 @@ fn rule(words: u32, probes: u32) -> Rule {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
-/// larger than Hive's maximum, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. The same error is returned if the filter
+/// exceeds Hive's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///

@@ -69,7 +69,8 @@ fn probes_for(bits_per_key: u32) -> u8 {
     ((f64::from(bits_per_key) * 0.69) as u8).clamp(1, MAX_PROBES)
 }
 
-/// A filter block. The block shows which keys may be in the data blocks that start in each 2 KiB of a table.
+/// The filter block of a table. For each 2 KiB of the table, the filter block shows which keys may be in the data
+/// blocks that start in this range.
 ///
 /// Items are user keys, without the sequence number that LevelDB appends.
 ///
@@ -129,7 +130,7 @@ impl FilterBlock {
         Ok(Self { base_lg: parts.base_lg, data: parts.data.to_vec(), ends: ends.collect() })
     }
 
-    /// Returns the number of filters, including empty ones.
+    /// Returns the number of filters, including empty filters.
     #[must_use]
     pub fn filters(&self) -> usize {
         self.ends.len()

@@ -91,7 +91,7 @@ pub fn write_image(
     if out.left == 0 { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Collects bytes and writes them as strings of [`IMAGE_CHUNK_BYTES`] bytes.
+/// Writes bytes as strings of [`IMAGE_CHUNK_BYTES`] bytes.
 struct ImageWriter<'w, W> {
     to: &'w mut W,
     chunk: Vec<u8>,
@@ -270,7 +270,7 @@ pub fn write_bloom(to: &mut impl ModuleWriter, filter: &RedisBloom) {
     }
 }
 
-/// Joins the chunks of a part of `len` bytes. Returns the part and the position after it.
+/// Joins the chunks of a part of `len` bytes. Returns the part, and the position of the chunk after the part.
 fn part(
     mut position: i64,
     len: u64,

@@ -190,7 +190,7 @@ impl MyBloomFilter {
     ///
     /// A hash code is certain if a set bit can only come from this hash code. The estimate is the number of hash codes
     /// that are needed to explain all set bits. The estimate is returned only if three quarters of these hash codes are
-    /// certain. Then the error is at most a tenth.
+    /// certain. In this case, the error of the estimate is at most a tenth.
     ///
     /// For random hash codes, 94 % are certain. Consecutive numbers, and texts that end in numbers, set the same bits
     /// many times. In this case, few hash codes are certain, and many numbers of items are possible. Above about 16,000
@@ -206,8 +206,8 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // Hash codes that are the only explanation of a bit come first. Next come the hash codes that share a bit with
-        // few others.
+        // Hash codes that are the only explanation of a bit come first. Hash codes that share a bit with few other hash
+        // codes come next.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))
@@ -224,11 +224,11 @@ impl MyBloomFilter {
     }
 
     /// Returns mixed hashes for which the filter returns true, and a step. If the step is 1, the result contains all
-    /// such hashes. If the step is n, the result contains the hashes for every n-th set bit.
+    /// these hashes. If the step is n, the result contains the hashes for every n-th set bit.
     fn found(&self) -> (Vec<u32>, usize) {
         // With this mask, the probe of a present hash code is a set bit. The hash code is this bit number plus any
-        // combination of the bits that the mask clears. There are 128 such hash codes per bit. All these hash codes can
-        // therefore be tested. For many bits, only the hash codes for an even sample of the bits are tested.
+        // combination of the bits that the mask clears. There are 128 possible hash codes per bit. All these hash codes
+        // can therefore be tested. For many bits, only the hash codes for an even sample of the bits are tested.
         let mask = MASKS[2];
         let bits = || {
             let words = self.words.iter().enumerate();

@@ -72,8 +72,8 @@ impl ProbeRule for Orc {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
-/// larger than ORC's maximum, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. The same error is returned if the filter
+/// exceeds ORC's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///

@@ -48,7 +48,8 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The default rate of parquet-java. If a filter has no planned rate, its rate is compared with this rate.
+/// The default rate of parquet-java. If a filter has no planned rate, the present rate of the filter is compared with
+/// this rate.
 pub const JAVA_RATE: f64 = 0.01;
 
 const SIZE: &str = "number of bytes";

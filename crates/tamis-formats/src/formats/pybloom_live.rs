@@ -57,7 +57,7 @@ pub(crate) const SCALABLE: Format = Format {
     create: |options| {
         let (capacity, rate, short) = planned(options)?;
         let scale = Scale { factor: 4, ratio: 0.9, capacity, rate, short };
-        // An impossible first layer is an error here, not at the first insert.
+        // Checks the plan of the first layer when the filter is created, not at the first insert.
         scale.next_layer(None).map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(Layers::new(Vec::new(), Growth::Scales(scale))))
     },

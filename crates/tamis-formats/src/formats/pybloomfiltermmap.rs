@@ -109,8 +109,8 @@ pub fn plan(items: u64, rate: f64) -> (u64, u32) {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, if the number of seeds differs from the
-/// number of probes, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if the allocation fails. The same error is returned if
+/// the number of seeds differs from the number of probes.
 pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, CreateError> {
     CreateError::check_plan("pybloomfiltermmap", items, rate)?;
     let (bits, probes) = plan(items, rate);

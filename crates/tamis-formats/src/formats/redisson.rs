@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    // The key of the settings shows the format, because no other program writes settings under such a key.
+    // The key of the settings shows the format, because no other program stores settings under a key of this form.
     detection: Detection::ByBytes(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))

@@ -60,7 +60,7 @@ pub struct Roaring {
     pub set: CompressedSet,
     /// The form in which the values are written.
     pub form: RoaringForm,
-    /// Whether to write runs if they are smaller, as `runOptimize` does.
+    /// Whether to write a container as runs if runs are smaller, as `runOptimize` does.
     pub has_runs: bool,
     /// Whether a change converted a bitmap of 32 bits to a bitmap of 64 bits.
     pub is_widened: bool,

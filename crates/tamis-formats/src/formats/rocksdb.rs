@@ -275,14 +275,14 @@ fn sniff(bytes: &[u8]) -> Sniff {
     };
     match read_trailer(trailer, data.len() as u64) {
         Ok(Trailer::Rule(rule)) if rule.probes() <= 30 => Sniff::Maybe,
-        // A Ribbon filter is detected here; the error of `decode` names the Ribbon filter.
+        // `decode` rejects a Ribbon filter with a clear error, so a Ribbon filter is also detected.
         Err(_) => Sniff::maybe(is_ribbon(trailer, data.len() as u64)),
         Ok(_) => Sniff::No,
     }
 }
 
-/// Tests whether a trailer belongs to a Ribbon filter. Such a trailer states a number of blocks of 128 slots. Each
-/// block has the same number of columns of 16 bytes, or one column fewer.
+/// Tests whether a trailer belongs to a Ribbon filter. The trailer of a Ribbon filter states a number of blocks of 128
+/// slots. Each block has the same number of columns of 16 bytes, or one column fewer.
 fn is_ribbon(trailer: [u8; TRAILER_BYTES], len: u64) -> bool {
     const COLUMN_BYTES: u64 = 16;
     const MAX_COLUMNS: u64 = 32;

@@ -84,8 +84,8 @@ impl ProbeRule for StreamLib {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if no entry of the table reaches the rate, if `items` is 0, if the filter is larger than
-/// stream-lib's maximum, or if the allocation fails.
+/// [`CreateError`] if no entry of the table reaches the rate, or if `items` is 0. The same error is returned if the
+/// filter exceeds stream-lib's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///

@@ -297,7 +297,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
         // Windows and growing filters are excluded. The items of a window may have arrived unevenly, which the count
-        // does not show. The rate of a growing filter is computed from its layers.
+        // does not show. A growing filter computes its own rate.
         let is_counted = !plan.kind().forgets() && !plan.kind().grows();
         is_counted && self.added > 0 && self.added <= plan.items()
     }
@@ -328,7 +328,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         let is_over_rate = !self.is_counted_within() && part.is_over_rate();
         let is_full = matches!(&self.filter, AnyFilter::Growing(filter) if filter.is_full());
         let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
-        // A filter can hold more items than planned if its size was rounded up.
+        // A filter can contain more items than planned, if the plan rounded the size up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
         // A window may exceed its rate with fewer items than planned, if the items arrived unevenly.
         let headroom = if is_full || is_over_rate { 0 } else { (most - items).max(0.0) as u64 };

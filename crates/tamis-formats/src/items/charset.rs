@@ -9,7 +9,7 @@ use std::fmt;
 
 use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
 
-/// A charset in which Java programs encode text before they hash it.
+/// A charset in which Java programs encode text before hashing.
 ///
 /// A character that is not in the charset becomes `?`, as in Java's `String.getBytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,9 +27,9 @@ pub enum Charset {
     Utf16Be,
     /// UTF-16, little-endian, without a byte order mark.
     Utf16Le,
-    /// GBK as Java encodes it. 184 characters differ from the WHATWG encoding.
+    /// GBK in Java's encoding. 184 characters differ from the WHATWG encoding.
     Gbk,
-    /// GB 18030 of 2022 as Java encodes it. 19 private use characters differ from the WHATWG encoding.
+    /// GB 18030 of 2022 in Java's encoding. 19 private use characters differ from the WHATWG encoding.
     Gb18030,
 }
 

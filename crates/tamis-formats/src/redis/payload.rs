@@ -244,7 +244,7 @@ impl RedisValue {
     }
 }
 
-/// Tests whether an RDB version is too new: the types of this version are not all known.
+/// Tests whether an RDB version is newer than the versions whose types are all known.
 fn is_newer(version: u16) -> bool {
     let known = if u32::from(version) < MIN_VALKEY_VERSION {
         ..=MAX_RDB_VERSION

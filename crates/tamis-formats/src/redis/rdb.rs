@@ -1,4 +1,4 @@
-//! Reads the keys of Redis snapshots, and the values that contain filters. `SAVE` and `redis-cli --rdb` write such
+//! Reads the keys of Redis snapshots, and the values that contain filters. `SAVE` and `redis-cli --rdb` write
 //! snapshots.
 //!
 //! ```text

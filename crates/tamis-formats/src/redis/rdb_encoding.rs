@@ -30,7 +30,7 @@ pub(crate) struct RdbReader<'a> {
     bytes: &'a [u8],
     /// The memory that further strings may take.
     left_bytes: u64,
-    /// Whether a string was rejected because it exceeds `left_bytes`.
+    /// Whether a string was rejected because its length exceeds `left_bytes`.
     is_over: bool,
 }
 

@@ -3,7 +3,7 @@
 use crate::encoding::reader::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind};
 
-/// Reads a number. Like Bitcoin nodes, rejects a number that is not in its shortest form.
+/// Reads a number. Rejects a number that is not in its shortest form, as Bitcoin nodes do.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hash256(
-    /// The bytes in the order in which SHA-256 computes and nodes send them ("internal order").
+    /// The bytes in the order of the SHA-256 output and of Bitcoin's network messages ("internal order").
     pub [u8; 32],
 );
 

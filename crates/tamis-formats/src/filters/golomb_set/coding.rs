@@ -143,7 +143,7 @@ impl<'a> GolombValues<'a> {
 /// Appends bits to bytes, the most significant bit first.
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    // The lowest `len` bits are not yet written, because they are fewer than 8.
+    // The lowest `len` bits are not yet written, because a byte needs 8 bits.
     pending: u64,
     len: u32,
 }

@@ -1,4 +1,4 @@
-//! One Bloom filter of a file that stores its capacity and its planned rate.
+//! A Bloom filter whose file stores the capacity and the planned rate.
 
 use crate::filters::foreign_bloom::ForeignBloom;
 

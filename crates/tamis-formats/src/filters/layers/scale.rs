@@ -56,7 +56,7 @@ impl Scale {
 pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
     let slices = ((1.0 / p).ln() / ln_2).ceil();
-    // The order of operations is the same as in Python, so that both round equally.
+    // The order of operations is the same as in Python, so the results are rounded equally.
     let width = (n * p.ln().abs() / (slices * (ln_2 * ln_2))).ceil();
     (slices as u64, width as u64)
 }

@@ -19,7 +19,7 @@ pub enum Update {
     None = 0,
     /// All outpoints.
     All = 1,
-    /// Only outpoints whose output is locked by one or several public keys. The transaction that spends such an output
+    /// Only outpoints whose output is locked by one or several public keys. The transaction that spends this output
     /// does not reveal the key.
     PublicKeyOnly = 2,
 }
@@ -49,7 +49,7 @@ impl fmt::Display for Update {
     }
 }
 
-/// The rule of BIP-37, and the flags that control what a node inserts.
+/// The rule of BIP-37, and the flags that control which outpoints a node inserts.
 ///
 /// The flags are part of the rule, because filters with different flags contain different outpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Bip37 {
         self.tweak
     }
 
-    /// Returns the flags as the peer sent them, including reserved flags.
+    /// Returns the flags of the message, including reserved flags.
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.flags
@@ -110,8 +110,8 @@ impl ProbeRule for Bip37 {
     #[inline]
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let Self { bits, probes, tweak, .. } = *self;
-        // A filter without bytes has no probes, even if its header states a number of probes. Such a filter matches
-        // every item.
+        // A filter without bytes has no probes, even if its header states a number of probes. A filter without bytes
+        // therefore matches every item.
         bits.into_iter().flat_map(move |bits| {
             (0..probes).map(move |i| {
                 let seed = i.wrapping_mul(0xfba4_c795).wrapping_add(tweak);

@@ -56,9 +56,9 @@ impl WalletFilter {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would disconnect, or if bytes follow the filter. A node disconnects in four cases:
-    /// more than 36,000 bytes, more than 50 hash functions, missing bytes, or a length that is not in its shortest
-    /// form.
+    /// [`DecodeError`] if a node would disconnect, or if bytes follow the filter. A node disconnects if the filter has
+    /// more than 36,000 bytes or more than 50 hash functions. A node also disconnects if bytes are missing, or if a
+    /// length is not in its shortest form.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(payload);
         let filter = Self::read(&mut reader)?;

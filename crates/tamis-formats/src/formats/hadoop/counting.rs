@@ -33,7 +33,7 @@ const WORD_COUNTERS: u32 = 16;
 /// The largest value of a counter. A counter with this value is never decremented, because the true count is unknown.
 const STOP: u64 = 15;
 
-/// Hadoop's `CountingBloomFilter`. The filter can remove items, and can count up to 15 inserts of an item.
+/// Hadoop's `CountingBloomFilter`, which can remove items and count up to 15 inserts of an item.
 ///
 /// # Examples
 ///
@@ -148,7 +148,7 @@ impl CountingFilter {
         let is_in = self.contains(key);
         if is_in {
             for place in self.rule.chain(key) {
-                // A position can occur twice in an item. The counter of such a position can already be 0.
+                // A position can occur twice in an item. The counter of this position can already be 0.
                 if (1..STOP).contains(&self.counter(place)) {
                     self.counters.words_mut()[(place / WORD_COUNTERS) as usize] -=
                         1 << shift(place);
@@ -181,7 +181,7 @@ impl StoredFilter for CountingFilter {
         Ok(())
     }
 
-    /// Adds the counters of both filters. Each sum is at most 15. Hadoop itself has no such operation.
+    /// Adds the counters of both filters. Each sum is at most 15. Hadoop itself has no merge operation.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.rule == other.rule;
         if is_alike {

@@ -147,7 +147,7 @@ fn warnings(filter: &RedisBloom, rate: f64, planned: f64) -> Vec<String> {
 /// let options = RedisBloomOptions { capacity: 1_000, rate: 1e-6, ..RedisBloomOptions::default() };
 /// let filter = RedisBloom::new(&options)?;
 /// let layer = filter.layers().next().unwrap();
-/// In a layer of few bits, the probes of an item often repeat.
+/// // In a layer of few bits, the probes of an item often repeat.
 /// assert!(redisbloom_rate(&filter, layer, 0.5) > 3.0 * 0.5_f64.powi(layer.probes as i32));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

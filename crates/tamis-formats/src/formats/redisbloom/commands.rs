@@ -25,7 +25,7 @@ const RESTORE: &str = "RESTORE";
 struct LoadCommand<'a> {
     name: Name,
     key: &'a [u8],
-    /// The position of the chunk. `RESTORE` does not use it.
+    /// The position of the chunk. `RESTORE` does not use this argument.
     position: &'a [u8],
     data: &'a [u8],
     at: u64,

@@ -92,7 +92,7 @@ impl<'a> RdbEntry<'a> {
         })
     }
 
-    /// Reads a hash with few fields. Filters store their settings in such hashes.
+    /// Reads a hash with few fields. The settings of a filter are a hash with few fields.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The 64-bit hashes of Python's abloom. Text and bytes are hashed by XXH64. A number has the hash of Python. Equal
+//! The 64-bit hashes of Python's abloom. Text and bytes are hashed by XXH64. A number has Python's own hash. Equal
 //! numbers of different types have the same hash.
 //!
 //! Source of the hash of numbers: Python's documentation, "Built-in Types", "Hashing of numeric
@@ -16,7 +16,7 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh64(bytes, 0)
 }
 
-/// Returns the hash of a decimal whole number of any length. Returns `None` if the text is not such a number.
+/// Returns the hash of a decimal whole number of any length. Returns `None` if the text is not a decimal whole number.
 pub(crate) fn of_int(text: &[u8]) -> Option<u64> {
     let (is_negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),

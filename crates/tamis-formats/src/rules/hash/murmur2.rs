@@ -1,4 +1,4 @@
-//! MurmurHash2 of 32 bits, as Hadoop implements it.
+//! MurmurHash2 of 32 bits in Hadoop's implementation.
 //!
 //! Source: Appleby, MurmurHash2 (public domain).
 

@@ -68,7 +68,7 @@ pub(crate) fn x86_32(bytes: &[u8], seed: u32) -> u32 {
     mix_32(h ^ scramble_32(u32::from_le_bytes(last)) ^ bytes.len() as u32)
 }
 
-/// Returns the 32-bit hash as Spark implements it (`hashUnsafeBytes`). Each byte after the last whole block is a
+/// Returns the 32-bit hash of Spark's implementation (`hashUnsafeBytes`). Each byte after the last whole block is a
 /// separate block, read as a signed number. If the length is a multiple of 4, the hash equals the reference.
 #[inline]
 pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {

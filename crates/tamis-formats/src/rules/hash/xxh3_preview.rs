@@ -1,10 +1,10 @@
-//! XXH3 as in xxHash 0.7.2, which is a preview of the final XXH3. RocksDB adopted this version and still uses it.
+//! XXH3 as in xxHash 0.7.2, which is a preview of the final XXH3. RocksDB still uses this preview.
 //!
 //! The hash differs from the final version at every length:
 //!
 //! * At all lengths, the last multiplier of [`avalanche`] differs.
 //! * Up to 8 bytes, the mixing differs.
-//! * Above 240 bytes, the lane to which a word is added differs, and so does the start of the last stripe.
+//! * Above 240 bytes, two things differ: the lane to which a word is added, and the start of the last stripe.
 //!
 //! Source: Collet, xxHash, the public specification of XXH3, and hashes recorded from RocksDB.
 

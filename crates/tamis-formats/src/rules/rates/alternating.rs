@@ -1,14 +1,15 @@
 //! The rate of Redisson's rule. The probes are `a`, `a + b`, `2a + b`, `2a + 2b` and so on, modulo the number of bits
 //! m.
 //!
-//! Let s = a + b. The second, fourth, … probes are s, 2s, 3s, … The other probes are a, a + s, a + 2s, … For filters of
-//! every size, three effects raise the rate above the fill to the power of the probes:
+//! Let s = a + b. The second, fourth and sixth probes are s, 2s and 3s, and so on. The other probes are a, a + s, a +
+//! 2s and so on. For filters of every size, three effects raise the rate above the fill to the power of the probes:
 //!
 //! * **Uneven fill.** If m is even, 2s, 4s, … are even. Even positions are therefore fuller than odd positions, and
-//!   multiples of 4 are even fuller. Either several probes of an item are in full classes, or no probe is.
+//!   multiples of 4 are even fuller. Either several probes of an item are in full classes, or no probe is in a full
+//!   class.
 //! * **Shared multiples.** Let an inserted item have the same s, or twice or half of this s. Then the item has set many
-//!   of the positions s, 2s, 3s, … The probability is 1/m for each item. In a full filter, an item with such an s
-//!   exists for a few per cent of all s.
+//!   of the positions s, 2s, 3s, … The probability is 1/m for each item. In a full filter, this is the case for a few
+//!   per cent of all s.
 //! * **Repeated probes.** Probes repeat if r·s is a multiple of m for a small r: see [`progression`].
 //!
 //! The sums have 63 bits and wrap. The averages are taken over a fixed sample of a, b and both wraps.
@@ -179,7 +180,7 @@ impl Alternating {
             let bits = self.positions(a, s);
             let all = fills.all(&bits);
             if all == 0.0 {
-                // The filter reports no such item as present, because one of the bits is in a class without set bits.
+                // The rate is 0 here, because one of the bits is in a class without set bits.
                 continue;
             }
             seen.clear();

@@ -88,7 +88,7 @@ impl Multiplied<'_> {
     }
 
     /// Returns the rate of absent items that share almost all classes with an inserted item. This rate is a lower bound
-    /// for a filter with few items. In such a filter, random first classes give no false positives.
+    /// for a filter with few items. In a filter with few items, random first classes give no false positives.
     fn shared(&self, fill: f64, classes: u64, width: u64) -> f64 {
         let items = -(-fill).ln_1p() * self.bits as f64 / f64::from(self.probes);
         let in_class = 1.0 / width as f64;

@@ -92,9 +92,9 @@ impl Filled {
 /// rates, divided by the sum.
 ///
 /// `rate_of` computes or measures the rate of the filter at an index. If there are more than [`MOST_COMPUTED`] filters,
-/// `rate_of` is called only for some filters: the filters with the highest rates, and an evenly spaced sample of the
-/// remaining filters. A filter outside the sample gets the excess of the previous filter in the sample, in inverse
-/// proportion to the number of bits. The excess is the difference from the rate of independent probes.
+/// `rate_of` is called only for some filters. These are the filters with the highest rates, and an evenly spaced sample
+/// of the remaining filters. A filter outside the sample gets the excess of the previous filter in the sample, in
+/// inverse proportion to the number of bits. The excess is the difference from the rate of independent probes.
 pub(crate) fn rates_of(
     filters: &[Filled],
     mut rate_of: impl FnMut(usize, &Filled) -> f64,
