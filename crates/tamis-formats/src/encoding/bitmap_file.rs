@@ -14,7 +14,7 @@ use crate::formats::roaring::Roaring;
 pub(crate) struct BitmapFile {
     /// The name of a value in error messages.
     pub(crate) value: &'static str,
-    /// The largest value.
+    /// The largest value that a bitmap may contain.
     pub(crate) max: u64,
     pub(crate) order: Order,
 }

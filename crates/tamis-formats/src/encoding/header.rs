@@ -7,8 +7,8 @@ use crate::encoding::reader::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The magic number. A carriage return and a line feed in the magic number detect a transfer that rewrites line ends,
-/// as in PNG.
+/// The magic number of a Tamis file. The magic number contains a carriage return and a line feed, as in PNG. A file
+/// transfer that rewrites line ends is therefore detected.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
 /// The version in written files, and the newest version that can be read.

@@ -31,9 +31,9 @@ pub enum DecodeErrorKind {
         /// The newest version that this release reads.
         newest: u64,
     },
-    /// This release does not support the number.
+    /// The number is unknown to this release.
     Unknown {
-        /// The number in the file.
+        /// The number that was found in the file.
         found: u64,
     },
     /// The input ends too early.
@@ -63,7 +63,7 @@ pub enum DecodeErrorKind {
     Unexpected {
         /// The values that the format allows.
         expected: &'static str,
-        /// The number in the file.
+        /// The number that was found in the file.
         found: i128,
     },
     /// A decode option contradicts the file.

@@ -91,7 +91,7 @@ impl Contents {
         )))
     }
 
-    /// Returns the image of a filter that only a Tamis server can hold: see [`StoredFilter::server_image`]. Returns
+    /// Returns the image of a filter that only a Tamis server supports: see [`StoredFilter::server_image`]. Returns
     /// `None` for any other filter.
     #[must_use]
     pub fn server_image(&self) -> Option<Vec<u8>> {

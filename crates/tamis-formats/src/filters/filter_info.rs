@@ -8,17 +8,18 @@ use tamis::Span;
 /// default values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
-    /// The name of the kind in replies. Empty for a filter of another system.
+    /// The name of the kind in replies. The name is empty for a filter of another system.
     pub kind: &'static str,
     /// A description of all properties that two filters must share to merge, except the size.
     pub layout: String,
     /// The number of bits.
     pub bits: u64,
-    /// The memory of the filter, in bytes. 0 if unknown.
+    /// The memory of the filter, in bytes. The value is 0 if unknown.
     pub bytes: u64,
     /// The number of probes of an item. `None` if parts of the filter have different numbers of probes.
     pub probes: Option<u32>,
-    /// The number of items. Infinite if every bit is set, and NaN if the bits do not determine the number.
+    /// The number of items. The number is infinite if every bit is set, and NaN if the bits do not determine the
+    /// number.
     pub items: f64,
     /// How `items` was determined.
     pub items_are: ItemCount,
@@ -26,10 +27,10 @@ pub struct FilterInfo {
     pub capacity: Option<u64>,
     /// The share of bits or slots in use. For a growing filter, the share of its rate in use.
     pub fill: f64,
-    /// The present false positive rate, a probability. 0 for an exact set.
+    /// The present false positive rate, a probability. The rate of an exact set is 0.
     pub rate_now: f64,
-    /// The standard deviation of `rate_now`, divided by `rate_now`. 0 if unknown. The rate varies because chance
-    /// decides which bits the items set.
+    /// The standard deviation of `rate_now`, divided by `rate_now`. The value is 0 if unknown. The rate varies because
+    /// chance decides which bits the items set.
     pub rate_std_error: f64,
     /// The planned rate. For a growing filter, the planned rate of all layers together. `None` if the file does not
     /// store the planned rate.
@@ -58,14 +59,14 @@ pub struct FilterInfo {
 /// How the number of items of a filter was determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ItemCount {
-    /// Estimated from the bits.
+    /// The number was estimated from the bits.
     #[default]
     Estimated,
-    /// Counted. The count may include repeated inserts of an item.
+    /// Inserts were counted. The count may include repeated inserts of an item.
     Inserted,
-    /// Counted. The count is at most the number of distinct items.
+    /// New items were counted. The count is at most the number of distinct items.
     Distinct,
-    /// Counted. The filter is an exact set.
+    /// Items were counted. The filter is an exact set.
     Exact,
 }
 
@@ -96,8 +97,8 @@ pub struct WindowInfo {
 const SLACK: f64 = 1.1;
 
 /// Returns the highest rate that is accepted for the rate `planned`. The rate may exceed `planned` by the factor
-/// `slack`. The share of rejected absent items may be lower by the same factor. For `planned` = 0.9, the second limit
-/// matters: the first limit would accept nearly all absent items.
+/// `slack`. The share of rejected absent items may be lower by the same factor. The second limit matters for high
+/// rates. For `planned` = 0.9 and `slack` = 1.1, the first limit alone would be 0.99.
 fn at_most(planned: f64, slack: f64) -> f64 {
     (planned * slack).min(1.0 - (1.0 - planned) / slack)
 }

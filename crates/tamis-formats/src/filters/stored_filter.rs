@@ -36,7 +36,7 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
         Ok(false)
     }
 
-    /// Returns the image of a filter that only a Tamis server can hold, for
+    /// Returns the image of a filter that only a Tamis server supports, for
     /// [`RedisValue::Tamis`](crate::RedisValue::Tamis). Returns `None` for any other filter.
     fn server_image(&self) -> Option<Vec<u8>> {
         None

@@ -181,7 +181,7 @@ pub fn create(items: u64, rate: f64) -> Result<Abloom, CreateError> {
 
 const MAGIC: &[u8] = b"ABLM";
 
-/// The version in the header.
+/// The version of the format in the header.
 const VERSION: u8 = 2;
 
 // Each offset is computed from the previous offset.

@@ -53,7 +53,7 @@ const MAX_SEED: i64 = 1 << 52;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeededSums {
     sums: Enhanced,
-    // Invariant: the absolute value is at most `MAX_SEED`.
+    // Invariant: the absolute value of the seed is at most `MAX_SEED`.
     seed: i64,
 }
 

@@ -37,7 +37,7 @@ const MAX_BYTES: u64 = 1 << 29;
 /// The rule of the article: a bit number is `hash & (bits - 1)`, even if `bits` is not a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskedSeven {
-    // Invariant: from 8 to 2³².
+    // Invariant: the number of bits is from 8 to 2³².
     bits: u64,
 }
 

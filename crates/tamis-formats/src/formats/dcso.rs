@@ -140,7 +140,7 @@ pub fn create(items: u64, rate: f64) -> Result<Dcso, CreateError> {
     Ok(Dcso::new(ForeignBloom::new(Rule::new(rule))?, items, rate, 0, &[]))
 }
 
-/// The version in the header.
+/// The version of the format in the header.
 const VERSION: u64 = 1;
 
 // Each offset is computed from the previous offset.

@@ -102,7 +102,7 @@ fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
     Ok(Contents::new(filter))
 }
 
-/// Returns the image of a filter that only a Tamis server can hold. The image is in the result of `DUMP`, or in a
+/// Returns the image of a filter that only a Tamis server supports. The image is in the result of `DUMP`, or in a
 /// snapshot under the key in the options. Returns `None` for any other bytes.
 ///
 /// The crate `tamis-commands` decodes the image.

@@ -59,9 +59,9 @@ const RIBBON: i8 = -2;
 /// The generation of RocksDB's filters, which depends on the `format_version` of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
-    /// `format_version` below 5.
+    /// The generation of tables with a `format_version` below 5.
     Legacy,
-    /// `format_version` 5 and above: fast local Bloom.
+    /// The generation of tables with a `format_version` of 5 and above: fast local Bloom.
     FastLocal,
 }
 

@@ -285,8 +285,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 
     /// Tests whether the rate of the filter is above the planned rate. Reads all bits.
     ///
-    /// If the number of inserts is at most the capacity, the result is false, even if more bits are set than expected.
-    /// Without a count of inserts, the set bits determine the result.
+    /// If the number of inserts is known and at most the capacity, the result is false, even if more bits are set than
+    /// expected. Otherwise, the set bits determine the result. The set bits also determine the result for windows and
+    /// growing filters.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         !self.is_counted_within() && self.filter.is_over_rate()

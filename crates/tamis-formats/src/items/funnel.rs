@@ -95,7 +95,7 @@ pub enum AbloomType {
 pub enum ItemError {
     /// The item is not a decimal number of `bits` bits.
     NotInteger {
-        /// 32, 64 or 128.
+        /// The number of bits: 32, 64 or 128.
         bits: u32,
     },
     /// The item is not a whole decimal number.

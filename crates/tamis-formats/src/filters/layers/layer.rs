@@ -5,7 +5,7 @@ use crate::filters::foreign_bloom::ForeignBloom;
 /// A filter and its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// The filter.
+    /// The Bloom filter of this layer.
     pub filter: ForeignBloom,
     /// The number of items that the filter was planned for.
     pub capacity: u64,

@@ -12,10 +12,10 @@ pub const MAX_PROBES: u32 = 50;
 /// formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bip37Sizing {
-    /// The formula of Bitcoin Core. This formula rounds the bits per item down to a whole number.
+    /// The formula of Bitcoin Core, which rounds the bits per item down to a whole number.
     #[default]
     Core,
-    /// The formula of the BIP and of most other programs. This formula uses the exact bits per item.
+    /// The formula of the BIP and of most other programs, which uses the exact bits per item.
     Real,
 }
 

@@ -14,9 +14,9 @@ use crate::rules::{
 /// hash selects the line, and sums of the hash select the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legacy {
-    // Invariant: at least 1.
+    // Invariant: `lines` is at least 1.
     lines: u32,
-    // Invariant: a power of two, at least 64.
+    // Invariant: `line_bytes` is a power of two and at least 64.
     line_bytes: u32,
     probes: u32,
 }
@@ -24,7 +24,7 @@ pub struct Legacy {
 /// The rule of RocksDB since `format_version` 5, called "fast local Bloom".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastLocal {
-    // Invariant: at least 1.
+    // Invariant: `lines` is at least 1.
     lines: u32,
     probes: u32,
 }

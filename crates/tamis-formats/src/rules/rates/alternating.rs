@@ -72,7 +72,7 @@ fn classes_of(bits: u64) -> u64 {
     (1 << bits.trailing_zeros().min(63)).min(MAX_CLASSES)
 }
 
-/// The first hash or s. A term stores the residue, and the fraction of the range of the sums.
+/// The first hash or s, as a residue and as a fraction of the range of the sums.
 #[derive(Clone, Copy)]
 struct Term {
     residue: u64,
