@@ -131,7 +131,7 @@ const XXH3: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 struct Checksums {
     kind: u8,
-    /// Not 0 if the checksum of a block depends on the position of the block.
+    /// The base is not 0 if the checksum of a block depends on the position of the block.
     base: u32,
 }
 

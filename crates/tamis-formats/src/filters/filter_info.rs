@@ -25,7 +25,7 @@ pub struct FilterInfo {
     pub items_are: ItemCount,
     /// The planned number of items. `None` if the filter accepts any number of items, or if the capacity is unknown.
     pub capacity: Option<u64>,
-    /// The share of bits or slots in use. For a growing filter, the share of its rate in use.
+    /// The share of bits or slots in use. For a growing filter, the fill is the used share of the planned rate.
     pub fill: f64,
     /// The present false positive rate, a probability. The rate of an exact set is 0.
     pub rate_now: f64,

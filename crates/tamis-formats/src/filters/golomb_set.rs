@@ -104,7 +104,7 @@ impl GolombSet {
     ///
     /// Other libraries accept more. The library rust-bitcoin accepts trailing bytes. The library decodes bytes without
     /// a number of items as the empty set. The library detects missing values only during a lookup. Bitcoin Core
-    /// accepts values out of range, which no writer produces. A value out of range could be a long run of ones, which
+    /// accepts values out of range, which no writer produces. A value out of range could be a long run of 1 bits, which
     /// would take a long time to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;

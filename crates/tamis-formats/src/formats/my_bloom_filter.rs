@@ -179,7 +179,7 @@ impl MyBloomFilter {
     }
 
     /// Estimates the number of hash codes, out of all 2³², for which the filter returns true. The number of inserted
-    /// items is about this number or lower.
+    /// items is at most about this estimate.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
         let (found, step) = self.found();

@@ -70,9 +70,8 @@ impl RedisBitmapPlan {
         self.bits == i32::MAX
     }
 
-    /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above the textbook rate, which is
-    /// `fill` to the power of the probes. The cause is that the probes of an item often repeat. Takes up to a few
-    /// milliseconds.
+    /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above `fill` to the power of the
+    /// probes, because the probes of an item often repeat. Takes up to a few milliseconds.
     #[must_use]
     pub fn rate_at_fill(&self, fill: f64) -> f64 {
         let bits = u64::from(self.bits.unsigned_abs());

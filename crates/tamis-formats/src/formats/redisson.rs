@@ -127,9 +127,8 @@ impl Redisson {
         (0..rule.probes).map(move |i| rule.probe(i, &mut next, steps))
     }
 
-    /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above the textbook rate, which is
-    /// `fill` to the power of the probes. The cause is that the probes of an item are multiples of one number. Takes up
-    /// to a few milliseconds.
+    /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above `fill` to the power of the
+    /// probes, because the probes of an item are multiples of one number. Takes up to a few milliseconds.
     #[must_use]
     pub fn rate_at_fill(&self, fill: f64) -> f64 {
         Alternating { bits: self.bits, probes: self.probes }.rate_at_fill(fill)

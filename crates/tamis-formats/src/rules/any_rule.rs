@@ -9,8 +9,8 @@ use crate::rules::probe_rule::ProbeRule;
 use crate::rules::probing;
 use crate::rules::rates::EstimatedRate;
 
-/// The hash, the number of bits, the number of probes, and the seeds. Two filters with equal rules give each bit the
-/// same meaning.
+/// The rule of a filter: the hash, the number of bits, the number of probes, and the seeds. Two filters with equal
+/// rules give each bit the same meaning.
 ///
 /// The bits of a filter can be written in another format if the other format has an equal rule.
 #[derive(Clone)]

@@ -74,7 +74,7 @@ impl Slices {
     pub(crate) fn new(slices: u64, width: u64, short: ShortDigest) -> Option<Self> {
         let slices =
             u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
-        // With more bits, the number of bits would overflow.
+        // With wider slices, the total number of bits would overflow.
         width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
         let width = Modulus::new(width)?;
         let word = match width.bits() {

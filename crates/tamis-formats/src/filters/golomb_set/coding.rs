@@ -74,7 +74,7 @@ impl<'a> GolombValues<'a> {
     /// Returns the next value. Returns `None` after the last value.
     pub(super) fn next_value(&mut self) -> Result<Option<u64>, Fault> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        // The loop stops at the first step outside the range, because hostile input could contain a long run of ones.
+        // The loop stops at the first step outside the range, because hostile input could contain a long run of 1 bits.
         let max_step = self.range - 1 - self.last;
         let mut quotient = 0;
         loop {

@@ -17,7 +17,7 @@ impl GolombParams {
     /// Creates parameters. P is the number of bits of a remainder. The false positive rate is 1/M.
     ///
     /// Sets are smallest if M is about 1.5 times 2ᴾ. If M is much larger, a set takes N·M / 2ᴾ bits, because the runs
-    /// of ones are long.
+    /// of 1 bits are long.
     ///
     /// # Errors
     ///

@@ -32,7 +32,8 @@ pub(crate) fn of_int(text: &[u8]) -> Option<u64> {
     Some(of_residue(residue as u64, is_negative))
 }
 
-/// Returns the hash of a floating point number. Returns `None` for NaN: in Python, each NaN object has another hash.
+/// Returns the hash of a floating point number. Returns `None` for NaN: in Python, each NaN object has a different
+/// hash.
 pub(crate) fn of_float(number: f64) -> Option<u64> {
     const INFINITY: u64 = 314_159;
     const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
@@ -82,7 +83,7 @@ mod tests {
         ] {
             assert_eq!(of_int(int.as_bytes()), of_float(float), "{int}");
         }
-        // Python: hash(0.5) == 2**60, and hash(5e-324) == 2**(-1074 mod 61).
+        // In Python, hash(0.5) == 2**60, and hash(5e-324) == 2**(-1074 mod 61).
         assert_eq!(of_float(0.5), Some(mix_64(1 << 60)));
         assert_eq!(of_float(5e-324), Some(mix_64(1 << 24)));
         assert_eq!(of_float(f64::NAN), None);
