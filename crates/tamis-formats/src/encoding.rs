@@ -1,4 +1,4 @@
-//! Bytes, headers and metadata that several formats have.
+//! Encodes and decodes bytes, headers and metadata that several formats share.
 
 pub(crate) mod bare_bits;
 mod bit_words;

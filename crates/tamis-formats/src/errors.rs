@@ -1,4 +1,4 @@
-//! One error for each operation.
+//! The error types, one for each operation.
 
 mod change;
 mod create;

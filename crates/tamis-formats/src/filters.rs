@@ -1,4 +1,4 @@
-//! What a file contains: filters whose type is known only at run time.
+//! The contents of a file: filters whose type is known only at run time.
 
 mod answer_each;
 mod contents;

@@ -1,4 +1,4 @@
-//! A file format: one row of the table of formats, and the options of its decoder.
+//! Defines a file format: one row of the table of formats.
 
 mod decode_options;
 pub(crate) mod parameter;
@@ -15,29 +15,31 @@ pub use parameter::Parameter;
 /// A file format of filters: a row of [`FORMATS`](crate::FORMATS).
 #[derive(Debug)]
 pub struct Format {
-    /// The name: on command lines, in messages, and of the page in `docs/formats`.
+    /// The name on command lines, in messages, and of the page in `docs/formats`.
     pub name: &'static str,
     /// The file name extensions, without the dot.
     pub extensions: &'static [&'static str],
-    /// A description of one line.
+    /// A one-line description of the format.
     pub summary: &'static str,
     /// How a file of this format is recognised.
     pub detection: Detection,
-    /// The funnel of the items, if it is always the same.
+    /// The default funnel of the items, if the format has a default funnel.
     pub items: Items,
-    /// The kind of items that the format can store. Other funnels are rejected.
+    /// The kind of items that the format can store. A funnel for another kind is rejected.
     pub item_domain: ItemDomain,
     /// The parameters that the file does not store.
     pub parameters: Parameters,
     /// The values of [`DecodeOptions::version`]. `None` if the format has one version.
     pub versions: Option<Versions>,
-    /// Reads a whole file. Takes at most four times the memory of the bytes, plus the memory that
-    /// the decode options allow. There are two exceptions. A [`Roaring`](crate::formats::roaring::Roaring)
-    /// bitmap of values that are far apart takes up to 18 times the bytes. A compressed value of
-    /// Redis counts with its expanded size, which is up to 88 times as large.
+    /// Reads a whole file. The memory is at most four times the size of the bytes, plus the memory that the decode
+    /// options allow. There are two exceptions:
+    ///
+    /// * A [`Roaring`](crate::formats::roaring::Roaring) bitmap of widely spaced values takes up to 18 times the size
+    ///   of the bytes.
+    /// * A compressed value of Redis counts with its expanded size. The expanded size is up to 88 times the compressed
+    ///   size.
     pub decode: fn(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError>,
-    /// Writes a whole file, if the format can store the contents. Checks everything before the
-    /// first write.
+    /// Writes a whole file, if the format can store the contents. All checks come before the first write.
     pub encode: Encode,
     /// Creates an empty filter for the planned items and the planned rate in the options.
     pub create: Create,
@@ -48,16 +50,16 @@ pub struct Format {
 pub struct Parameters {
     /// The parameters that reading and writing require.
     pub required: &'static [Parameter],
-    /// The parameters that reading also uses if they are given.
+    /// The optional parameters that reading uses.
     pub reading: &'static [Parameter],
-    /// The parameters that writing also uses if they are given.
+    /// The optional parameters that writing uses.
     pub writing: &'static [Parameter],
     /// The parameters of a plan that decide which bits an item sets in a new filter.
     pub planning: &'static [Parameter],
 }
 
 impl Parameters {
-    /// No parameters: the file stores everything. A new filter is planned for items and a rate.
+    /// No parameters: the file stores all parameters. A new filter is planned for a number of items and a rate.
     pub(crate) const NONE: Self = Self {
         required: &[],
         reading: &[],
@@ -71,8 +73,7 @@ impl Parameters {
 pub struct Versions {
     /// The names of the versions, listed in a sentence.
     pub expected: &'static str,
-    /// Whether versions differ only in how a filter is planned, so that the bytes of a file are the
-    /// same in all of them.
+    /// Whether the versions differ only in the plan of a new filter. If true, all versions have the same file layout.
     pub are_plans: bool,
 }
 
@@ -85,11 +86,12 @@ pub type Encode = fn(&Contents, &DecodeOptions, &mut dyn io::Write) -> Result<()
 /// How a file of a format is recognised.
 #[derive(Clone, Copy, Debug)]
 pub enum Detection {
-    /// By all bytes of the file, in linear time.
+    /// The format is detected from all bytes of the file, in linear time.
     ByBytes(fn(bytes: &[u8]) -> Sniff),
-    /// By the extension of the file name: the header is so short that many other files have one.
+    /// The format is detected from the extension of the file name. The header is too short: files of many other formats
+    /// could start with the same bytes.
     ByName,
-    /// By the option of the user: any bytes could be of this format.
+    /// The user must name the format: any bytes could be of this format.
     ByOption,
 }
 
@@ -98,19 +100,19 @@ pub enum Detection {
 pub enum Sniff {
     /// The bytes are not of this format.
     No,
-    /// The bytes are very likely of this format: a header and the length of the file agree in about
-    /// 32 bits. No bytes are certain, so no command changes a file on this evidence alone.
+    /// The bytes are probably of this format: about 32 bits of the header and of the file length match the format. No
+    /// command changes a file on this evidence alone.
     Maybe,
-    /// The bytes are of this format, whole or damaged: a magic number or a checksum matches.
+    /// The bytes are of this format: a magic number or a checksum matches. The file may be damaged.
     Yes,
 }
 
 /// The items of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Items {
-    /// Items have this funnel, unless the user gives another.
+    /// The items have this funnel unless the user gives another funnel.
     Default(Funnel),
-    /// The file does not store the funnel, so the user must give it.
+    /// The file does not store the funnel, so the user must give the funnel.
     Unspecified,
 }
 
@@ -131,24 +133,24 @@ pub enum ItemDomain {
     OrcHashes,
     /// abloom's hashes of 64 bits.
     AbloomHashes,
-    /// Text in UTF-8. Objects of other types are hashed as their text.
+    /// Text in UTF-8. The original system hashes an object of another type as the text of the object.
     Text,
 }
 
 impl Sniff {
-    /// Returns [`Maybe`](Sniff::Maybe) if the bytes are possible, and [`No`](Sniff::No) otherwise.
+    /// Returns [`Maybe`](Sniff::Maybe) if `is_possible` is true, and [`No`](Sniff::No) otherwise.
     pub(crate) fn maybe(is_possible: bool) -> Self {
         if is_possible { Sniff::Maybe } else { Sniff::No }
     }
 
-    /// Returns [`Yes`](Sniff::Yes) if the bytes are certain, and [`No`](Sniff::No) otherwise.
+    /// Returns [`Yes`](Sniff::Yes) if `is_certain` is true, and [`No`](Sniff::No) otherwise.
     pub(crate) fn yes(is_certain: bool) -> Self {
         if is_certain { Sniff::Yes } else { Sniff::No }
     }
 }
 
 impl ItemDomain {
-    /// Tests whether items of this funnel are of this kind.
+    /// Tests whether the items of a funnel belong to this kind of items.
     ///
     /// # Examples
     ///
@@ -182,9 +184,8 @@ impl ItemDomain {
 }
 
 impl Format {
-    /// The fields that most formats share: an item is any bytes, the file stores all parameters,
-    /// and there is one version. A row states the fields in which its format differs, and its name,
-    /// its summary and its three functions.
+    /// The default values of the fields: an item is any bytes, the file stores all parameters, and there is one
+    /// version. A row sets the name, the summary, the three functions, and the fields that differ from the default.
     pub(crate) const BASE: Self = Self {
         name: "",
         extensions: &[],
@@ -199,8 +200,8 @@ impl Format {
         create: |_| unreachable!("each row creates filters"),
     };
 
-    /// Returns the [`DecodeOptions::version`] in the extension of a file name: the part after the
-    /// format's first extension.
+    /// Returns the version in the extension of a file name, for [`DecodeOptions::version`]. The version is the part
+    /// after the format's first extension.
     ///
     /// # Examples
     ///
@@ -253,7 +254,7 @@ impl Format {
         self.parameters.planning.contains(&parameter)
     }
 
-    /// Returns how far the bytes of a file show this format. Linear time.
+    /// Detects whether the bytes of a file are of this format. Linear time.
     #[must_use]
     pub fn sniff(&self, bytes: &[u8]) -> Sniff {
         match self.detection {
@@ -268,13 +269,13 @@ impl Format {
         !matches!(self.detection, Detection::ByOption)
     }
 
-    /// Tests whether [`encode`](Self::encode) would write `contents`, without writing them.
+    /// Tests whether [`encode`](Self::encode) could write `contents`, without writing the contents.
     ///
-    /// Most formats answer without reading the bits.
+    /// For most formats, the test does not read the bits.
     ///
     /// # Errors
     ///
-    /// The error of [`encode`](Self::encode).
+    /// The same errors as [`encode`](Self::encode).
     ///
     /// # Examples
     ///
@@ -294,7 +295,7 @@ impl Format {
     ) -> Result<(), EncodeError> {
         let mut out = FirstWrite { is_reached: false };
         match (self.encode)(contents, options, &mut out) {
-            // Formats check everything before their first write.
+            // Every format makes all checks before its first write.
             Err(EncodeError::Io(_)) if out.is_reached => Ok(()),
             result => result,
         }

@@ -10,7 +10,7 @@ use crate::formats::{
     roaring, rocksdb, spark, stream_lib, tamis_file,
 };
 
-/// Every format, the project's own first.
+/// All formats. Tamis' own format is the first.
 pub static FORMATS: &[Format] = &[
     tamis_file::FORMAT,
     guava::FORMAT,
@@ -49,7 +49,7 @@ pub static FORMATS: &[Format] = &[
 ];
 
 impl Format {
-    /// Finds a format by its name, in any case.
+    /// Finds a format by its name. Upper and lower case are equal.
     ///
     /// # Examples
     ///
@@ -82,8 +82,8 @@ impl Format {
         FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
     }
 
-    /// Finds the formats of a file by all of its bytes. Returns the one certain format, or else all
-    /// likely formats.
+    /// Finds the formats of a file by all of its bytes. Returns one format if a format is certain, and all likely
+    /// formats otherwise.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! The file formats, one file or folder each.
+//! The file formats. Each format has one file or folder.
 
 pub mod abloom;
 pub mod bip158;

@@ -1,4 +1,4 @@
-//! From a line of text to the bytes that a system hashes.
+//! Converts a line of text to the bytes that a system hashes.
 
 pub(crate) mod charset;
 pub(crate) mod funnel;

@@ -4,7 +4,7 @@
 //! use tamis_formats::{Contents, DecodeOptions, Format, guava};
 //! use tamis_formats::guava::{GuavaRelease, GuavaStrategy};
 //!
-//! // What Guava's `writeTo` would write.
+//! // Creates the filter that Guava's `writeTo` would write.
 //! let mut users = guava::create(1_000, 0.01, GuavaStrategy::Mitz64, GuavaRelease::Since33)?;
 //! users.insert(b"alice");
 //! let (format, options) = (Format::named("guava").expect("a format"), DecodeOptions::default());
@@ -21,18 +21,18 @@
 //! | type | meaning |
 //! | --- | --- |
 //! | [`FORMATS`], [`Format`] | all formats: name, detection, decoder, encoder |
-//! | [`Contents`], [`StoredFilter`], [`FilterInfo`] | the filter in a file of any format; what is reported about it |
+//! | [`Contents`], [`StoredFilter`], [`FilterInfo`] | the filter in a file of any format; the report about a filter |
 //! | [`TamisFile`], [`Metadata`] | a file in Tamis' own format |
 //! | [`ForeignBloom`], [`Rule`] | a Bloom filter of another system: its bits, and the rule from bytes to bit numbers |
-//! | [`Layers`], [`GolombSet`], [`IntegerBitmap`] | contents that are not one run of bits |
-//! | [`Funnel`], [`Charset`], [`JavaType`] | from a line of text to the bytes that a system hashes |
+//! | [`Layers`], [`GolombSet`], [`IntegerBitmap`] | filters that are not one array of bits |
+//! | [`Funnel`], [`Charset`], [`JavaType`] | the conversion of a line of text to the bytes that a system hashes |
 //! | [`DecodeOptions`], [`Parameter`] | parameters that a file does not store |
 //! | [`DecodeError`], [`EncodeError`], [`CreateError`], [`ChangeError`] | one error for each operation |
 //!
 //! The page of a format is `docs/formats/<name>.md`.
 //!
-//! Bytes are untrusted: decoding never panics, and it checks a size against the input or the
-//! caller's limit before it allocates.
+//! A decoder treats all bytes as untrusted and never panics. A decoder checks a size against the input or the caller's
+//! limit before allocating memory.
 #![forbid(unsafe_code)]
 
 mod encoding;

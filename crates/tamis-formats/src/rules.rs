@@ -1,4 +1,4 @@
-//! Probe rules: from the bytes of an item to bit numbers, and the rates that follow.
+//! Probe rules, and their false positive rates. A probe rule converts the bytes of an item to bit numbers.
 
 mod any_rule;
 pub(crate) mod guava_rules;

@@ -1,4 +1,4 @@
-//! Files that are the bits of a filter and nothing else.
+//! Reads and writes files that contain only the bits of a filter.
 
 use std::io;
 
@@ -6,8 +6,7 @@ use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
 use crate::rules::{ProbeRule, Rule};
 
-/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule for a number of bytes above
-/// zero.
+/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule for a number of bytes, which is at least 1.
 pub(crate) fn decode<R: ProbeRule>(
     bytes: &[u8],
     max_bytes: u64,
@@ -22,7 +21,7 @@ pub(crate) fn decode<R: ProbeRule>(
     ForeignBloom::from_bytes(Rule::new(rule), bytes).map_err(DecodeError::memory("bits", 0))
 }
 
-/// Writes the bits of a filter with the rule `R` of `system`.
+/// Writes the bits of a filter. `R` is the rule type of `system`.
 pub(crate) fn encode<R: ProbeRule>(
     contents: &Contents,
     system: &str,

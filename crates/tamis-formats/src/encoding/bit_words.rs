@@ -1,9 +1,8 @@
-//! Converts between bits in words of 64 bits and bytes.
+//! Converts between words of 64 bits and bytes.
 
 use std::io;
 
-/// Converts bytes to words. The least significant byte comes first, and the last word is padded
-/// with zeros.
+/// Converts bytes to words. The first byte of a word is the least significant byte. The last word is padded with zeros.
 pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks(8).map(|bytes| {
         let mut word = [0; 8];
@@ -12,7 +11,7 @@ pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Writes words, converted by `to_bytes`, in chunks of a few thousand.
+/// Writes words in chunks of a few thousand words. `to_bytes` converts a word to bytes.
 pub(crate) fn write_words(
     words: &[u64],
     out: &mut dyn io::Write,

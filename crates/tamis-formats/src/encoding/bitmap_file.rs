@@ -1,4 +1,4 @@
-//! A file that is a plain bitmap: one bit for each integer, starting with 0.
+//! Reads and writes a file that is a plain bitmap. Bit `i` stands for the integer `i`.
 
 use std::borrow::Cow;
 use std::io;
@@ -10,21 +10,21 @@ use crate::filters::{Contents, IntegerBitmap};
 use crate::format::{DecodeOptions, Parameter, Parameters};
 use crate::formats::roaring::Roaring;
 
-/// A kind of bitmap: its values, and the order of its bits.
+/// A kind of bitmap file: the allowed values and the order of the bits.
 pub(crate) struct BitmapFile {
-    /// The name of a value in errors.
+    /// The name of a value in error messages.
     pub(crate) value: &'static str,
-    /// The largest value.
+    /// The largest value that a bitmap may contain.
     pub(crate) max: u64,
     pub(crate) order: Order,
 }
 
-/// The parameters of a bitmap. Redis stores it under a key.
+/// The parameters of a bitmap. A snapshot of Redis needs the key of the bitmap.
 pub(crate) const PARAMETERS: Parameters =
     Parameters { reading: &[Parameter::Key], planning: &[Parameter::Items], ..Parameters::NONE };
 
 impl BitmapFile {
-    /// Reads a bitmap. Its first bit is the integer 0.
+    /// Decodes a bitmap. The first bit stands for the integer 0.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Result<DenseSet, DecodeError> {
         DenseSet::from_bytes(0, bytes, self.order).map_err(|error| match error {
             RangeError::OutOfMemory(memory) => DecodeError::memory("bits", 0)(memory),
@@ -34,14 +34,13 @@ impl BitmapFile {
         })
     }
 
-    /// Creates an empty bitmap for the values 0 to `items` − 1. Without `items` the bitmap has one
-    /// byte.
+    /// Creates an empty bitmap for the values 0 to `items` − 1. Without `items`, the bitmap has one byte.
     pub(crate) fn create(&self, items: Option<u64>) -> Result<DenseSet, CreateError> {
         DenseSet::new(0..=self.last_of(items)? | 7)
             .map_err(|error| CreateError::refused(format!("{error}: plan fewer items")))
     }
 
-    /// Returns the largest of the values 0 to `items` − 1. Without `items`, returns 0.
+    /// Returns the largest of the values 0 to `items` − 1, or 0 without `items`.
     fn last_of(&self, items: Option<u64>) -> Result<u64, CreateError> {
         let last = items.unwrap_or(1).max(1) - 1;
         if last > self.max {
@@ -52,8 +51,8 @@ impl BitmapFile {
         Ok(last)
     }
 
-    /// Writes an exact set of integers as a bitmap. A set without a length of its own gets the
-    /// length of the planned items, or longer if its values need it.
+    /// Writes an exact set of integers as a bitmap. An [`IntegerBitmap`] keeps its length. A [`Roaring`] set becomes a
+    /// bitmap for the planned items, or a longer bitmap if the values need more bits.
     pub(crate) fn encode(
         &self,
         contents: &Contents,

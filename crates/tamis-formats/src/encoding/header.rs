@@ -1,4 +1,4 @@
-//! The header of a Tamis file. Layout: `docs/formats/tamis.md`.
+//! Encodes and decodes the header of a Tamis file. Layout: `docs/formats/tamis.md`.
 
 use tamis::{Geometry, Hasher, Kind, Plan};
 
@@ -7,14 +7,14 @@ use crate::encoding::reader::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The magic number. It includes a carriage return and a line feed, as in PNG, so that a transfer
-/// that rewrites line ends is detected.
+/// The magic number of a Tamis file. The magic number contains a carriage return and a line feed, as in PNG. A file
+/// transfer that rewrites line ends is therefore detected.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
-/// The version that is written, and the newest that is read.
+/// The version in written files, and the newest version that can be read.
 pub(crate) const VERSION: u16 = 1;
 
-// Each offset is computed from the previous one.
+// Each offset is computed from the previous offset.
 const VERSION_AT: usize = MAGIC.len();
 const KIND_AT: usize = VERSION_AT + size_of::<u16>();
 const HASHER_AT: usize = KIND_AT + size_of::<u8>();
@@ -27,13 +27,13 @@ const ADDED_AT: usize = RATE_AT + size_of::<f64>();
 const METADATA_BYTES_AT: usize = ADDED_AT + size_of::<u64>();
 const METADATA_AT: usize = METADATA_BYTES_AT + size_of::<u32>();
 
-/// The number of bytes that determine the length of the header.
+/// The number of bytes from which the length of the header can be computed.
 pub(crate) const FIXED_BYTES: usize = METADATA_AT;
 
-/// The checksum ends the header, directly before the words.
+/// The checksum is the end of the header, directly before the words.
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
-/// The words start at a multiple of a cache line, so that a mapped file can be used without a copy.
+/// The offset of the words is a multiple of a cache line. A mapped file can therefore be used without a copy.
 const ALIGN_BYTES: usize = 64;
 
 /// The fields of the header.
@@ -44,8 +44,8 @@ pub(crate) struct Header {
     pub metadata: Metadata,
     /// The length of the header, which is the offset of the words.
     pub len: usize,
-    /// The checksum of the header. It seeds the checksum of the words, so that the words of another
-    /// file do not match.
+    /// The checksum of the header. The checksum of the words starts from this value, so words from another file do not
+    /// match.
     pub checksum: u64,
 }
 
@@ -54,8 +54,7 @@ pub(crate) fn header_bytes(metadata_bytes: usize) -> usize {
     (METADATA_AT + metadata_bytes + CHECKSUM_BYTES).next_multiple_of(ALIGN_BYTES)
 }
 
-/// Returns the length of a header. `start` is the start of the header: at least its first
-/// [`FIXED_BYTES`] bytes.
+/// Returns the length of a header. `start` contains at least the first [`FIXED_BYTES`] bytes of the header.
 ///
 /// Checks only the magic number, the version and the length.
 pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
@@ -87,7 +86,7 @@ pub(crate) fn measure(start: &[u8]) -> Result<usize, DecodeError> {
 }
 
 impl Header {
-    /// Reads a header from the start of `bytes`. Checks the checksum before it uses any value.
+    /// Decodes a header at the start of `bytes`. Checks the checksum before using any value.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let len = measure(bytes)?;
         let mut reader = ByteReader::new(bytes);
@@ -101,8 +100,8 @@ impl Header {
         Self::fields(header, len, checksum)
     }
 
-    /// Reads the fields of a header whose checksum matches. Checks every field, because a hostile
-    /// writer can compute a valid checksum.
+    /// Decodes the fields of a header whose checksum matches. Checks every field, because a hostile writer can also
+    /// compute a valid checksum.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = DecodeError::new;
         let mut reader = ByteReader::new(header);
@@ -136,8 +135,8 @@ impl Header {
         Ok(Self { plan, hasher, added, metadata, len, checksum })
     }
 
-    /// Returns the bytes of a header and its checksum. `bits` is the size of the words. It differs
-    /// from the size in the plan if the filter grows.
+    /// Returns the bytes of a header, and the checksum of the header. `bits` is the size of the words. For a growing
+    /// filter, `bits` differs from the size in the plan.
     pub(crate) fn encode(
         plan: &Plan,
         bits: u64,

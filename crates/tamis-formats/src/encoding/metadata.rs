@@ -1,6 +1,6 @@
-//! Metadata of a filter: sorted `key=value` text.
+//! Stores the metadata of a filter: sorted `key=value` text.
 //!
-//! Each entry in a file:
+//! The layout of an entry in a file:
 //!
 //! ```text
 //! | key bytes u8 | value bytes u32 | key | value |
@@ -12,9 +12,9 @@ use std::fmt;
 use crate::encoding::reader::ByteReader;
 use crate::errors::DecodeError;
 
-/// Text that is stored with a filter and does not affect its answers.
+/// Text that is stored with a filter. The text does not affect the answers of the filter.
 ///
-/// Entries are sorted by key, so equal metadata have equal bytes. All entries together take at most
+/// Entries are sorted by key, so equal metadata have equal bytes. The size of all entries together is at most
 /// [`MAX_BYTES`](Self::MAX_BYTES).
 ///
 /// # Examples
@@ -35,7 +35,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The maximum number of bytes that all entries take in a file.
+    /// The maximum size of all entries in a file, in bytes.
     pub const MAX_BYTES: usize = 1 << 20;
 
     /// Creates empty metadata.
@@ -44,7 +44,7 @@ impl Metadata {
         Self { entries: BTreeMap::new() }
     }
 
-    /// Sets `key` to `value`, and replaces a previous value.
+    /// Sets `key` to `value`. Replaces a previous value of `key`.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Metadata {
         self.entries.get(key).map(String::as_str)
     }
 
-    /// Iterates over keys and values, sorted by key.
+    /// Iterates over the entries in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
@@ -80,12 +80,12 @@ impl Metadata {
         self.entries.is_empty()
     }
 
-    /// Returns how many bytes the entries take in a file.
+    /// Returns the size of the entries in a file, in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         self.iter().map(|(key, value)| entry_bytes(key, value)).sum()
     }
 
-    /// Appends the entries as a file holds them.
+    /// Appends the encoded entries to `bytes`.
     pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
         for (key, value) in self.iter() {
             bytes.push(u8::try_from(key.len()).expect("a key has at most 255 bytes"));
@@ -96,7 +96,7 @@ impl Metadata {
         }
     }
 
-    /// Reads all entries from `bytes`, which start at byte `at` of the file.
+    /// Decodes all entries from `bytes`. `at` is the offset of `bytes` in the file.
     pub(crate) fn decode(bytes: &[u8], at: usize) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let mut entries = BTreeMap::new();
@@ -139,7 +139,7 @@ fn entry_bytes(key: &str, value: &str) -> usize {
 pub enum MetadataError {
     /// The key is empty, too long, or contains `=` or a control character.
     Key,
-    /// All entries together would be too long.
+    /// The size of all entries together would exceed the maximum.
     TooLong,
 }
 

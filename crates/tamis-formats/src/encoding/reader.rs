@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use crate::errors::{DecodeError, DecodeErrorKind};
 
-/// Reads fields from bytes in order. Every step returns an error if the bytes have ended.
+/// Reads fields from bytes in order. Every method returns an error if the input ends too early.
 ///
 /// `field` names the next field; error messages contain this name.
 ///
@@ -107,7 +107,7 @@ impl<'a> ByteReader<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// Reads a big-endian signed number of 32 bits, as Java writes it.
+    /// Reads a big-endian signed number of 32 bits: the encoding of a Java `int`.
     ///
     /// # Errors
     ///
@@ -116,11 +116,11 @@ impl<'a> ByteReader<'a> {
         self.array(field).map(i32::from_be_bytes)
     }
 
-    /// Reads a big-endian count in the range `allowed`, which `expected` describes.
+    /// Reads a big-endian count. The count must be in the range `allowed`; `expected` describes this range.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the input ends too early, or the count is not in the range.
+    /// [`DecodeError`] if the input ends too early, or if the count is not in the range.
     pub fn count_be(
         &mut self,
         field: &'static str,
@@ -155,12 +155,12 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] with the length that was expected.
+    /// [`DecodeError`] with the expected length if bytes follow.
     pub fn end(&self, field: &'static str) -> Result<(), DecodeError> {
         if self.is_empty() { Ok(()) } else { Err(DecodeError::too_long(field, self.at as u64)) }
     }
 
-    /// Creates an error about a number in the next field that is not `expected`.
+    /// Creates an error about a number in the next field that differs from `expected`.
     #[must_use]
     pub fn unexpected(
         &self,
@@ -177,7 +177,7 @@ impl<'a> ByteReader<'a> {
         DecodeError::new(field, self.at, kind)
     }
 
-    /// Returns the error of a value at this place that is not `reason`.
+    /// Returns the error "the field is not `reason`" about the next field.
     pub(crate) fn invalid(&self, field: &'static str, reason: &'static str) -> DecodeError {
         DecodeError::invalid(field, self.at, reason)
     }

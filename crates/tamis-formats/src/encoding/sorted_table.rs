@@ -1,4 +1,4 @@
-//! Finds the filter block in a whole table of LevelDB (`.ldb`) or RocksDB (`.sst`). Layout:
+//! Finds the filter block in a whole table file of LevelDB (`.ldb`) or RocksDB (`.sst`). Layouts:
 //! `docs/formats/leveldb.md` and `docs/formats/rocksdb.md`.
 
 use crc_fast::{CrcAlgorithm, Digest};
@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::encoding::reader::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind};
 
-/// Tests whether `bytes` are a whole table of LevelDB or RocksDB, which holds more than its filter.
+/// Tests whether `bytes` are a whole table of LevelDB or RocksDB. A table contains data and a filter.
 #[must_use]
 pub fn is_sorted_table(bytes: &[u8]) -> bool {
     TableKind::of(bytes).is_some()
@@ -21,11 +21,11 @@ pub(crate) enum TableKind {
 }
 
 const MAGIC_BYTES: usize = size_of::<u64>();
-/// The two positions of blocks in the footer, padded to the longest ones.
+/// The size of the two block positions in the footer, including the padding.
 const HANDLES_BYTES: usize = 40;
 
 impl TableKind {
-    /// Returns the kind of a whole table, by the magic number at its end.
+    /// Returns the kind of a whole table. The magic number at the end of the table shows the kind.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.last_chunk::<MAGIC_BYTES>()? {
             b"\x57\xfb\x80\x8b\x24\x75\x47\xdb" => Some(TableKind::LevelDb),
@@ -34,7 +34,7 @@ impl TableKind {
         }
     }
 
-    /// Returns the start of the name of a filter block that is read.
+    /// Returns the start of the name of a readable filter block.
     fn filter_name(self) -> &'static [u8] {
         match self {
             TableKind::LevelDb => b"filter.leveldb.BuiltinBloomFilter2",
@@ -46,7 +46,7 @@ impl TableKind {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] for a damaged table, and for a table without a filter that can be read.
+    /// [`DecodeError`] if the table is damaged or has no filter that can be read.
     pub(crate) fn filter_block(self, bytes: &[u8]) -> Result<&[u8], DecodeError> {
         let (metaindex, checksums) = self.footer(bytes)?;
         let metaindex = block(bytes, "metaindex", metaindex, checksums)?;
@@ -91,13 +91,13 @@ impl TableKind {
         block(bytes, "filter block", handle_of(&mut ByteReader::new(&handle))?, checksums)
     }
 
-    /// Returns the position and the length of the metaindex, which lists the filters, and the
-    /// checksums of the blocks.
+    /// Returns the position and the length of the metaindex, and the checksums of the blocks. The metaindex lists the
+    /// filters.
     fn footer(self, bytes: &[u8]) -> Result<((u64, u64), Checksums), DecodeError> {
         let invalid = |reason| DecodeError::invalid("footer", bytes.len(), reason);
         let footer_bytes = match self {
             TableKind::LevelDb => HANDLES_BYTES + MAGIC_BYTES,
-            // The type of the checksums stands before the handles, and the version behind them.
+            // The type of the checksums is before the handles, and the version is after the handles.
             TableKind::RocksDb => 1 + HANDLES_BYTES + size_of::<u32>() + MAGIC_BYTES,
         };
         let at = bytes.len().checked_sub(footer_bytes).ok_or(invalid("whole"))?;
@@ -106,7 +106,7 @@ impl TableKind {
             return Ok((handle_of(&mut footer)?, Checksums { kind: CRC32C, base: 0 }));
         }
         let kind = footer.u8("type of checksum")?;
-        // From version 6 on, the metaindex lies directly before the footer.
+        // Since version 6, the metaindex is directly before the footer.
         if footer.rest().starts_with(b"\x3e\x00\x7a\x00") {
             footer.bytes("start and checksum of the footer", 8)?;
             let base = footer.u32("base of the checksums")?;
@@ -120,10 +120,10 @@ impl TableKind {
     }
 }
 
-/// The property of a RocksDB table that tells whether its filter has whole keys.
+/// The RocksDB table property that is true if the filter contains whole keys.
 const WHOLE_KEYS: &[u8] = b"rocksdb.block.based.table.whole.key.filtering";
 
-/// The types of checksums that are verified.
+/// The checksum types that are verified.
 const CRC32C: u8 = 1;
 const XXH3: u8 = 4;
 
@@ -131,13 +131,13 @@ const XXH3: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 struct Checksums {
     kind: u8,
-    /// Not 0 if the checksum of a block includes its position.
+    /// The base is not 0 if the checksum of a block depends on the position of the block.
     base: u32,
 }
 
 impl Checksums {
-    /// Tests whether `checksum` is the checksum of the block at the position `at` of the file, with
-    /// the type byte behind the block. Accepts every checksum of a type that is not verified.
+    /// Tests whether `checksum` is the checksum of a block at position `at` of the file. The checksum includes the type
+    /// byte after the block. If the type of checksum is not verified, the result is always true.
     fn are_right(self, checksum: u32, at: u64, block: &[u8], type_byte: u8) -> bool {
         let expected = match self.kind {
             CRC32C => {
@@ -157,10 +157,10 @@ impl Checksums {
     }
 }
 
-/// The type of compression and the checksum behind each block.
+/// The size of the compression type and the checksum after each block.
 const BLOCK_TRAILER_BYTES: usize = 5;
 
-/// Returns an uncompressed block whose checksum is right.
+/// Returns an uncompressed block whose checksum is correct.
 fn block<'a>(
     bytes: &'a [u8],
     field: &'static str,
@@ -201,10 +201,10 @@ fn varint(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
     Err(DecodeError::invalid("position of a block", reader.at(), "at most ten bytes long"))
 }
 
-/// The longest name of an entry. Names of filters and properties are much shorter.
+/// The longest accepted name of an entry. Names of filters and properties are much shorter.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// Visits the keys and values of a block.
+/// Calls `visit` with each key and value of a block.
 fn each_entry(block: &[u8], mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), DecodeError> {
     let invalid = |reason| DecodeError::invalid("metaindex", 0, reason);
     let restarts = block.last_chunk().map_or(0, |&count| u32::from_le_bytes(count));
@@ -220,7 +220,7 @@ fn each_entry(block: &[u8], mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), D
         if shared > name.len() {
             return Err(invalid("with names that begin as the one before"));
         }
-        // Otherwise an entry of a few bytes could repeat a name of megabytes.
+        // Without this limit, many small entries could each repeat a name of several megabytes.
         if shared.saturating_add(more) > MAX_NAME_BYTES {
             return Err(invalid("with names of at most 1,024 bytes"));
         }

@@ -1,14 +1,14 @@
-//! Why a filter cannot be changed.
+//! The error of an insert or a merge.
 
 use std::fmt;
 
 use tamis::OutOfMemory;
 
-/// Why items cannot be inserted, or filters cannot merge.
+/// Why items cannot be inserted, or why filters cannot merge.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// The format or the original system cannot do it. The text is the reason, and what to do.
+    /// The format or the original system does not support the change. The text gives the reason and says what to do.
     Refused(Box<str>),
     /// The allocation failed.
     Memory(OutOfMemory),

@@ -1,4 +1,4 @@
-//! Why an empty filter cannot be created.
+//! The error of creating an empty filter.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Why bytes are not a filter.
+//! The errors of decoding a filter.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ pub struct DecodeError {
     pub field: &'static str,
     /// The byte offset of the start of the field.
     pub at: u64,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub kind: DecodeErrorKind,
 }
 
@@ -22,7 +22,7 @@ pub struct DecodeError {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The magic number is that of another format.
+    /// The magic number belongs to another format.
     OtherFormat,
     /// A later release wrote the file.
     Newer {
@@ -31,74 +31,74 @@ pub enum DecodeErrorKind {
         /// The newest version that this release reads.
         newest: u64,
     },
-    /// An unknown number.
+    /// The number is unknown to this release.
     Unknown {
-        /// The number in the file.
+        /// The number that was found in the file.
         found: u64,
     },
     /// The input ends too early.
     Truncated {
-        /// The number of bytes that are needed at least.
+        /// The minimum number of bytes that are needed.
         expected: u64,
         /// The number of bytes in the input.
         found: u64,
     },
     /// Bytes follow the end of the file.
     TooLong {
-        /// The number of bytes of the file.
+        /// The number of bytes that the file should have.
         expected: u64,
     },
     /// A checksum does not match.
     Checksum,
     /// Bytes or bits that must be zero are not zero.
     NotZero,
-    /// The value is outside what the format allows.
+    /// The format does not allow the value.
     Invalid {
-        /// What is allowed.
+        /// The values that the format allows.
         reason: &'static str,
     },
     /// No filter has these sizes.
     Plan(PlanError),
-    /// A number that the format does not allow there.
+    /// The format does not allow this number in this field.
     Unexpected {
-        /// What is allowed.
+        /// The values that the format allows.
         expected: &'static str,
-        /// The number in the file.
+        /// The number that was found in the file.
         found: i128,
     },
     /// A decode option contradicts the file.
     WrongOption {
-        /// What is allowed.
+        /// The values that the file allows.
         expected: &'static str,
     },
     /// A required parameter is not stored in the file and was not given.
     Missing(Parameter),
-    /// The file has several filters, and no key was given.
+    /// The file contains several filters, and the caller gave no key.
     SeveralKeys {
-        /// The first keys, and the number of further ones.
+        /// The first keys, and the number of the remaining keys.
         keys: Box<str>,
     },
-    /// The filter cannot be used. The text is the reason, and what to do.
+    /// The filter cannot be used. The text gives the reason and says what to do.
     Refused {
         /// The reason, and what to do.
         why: Box<str>,
     },
-    /// These are not the bits of a valid filter: the file is damaged.
+    /// No valid filter has these bits: the file is damaged.
     Damaged {
-        /// What is wrong.
+        /// What is wrong with the bits.
         reason: &'static str,
     },
-    /// The filter is larger than the caller allows.
+    /// The filter is larger than the limit of the caller.
     TooLarge {
-        /// The size of the filter.
+        /// The size of the filter in bytes.
         bytes: u64,
-        /// The limit.
+        /// The limit in bytes.
         max_bytes: u64,
     },
     /// The allocation failed.
     Memory(OutOfMemory),
-    /// The words cannot be used in place: that needs a little-endian machine and a start aligned to
-    /// 8 bytes. Decode a copy instead.
+    /// The words cannot be used in place. In-place use needs a little-endian machine and a start that is aligned to 8
+    /// bytes. Decode a copy instead.
     NotInPlace,
 }
 
@@ -119,7 +119,7 @@ impl DecodeError {
         Self { field, at: end, kind: DecodeErrorKind::TooLong { expected: end } }
     }
 
-    /// Returns an error about a number that is not `expected`.
+    /// Returns an error about a number that differs from `expected`.
     pub(crate) fn unexpected(
         field: &'static str,
         at: usize,
@@ -129,7 +129,7 @@ impl DecodeError {
         Self::new(field, at, DecodeErrorKind::Unexpected { expected, found: found.into() })
     }
 
-    /// Returns an error about a field that cannot be used because of `why`.
+    /// Returns an error about a field that cannot be used. `why` is the reason.
     pub(crate) fn refused(field: &'static str, at: usize, why: impl Into<String>) -> Self {
         Self::new(field, at, DecodeErrorKind::Refused { why: why.into().into() })
     }
@@ -141,7 +141,7 @@ impl DecodeError {
 }
 
 impl DecodeErrorKind {
-    /// Converts an error of a plan.
+    /// Converts a [`PlanError`].
     pub(crate) fn of_plan(error: PlanError) -> Self {
         match error {
             PlanError::Memory(memory) => DecodeErrorKind::Memory(memory),

@@ -1,4 +1,4 @@
-//! Why a filter cannot be written in a format.
+//! The error of writing a filter in a format.
 
 use std::fmt;
 use std::io;
@@ -10,19 +10,18 @@ use crate::format::parameter::Parameter;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The bits cannot move to this format: it stores another kind of filter, or its rule computes
-    /// other probes. A new filter of the format can be built from the items. The text is the
-    /// reason.
+    /// The bits cannot be converted to this format: the format stores another kind of filter, or the rule of the format
+    /// computes other probes. A new filter of the format can be built from the items. The text is the reason.
     NeedsItems(Box<str>),
-    /// The format cannot store this filter. The text is the reason, and what to do.
+    /// The format cannot store this filter. The text gives the reason and says what to do.
     Refused(Box<str>),
-    /// The file holds several filters and the format stores one.
-    /// [`DecodeOptions::union`](crate::DecodeOptions::union) merges the filters into one. A new
-    /// filter can also be built from the items.
+    /// The file holds several filters, but the format stores one filter.
+    /// [`DecodeOptions::union`](crate::DecodeOptions::union) merges the filters. A new filter can also be built from
+    /// the items.
     Several {
         /// The number of filters.
         filters: usize,
-        /// The false positive rate of their union.
+        /// The false positive rate of the merged filter.
         rate: f64,
     },
     /// A required parameter is missing.

@@ -1,10 +1,10 @@
-//! Batches of items for filters that have no batch operations.
+//! Tests and hashes batches of items, for filters without batch operations.
 
 use std::convert::Infallible;
 
 use tamis::{Answers, Hasher};
 
-/// Writes `answer` of each item to `answers`.
+/// Calls `answer` for each item and writes the results to `answers`.
 pub(crate) fn answer_each(
     keys: &[&[u8]],
     answers: &mut Answers,
@@ -14,7 +14,7 @@ pub(crate) fn answer_each(
     answered.unwrap_or_else(|never| match never {});
 }
 
-/// Writes `answer` of each item to `answers`, up to the first error.
+/// Calls `answer` for each item and writes the results to `answers`. Stops at the first error.
 pub(crate) fn try_answer_each<E>(
     keys: &[&[u8]],
     answers: &mut Answers,

@@ -24,7 +24,7 @@ use crate::filters::stored_filter::StoredFilter;
 pub struct Contents(Box<dyn ErasedFilter>);
 
 impl Contents {
-    /// Holds `filter`.
+    /// Creates contents with `filter`.
     pub fn new(filter: impl StoredFilter) -> Self {
         Self(Box::new(filter))
     }
@@ -33,37 +33,36 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] with `why` if the filter has another type.
+    /// [`EncodeError::NeedsItems`] with the reason `why` if the filter has another type.
     pub(crate) fn filter<F: StoredFilter>(&self, why: &str) -> Result<&F, EncodeError> {
         self.downcast_ref().ok_or_else(|| EncodeError::needs_items(why))
     }
 
-    /// Returns the filter if it is an `F`.
+    /// Returns the filter if its type is `F`.
     #[must_use]
     pub fn downcast_ref<F: StoredFilter>(&self) -> Option<&F> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
 
-    /// Returns the filter for changes if it is an `F`.
+    /// Returns a mutable reference to the filter if its type is `F`.
     #[must_use]
     pub fn downcast_mut<F: StoredFilter>(&mut self) -> Option<&mut F> {
         (&mut *self.0 as &mut dyn Any).downcast_mut()
     }
 
-    /// Tests a batch of items and writes to `answers` which of them may be in the filter.
+    /// Tests for each item of a batch whether the item may be in the filter. Writes the results to `answers`.
     ///
-    /// A key is an item as the bytes that the original system hashes: see
-    /// [`Funnel`](crate::Funnel).
+    /// A key is the byte form of an item that the original system hashes: see [`Funnel`](crate::Funnel).
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         self.0.contains_each(&slices(keys), answers);
     }
 
-    /// Inserts a batch of items in order and writes to `answers` which of them are new.
+    /// Inserts a batch of items in order. Writes to `answers` for each item whether the item is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the filter is full or if the original system would fail. The items before
-    /// the rejected one have been inserted.
+    /// [`ChangeError`] if the filter is full or if the original system would fail. The items before the rejected item
+    /// have been inserted.
     pub fn insert_each<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -72,11 +71,11 @@ impl Contents {
         self.0.insert_each(&slices(keys), answers)
     }
 
-    /// Adds all items of `other`.
+    /// Merges all items of `other` into the filter.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the two filters do not merge; nothing has changed.
+    /// [`ChangeError`] if the two filters cannot merge. In this case, `self` is unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<(), ChangeError> {
         if let Some(why) = self.0.merge_refusal().or(other.0.merge_refusal()) {
             return Err(ChangeError::refused(why));
@@ -92,24 +91,24 @@ impl Contents {
         )))
     }
 
-    /// Returns the image of a filter of a Tamis server that no file stores: see
-    /// [`StoredFilter::server_image`].
+    /// Returns the image of a filter that only a Tamis server supports: see [`StoredFilter::server_image`]. Returns
+    /// `None` for any other filter.
     #[must_use]
     pub fn server_image(&self) -> Option<Vec<u8>> {
         self.0.server_image()
     }
 
-    /// Reads from the bits what is reported about the filter. Linear time.
+    /// Computes the report about the filter from the bits. Linear time.
     #[must_use]
     pub fn info(&self) -> FilterInfo {
         self.0.info()
     }
 
-    /// Returns the planned rate if the present rate is above it by more than chance explains.
+    /// Returns the planned rate if the present rate exceeds the planned rate by more than chance explains.
     ///
-    /// `info` describes this filter. `planned` is the rate that the caller gives. Without it, the
-    /// planned rate in the file is used. By chance, half of all filters that hold exactly their
-    /// capacity exceed their planned rate. So a small excess does not count.
+    /// `info` describes this filter. `planned` is the planned rate that the caller gives. If `planned` is `None`, the
+    /// planned rate in the file is used. Half of all filters that hold exactly their capacity exceed their planned rate
+    /// by chance. Therefore, a small excess does not count.
     #[must_use]
     pub fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         self.0.exceeded_rate(info, planned)
@@ -141,7 +140,7 @@ trait ErasedFilter: Any + fmt::Debug + Send + Sync {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers);
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError>;
     fn merge_refusal(&self) -> Option<&'static str>;
-    /// Merges `other`, if it is of the same type.
+    /// Merges `other` if both filters have the same type.
     fn merge(&mut self, other: &dyn Any) -> Result<bool, ChangeError>;
     fn server_image(&self) -> Option<Vec<u8>>;
     fn info(&self) -> FilterInfo;

@@ -1,50 +1,50 @@
-//! What is reported about a filter.
+//! The report about a filter.
 
 use tamis::Span;
 
 /// The report about a filter: its kind, size, contents, present rate and free capacity.
 ///
-/// A filter of another system fills only the fields that its format knows. The other fields keep
-/// their default values.
+/// For a filter of another system, only the fields that the format determines are set. All other fields have their
+/// default values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
-    /// The kind, as replies show it. Empty for a filter of another system.
+    /// The name of the kind in replies. The name is empty for a filter of another system.
     pub kind: &'static str,
-    /// A description of everything that must be equal for two filters to merge, except the size.
+    /// A description of all properties that two filters must share to merge, except the size.
     pub layout: String,
     /// The number of bits.
     pub bits: u64,
-    /// The memory of the filter, in bytes. 0 if unknown.
+    /// The memory of the filter, in bytes. The value is 0 if unknown.
     pub bytes: u64,
-    /// The number of probes of an item. `None` if it differs between parts of the filter.
+    /// The number of probes of an item. `None` if parts of the filter have different numbers of probes.
     pub probes: Option<u32>,
-    /// The number of items. Infinite if every bit is set, and NaN if the bits do not determine it.
+    /// The number of items. The number is infinite if every bit is set, and NaN if the bits do not determine the
+    /// number.
     pub items: f64,
     /// How `items` was determined.
     pub items_are: ItemCount,
-    /// The planned number of items. `None` if the filter accepts any number, or if it is unknown.
+    /// The planned number of items. `None` if the filter accepts any number of items, or if the capacity is unknown.
     pub capacity: Option<u64>,
-    /// The share of bits or slots in use. For a growing filter, the share of its rate in use.
+    /// The share of bits or slots in use. For a growing filter, the fill is the used share of the planned rate.
     pub fill: f64,
-    /// The present false positive rate, a probability. 0 for an exact set.
+    /// The present false positive rate, a probability. The rate of an exact set is 0.
     pub rate_now: f64,
-    /// The standard deviation of `rate_now`, divided by `rate_now`. The rate deviates because
-    /// chance decides which bits the items set. 0 if unknown.
+    /// The standard deviation of `rate_now`, divided by `rate_now`. The value is 0 if unknown. The rate varies because
+    /// chance decides which bits the items set.
     pub rate_std_error: f64,
-    /// The planned rate. For a growing filter, the planned rate of all layers together. `None` if
-    /// the file does not store it.
+    /// The planned rate. For a growing filter, the planned rate of all layers together. `None` if the file does not
+    /// store the planned rate.
     pub rate_planned: Option<f64>,
-    /// True if the present rate is above the planned one.
+    /// True if the present rate exceeds the planned rate.
     pub is_over_rate: bool,
-    /// The number of further items that the filter accepts before its rate exceeds the planned one
-    /// or before it is full. `None` if the filter keeps its rate at any number of items, or if the
-    /// number is unknown.
+    /// The number of further items that the filter accepts before the filter is full or exceeds its planned rate.
+    /// `None` if the number is unknown, or if the filter keeps its rate at any number of items.
     pub headroom_items: Option<u64>,
     /// True if the filter rejects items beyond its headroom.
     pub refuses: bool,
     /// The approximate memory of one more item, in bytes, if the filter is growing.
     pub bytes_per_new_item: Option<f64>,
-    /// The parts of the filter, if it has or may get several.
+    /// The parts of the filter, if the filter can have several parts.
     pub layers: Vec<LayerInfo>,
     /// The parameters of the window, if the filter is a window.
     pub window: Option<WindowInfo>,
@@ -52,21 +52,21 @@ pub struct FilterInfo {
     pub details: Vec<(&'static str, String)>,
     /// Warnings for the user, one per line.
     pub warnings: Vec<String>,
-    /// What the readers of the file must know since it was changed, one per line.
+    /// Notes about changes that affect the readers of the file, one note per line.
     pub changes: Vec<String>,
 }
 
 /// How the number of items of a filter was determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ItemCount {
-    /// Estimated from the bits.
+    /// The number was estimated from the bits.
     #[default]
     Estimated,
-    /// Counted. Repeats of an item may be included.
+    /// Inserts were counted. The count may include repeated inserts of an item.
     Inserted,
-    /// Counted. Never above the number of distinct items.
+    /// New items were counted. The count is at most the number of distinct items.
     Distinct,
-    /// Counted. The filter is an exact set.
+    /// Items were counted. The filter is an exact set.
     Exact,
 }
 
@@ -75,7 +75,7 @@ pub enum ItemCount {
 pub struct LayerInfo {
     /// The number of items in the part.
     pub items: u64,
-    /// The planned number of items; `None` if the part accepts any number.
+    /// The planned number of items. `None` if the part accepts any number of items.
     pub capacity: Option<u64>,
     /// The same measure as [`FilterInfo::fill`].
     pub fill: f64,
@@ -84,39 +84,39 @@ pub struct LayerInfo {
 /// The parameters of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowInfo {
-    /// How long, or for how many later items, an item is remembered.
+    /// The time for which the window keeps an item: a duration, or a number of later items.
     pub span: Span,
     /// The number of slices of the span.
     pub slices: u32,
-    /// True if inserting an item again refreshes it.
+    /// True if a repeated insert of an item restarts the span of the item.
     pub refreshes: bool,
 }
 
-/// A rate is kept up to this factor, because plans round the number of probes.
+/// The highest accepted ratio of the present rate to the planned rate. Plans round the number of probes, so a small
+/// excess is normal.
 const SLACK: f64 = 1.1;
 
-/// Returns the highest rate that counts as the planned one with this slack. The share of absent items that are
-/// not found may also be lower by the slack: at 0.9, a tenth more would be nearly all items.
+/// Returns the highest rate that is accepted for the rate `planned`. The rate may exceed `planned` by the factor
+/// `slack`. The share of rejected absent items may be lower by the same factor. The second limit matters for high
+/// rates. For `planned` = 0.9 and `slack` = 1.1, the first limit alone would be 0.99.
 fn at_most(planned: f64, slack: f64) -> f64 {
     (planned * slack).min(1.0 - (1.0 - planned) / slack)
 }
 
 impl FilterInfo {
-    /// Tests whether the rate exceeds a planned one by more than chance explains. The excess must
-    /// be more than four standard deviations. It must also be more than a tenth, because plans
-    /// round the number of probes.
+    /// Tests whether the rate exceeds a planned rate by more than chance explains. The excess must be more than four
+    /// standard deviations. The excess must also be more than a tenth, because plans round the number of probes.
     #[must_use]
     pub fn is_over(&self, planned: f64) -> bool {
-        // The rate is a power of the fill, so chance changes the logarithm of the rate
-        // symmetrically.
+        // The rate is a power of the fill. Chance therefore changes the logarithm of the rate symmetrically.
         let by_chance = planned * (4.0 * self.rate_std_error).exp();
-        // However small the filter is, it does not find nearly all absent items by chance.
+        // Even in a small filter, chance alone does not make the filter accept nearly all absent items.
         let by_chance = by_chance.min(1.0 - (1.0 - planned) / 10.0);
         self.rate_now > at_most(planned, SLACK).max(by_chance)
     }
 
-    /// Tests whether the rate is at most the planned one, but for the rounding of a plan. Unlike
-    /// [`is_over`](Self::is_over), this makes no allowance for chance.
+    /// Tests whether the rate is at most the planned rate, with a tolerance for the rounding of a plan. Unlike
+    /// [`is_over`](Self::is_over), `keeps` has no tolerance for chance.
     #[must_use]
     pub fn keeps(&self, planned: f64) -> bool {
         self.rate_now <= at_most(planned, SLACK)
@@ -128,17 +128,17 @@ impl FilterInfo {
         self.refuses && self.headroom_items == Some(0)
     }
 
-    /// Returns the present rate as a multiple of the planned one; 0 without a planned rate.
+    /// Returns the present rate as a multiple of the planned rate. Returns 0 if there is no planned rate.
     #[must_use]
     pub fn relative_rate(&self) -> f64 {
         self.rate_planned.filter(|&planned| planned > 0.0).map_or(0.0, |it| self.rate_now / it)
     }
 
-    /// Returns the number of items at which the filter is as full as planned; `None` if it accepts
-    /// any number.
+    /// Returns the number of items at which the filter is as full as planned. Returns `None` if the filter accepts any
+    /// number of items.
     ///
-    /// For most filters this is the capacity. The capacity of a window counts the items of one
-    /// span. A window holds the items of up to one more slice, which it forgets next.
+    /// For most filters, this number is the capacity. The capacity of a window counts the items of one span. A window
+    /// also contains the items of up to one more slice, which the window removes next.
     #[must_use]
     pub fn held_capacity(&self) -> Option<u64> {
         let capacity = self.capacity?;

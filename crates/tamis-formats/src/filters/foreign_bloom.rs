@@ -1,7 +1,7 @@
-//! A Bloom filter of another system: bits, and the rule that computes the bit numbers of an item.
+//! A Bloom filter of another system: its bits, and the rule that computes the bit numbers of an item.
 //!
-//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, independently of the order in the
-//! file. So two formats with equal rules store the same filter.
+//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, independently of the order in the file. Formats with
+//! equal rules can therefore store the same filter.
 
 use std::io;
 
@@ -15,9 +15,9 @@ use crate::filters::filter_info::FilterInfo;
 use crate::filters::stored_filter::StoredFilter;
 use crate::rules::{EstimatedRate, Rule, fill};
 
-/// A Bloom filter that gives the same answers as another system's, bit for bit.
+/// A Bloom filter with the same bits and the same answers as a filter of another system.
 ///
-/// An item is the bytes that the other system hashes: see [`Funnel`](crate::Funnel).
+/// An item is given as the bytes that the other system hashes: see [`Funnel`](crate::Funnel).
 ///
 /// # Examples
 ///
@@ -32,8 +32,8 @@ use crate::rules::{EstimatedRate, Rule, fill};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForeignBloom {
     rule: Rule,
-    // Invariant: the number of words is that which the rule's bits take, and no bit after the
-    // rule's last bit is set.
+    // Invariant: `bits` has exactly the words that the bits of the rule need. No bit after the last bit of the rule is
+    // set.
     bits: Bitmap,
 }
 
@@ -79,8 +79,7 @@ impl ForeignBloom {
         Self::from_words(rule, words_of(bytes))
     }
 
-    /// Reads the field "words": the bits as whole words of 8 bytes. Checks the length before it
-    /// allocates.
+    /// Reads the field "words": the bits as whole words of 8 bytes. Checks the length before allocating memory.
     pub(crate) fn read_words(
         rule: Rule,
         reader: &mut ByteReader<'_>,
@@ -93,8 +92,7 @@ impl ForeignBloom {
         Self::from_words(rule, words).map_err(DecodeError::memory("words", at))
     }
 
-    /// Reads the field "bits": as many bytes as the bits take. Checks the length before it
-    /// allocates.
+    /// Reads the field "bits": the bytes that contain the bits of the rule. Checks the length before allocating memory.
     pub(crate) fn read_bytes(rule: Rule, reader: &mut ByteReader<'_>) -> Result<Self, DecodeError> {
         let at = reader.at();
         let len = usize::try_from(rule.bits().div_ceil(8)).unwrap_or(usize::MAX);
@@ -102,7 +100,7 @@ impl ForeignBloom {
         Self::from_bytes(rule, data).map_err(DecodeError::memory("bits", at))
     }
 
-    /// Writes as many bytes as the bits take, the least significant bit of each byte first.
+    /// Writes the bytes that contain the bits of the rule, the least significant bit of each byte first.
     pub(crate) fn write_bytes(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let bytes = self.rule.bits().div_ceil(8);
         let (whole, rest) = self.words().split_at((bytes / 8) as usize);
@@ -128,7 +126,7 @@ impl ForeignBloom {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] if `contents` are another kind of filter or have another rule.
+    /// [`EncodeError::NeedsItems`] if `contents` are another kind of filter or have a rule of another type.
     pub(crate) fn with_rule<'c, R: 'static>(
         contents: &'c Contents,
         system: &str,
@@ -137,11 +135,11 @@ impl ForeignBloom {
         Ok((filter, filter.rule_of(system)?))
     }
 
-    /// Returns the rule if it has the type `R`, the rule type of `system`.
+    /// Returns the rule if the type of the rule is `R`, the rule type of `system`.
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] if it is another rule.
+    /// [`EncodeError::NeedsItems`] if the rule has another type.
     pub(crate) fn rule_of<R: 'static>(&self, system: &str) -> Result<&R, EncodeError> {
         self.rule.downcast_ref().ok_or_else(|| {
             let rule = &self.rule;
@@ -149,7 +147,7 @@ impl ForeignBloom {
         })
     }
 
-    /// Returns the rule. Filters with equal rules merge, and move between formats.
+    /// Returns the rule. Filters with equal rules can merge and can be converted between their formats.
     #[must_use]
     pub fn rule(&self) -> &Rule {
         &self.rule
@@ -167,8 +165,8 @@ impl ForeignBloom {
         self.rule.any().contains(self.bits.words(), key)
     }
 
-    /// Tests a batch of items. It is several times as fast as [`contains`](Self::contains) in a
-    /// large filter.
+    /// Tests a batch of items. In a large filter, a batch is several times as fast as repeated calls of
+    /// [`contains`](Self::contains).
     pub fn contains_each<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Answers) {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         self.contains_slices(&keys, answers);
@@ -178,7 +176,7 @@ impl ForeignBloom {
         self.rule.any().contains_each(self.bits.words(), keys, answers.reset(keys.len()));
     }
 
-    /// Tests a batch of items and writes to `answers` which of them may be in any of `filters`.
+    /// Tests for each item of a batch whether any of `filters` may contain the item. Writes the results to `answers`.
     pub(crate) fn any_contains_each<'f>(
         filters: impl Iterator<Item = &'f Self>,
         keys: &[&[u8]],
@@ -192,17 +190,17 @@ impl ForeignBloom {
         answers.reset(keys.len()).copy_from_slice(&any);
     }
 
-    /// Inserts an item. Returns true if a bit changed, so that the item is certainly new.
+    /// Inserts an item. Returns true if a bit changed: then the item is certainly new.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         self.insert_counted(key) > 0
     }
 
-    /// Inserts an item. Returns how many bits changed.
+    /// Inserts an item. Returns the number of changed bits.
     pub(crate) fn insert_counted(&mut self, key: &[u8]) -> u32 {
         self.rule.any().insert(self.bits.words_mut(), key)
     }
 
-    /// Inserts a batch of items in order and writes to `answers` which of them are certainly new.
+    /// Inserts a batch of items in order. Writes to `answers` for each item whether the item is certainly new.
     pub fn insert_each<K: AsRef<[u8]>>(&mut self, keys: &[K], answers: &mut Answers) {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         self.insert_slices(&keys, answers);
@@ -217,7 +215,7 @@ impl ForeignBloom {
         self.bits.words_mut().fill(0);
     }
 
-    /// Adds all items of `other`. Returns false, and changes nothing, if the rules differ.
+    /// Merges all items of `other` into the filter. If the rules differ, returns false and changes nothing.
     #[must_use = "filters of different rules do not merge"]
     pub fn merge(&mut self, other: &Self) -> bool {
         let is_alike = self.rule == other.rule;
@@ -229,8 +227,8 @@ impl ForeignBloom {
         is_alike
     }
 
-    /// Merges each filter with the filter at the same index. Returns false, and changes nothing, if
-    /// the numbers of filters or the rules differ.
+    /// Merges each filter with the filter at the same index of `others`. If the numbers of filters or the rules differ,
+    /// returns false and changes nothing.
     pub(crate) fn merge_all(filters: &mut [Self], others: &[Self]) -> bool {
         let is_alike = filters.len() == others.len()
             && filters.iter().zip(others).all(|(one, other)| one.rule == other.rule);
@@ -249,18 +247,17 @@ impl ForeignBloom {
         fill(self.words(), self.rule.bits())
     }
 
-    /// Estimates the number of distinct items from the bits. Infinite if all bits are set. Linear
-    /// time.
+    /// Estimates the number of distinct items from the bits. The estimate is infinite if all bits are set. Linear time.
     #[must_use]
     pub fn estimate_items(&self) -> f64 {
         self.rule.any().estimate_items(self.words())
     }
 
-    /// Estimates the false positive rate from the bits. Linear time, and up to some 50 ms more for
-    /// rules whose rate is measured.
+    /// Estimates the false positive rate from the bits. Takes linear time. For a rule whose rate is measured, the
+    /// estimate takes up to about 50 ms more.
     ///
-    /// The rate is often above the textbook rate, [`fill`](Self::fill) to the power of the probes,
-    /// because the probes of most rules are not independent: they are multiples of one number, lie
+    /// The rate is often above the textbook rate, which is [`fill`](Self::fill) to the power of the probes. The
+    /// textbook rate assumes independent probes. In most rules, the probes of an item are multiples of one number, are
     /// in one block, or come from a short hash.
     ///
     /// # Examples
@@ -282,7 +279,7 @@ impl ForeignBloom {
         self.rule.any().estimate_rate(self.words())
     }
 
-    /// Reads from the bits what is reported about the filter. Linear time.
+    /// Computes the report about the filter from the bits. Linear time.
     #[must_use]
     pub fn info(&self) -> FilterInfo {
         let EstimatedRate { rate, std_error } = self.estimated_rate();
@@ -300,8 +297,8 @@ impl ForeignBloom {
         info
     }
 
-    /// Returns the sizes, items and rate of several filters together. An item is present if any of
-    /// the filters contains it.
+    /// Returns the sizes, items and rate of several filters together. An item is present if any filter contains the
+    /// item.
     pub(crate) fn info_of_all<'f>(filters: impl Iterator<Item = &'f Self> + Clone) -> FilterInfo {
         let bits: u64 = filters.clone().map(|it| it.rule.bits()).sum();
         let ones: u64 = filters.clone().map(Self::count_ones).sum();
@@ -324,7 +321,7 @@ impl ForeignBloom {
 impl StoredFilter for ForeignBloom {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
         match self.rule.item_bytes() {
-            // The filter cannot hold an item of another length.
+            // The rule accepts only items of `len` bytes, so the filter contains no item of another length.
             Some(len) if fitting(keys, len) < keys.len() => {
                 answer_each(keys, answers, |key| key.len() == len && self.contains(key));
             }

@@ -1,4 +1,4 @@
-//! Golomb-coded sets: hashes of items, sorted, stored as the differences between neighbors.
+//! Golomb-coded sets: sorted hashes of items. Each hash is stored as the difference from the previous hash.
 //!
 //! ```text
 //! item → SipHash-2-4 → value in 0 … N·M−1 (high half of hash · N·M) → sorted → step d from the value before
@@ -7,12 +7,11 @@
 //!                   q ones
 //! ```
 //!
-//! A set takes about P + 2 bits per item, less than any filter with random access. In return, each
-//! lookup reads the set from its start. The values depend on N, so inserting an item would change
-//! all of them.
+//! A set takes about P + 2 bits per item, less than any filter with random access. The disadvantage is that each lookup
+//! reads the set from its start. All values depend on N, so inserting an item would change all values.
 //!
-//! Sources: Golomb, "Run-length encodings" (1966); Rice (1979), for differences divided by a power
-//! of two; BIP-158 for the bytes.
+//! Sources: Golomb, "Run-length encodings" (1966); Rice (1979) for the division by a power of two; BIP-158 for the
+//! bytes.
 
 mod coding;
 mod params;
@@ -32,7 +31,7 @@ pub use params::{GolombError, GolombParams};
 
 /// An immutable set of items in about P + 2 bits each, with a false positive rate of 1/M.
 ///
-/// Every lookup reads the set from its start, so test items in batches.
+/// Every lookup reads the set from its start. Test items in batches to read the set only once.
 ///
 /// # Examples
 ///
@@ -49,8 +48,8 @@ pub use params::{GolombError, GolombParams};
 pub struct GolombSet {
     key: [u64; 2],
     params: GolombParams,
-    // Invariant: the compact size n, then n encoded values below `range`. The last byte contains at
-    // least one used bit.
+    // Invariant: `bytes` contains the compact size n, then n encoded values below `range`. At least one bit of the last
+    // byte is used.
     bytes: Vec<u8>,
     values_at: usize,
     len: u32,
@@ -61,13 +60,14 @@ impl GolombSet {
     const WRITTEN_ONCE: &'static str = "a Golomb-coded set is written once: its values depend on \
         how many items there are, so build a new one from all items";
 
-    /// Builds a set of distinct items. Repeated items count once.
+    /// Creates a set of the distinct items.
     ///
-    /// Sorts twice. Takes memory for a reference and a number per item, besides the bytes.
+    /// The items and the values are sorted. The memory is one reference and one number per item, in addition to the
+    /// bytes of the set.
     ///
     /// # Errors
     ///
-    /// [`GolombError::TooManyItems`] if there are 2³² distinct items or more.
+    /// [`GolombError::TooManyItems`] if the number of distinct items is 2³² or more.
     pub fn new(
         key: [u64; 2],
         params: GolombParams,
@@ -95,22 +95,23 @@ impl GolombSet {
         Ok(set)
     }
 
-    /// Reads a set as Bitcoin Core does, with a check of every value. Rejects trailing bytes.
+    /// Decodes a set as Bitcoin Core does, but also checks every value. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] in three cases: the number of items is not in its shortest form or is 2³² or
-    /// more; values are missing or out of range; bytes follow the last value. Other libraries
-    /// differ: rust-bitcoin accepts trailing bytes, and reads bytes without a number of items as
-    /// the empty set. It notices missing values only when it reaches them. Bitcoin Core accepts
-    /// values out of range, which no writer produces. With such values, a stream of ones would take
-    /// long to read.
+    /// [`DecodeError`] if the number of items is 2³² or more, or is not in its shortest form. The same error is
+    /// returned if values are missing or out of range, or if bytes follow the last value.
+    ///
+    /// Other libraries accept more. The library rust-bitcoin accepts trailing bytes. The library decodes bytes without
+    /// a number of items as the empty set. The library detects missing values only during a lookup. Bitcoin Core
+    /// accepts values out of range, which no writer produces. A value out of range could be a long run of 1 bits, which
+    /// would take a long time to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })
     }
 
-    /// Returns the bytes: the number of items and then the values.
+    /// Returns the encoded bytes: the number of items, then the values.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -128,7 +129,7 @@ impl GolombSet {
         self.len
     }
 
-    /// Tests whether the set has no items. An empty set matches nothing.
+    /// Tests whether the set has no items. No item is found in an empty set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -147,8 +148,8 @@ impl GolombSet {
         self.values().find(|&value| value >= wanted) == Some(wanted)
     }
 
-    /// Tests whether any of the items may be in the set. Sorts the items, and reads the set once up
-    /// to the first match. Returns false for no items.
+    /// Tests whether any of the items may be in the set. Sorts the items and reads the set once, up to the first match.
+    /// Returns false if `items` is empty.
     #[must_use]
     pub fn contains_any(&self, items: &[impl AsRef<[u8]>]) -> bool {
         let mut wanted: Vec<_> = items.iter().map(|item| self.value(item.as_ref())).collect();
@@ -182,7 +183,7 @@ impl GolombSet {
         }
     }
 
-    /// Returns the double SHA-256 of the bytes.
+    /// Returns the double SHA-256 of the encoded bytes.
     #[must_use]
     pub fn hash(&self) -> Hash256 {
         Hash256::of(&[&self.bytes])
@@ -214,7 +215,7 @@ impl StoredFilter for GolombSet {
         FilterInfo {
             layout: "SipHash-2-4, Golomb-coded set".into(),
             bits: (self.bytes.len() - self.values_at) as u64 * 8,
-            // The set is full, because no item can be added.
+            // The set is full, because no item can be inserted.
             fill: 1.0,
             items: self.len.into(),
             rate_now: rate,

@@ -1,4 +1,4 @@
-//! An exact set of integers from the bitmap of another program: one bit per value, starting with 0.
+//! An exact set of integers from the bitmap of another program. Bit `i` stands for the integer `i`.
 
 use tamis::{Answers, DenseSet, OutOfRange, RangeError};
 
@@ -7,8 +7,8 @@ use crate::filters::filter_info::{FilterInfo, ItemCount};
 use crate::filters::stored_filter::StoredFilter;
 use crate::items::integer_keys::{min_and_max, no_value, value};
 
-/// An exact set of integers, one bit each, starting with 0. It grows up to the limit of the program
-/// that wrote it.
+/// An exact set of integers with one bit for each integer from 0. The set grows up to the limit of the program that
+/// wrote the file.
 ///
 /// # Examples
 ///
@@ -24,7 +24,7 @@ use crate::items::integer_keys::{min_and_max, no_value, value};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntegerBitmap {
-    // Invariant: the range starts at 0 and ends with a whole byte.
+    // Invariant: the range starts at 0 and ends at the end of a byte.
     set: DenseSet,
     limit: u64,
 }
@@ -46,12 +46,11 @@ impl IntegerBitmap {
         self.limit
     }
 
-    /// Inserts a value. Returns true if it is new.
+    /// Inserts a value. Returns true if the value is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the value is above the limit, or if the allocation of a longer bitmap
-    /// fails.
+    /// [`ChangeError`] if the value is above the limit, or if the bitmap must grow and the allocation fails.
     pub fn insert(&mut self, value: u64) -> Result<bool, ChangeError> {
         if value > self.limit {
             return Err(self.refused(value));
@@ -60,12 +59,12 @@ impl IntegerBitmap {
         self.set.insert(value).map_err(out_of_range)
     }
 
-    /// Removes a value. Returns true if it was present.
+    /// Removes a value. Returns true if the value was present.
     pub fn remove(&mut self, value: u64) -> bool {
         self.set.remove(value)
     }
 
-    /// Extends the bitmap to the end of the byte of `value`.
+    /// Extends the bitmap to the end of the byte that contains the bit of `value`.
     fn grow(&mut self, value: u64) -> Result<(), ChangeError> {
         if value <= *self.set.range().end() {
             return Ok(());
@@ -102,7 +101,7 @@ impl StoredFilter for IntegerBitmap {
         let fits = |it: &Option<u64>| it.filter(|&value| value <= self.limit);
         let good: Vec<u64> = values.iter().map_while(fits).collect();
         if let Some(&max) = good.iter().max() {
-            // Grows once for the batch, because each growth copies every byte.
+            // The bitmap grows once for the whole batch, because each growth copies every byte.
             self.grow(max)?;
         }
         self.set.insert_each(&good, answers).map_err(out_of_range)?;

@@ -1,4 +1,4 @@
-//! Bloom filters of other systems that store their capacity, and that may grow by adding layers.
+//! Bloom filters of other systems that store their capacity. Some of these filters grow by adding layers.
 
 mod layer;
 mod scale;
@@ -15,20 +15,20 @@ use crate::filters::filter_info::FilterInfo;
 use crate::filters::foreign_bloom::ForeignBloom;
 use crate::filters::stored_filter::StoredFilter;
 
-/// What happens when a layer is full.
+/// The behavior of a filter when an item is inserted into a full layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Growth {
-    /// The rate rises.
+    /// The layer accepts the item, and the rate rises.
     None,
-    /// Further items are rejected: `pybloom_live.BloomFilter`.
+    /// The filter rejects the item: `pybloom_live.BloomFilter`.
     Refuses,
-    /// A layer that is larger and has a lower rate is added: `pybloom_live.ScalableBloomFilter`.
+    /// The filter adds a larger layer with a lower rate: `pybloom_live.ScalableBloomFilter`.
     Scales(Scale),
 }
 
-/// A list of Bloom filters of one system. An item is present if it is in any layer, and new items
-/// go to the last layer.
+/// A list of Bloom filters of one system. An item is present if any layer contains the item. New items are inserted
+/// into the last layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layers {
     layers: Vec<Layer>,
@@ -40,14 +40,13 @@ impl Layers {
         Self { layers, growth }
     }
 
-    /// Returns the layers, the oldest first. A filter that grows has no layer before its first
-    /// item.
+    /// Returns the layers, oldest first. A filter that grows has no layer before the first item is inserted.
     #[must_use]
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// Returns what happens when a layer is full.
+    /// Returns the behavior of the filter when a layer is full.
     #[must_use]
     pub fn growth(&self) -> Growth {
         self.growth
@@ -59,11 +58,11 @@ impl Layers {
         self.layers.iter().any(|layer| layer.filter.contains(key))
     }
 
-    /// Inserts an item as the original does. Returns true if it is new.
+    /// Inserts an item as the original system does. Returns true if the item is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the original rejects the item, or if the allocation of a layer fails.
+    /// [`ChangeError`] if the original system rejects the item, or if the allocation of a layer fails.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
         match (self.growth, &self.layers[..]) {
             (Growth::None, _) => {}
@@ -95,8 +94,7 @@ impl Layers {
         self.layers.iter().map(|layer| &layer.filter)
     }
 
-    /// Inserts into the last layer. An item that no layer contained counts as new even if no bit
-    /// changes.
+    /// Inserts an item into the last layer. An item that no layer contained counts as new even if no bit changes.
     fn insert_in_last(&mut self, key: &[u8], was_absent: bool) -> bool {
         let Some(last) = self.layers.last_mut() else { return false };
         let is_new = last.filter.insert(key) | was_absent;
@@ -104,8 +102,8 @@ impl Layers {
         is_new
     }
 
-    /// Returns the planned rate of all layers together. The rate of the decode options takes
-    /// precedence over the rate of the file.
+    /// Returns the planned rate of all layers together. The rate in the decode options takes precedence over the rate
+    /// in the file.
     fn planned_rate(&self, options: Option<f64>) -> Option<f64> {
         match (self.growth, &self.layers[..]) {
             (Growth::Scales(scale), []) => Some(options.unwrap_or(scale.rate)),
@@ -129,7 +127,7 @@ impl StoredFilter for Layers {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Merges each layer with the layer of the same number.
+    /// Merges each layer with the layer at the same index.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.growth == other.growth
             && self.layers.len() == other.layers.len()

@@ -1,4 +1,4 @@
-//! What a filter of any format can do.
+//! The operations of a filter of any format.
 
 use std::any::Any;
 use std::fmt;
@@ -9,46 +9,45 @@ use crate::errors::ChangeError;
 use crate::filters::filter_info::FilterInfo;
 
 /// A filter as its file stores it. The module of each kind of filter implements this trait.
-/// [`Contents`](crate::Contents) holds any of them.
+/// [`Contents`](crate::Contents) holds a filter of any kind.
 ///
-/// A key is an item as the bytes that the original system hashes: see [`Funnel`](crate::Funnel).
+/// A key is the byte form of an item that the original system hashes: see [`Funnel`](crate::Funnel).
 pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
-    /// The reason if filters of this kind never merge, and what to do instead.
+    /// If filters of this kind never merge: the reason, and what to do instead.
     const MERGE_REFUSAL: Option<&'static str> = None;
 
-    /// Tests a batch of items and writes to `answers` which of them may be in the filter.
+    /// Tests for each item of a batch whether the item may be in the filter. Writes the results to `answers`.
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers);
 
-    /// Inserts a batch of items in order and writes to `answers` which of them are new.
+    /// Inserts a batch of items in order. Writes to `answers` for each item whether the item is new.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if an item cannot be inserted. The items before it have been inserted.
+    /// [`ChangeError`] if an item cannot be inserted. The items before the rejected item have been inserted.
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError>;
 
-    /// Adds all items of `other`. Returns false, and changes nothing, if the layouts differ.
+    /// Merges all items of `other` into the filter. If the layouts differ, returns false and changes nothing.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the layouts are equal and the filters still cannot merge; nothing has
-    /// changed.
+    /// [`ChangeError`] if the layouts are equal but the filters cannot merge. In this case, the filter is unchanged.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let _ = other;
         Ok(false)
     }
 
-    /// Returns the image of a filter of a Tamis server that no file stores:
+    /// Returns the image of a filter that only a Tamis server supports, for
     /// [`RedisValue::Tamis`](crate::RedisValue::Tamis). Returns `None` for any other filter.
     fn server_image(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Reads from the bits what is reported about the filter. Linear time.
+    /// Computes the report about the filter from the bits. Linear time.
     fn info(&self) -> FilterInfo;
 
-    /// Returns the planned rate if the present rate is above it by more than chance explains.
+    /// Returns the planned rate if the present rate exceeds the planned rate by more than chance explains.
     ///
-    /// `info` describes this filter. `planned` is the rate that the caller gives. Without it, the
+    /// `info` describes this filter. `planned` is the planned rate that the caller gives. If `planned` is `None`, the
     /// planned rate in the file is used.
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         planned.or(info.rate_planned).filter(|&planned| info.is_over(planned))

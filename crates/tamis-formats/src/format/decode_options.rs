@@ -7,9 +7,8 @@ use crate::format::parameter::Parameter;
 
 /// Parameters of a filter that the caller supplies because the file does not store them.
 ///
-/// Nothing is guessed: if a format requires a parameter and the caller does not give it, reading
-/// fails with [`DecodeErrorKind::Missing`]. The type of the items is not a decode option; see
-/// [`Funnel`](crate::Funnel).
+/// Tamis never guesses a parameter. If a required parameter is missing, reading fails with
+/// [`DecodeErrorKind::Missing`]. The type of the items is not a decode option; see [`Funnel`](crate::Funnel).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DecodeOptions {
     /// The number of items that the filter was planned for.
@@ -23,15 +22,15 @@ pub struct DecodeOptions {
     pub block_hash: Option<Hash256>,
     /// The key of the filter, in a file with several keys.
     pub key: Option<Vec<u8>>,
-    /// Whether to merge several filters into one, for a format that stores one filter. The union
-    /// has a higher rate.
+    /// Whether to merge several filters into one filter, for a format that stores one filter. The merged filter has a
+    /// higher rate.
     pub union: bool,
     /// Whether the filter hashes with MD5, as `pybloom_live` before release 4 does.
     pub md5: bool,
 }
 
 impl DecodeOptions {
-    /// Tests whether a parameter is given.
+    /// Tests whether the caller gave a parameter.
     #[must_use]
     pub fn has(&self, parameter: Parameter) -> bool {
         match parameter {
@@ -44,13 +43,13 @@ impl DecodeOptions {
         }
     }
 
-    /// Returns the planned items and the planned rate of a filter that is read.
+    /// Returns the planned items and the planned rate, to decode a filter.
     pub(crate) fn plan_to_decode(&self) -> Result<(u64, f64), DecodeError> {
         let items = self.items.ok_or(missing(Parameter::Items))?;
         Ok((items, self.rate.ok_or(missing(Parameter::Rate))?))
     }
 
-    /// Returns the planned items and the planned rate of a filter that is created.
+    /// Returns the planned items and the planned rate, to create a filter.
     pub(crate) fn plan(&self) -> Result<(u64, f64), CreateError> {
         let items = self.items.ok_or(CreateError::Missing(Parameter::Items))?;
         Ok((items, self.rate.ok_or(CreateError::Missing(Parameter::Rate))?))
@@ -65,7 +64,7 @@ impl DecodeOptions {
         create(items, rate).map(Contents::new)
     }
 
-    /// Returns the hash of the block of a filter that is read.
+    /// Returns the hash of the block, to decode a filter.
     pub(crate) fn block_hash(&self) -> Result<Hash256, DecodeError> {
         self.block_hash.ok_or(missing(Parameter::BlockHash))
     }

@@ -21,7 +21,7 @@ pub enum Parameter {
 }
 
 impl Parameter {
-    /// Returns the name in a form that fits after "its", as in "its planned rate".
+    /// Returns the name in a form that fits after the word "its", as in "its planned rate".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Python's `abloom`, as `BloomFilter.to_bytes` writes it. Layout: `docs/formats/abloom.md`.
+//! Python's `abloom` in the format of `BloomFilter.to_bytes`. Layout: `docs/formats/abloom.md`.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::filters::{Contents, FilterInfo, ForeignBloom, StoredFilter};
 use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Sniff};
 use crate::rules::{EstimatedRate, ProbeRule, Rule, chance, fill};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "abloom",
     extensions: &["abloom"],
@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The bits of a block, and its lanes. A lane is a word.
+/// The number of bits of a block, and the number of lanes of a block. A lane is a word.
 const BLOCK_BITS: u64 = 512;
 const LANES: usize = 8;
 
@@ -32,7 +32,7 @@ const LANES: usize = 8;
 /// and the low half selects a bit of each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemainderBlocks {
-    // Invariant: at most 2⁵³, so that the number of bits does not overflow.
+    // Invariant: there are at most 2⁵³ blocks, so that the number of bits does not overflow.
     blocks: Modulus,
 }
 
@@ -64,7 +64,7 @@ impl ProbeRule for RemainderBlocks {
 
     #[inline]
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64> {
-        // The salts of Parquet.
+        // abloom uses the salts of Parquet's Bloom filter.
         const SALTS: [u32; LANES] = [
             0x47b6_137b,
             0x4497_4d91,
@@ -83,8 +83,8 @@ impl ProbeRule for RemainderBlocks {
             .map(move |(salt, lane)| block + lane * 64 + u64::from(low.wrapping_mul(salt) >> 26))
     }
 
-    /// Estimates the rate as the mean over all blocks of the product of the fills of their lanes, and
-    /// adds the chance that an absent item has the low half of the hash of an item of its block.
+    /// Estimates the rate. The first part is the mean over all blocks of the product of the fills of the lanes. The
+    /// second part is the probability that an absent item has the same low half of the hash as an item of its block.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let (bits, probes) = self.sizes();
         let blocks = self.blocks.bits() as f64;
@@ -117,11 +117,10 @@ impl Abloom {
     }
 }
 
-/// Returns how many blocks of 512 bits abloom plans.
+/// Returns the number of blocks of 512 bits that abloom plans.
 ///
-/// abloom bisects the number of bits per item 29 times between 0.5 and 300. A rate below about 10⁻¹⁰
-/// gets 300 bits per item. A rate above 0.9356 gets 0.5 bits per item, because abloom cuts the sum
-/// before its largest terms.
+/// abloom finds the number of bits per item by bisection: 29 steps between 0.5 and 300. A rate below about 10⁻¹⁰ gets
+/// 300 bits per item. A rate above 0.9356 gets 0.5 bits per item, because abloom's sum omits the largest terms.
 ///
 /// # Examples
 ///
@@ -130,11 +129,11 @@ impl Abloom {
 /// ```
 #[must_use]
 pub fn plan(items: u64, rate: f64) -> u64 {
-    /// The number of terms. From 400 to 505 the plans are equal.
+    /// The number of terms. All numbers from 400 to 505 give the same plans.
     const TERMS: u32 = 500;
     let set_lane = |count: u32| (1.0 - (63.0_f64 / 64.0).powi(count as i32)).powi(LANES as i32);
     let set_lanes: Vec<f64> = (0..TERMS).map(set_lane).collect();
-    // The number of items of a block has a Poisson distribution.
+    // The number of items in a block has a Poisson distribution.
     let rate_at = |bits_per_item: f64| {
         let mean = BLOCK_BITS as f64 / bits_per_item;
         let (mut probability, mut sum) = ((-mean).exp(), 0.0);
@@ -161,7 +160,7 @@ pub fn plan(items: u64, rate: f64) -> u64 {
 ///
 /// # Errors
 ///
-/// [`CreateError`] for no items, if the rate is not above 0 and below 1, or if the allocation fails.
+/// [`CreateError`] if `items` is 0, if the rate is not above 0 and below 1, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -182,10 +181,10 @@ pub fn create(items: u64, rate: f64) -> Result<Abloom, CreateError> {
 
 const MAGIC: &[u8] = b"ABLM";
 
-/// The version in the header.
+/// The version of the format in the header.
 const VERSION: u8 = 2;
 
-// Each offset is computed from the previous one.
+// Each offset is computed from the previous offset.
 const VERSION_AT: usize = MAGIC.len();
 const CAPACITY_AT: usize = VERSION_AT + size_of::<u8>();
 const RATE_AT: usize = CAPACITY_AT + size_of::<u64>();
@@ -196,8 +195,8 @@ const THREADING_AT: usize = BLOCKS_AT + size_of::<u64>();
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are exactly one filter of the size that its header plans. abloom
-/// checks the size too.
+/// [`DecodeError`] unless `bytes` are exactly one filter with the size of the plan in the header. The library abloom
+/// also checks this size.
 pub fn decode(bytes: &[u8]) -> Result<Abloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     if reader.bytes("magic number", MAGIC.len())? != MAGIC {
@@ -250,7 +249,7 @@ impl StoredFilter for Abloom {
         StoredFilter::insert_each(&mut self.filter, keys, answers)
     }
 
-    /// Keeps the plan of this filter.
+    /// The merged filter keeps the plan of `self`.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         StoredFilter::merge(&mut self.filter, &other.filter)
     }

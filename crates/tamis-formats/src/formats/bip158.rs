@@ -14,12 +14,13 @@ use crate::format::{DecodeOptions, Detection, Format, Items, Parameter, Paramete
 use crate::items::Funnel;
 use crate::items::item_collector::ItemCollector;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bip158",
     extensions: &["bip158", "cfilter"],
     summary: "Bitcoin's basic filters of blocks (BIP-158)",
-    // Only the number of items and the end of the last code can be checked. Short texts pass.
+    // Most of the bytes cannot be checked: only the number of items and the end of the last code. A short text file
+    // often passes these checks.
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hex),
     parameters: Parameters { required: &[Parameter::BlockHash], planning: &[], ..Parameters::NONE },
@@ -47,7 +48,7 @@ pub fn key(block_hash: Hash256) -> [u64; 2] {
 ///
 /// # Errors
 ///
-/// The errors of [`GolombSet::decode`].
+/// The same errors as [`GolombSet::decode`].
 pub fn decode(bytes: &[u8], block_hash: Hash256) -> Result<GolombSet, DecodeError> {
     GolombSet::decode(bytes, key(block_hash), GolombParams::BASIC)
 }

@@ -1,7 +1,7 @@
 //! Bitcoin's wallet filters (BIP-37). Layout: `docs/formats/bip37.md`.
 //!
-//! A wallet sends a filter of its keys to a node. For each block, the node returns the transactions
-//! that match and a proof that they are in the block. The crate `tamis-bitcoin` has these proofs.
+//! A wallet sends a filter of its keys to a node. For each block, the node returns the matching transactions and a
+//! proof that the transactions are in the block. The crate `tamis-bitcoin` implements these proofs.
 
 mod plan;
 pub(crate) mod rule;
@@ -18,7 +18,7 @@ pub use plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 pub use rule::{Bip37, Update};
 pub use wallet_filter::WalletFilter;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bip37",
     extensions: &["bip37", "filterload"],
@@ -47,7 +47,7 @@ pub(crate) const FORMAT: Format = Format {
 fn sniff(bytes: &[u8]) -> Sniff {
     // The largest value of the flags that Bitcoin Core uses.
     const MAX_FLAGS: u8 = 3;
-    // The bytes of an empty filter are mostly zeros, as in many other files.
+    // An empty filter consists mostly of zero bytes, as many other files do.
     let has_bits = |filter: WalletFilter| !filter.filter().words().is_empty();
     let is_possible = bytes.last().is_some_and(|&flags| flags <= MAX_FLAGS);
     Sniff::maybe(is_possible && WalletFilter::decode(bytes).is_ok_and(has_bits))

@@ -1,4 +1,4 @@
-//! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`), as `WriteTo` writes it. Layout:
+//! Go's `bits-and-blooms/bloom` (formerly `willf/bloom`) in the format of `WriteTo`. Layout:
 //! `docs/formats/bits-and-blooms.md`.
 
 pub mod json;
@@ -15,7 +15,7 @@ use crate::items::Funnel;
 use crate::rules::hash::murmur3::{Tail, x64_128};
 use crate::rules::{EstimatedRate, ProbeRule, Rule, fill, measure, test_bits};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bits-and-blooms",
     extensions: &["gobloom"],
@@ -36,8 +36,8 @@ fn planned(options: &DecodeOptions) -> Result<Contents, CreateError> {
     create(bits, probes).map(Contents::new)
 }
 
-/// The rule of bits-and-blooms. The hash of an item and the hash of the item with one more byte
-/// give four numbers, which are added in turn.
+/// The rule of bits-and-blooms. Two hashes give four numbers, and the probes are sums of these numbers. The first hash
+/// is the hash of the item. The second hash is the hash of the item with one more byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitsAndBlooms {
     bits: Modulus,
@@ -71,7 +71,8 @@ impl ProbeRule for BitsAndBlooms {
         })
     }
 
-    /// The probes lie on four progressions. In larger filters they are as good as independent.
+    /// The probes form four arithmetic progressions. In a filter above [`MEASURED_BITS`], the probes are as good as
+    /// independent.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let bits = self.bits.bits();
         let independent = EstimatedRate::independent(fill(words, bits), bits, self.probes);
@@ -86,7 +87,7 @@ impl ProbeRule for BitsAndBlooms {
     }
 }
 
-/// Up to this number of bits, the rate is measured.
+/// The largest number of bits for which the rate is measured.
 const MEASURED_BITS: u64 = 4096;
 
 /// Returns the bits and probes that `EstimateParameters(items, rate)` gives.
@@ -103,7 +104,7 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     (m as u64, (ln_2 * m / n).ceil() as u64)
 }
 
-/// Creates an empty filter as `bloom.New(bits, probes)` does. Zero bits or probes count as one.
+/// Creates an empty filter as `bloom.New(bits, probes)` does. The value 0 is replaced by 1.
 ///
 /// # Errors
 ///
@@ -118,13 +119,13 @@ pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 const MAX_PROBES: u64 = 65_535;
 
 fn rule(bits: u64, probes: u64) -> Option<Rule> {
     let probes = u32::try_from(probes).ok().filter(|&it| (1..=MAX_PROBES).contains(&it.into()))?;
-    // A larger number of bits would overflow the number of bytes.
+    // With more bits, the number of bytes would overflow.
     let bits = Modulus::new(bits).filter(|bits| bits.bits() <= 1 << 62)?;
     Some(Rule::new(BitsAndBlooms { bits, probes }))
 }

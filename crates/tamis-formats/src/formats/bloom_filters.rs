@@ -1,4 +1,4 @@
-//! The class `BloomFilter` of npm's `bloom-filters`, as `saveAsJSON` writes it. Layout:
+//! The class `BloomFilter` of npm's `bloom-filters` in the format of `saveAsJSON`. Layout:
 //! `docs/formats/bloom-filters.md`.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use crate::items::Funnel;
 use crate::rules::rates::enhanced::Enhanced;
 use crate::rules::{EstimatedRate, ProbeRule, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bloom-filters",
     summary: "BloomFilter of npm's bloom-filters, as JSON by saveAsJSON",
@@ -37,23 +37,23 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The seed of a filter whose program sets no other.
+/// The default seed of the library.
 pub const DEFAULT_SEED: i64 = 0x12_3456_7890;
 
-/// The largest number of bits: the hashes have 32 bits.
+/// The largest number of bits, because the hashes have 32 bits.
 const MAX_BITS: u64 = 1 << 32;
 
-/// The largest number of probes that is read: the smallest rate of an `f64` needs 1,074.
+/// The largest accepted number of probes. The smallest rate of an `f64` needs 1,074 probes.
 const MAX_PROBES: u64 = 1_100;
 
-/// The largest seed, and the negative of the smallest one. JavaScript adds to it without rounding.
+/// The largest absolute value of a seed. Up to this value, JavaScript adds to a seed without rounding.
 const MAX_SEED: i64 = 1 << 52;
 
 /// The rule of bloom-filters: two hashes of 32 bits, and enhanced double hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeededSums {
     sums: Enhanced,
-    // Invariant: at most `MAX_SEED` in absolute value.
+    // Invariant: the absolute value of the seed is at most `MAX_SEED`.
     seed: i64,
 }
 
@@ -79,7 +79,7 @@ impl ProbeRule for SeededSums {
     }
 
     fn hash(&self, key: &[u8]) -> [u32; 2] {
-        // JavaScript cuts the seeds and the hashes to 32 bits.
+        // JavaScript truncates the seeds and the hashes to 32 bits.
         [1, 2].map(|i| xxh64(key, u64::from((self.seed + i) as u32)) as u32)
     }
 
@@ -107,13 +107,13 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     (m as u64, (ln_2 * m / n).ceil() as u64)
 }
 
-/// Creates an empty filter, as `new BloomFilter(bits, probes)` does. A program without a seed of its
-/// own has [`DEFAULT_SEED`].
+/// Creates an empty filter, as `new BloomFilter(bits, probes)` does. If the JavaScript program sets no seed, pass
+/// [`DEFAULT_SEED`].
 ///
 /// # Errors
 ///
-/// [`CreateError`] for no bits, more than 2³² bits, no probes, more than 1,100 probes, or a seed
-/// beyond ±2⁵², and if the allocation fails.
+/// [`CreateError`] if there are no bits, more than 2³² bits, no probes, or more than 1,100 probes. The same error is
+/// returned if the seed is beyond ±2⁵², or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -134,7 +134,7 @@ pub fn create(bits: u64, probes: u64, seed: i64) -> Result<ForeignBloom, CreateE
     Ok(ForeignBloom::new(Rule::new(rule))?)
 }
 
-/// The JSON object. Other members are ignored.
+/// The JSON object. Unknown members are ignored.
 #[derive(Deserialize)]
 struct Object<'a> {
     #[serde(rename = "type", borrow)]
@@ -149,7 +149,7 @@ struct Object<'a> {
     seed: f64,
 }
 
-/// The members that show the format.
+/// The members from which the format is detected.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(rename = "type", borrow)]
@@ -172,7 +172,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Stored<'a> {
     }
 }
 
-/// Reads [`Stored`] without memory for the elements of an array.
+/// Reads [`Stored`] without allocating memory for the elements of an array.
 struct StoredVisitor;
 
 impl<'de> Visitor<'de> for StoredVisitor {
@@ -200,14 +200,14 @@ impl<'de> Visitor<'de> for StoredVisitor {
     }
 }
 
-/// The name of the class that is read. The other classes of the package have other layouts.
+/// The name of the supported class. The other classes of the package have other layouts.
 const CLASS: &str = "BloomFilter";
 
-/// Reads the JSON of a filter.
+/// Decodes the JSON of a filter.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one such object and nothing else but white space.
+/// [`DecodeError`] unless `bytes` are exactly one JSON object of a filter. White space around the object is allowed.
 ///
 /// # Examples
 ///
@@ -264,7 +264,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Sniff::No;
     }
-    // What follows the object is no reason to call the file another one: `decode` names it.
+    // Bytes after the object do not change the detected format. `decode` reports these bytes as an error.
     let object = Named::deserialize(&mut serde_json::Deserializer::from_slice(bytes));
     Sniff::yes(object.is_ok_and(|object| object.class == CLASS))
 }

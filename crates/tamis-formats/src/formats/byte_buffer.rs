@@ -1,5 +1,5 @@
-//! `ByteBufferBloomFilter` of a Java article: eight filters, each of which has one bit of each
-//! byte. Layout: `docs/formats/byte-buffer.md`.
+//! `ByteBufferBloomFilter` of a Java article: eight filters. Filter `i` consists of bit `i` of each byte. Layout:
+//! `docs/formats/byte-buffer.md`.
 
 use tamis::Modulus;
 
@@ -11,7 +11,7 @@ use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
 use crate::rules::{EstimatedRate, ProbeRule, Rule, chance, fill};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "byte-buffer",
     extensions: &["bytebuffer"],
@@ -30,17 +30,17 @@ pub(crate) const FORMAT: Format = Format {
 /// The factors of the eight hashes.
 const SEEDS: [u32; 8] = [33, 53, 79, 97, 113, 137, 163, 181];
 
-/// The largest array of Java.
+/// The largest length of a Java array.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
-/// Hash `i`, modulo the number of bytes, selects a byte, and sets bit `i` of it.
+/// The rule of the article. Hash `i`, modulo the number of bytes, selects a byte. The item sets bit `i` of this byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EightColumns {
     bytes: Modulus,
 }
 
 impl EightColumns {
-    /// Returns `None` if there are no bytes.
+    /// Creates the rule for a number of bytes. Returns `None` if `bytes` is 0.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         Some(Self { bytes: Modulus::new(bytes)? })
     }
@@ -48,7 +48,7 @@ impl EightColumns {
     /// Returns the share of set bits of each of the eight filters.
     fn fills(self, words: &[u64]) -> [f64; SEEDS.len()] {
         std::array::from_fn(|i| {
-            // Bit `i` of each byte of a word.
+            // Selects bit `i` of each byte of a word.
             let column = 0x0101_0101_0101_0101 << i;
             let ones: u64 = words.iter().map(|word| u64::from((word & column).count_ones())).sum();
             ones as f64 / self.bytes.bits() as f64
@@ -91,7 +91,7 @@ impl ProbeRule for EightColumns {
     }
 }
 
-/// Returns the result of `Hash.hashes` for text in UTF-16 code units.
+/// Returns the result of `Hash.hashes` for a text. `units` are the UTF-16 code units of the text.
 ///
 /// # Examples
 ///
@@ -105,9 +105,9 @@ pub fn hashes(units: impl Iterator<Item = u16>) -> [u32; 8] {
     polynomials(5381, SEEDS, units).map(|h| (h ^ h >> 16) & 0x7fff_ffff)
 }
 
-/// Returns how many bytes keep the false positive rate at or below `rate` up to `items` items.
+/// Returns the number of bytes that keeps the false positive rate at or below `rate` for up to `items` items.
 ///
-/// The article takes 1.5 bytes per item, which gives rates of 0.32 to 0.36 %.
+/// The article uses 1.5 bytes per item, which gives rates of 0.32 to 0.36 %.
 ///
 /// # Examples
 ///
@@ -118,12 +118,12 @@ pub fn hashes(units: impl Iterator<Item = u16>) -> [u32; 8] {
 /// ```
 #[must_use]
 pub fn plan_bytes(items: u64, rate: f64) -> u64 {
-    // Of rate = (1 − (1 − 1/m)ⁿ)⁸.
+    // Solves rate = (1 − (1 − 1/m)ⁿ)⁸ for m.
     let q = rate.powf(1.0 / 8.0);
     (1.0 / -((-q).ln_1p() / items.max(1) as f64).exp_m1()).ceil() as u64
 }
 
-/// Creates an empty filter of `bytes` bytes, as the constructor does.
+/// Creates an empty filter of `bytes` bytes, as the constructor of the Java class does.
 ///
 /// # Errors
 ///
@@ -146,11 +146,11 @@ pub fn create(bytes: u64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(Rule::new(rule))?)
 }
 
-/// Reads the bytes of the buffer.
+/// Decodes the bytes of the buffer.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are no bytes or too many, or if the allocation fails.
+/// [`DecodeError`] if there are no bytes or too many bytes, or if the allocation fails.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     bare_bits::decode(bytes, MAX_BYTES, EightColumns::new)
 }

@@ -1,5 +1,5 @@
-//! The Bloom filter in C of an article. It has seven hashes of one function, which a mask reduces
-//! to bit numbers. The mask can have gaps. Layout: `docs/formats/c-hashcode.md`.
+//! The Bloom filter of an article about C. One hash function with seven factors gives seven hashes. A mask reduces each
+//! hash to a bit number. The mask can have gaps. Layout: `docs/formats/c-hashcode.md`.
 
 use crate::encoding::bare_bits;
 use crate::errors::DecodeError;
@@ -9,7 +9,7 @@ use crate::items::Funnel;
 use crate::rules::hash::polynomial::{polynomials, units};
 use crate::rules::{EstimatedRate, ProbeRule, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "c-hashcode",
     extensions: &["hashcode"],
@@ -28,22 +28,21 @@ pub(crate) const FORMAT: Format = Format {
 /// The factors of the seven hashes.
 const SEEDS: [u32; 7] = [5, 7, 11, 13, 31, 37, 61];
 
-/// The size in the article, 15 MiB.
+/// The filter size in the article: 15 MiB.
 const ARTICLE: MaskedSeven = MaskedSeven { bits: 15 * 1024 * 1024 * 8 };
 
 /// The largest number of bytes that a 32-bit hash can address.
 const MAX_BYTES: u64 = 1 << 29;
 
-/// The rule of the article: a hash AND the number of bits minus one, even if that number is not a
-/// power of two.
+/// The rule of the article: a bit number is `hash & (bits - 1)`, even if `bits` is not a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaskedSeven {
-    // Invariant: 8 to 2³².
+    // Invariant: the number of bits is from 8 to 2³².
     bits: u64,
 }
 
 impl MaskedSeven {
-    /// Returns how many different bit positions the mask can produce.
+    /// Returns the number of different bit numbers that the mask can produce.
     fn positions(self) -> f64 {
         2_f64.powi((self.bits - 1).count_ones().cast_signed())
     }
@@ -104,12 +103,11 @@ impl ProbeRule for MaskedSeven {
     }
 }
 
-/// Reads the bytes of the bits, the least significant first.
+/// Decodes the bytes of the bits, the least significant bit first.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are no bytes or more than a hash can address, or if the allocation
-/// fails.
+/// [`DecodeError`] if there are no bytes or more bytes than a hash can address, or if the allocation fails.
 ///
 /// # Examples
 ///

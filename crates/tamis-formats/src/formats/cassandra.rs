@@ -1,4 +1,4 @@
-//! Cassandra's `Filter.db`, a file of every SSTable. Layout: `docs/formats/cassandra.md`.
+//! Cassandra's `Filter.db`, which is a part of each SSTable. Layout: `docs/formats/cassandra.md`.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::format::{DecodeOptions, Detection, Format, Parameter, Parameters, Sni
 use crate::rules::hash::murmur3::{Tail, x64_128};
 use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "cassandra",
     extensions: &["db"],
@@ -38,22 +38,21 @@ pub(crate) const FORMAT: Format = Format {
 const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2), ma to me (3.x), \
     na on or da (4.0 and later)";
 
-/// The releases of Cassandra that write one layout. The file does not store the release.
+/// The releases of Cassandra that write the same layout. The file does not store the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
     /// 1.2 to 2.2, versions `ia` to `lb`.
     Until22,
-    /// 3.0 to 3.11, versions `ma` to `me`: the two halves of the hash have swapped roles in the
-    /// probes.
+    /// 3.0 to 3.11, versions `ma` to `me`. In the probes, the two halves of the hash have swapped roles.
     Since30,
-    /// 4.0 and later, versions `na`, `nb`, `oa` and `da`: the same bits, with the bytes of a word
-    /// in little-endian order.
+    /// 4.0 and later, versions `na`, `nb`, `oa` and `da`. The bits are the same as in 3.x, but each word is stored with
+    /// its bytes in little-endian order.
     Since40,
 }
 
 impl Release {
-    /// Returns the releases that write a version of SSTables, such as `nb` in `nb-1-big-Filter.db`.
-    /// Returns `None` for unknown versions and for those before 1.2, which hash in another way.
+    /// Returns the releases that write SSTables of a version, such as `nb` in `nb-1-big-Filter.db`. Returns `None` for
+    /// an unknown version. A version before 1.2 is unknown, because its hash is different.
     ///
     /// # Examples
     ///
@@ -82,15 +81,15 @@ impl Release {
     }
 }
 
-/// Which half of the hash is the start of the probes. The other half is the step.
+/// The half of the hash at which the probes start. The other half is the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HalfOrder {
     H1First,
     H2First,
 }
 
-/// The rules of Cassandra: double hashing with the two halves of a Murmur3 that reads its last
-/// bytes as signed.
+/// The rules of Cassandra: double hashing with the two halves of a Murmur3 hash. This Murmur3 reads the last bytes of
+/// an item as signed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cassandra {
     bits: Modulus,
@@ -130,7 +129,7 @@ impl ProbeRule for Cassandra {
     fn each_probe(&self, (mut base, step): Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let bits = self.bits;
         (0..self.probes).map(move |_| {
-            // Java's remainder keeps the sign of the base. Its absolute value is the remainder of
+            // Java's remainder keeps the sign of `base`. The absolute value of the remainder equals the remainder of
             // the absolute value.
             let bit = bits.reduce(base.cast_signed().unsigned_abs());
             base = base.wrapping_add(step);
@@ -143,8 +142,8 @@ impl ProbeRule for Cassandra {
     }
 }
 
-/// The rates in Cassandra's table. The rows are numbers of bits per item, starting with 2. The
-/// columns are numbers of probes, starting with 1.
+/// The rates in Cassandra's table. Each row is a number of bits per item, starting with 2. Each column is a number of
+/// probes, starting with 1.
 ///
 /// Source: Fan, Cao, Almeida and Broder, "Summary Cache" (2000), tables of the technical report.
 const RATES: [&[f64]; 19] = [
@@ -184,15 +183,15 @@ const RATES: [&[f64]; 19] = [
     ],
 ];
 
-/// The bits per item of the first row of [`RATES`].
+/// The number of bits per item in the first row of [`RATES`].
 const LEAST_BITS: u64 = 2;
 
-/// The number of bits that every filter has in addition to the planned ones.
+/// The number of bits that Cassandra adds to the planned bits of every filter.
 const EXCESS_BITS: u64 = 20;
 
-/// Returns the bits per item and the probes that Cassandra plans for a rate
-/// (`bloom_filter_fp_chance`). Cassandra takes the fewest bits in its table, and then the fewest
-/// probes. Returns `None` if the table has no such rate.
+/// Returns the bits per item and the probes that Cassandra plans for a rate (`bloom_filter_fp_chance`). Cassandra
+/// chooses the smallest sufficient number of bits in its table, and then the smallest sufficient number of probes.
+/// Returns `None` if no entry of the table reaches the rate.
 ///
 /// # Examples
 ///
@@ -247,8 +246,8 @@ pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, C
     ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, release: Release) -> Rule {
@@ -256,7 +255,7 @@ fn rule(words: u64, probes: u32, release: Release) -> Rule {
     Rule::new(Cassandra { bits, probes, order: release.order() })
 }
 
-/// Reads a whole `Filter.db`.
+/// Decodes a whole `Filter.db`.
 ///
 /// # Errors
 ///
@@ -280,13 +279,13 @@ fn sniff(bytes: &[u8]) -> Sniff {
         return Sniff::No;
     };
     let (probes, words) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-    // No row of the table has more probes.
+    // No row of the table has more than 20 probes.
     let is_whole =
         (1..=20).contains(&probes) && words > 0 && u64::from(words) * 8 == data.len() as u64;
     Sniff::maybe(is_whole)
 }
 
-/// Returns the range of Cassandra releases that write the version given in the options.
+/// Returns the range of Cassandra releases that write the version in the options.
 fn release_option(options: &DecodeOptions) -> Result<Release, CreateError> {
     let version = options.version.as_deref();
     let version = version.ok_or(CreateError::Missing(Parameter::Version))?;

@@ -11,7 +11,7 @@ use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::items::Funnel;
 use crate::rules::{EstimatedRate, ProbeRule, Rule, fill, rates};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "dcso",
     extensions: &["dcso"],
@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The rule of DCSO: FNV-1 of 64 bits is multiplied again for each probe.
+/// The rule of DCSO: the 64-bit FNV-1 hash of an item is multiplied again for each probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiplied {
     bits: Modulus,
@@ -34,7 +34,7 @@ pub struct Multiplied {
 impl Multiplied {
     fn new(bits: u64, probes: u64) -> Option<Self> {
         let probes = u32::try_from(probes).ok().filter(|it| (1..=MAX_PROBES).contains(it))?;
-        // A larger number of bits would overflow the number of bytes.
+        // With more bits, the number of bytes would overflow.
         let bits = Modulus::new(bits).filter(|bits| bits.bits() <= 1 << 62)?;
         Some(Self { bits, probes })
     }
@@ -45,7 +45,7 @@ const PRIME: u64 = 18_446_744_073_709_551_557;
 
 const FACTOR: u64 = 18_446_744_073_709_550_147;
 
-/// The largest number of probes that is read: the smallest rate of an `f64` needs 1,074.
+/// The largest accepted number of probes. The smallest rate of an `f64` needs 1,074 probes.
 const MAX_PROBES: u32 = 1_100;
 
 impl ProbeRule for Multiplied {
@@ -81,10 +81,10 @@ impl ProbeRule for Multiplied {
     }
 }
 
-/// A filter of DCSO, and the data that its user attached.
+/// A filter of DCSO, and the data that the user attached to the filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dcso {
-    // Invariant: one layer with the rule `Multiplied`.
+    // Invariant: there is one layer, and its rule is `Multiplied`.
     filter: Layers,
     data: Vec<u8>,
 }
@@ -140,18 +140,18 @@ pub fn create(items: u64, rate: f64) -> Result<Dcso, CreateError> {
     Ok(Dcso::new(ForeignBloom::new(Rule::new(rule))?, items, rate, 0, &[]))
 }
 
-/// The version in the header.
+/// The version of the format in the header.
 const VERSION: u64 = 1;
 
-// Each offset is computed from the previous one.
+// Each offset is computed from the previous offset.
 const RATE_AT: usize = 2 * size_of::<u64>();
 const PROBES_AT: usize = RATE_AT + size_of::<f64>();
 
-/// Reads a whole file. All bytes after the bits are the attached data.
+/// Decodes a whole file. All bytes after the bits are the attached data.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` begin with a filter.
+/// [`DecodeError`] unless `bytes` start with a filter.
 pub fn decode(bytes: &[u8]) -> Result<Dcso, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let invalid = DecodeError::invalid;
@@ -175,7 +175,7 @@ pub fn decode(bytes: &[u8]) -> Result<Dcso, DecodeError> {
     Ok(Dcso::new(filter, capacity, rate, added, reader.rest()))
 }
 
-/// The header states the size twice: as bits and probes, and as the plan that leads to them.
+/// The header states the size twice: as bits and probes, and as the plan from which bits and probes are computed.
 fn sniff(bytes: &[u8]) -> Sniff {
     let Some(header) = bytes.first_chunk::<48>() else { return Sniff::No };
     let [version, capacity, rate, probes, bits, _] = [0, 8, 16, 24, 32, 40]
@@ -210,7 +210,7 @@ impl StoredFilter for Dcso {
         self.filter.insert_each(keys, answers)
     }
 
-    /// Keeps the data of this filter, as `bloom join` does.
+    /// The merged filter keeps the data of `self`, as in `bloom join`.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         self.filter.merge(&other.filter)
     }
@@ -230,7 +230,7 @@ impl StoredFilter for Dcso {
 mod tests {
     use super::*;
 
-    /// Returns the stated rate of a filter, and the share of absent items that it finds.
+    /// Returns the computed rate of a filter, and the measured share of absent items that the filter accepts.
     fn rates(bits: u64, probes: u64, items: u64) -> (f64, f64) {
         let rule = Multiplied::new(bits, probes).unwrap();
         let mut words = vec![0_u64; bits.div_ceil(64) as usize];

@@ -1,4 +1,4 @@
-//! Guava's `BloomFilter`, as its `writeTo` writes it. Layout: `docs/formats/guava.md`.
+//! Guava's `BloomFilter` in the format of `writeTo`. Layout: `docs/formats/guava.md`.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::rules::guava_sizing::rule;
 
 pub use crate::rules::guava_sizing::{GuavaRelease, GuavaStrategy, create, plan_bits, plan_probes};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "guava",
     extensions: &["guava"],
@@ -28,15 +28,15 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The values of [`DecodeOptions::version`], which only affect new filters.
+/// The values of [`DecodeOptions::version`]. The version only affects new filters.
 const VERSIONS: &str = "14, 31 (before 33.4) or 33";
 
-// Each offset is computed from the previous one.
+// Each offset is computed from the previous offset.
 const STRATEGY_AT: usize = 0;
 const PROBES_AT: usize = STRATEGY_AT + size_of::<u8>();
 const WORDS_AT: usize = PROBES_AT + size_of::<u8>();
 
-/// Returns the release of the version in the options.
+/// Returns the release that the version in the options names.
 fn release_option(options: &DecodeOptions) -> Result<GuavaRelease, CreateError> {
     match options.version.as_deref() {
         None => Ok(GuavaRelease::default()),
@@ -50,11 +50,11 @@ fn release_option(options: &DecodeOptions) -> Result<GuavaRelease, CreateError> 
     }
 }
 
-/// Reads the output of `writeTo`. Rejects trailing bytes.
+/// Decodes the output of `writeTo`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if `readFrom` would fail, and if bytes follow.
+/// [`DecodeError`] if `readFrom` would fail, or if bytes follow the filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader)?;
@@ -62,7 +62,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(filter)
 }
 
-/// Reads the output of `writeTo` and returns the trailing bytes, which `readFrom` ignores.
+/// Decodes the output of `writeTo`. Also returns the trailing bytes, which `readFrom` ignores.
 ///
 /// # Errors
 ///

@@ -1,5 +1,4 @@
-//! Hadoop's `util.bloom` filters, in the format of their method `write`. Layout:
-//! `docs/formats/hadoop.md`.
+//! Hadoop's `util.bloom` filters in the format of the method `write`. Layout: `docs/formats/hadoop.md`.
 
 mod counting;
 mod dynamic;
@@ -22,7 +21,7 @@ use crate::formats::hadoop::header::{read_header, sniff};
 use crate::formats::hadoop::rule::{Hadoop, plan, rule};
 use crate::rules::Rule;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop",
     summary: "Hadoop's util.bloom.BloomFilter, by write",
@@ -40,7 +39,7 @@ pub(crate) const FORMAT: Format = Format {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if Hadoop has no filter of these sizes.
+/// [`CreateError`] if Hadoop does not support these sizes.
 ///
 /// # Examples
 ///
@@ -60,7 +59,7 @@ pub fn create(
     Ok(ForeignBloom::new(Rule::new(rule))?)
 }
 
-/// Reads the output of `write`. Rejects trailing bytes.
+/// Decodes the output of `write`. Rejects trailing bytes.
 ///
 /// # Errors
 ///

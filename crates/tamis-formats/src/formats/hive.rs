@@ -1,4 +1,4 @@
-//! Hive's `BloomKFilter`, as its `serialize` writes it. Layout: `docs/formats/hive.md`.
+//! Hive's `BloomKFilter` in the format of `serialize`. Layout: `docs/formats/hive.md`.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use crate::rules::{
     EstimatedRate, ProbeRule, Progression, Rule, SplitMix, Sums, fill, measure, test_bits,
 };
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hive",
     extensions: &["hive"],
@@ -28,14 +28,14 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The number of words of a block. All probes of an item lie in one block.
+/// The number of words of a block. All probes of an item are in one block.
 const BLOCK_WORDS: u32 = 8;
 
 /// The number of bits of a block.
 const BLOCK_BITS: u64 = BLOCK_WORDS as u64 * 64;
 
-/// The rule of Hive: the sum of both halves of a hash selects a block, and further sums select
-/// words and bits in it.
+/// The rule of Hive. The sum of both halves of a hash selects a block. Further sums select words and bits in this
+/// block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hive {
     blocks: Modulus,
@@ -72,8 +72,7 @@ impl ProbeRule for Hive {
         })
     }
 
-    /// Measures the rate: the step has only 512 values in a block, so the items of a block often
-    /// share several bits.
+    /// Measures the rate. In a block, the step has only 512 values, so the items of a block often share several bits.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let independent = blocks_rate(words, BLOCK_WORDS as usize, self.probes);
         let computed = || {
@@ -88,7 +87,7 @@ impl ProbeRule for Hive {
     }
 }
 
-/// Returns the rule of a filter of `words` words, at least one block.
+/// Returns the rule of a filter of `words` words. The filter has at least one block.
 fn rule(words: u32, probes: u32) -> Rule {
     let blocks = Modulus::new(u64::from(words / BLOCK_WORDS)).expect("there is at least one block");
     Rule::new(Hive { blocks, probes })
@@ -99,8 +98,8 @@ fn rule(words: u32, probes: u32) -> Rule {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
-/// larger than Hive's maximum, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. The same error is returned if the filter
+/// exceeds Hive's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -120,7 +119,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
         )));
     }
     let words = bits.div_ceil(64) as u32;
-    // As in Hive, a whole number of blocks gets one more block.
+    // As in Hive, one block is added if the number of words is already a whole number of blocks.
     let words = words + BLOCK_WORDS - words % BLOCK_WORDS;
     Ok(ForeignBloom::new(rule(words, probes as u32))?)
 }
@@ -128,11 +127,11 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
 /// The number of probes is a Java `byte`.
 const MAX_PROBES: u32 = i8::MAX as u32;
 
-/// Reads the output of `serialize`. Rejects trailing bytes.
+/// Decodes the output of `serialize`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one filter of whole blocks.
+/// [`DecodeError`] unless `bytes` are exactly one filter that consists of whole blocks.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let probes = u32::from(reader.u8("number of probes")?);

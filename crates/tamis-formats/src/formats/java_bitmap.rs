@@ -1,8 +1,8 @@
 //! The `byte[]` bitmap of hand-written Java programs: `bits[num >> 3] |= 1 << (num & 7)`. Layout:
 //! `docs/formats/java-bitmap.md`.
 //!
-//! It is an exact set, [`IntegerBitmap`]. Such programs also use it to find repeated values, which
-//! is [`tamis::RepeatFinder`]:
+//! The bitmap is an exact set, [`IntegerBitmap`]. Some Java programs also use the bitmap to find repeated values. In
+//! Tamis, [`tamis::RepeatFinder`] finds repeated values:
 //!
 //! ```
 //! let mut finder = tamis::RepeatFinder::new()?;
@@ -20,7 +20,7 @@ use crate::format::{Detection, Format, ItemDomain, Items};
 use crate::items::Funnel;
 use crate::redis::string;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "java-bitmap",
     extensions: &["bitmap"],
@@ -33,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     encode: |contents, options, out| ARRAY.encode(contents, options, out),
     create: |options| {
         let set = ARRAY.create(options.items)?;
-        // Without a planned length, the array becomes as long as its items need.
+        // Without a planned length, the length of the array follows from the items.
         let array =
             if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
         Ok(Contents::new(array))
@@ -46,7 +46,7 @@ const ARRAY: BitmapFile = BitmapFile { value: "a Java int", max: MAX, order: Ord
 /// The largest value of a Java `int`.
 const MAX: u64 = i32::MAX as u64;
 
-/// Reads the bytes of an array. The array does not grow: larger values are rejected, as in Java.
+/// Decodes the bytes of an array. The array does not grow: values beyond the end are rejected, as in Java.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn decode(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
 }
 
 fn of_array(set: DenseSet) -> IntegerBitmap {
-    // No Java `int` reaches the end of an array of more than 256 MiB.
+    // If an array is longer than 256 MiB, no Java `int` reaches its last bits.
     let limit = (*set.range().end()).min(MAX);
     IntegerBitmap::new(set, limit)
 }

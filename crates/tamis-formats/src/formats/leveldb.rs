@@ -1,4 +1,4 @@
-//! LevelDB's filter block: a Bloom filter for each 2 KiB of a table's data. Layout:
+//! LevelDB's filter block, which contains a Bloom filter for each 2 KiB of a table's data. Layout:
 //! `docs/formats/leveldb.md`.
 
 use std::io;
@@ -15,7 +15,7 @@ use crate::rules::rates::progression::{Filled, rates_of};
 use crate::rules::{EstimatedRate, Progression, Sums, chance, measure};
 use tamis::{Answers, Modulus};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "leveldb",
     extensions: &["ldb"],
@@ -38,19 +38,18 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// log₂ of the bytes of data that share a filter. It is the same in every table.
+/// log₂ of the number of data bytes that share a filter. All tables have the same value.
 const BASE_LG: u8 = 11;
 
-/// The trailer after the table of offsets: the position of that table, and log₂ of the bytes of
-/// data per filter.
+/// The size of the trailer after the table of offsets. The trailer contains the position of the table of offsets, and
+/// log₂ of the data bytes per filter.
 const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 
-/// The largest number of probes. A filter with a larger number is of a later kind, and a lookup in
-/// it always answers yes.
+/// The largest number of probes. A larger number marks a later kind of filter. A lookup in a filter of a later kind
+/// always returns true.
 const MAX_PROBES: u8 = 30;
 
-/// Returns the smallest whole number of bits per key with which LevelDB's filter keeps the planned
-/// rate.
+/// Returns the smallest whole number of bits per key for which LevelDB's filter keeps the planned rate.
 fn bits_per_key(options: &DecodeOptions) -> Result<u32, CreateError> {
     let (_, rate) = options.plan()?;
     let rate_of = |bits: u32| {
@@ -70,8 +69,8 @@ fn probes_for(bits_per_key: u32) -> u8 {
     ((f64::from(bits_per_key) * 0.69) as u8).clamp(1, MAX_PROBES)
 }
 
-/// A filter block: it tests which keys may be in the data blocks that start in each 2 KiB of a
-/// table.
+/// The filter block of a table. For each 2 KiB of the table, the filter block shows which keys may be in the data
+/// blocks that start in this range.
 ///
 /// Items are user keys, without the sequence number that LevelDB appends.
 ///
@@ -88,17 +87,16 @@ fn probes_for(bits_per_key: u32) -> u8 {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterBlock {
     base_lg: u8,
-    /// The filters, one after the other. A filter is either its bits and its number of probes, or
-    /// no bytes at all.
+    /// The filters, concatenated. A filter consists of its bits and its number of probes, or is empty.
     data: Vec<u8>,
-    /// The end of each filter. Invariant: the ends ascend, the last one is the length of `data`,
-    /// and no filter has a length of one byte.
+    /// The end of each filter. Invariant: the ends ascend, the last end is the length of `data`, and no filter has a
+    /// length of one byte.
     ends: Vec<u32>,
 }
 
 impl FilterBlock {
-    /// Creates the filter block of a table as `NewBloomFilterPolicy(bits_per_key)` does. `keys` are
-    /// the keys, each with the offset of its data block in the file.
+    /// Creates the filter block of a table as `NewBloomFilterPolicy(bits_per_key)` does. Each element of `keys` is a
+    /// key and the offset of the data block of the key.
     #[must_use]
     pub fn build<K: AsRef<[u8]>>(bits_per_key: u32, keys: &[(u32, K)]) -> Self {
         let mut keys: Vec<(usize, &[u8])> =
@@ -106,7 +104,7 @@ impl FilterBlock {
         keys.sort_by_key(|&(filter, _)| filter);
         let mut block = Self { base_lg: BASE_LG, data: Vec::new(), ends: Vec::new() };
         for keys in keys.chunk_by(|one, other| one.0 == other.0) {
-            // A range in which no data block starts has an empty filter.
+            // If no data block starts in a range, the filter of the range is empty.
             block.ends.resize(keys[0].0, block.data.len() as u32);
             let bits = (keys.len() as u64 * u64::from(bits_per_key)).max(64);
             block.data.resize(block.data.len() + bits.div_ceil(8) as usize, 0);
@@ -119,12 +117,12 @@ impl FilterBlock {
         block
     }
 
-    /// Reads a whole filter block, without the trailer of compression type and checksum that every
-    /// block has.
+    /// Decodes a whole filter block. `bytes` do not include the block trailer, which contains the compression type and
+    /// the checksum.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless the offsets are in order and end with the data.
+    /// [`DecodeError`] unless the offsets ascend and the last filter ends at the end of the data.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let parts = Parts::split(bytes)?;
         let starts = parts.offsets.iter().map(|&offset| u32::from_le_bytes(offset));
@@ -132,21 +130,21 @@ impl FilterBlock {
         Ok(Self { base_lg: parts.base_lg, data: parts.data.to_vec(), ends: ends.collect() })
     }
 
-    /// Returns the number of filters, including empty ones.
+    /// Returns the number of filters, including empty filters.
     #[must_use]
     pub fn filters(&self) -> usize {
         self.ends.len()
     }
 
-    /// Tests whether a key may be in the data block that starts at `offset` of the file. As in
-    /// LevelDB, a block after the last filter may contain every key.
+    /// Tests whether a key may be in the data block that starts at `offset` of the file. Returns true for a block after
+    /// the last filter, as LevelDB does.
     #[must_use]
     pub fn contains_at(&self, offset: u64, key: &[u8]) -> bool {
         let filter = usize::try_from(offset >> self.base_lg).unwrap_or(usize::MAX);
         self.get(filter).is_none_or(|bytes| contains(bytes, hash(key, Tail::Unsigned)))
     }
 
-    /// Tests whether a key may be in any block that has a filter.
+    /// Tests whether a key may be in any data block that has a filter.
     #[must_use]
     pub fn contains_any(&self, key: &[u8]) -> bool {
         let h = hash(key, Tail::Unsigned);
@@ -164,9 +162,9 @@ impl FilterBlock {
         }
     }
 
-    /// Returns the rate of all filters together. `computed` are the rates of the filters.
+    /// Returns the rate of all filters together. `computed` contains the rate of each filter.
     ///
-    /// Measures it: the step is the hash itself, rotated, so many hashes share several probes.
+    /// The rate is measured. The step is the rotated hash, so many hashes share several probes.
     fn estimate_rate(&self, computed: &[EstimatedRate], is_reserved: bool) -> EstimatedRate {
         let computed = EstimatedRate::of_any(computed);
         if is_reserved || computed.rate == 0.0 {
@@ -180,7 +178,7 @@ impl FilterBlock {
                 let h = random.next() as u32;
                 let mut read = 0;
                 let is_found = self.iter().any(|filter| {
-                    // An absent item is found after few probes, whatever their number.
+                    // The lookup of an absent item reads few probes, independently of the number of probes.
                     read += 2;
                     contains(filter, h)
                 });
@@ -284,18 +282,18 @@ impl StoredFilter for FilterBlock {
     }
 }
 
-/// Computes the rates of filters, and the standard deviation of their sum, divided by the sum.
+/// Computes the rate of each filter. Also computes the standard deviation of the sum of the rates, divided by the sum.
 fn computed_rates(filters: &[Filled]) -> (Vec<EstimatedRate>, f64) {
     let (rates, error) = rates_of(filters, |_, filter| filter.rate());
     let of_filter = |(Filled { rule, fill, items }, rate): (&Filled, f64)| EstimatedRate {
-        // One hash of 32 bits gives all probes.
+        // All probes come from one hash of 32 bits.
         rate: (rate + items / 2_f64.powi(32)).min(1.0),
         std_error: chance(*fill, rule.bits.bits(), rule.probes),
     };
     (filters.iter().zip(rates).map(of_filter).collect(), error)
 }
 
-/// Returns one filter of `bits` bits and `items` items.
+/// Returns a filter of `bits` bits and `items` items.
 fn filled_of(bits: u64, probes: u8, fill: f64, items: f64) -> Option<Filled> {
     let bits = Modulus::new(bits)?;
     let rule = Progression { bits, probes: probes.into(), sums: Sums::Wrapped(32) };
@@ -326,7 +324,7 @@ fn probe(bits: u64, probes: u8, mut h: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The parts of a filter block, after all checks.
+/// The parts of a filter block that passed all checks.
 struct Parts<'a> {
     base_lg: u8,
     data: &'a [u8],
@@ -357,7 +355,7 @@ impl<'a> Parts<'a> {
         let mut start = 0;
         for (i, &offset) in offsets.iter().enumerate() {
             let offset = u32::from_le_bytes(offset);
-            // A filter of one byte would have probes but no bits.
+            // A filter of one byte would have a number of probes but no bits.
             let is_next = if i == 0 { offset == 0 } else { offset == start || offset > start + 1 };
             if !is_next || offset > array_at {
                 let (at, expected) = (data.len() + 4 * i, "0 for the first filter, and ascending");

@@ -1,5 +1,5 @@
-//! The values that the types of RedisBloom and of Tamis store in RDB files and in the result of
-//! `DUMP`: numbers, doubles and strings in order.
+//! Reads and writes the values that the types of RedisBloom and of Tamis store in RDB files and in the result of
+//! `DUMP`. The values are numbers, doubles and strings in order.
 //!
 //! ```text
 //! MBbloom--  items, layers, options, expansion, then for each layer: capacity, rate, probes,
@@ -9,8 +9,8 @@
 //! tamis-flt  length of the image, then the image in strings of at most 1 MiB
 //! ```
 //!
-//! A payload of `DUMP` marks each value with an opcode ([`RedisValue`](crate::RedisValue)). A
-//! module reads and writes the same values with functions of its server.
+//! In a payload of `DUMP`, an opcode precedes each value ([`RedisValue`](crate::RedisValue)). A module reads and writes
+//! the same values with functions of its server.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -24,14 +24,14 @@ pub const CUCKOO_TYPE: &str = "MBbloomCF";
 /// The name of the type of all other filters of Tamis.
 pub const TAMIS_TYPE: &str = "tamis-flt";
 
-/// The version in which values of RedisBloom's types are written, the only one that is read.
+/// The version of RedisBloom's types in written values. Only this version can be read.
 pub const VERSION: u64 = 4;
-/// The version in which values of [`TAMIS_TYPE`] are written.
+/// The version of [`TAMIS_TYPE`] in written values.
 pub const TAMIS_VERSION: u64 = 2;
-/// The version of [`TAMIS_TYPE`] that has the whole image in one string.
+/// The version of [`TAMIS_TYPE`] that stores the whole image in one string.
 pub(crate) const ONE_STRING_VERSION: u64 = 1;
 
-/// Why values are not those of a filter.
+/// Why values are not the values of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModuleValueError {
     /// No server writes these values.
@@ -49,8 +49,8 @@ impl From<RedisHeaderError> for ModuleValueError {
     }
 }
 
-/// Reads the values of a module in their order. A method returns `None` if the next value is of
-/// another type, or if the bytes end.
+/// Reads the values of a module in order. A method returns `None` if the next value has another type, or if the bytes
+/// end.
 pub trait ModuleReader<'a> {
     /// Reads an unsigned number.
     fn number(&mut self) -> Option<u64>;
@@ -60,7 +60,7 @@ pub trait ModuleReader<'a> {
     fn string(&mut self) -> Option<Cow<'a, [u8]>>;
 }
 
-/// Writes the values of a module in their order.
+/// Writes the values of a module in order.
 pub trait ModuleWriter {
     /// Writes an unsigned number.
     fn number(&mut self, number: u64);
@@ -70,15 +70,15 @@ pub trait ModuleWriter {
     fn string(&mut self, bytes: &[u8]);
 }
 
-/// The longest string of an image, in bytes.
+/// The maximum length of a string of an image, in bytes.
 const IMAGE_CHUNK_BYTES: usize = 1 << 20;
 
-/// Writes an image of `len` bytes, of the type [`TAMIS_TYPE`] in version [`TAMIS_VERSION`]. The
-/// caller writes the image to the [`Write`] that it gets.
+/// Writes an image of `len` bytes as a value of the type [`TAMIS_TYPE`] in version [`TAMIS_VERSION`]. `write` must
+/// write the bytes of the image to its argument.
 ///
 /// # Errors
 ///
-/// The error of `write`, or an error if it writes another number of bytes.
+/// The error of `write`, or an error if `write` does not write exactly `len` bytes.
 pub fn write_image(
     to: &mut impl ModuleWriter,
     len: u64,
@@ -91,11 +91,11 @@ pub fn write_image(
     if out.left == 0 { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Collects bytes in strings of [`IMAGE_CHUNK_BYTES`] bytes.
+/// Writes bytes as strings of [`IMAGE_CHUNK_BYTES`] bytes.
 struct ImageWriter<'w, W> {
     to: &'w mut W,
     chunk: Vec<u8>,
-    /// Bytes of the image that are not in `to` yet.
+    /// The number of bytes of the image that are not yet in `to`.
     left: u64,
 }
 
@@ -124,19 +124,19 @@ impl<W: ModuleWriter> Write for ImageWriter<'_, W> {
     }
 }
 
-/// Reads an image of the type [`TAMIS_TYPE`], string after string.
+/// Reads an image of the type [`TAMIS_TYPE`], one string after another.
 pub struct ImageReader<'r, 'a, R> {
     from: &'r mut R,
     chunk: Cow<'a, [u8]>,
-    /// How many bytes of `chunk` are read.
+    /// The number of bytes of `chunk` that were read.
     at: usize,
-    /// Bytes of the image that are not in `chunk` yet.
+    /// The number of bytes of the image that are not yet in `chunk`.
     left: u64,
 }
 
 impl<'r, 'a, R: ModuleReader<'a>> ImageReader<'r, 'a, R> {
-    /// Reads the length of an image in this version of the type. Returns the reader of its bytes
-    /// and the length. Returns `None` if no server writes this version or these values.
+    /// Reads the length of an image of this version of the type. Returns a reader of the bytes of the image, and the
+    /// length. Returns `None` if no server writes this version or these values.
     pub fn new(from: &'r mut R, version: u64) -> Option<(Self, u64)> {
         let (chunk, len) = match version {
             ONE_STRING_VERSION => {
@@ -169,12 +169,12 @@ impl<'a, R: ModuleReader<'a>> Read for ImageReader<'_, 'a, R> {
     }
 }
 
-/// Reads the values of a Bloom filter, of the type [`BLOOM_TYPE`]. Allocates at most a few times the
-/// length of the strings.
+/// Decodes the values of a Bloom filter, of the type [`BLOOM_TYPE`]. The memory is at most a few times the length of
+/// the strings.
 ///
 /// # Errors
 ///
-/// [`ModuleValueError`] unless a server writes these values, and there is memory for the filter.
+/// [`ModuleValueError`] if no server writes these values, or if there is not enough memory for the filter.
 pub fn read_bloom<'a>(
     from: &mut impl ModuleReader<'a>,
     version: u64,
@@ -186,7 +186,7 @@ pub fn read_bloom<'a>(
     loaded.map(|()| filter).ok_or(ModuleValueError::Value)
 }
 
-/// A header of `BF.SCANDUMP`, and the bit array of each layer with its length.
+/// The header of `BF.SCANDUMP`, and for each layer the bit array and its length.
 type BloomDump<'a> = (Vec<u8>, Vec<(Cow<'a, [u8]>, usize)>);
 
 /// Converts the values of a Bloom filter. Returns `None` unless a server writes these values.
@@ -212,7 +212,7 @@ fn bloom_dump<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<Bloo
         );
         let bytes = from.string()?;
         let items = from.number()?;
-        // The array may be longer than its bits.
+        // The array may be longer than the bits need.
         let len = usize::try_from(bits.div_ceil(8)).ok()?;
         (len <= bytes.len()).then_some(())?;
         arrays.push((bytes, len));
@@ -270,7 +270,7 @@ pub fn write_bloom(to: &mut impl ModuleWriter, filter: &RedisBloom) {
     }
 }
 
-/// Joins the chunks of a part of `len` bytes. Returns the part and the position after it.
+/// Joins the chunks of a part of `len` bytes. Returns the part, and the position of the chunk after the part.
 fn part(
     mut position: i64,
     len: u64,
@@ -289,12 +289,12 @@ fn part(
     (bytes, position)
 }
 
-/// Reads the values of a cuckoo filter, of the type [`CUCKOO_TYPE`]. Allocates at most a few times
-/// the length of the strings.
+/// Decodes the values of a cuckoo filter, of the type [`CUCKOO_TYPE`]. The memory is at most a few times the length of
+/// the strings.
 ///
 /// # Errors
 ///
-/// [`ModuleValueError`] unless a server writes these values, and there is memory for the filter.
+/// [`ModuleValueError`] if no server writes these values, or if there is not enough memory for the filter.
 pub fn read_cuckoo<'a>(
     from: &mut impl ModuleReader<'a>,
     version: u64,
@@ -306,7 +306,7 @@ pub fn read_cuckoo<'a>(
     loaded.map(|()| filter).ok_or(ModuleValueError::Value)
 }
 
-/// A header of `CF.SCANDUMP`, and the slots of each sub-filter.
+/// The header of `CF.SCANDUMP`, and the slots of each sub-filter.
 type CuckooDump<'a> = (Vec<u8>, Vec<Cow<'a, [u8]>>);
 
 /// Converts the values of a cuckoo filter. Returns `None` unless a server writes these values.

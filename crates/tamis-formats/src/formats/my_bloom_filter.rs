@@ -1,16 +1,15 @@
-//! `MyBloomFilter`, a Java class that articles print and programs copy. Layout:
-//! `docs/formats/my-bloom-filter.md`.
+//! `MyBloomFilter`, a Java class that articles print and programs copy. Layout: `docs/formats/my-bloom-filter.md`.
 //!
-//! The class does not do what its author intended:
+//! The class does not work as its author intended:
 //!
 //! ```text
 //! Math.abs(seed * (cap - 1) & ((h = value.hashCode()) ^ (h >>> 16)))
 //! ```
 //!
-//! `*` binds tighter than `&`, so the seed is a mask and the bits are not mixed. All six probes are
-//! the same number, each with some of its bits cleared. Two of the masks keep the sign bit. If only
-//! that bit is left, `abs` returns a negative number and `BitSet` throws. The code below reproduces
-//! these defects, because existing filters depend on them.
+//! `*` binds tighter than `&`, so the seed becomes a mask and the bits are not mixed. All six probes are the same
+//! number, each with other bits cleared. Two of the masks keep the sign bit. If only the sign bit is left, `abs`
+//! returns a negative number and `BitSet` throws an exception. The code below reproduces these defects, because
+//! existing filters depend on the defects.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -22,7 +21,7 @@ use crate::errors::{ChangeError, DecodeError, EncodeError};
 use crate::filters::{Contents, FilterInfo, StoredFilter, answer_each, try_answer_each};
 use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Parameters};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "my-bloom-filter",
     extensions: &["bitset"],
@@ -41,7 +40,7 @@ const MEANT_BITS: u32 = 2 << 24;
 
 const SEEDS: [u32; 6] = [3, 13, 46, 71, 91, 134];
 
-/// The masks that the seeds become.
+/// The masks that result from the seeds.
 const MASKS: [u32; 6] = {
     let mut masks = SEEDS;
     let mut i = 0;
@@ -55,10 +54,10 @@ const MASKS: [u32; 6] = {
 /// The largest number of bits that the filter can have.
 const MAX_BITS: u64 = 1 << 31;
 
-/// A filter that gives the answers of the class, including its exceptions.
+/// A filter with the same answers and exceptions as the Java class.
 ///
-/// An item is its `hashCode`, which is 0 for null: see [`JavaType`](crate::JavaType). The bits
-/// extend to the highest bit that was set, to at most 256 MiB.
+/// An item is given as its `hashCode`, which is 0 for null: see [`JavaType`](crate::JavaType). The size grows to the
+/// highest set bit, and is at most 256 MiB.
 ///
 /// # Examples
 ///
@@ -77,8 +76,7 @@ pub struct MyBloomFilter {
     words: Vec<u64>,
 }
 
-/// The error for an item for which the class throws `IndexOutOfBoundsException: bitIndex < 0:
-/// -2147483648`.
+/// The error for an item for which the class throws `IndexOutOfBoundsException: bitIndex < 0: -2147483648`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throws;
 
@@ -93,8 +91,8 @@ impl std::fmt::Display for Throws {
 
 impl std::error::Error for Throws {}
 
-/// Returns the bit numbers that the class computes from a `hashCode`, in order. `None` stands for
-/// -2147483648, for which the class throws.
+/// Returns the bit numbers that the class computes from a `hashCode`, in order. `None` stands for -2147483648. The
+/// class throws an exception for this number.
 ///
 /// # Examples
 ///
@@ -115,7 +113,7 @@ fn position(mask: u32, x: u32) -> Option<u32> {
 }
 
 impl MyBloomFilter {
-    /// Reads the result of `BitSet.toByteArray`. No bytes are an empty filter.
+    /// Decodes the result of `BitSet.toByteArray`. Empty input is an empty filter.
     ///
     /// # Errors
     ///
@@ -139,8 +137,8 @@ impl MyBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the class throws or if the allocation fails. If the class throws, the
-    /// bits before the failing probe stay set.
+    /// [`ChangeError`] if the class throws an exception or if the allocation fails. If the class throws, the bits
+    /// before the failing probe stay set.
     pub fn add(&mut self, hash_code: i32) -> Result<bool, ChangeError> {
         let mut is_new = false;
         for bit in positions(hash_code) {
@@ -156,7 +154,7 @@ impl MyBloomFilter {
     ///
     /// # Errors
     ///
-    /// [`Throws`] if the class throws, unless an earlier bit is not set.
+    /// [`Throws`] if the class throws an exception. The class does not throw if an earlier bit is not set.
     pub fn contains(&self, hash_code: i32) -> Result<bool, Throws> {
         for bit in positions(hash_code) {
             if !self.is_set(bit.ok_or(Throws)?) {
@@ -180,22 +178,23 @@ impl MyBloomFilter {
             .map_or(0, |word| self.words.len() as u64 * 64 - u64::from(word.leading_zeros()))
     }
 
-    /// Estimates for how many of all 2³² hash codes the filter answers yes. About this many items,
-    /// or fewer, were inserted.
+    /// Estimates the number of hash codes, out of all 2³², for which the filter returns true. The number of inserted
+    /// items is at most about this estimate.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
         let (found, step) = self.found();
         found.len() as f64 * step as f64
     }
 
-    /// Estimates how many hash codes were inserted. Returns `None` if the bits do not determine it.
+    /// Estimates the number of inserted hash codes. Returns `None` if the bits do not determine the number.
     ///
-    /// A hash code is certain if it is the only one that explains some bit. The estimate is the
-    /// number of hash codes that are needed to explain all bits. It is returned only if three
-    /// quarters of these hash codes are certain. The error is then at most a tenth. Of random hash
-    /// codes, 94 % are certain. Ranges of numbers, and texts that end in numbers, set the same bits
-    /// many times. So few of their hash codes are certain, and many numbers of items are possible.
-    /// There is also no estimate above about 16,000 items.
+    /// A hash code is certain if a set bit can only come from this hash code. The estimate is the number of hash codes
+    /// that are needed to explain all set bits. The estimate is returned only if three quarters of these hash codes are
+    /// certain. In this case, the error of the estimate is at most a tenth.
+    ///
+    /// For random hash codes, 94 % are certain. Consecutive numbers, and texts that end in numbers, set the same bits
+    /// many times. In this case, few hash codes are certain, and many numbers of items are possible. Above about 16,000
+    /// items, there is no estimate.
     #[must_use]
     pub fn estimate_items(&self) -> Option<f64> {
         let (found, step) = self.found();
@@ -207,8 +206,8 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // First the hash codes that are the only explanation of a bit, then those that share a bit
-        // with few others.
+        // Hash codes that are the only explanation of a bit come first. Hash codes that share a bit with few other hash
+        // codes come next.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))
@@ -217,20 +216,19 @@ impl MyBloomFilter {
         let certain = found.iter().take_while(|&&(codes, _)| codes == 1).count();
         let mut set = HashSet::new();
         let needed = found.iter().filter(|(_, x)| {
-            // Inserts all bits of the hash code, even if the first is new.
+            // Inserts all bits of the hash code, even if the first bit is new.
             bits_of(*x).filter(|&bit| set.insert(bit)).count() > 0
         });
         let needed = needed.count();
         (certain * 4 >= needed * 3).then_some(needed as f64)
     }
 
-    /// Returns the mixed hashes for which the filter answers yes, and a step. With step 1, these
-    /// are all such hashes. With step n, these are only the hashes found for every n-th bit.
+    /// Returns mixed hashes for which the filter returns true, and a step. If the step is 1, the result contains all
+    /// these hashes. If the step is n, the result contains the hashes for every n-th set bit.
     fn found(&self) -> (Vec<u32>, usize) {
-        // With this mask, the probe of a present hash code is a set bit. So the hash code is that
-        // bit number, plus any combination of the bits that the mask clears. There are 128 such
-        // hash codes per bit. So all hash codes can be tested, or those of an even sample of the
-        // bits.
+        // With this mask, the probe of a present hash code is a set bit. The hash code is this bit number plus any
+        // combination of the bits that the mask clears. There are 128 possible hash codes per bit. All these hash codes
+        // can therefore be tested. For many bits, only the hash codes for an even sample of the bits are tested.
         let mask = MASKS[2];
         let bits = || {
             let words = self.words.iter().enumerate();
@@ -242,7 +240,7 @@ impl MyBloomFilter {
         let step = bits().count().div_ceil(TESTED_BITS).max(1);
         let completions = |bit: u32| {
             let missing = !mask;
-            // Enumerates all subsets of the missing bits.
+            // Iterates over all subsets of the missing bits.
             let mut next = Some(0_u32);
             std::iter::from_fn(move || {
                 let subset = next?;
@@ -260,8 +258,8 @@ impl MyBloomFilter {
         self.words.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// Returns a mutable word. If it is missing, adds zero words up to it. If it is the last word,
-    /// the caller must make it nonzero.
+    /// Returns a mutable word. If the word is missing, appends zero words up to this word. If the word is the last
+    /// word, the caller must make the word nonzero.
     fn word_mut(&mut self, at: usize) -> Result<&mut u64, ChangeError> {
         if let Some(missing) = (at + 1).checked_sub(self.words.len()) {
             let failed = |_| ChangeError::Memory(OutOfMemory { bytes: missing as u64 * 8 });
@@ -274,8 +272,8 @@ impl MyBloomFilter {
 
 impl StoredFilter for MyBloomFilter {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
-        // If the class throws, the item may be in the filter, because the item itself may have set
-        // the bits before.
+        // If the class throws, the item may still be in the filter. The item itself may have set the bits before the
+        // failing probe.
         answer_each(keys, answers, |key| {
             hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
         });
@@ -330,8 +328,8 @@ impl StoredFilter for MyBloomFilter {
     }
 }
 
-/// The largest number of bits for which all 128 hash codes per bit are tested. The test takes some
-/// milliseconds, and the error of the estimate is a few percent.
+/// The largest number of bits for which all 128 hash codes per bit are tested. The test takes a few milliseconds, and
+/// the error of the estimate is a few percent.
 const TESTED_BITS: usize = 1 << 14;
 
 /// Returns the hash code in a key of [`Funnel::HashCode`](crate::Funnel::HashCode).

@@ -1,7 +1,7 @@
 //! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`, or the
 //! older `BLOOM_FILTER`. Layout: `docs/formats/orc.md`.
 //!
-//! A stream has a filter for each row group of a stripe. A lookup tests all of them.
+//! A stream contains a filter for each row group of a stripe. A lookup tests all filters.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::rules::guava_rules::flipped_sums;
 use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "orc",
     extensions: &["orcbloom"],
@@ -31,7 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The rule of ORC: double hashing with both halves of a 64-bit hash.
+/// The rule of ORC: double hashing with the two halves of a 64-bit hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orc {
     bits: Modulus,
@@ -72,8 +72,8 @@ impl ProbeRule for Orc {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, if there are no items, if the filter is
-/// larger than ORC's maximum, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. The same error is returned if the filter
+/// exceeds ORC's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -90,7 +90,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
             "ORC has at most 2,147,483,584 bits, not {bits}: plan fewer items or a higher rate"
         )));
     }
-    // As in ORC, a whole number of words gets one more word.
+    // As in ORC, one word is added if the number of bits is already a whole number of words.
     let bits = bits + 64 - bits % 64;
     let probes = plan_probes(items, bits, rate, GuavaRelease::Until33);
     let rule = u32::try_from(probes).ok().and_then(|probes| rule(bits, probes));
@@ -99,8 +99,8 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(bits: u64, probes: u32) -> Option<Rule> {
@@ -111,7 +111,7 @@ fn rule(bits: u64, probes: u32) -> Option<Rule> {
 /// The filters of a column in a stripe: one for each row group, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroups {
-    // Invariant: at least one filter, all with the rule [`Orc`].
+    // Invariant: there is at least one filter, and all filters have the rule [`Orc`].
     filters: Vec<ForeignBloom>,
 }
 
@@ -128,7 +128,7 @@ const LENGTH: u8 = 2;
 /// The wire type of eight bytes.
 const FIXED_64: u8 = 1;
 
-/// The streams that have filters.
+/// The streams that contain filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     /// `BLOOM_FILTER_UTF8`
@@ -144,13 +144,13 @@ impl RowGroups {
         &self.filters
     }
 
-    /// Returns the filters of the row groups one by one, in order.
+    /// Splits the filters: returns one value for each row group, in order.
     pub fn into_each(self) -> impl Iterator<Item = Self> {
         self.filters.into_iter().map(|filter| Self { filters: vec![filter] })
     }
 
-    /// Reads a stream: a `BloomFilterIndex` of Protocol Buffers, with the fields in the order of
-    /// ORC's writers.
+    /// Decodes a stream: a `BloomFilterIndex` message of Protocol Buffers. The fields must have the order of ORC's
+    /// writers.
     ///
     /// # Errors
     ///
@@ -159,12 +159,12 @@ impl RowGroups {
         Self::decode_stream(bytes, Stream::Utf8, u64::MAX)
     }
 
-    /// Reads a stream `BLOOM_FILTER_UTF8`, or the older one, of at most `most_filters`. The memory of a
-    /// larger stream is not allocated.
+    /// Decodes a stream of at most `most_filters` filters. The stream is `BLOOM_FILTER_UTF8` if `is_utf8` is true, and
+    /// the older `BLOOM_FILTER` otherwise. A stream with more filters is rejected before its memory is allocated.
     ///
     /// # Errors
     ///
-    /// The errors of [`decode`](Self::decode), and an error for more filters.
+    /// The errors of [`decode`](Self::decode), and an error if the stream has more filters.
     pub fn decode_at_most(
         bytes: &[u8],
         is_utf8: bool,
@@ -174,8 +174,8 @@ impl RowGroups {
         Self::decode_stream(bytes, stream, most_filters)
     }
 
-    /// Reads the older stream `BLOOM_FILTER`. Its numbers have the hashes of [`decode`](Self::decode);
-    /// its text is in the charset of the machine that wrote it.
+    /// Decodes the older stream `BLOOM_FILTER`. Numbers have the same hashes as in [`decode`](Self::decode). Text has
+    /// the charset of the machine that wrote the file.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl RowGroups {
 }
 
 impl Stream {
-    /// Returns the field of the words.
+    /// Returns the name of the field that contains the words.
     fn field(self) -> &'static str {
         match self {
             Stream::Utf8 => "utf8bitset",
@@ -225,7 +225,7 @@ impl Stream {
     }
 }
 
-/// Reads the words of a filter that ends at the offset `end`, in the stream `BLOOM_FILTER_UTF8`.
+/// Reads the words of a filter in the stream `BLOOM_FILTER_UTF8`. The filter ends at the offset `end`.
 fn utf8_words<'a>(reader: &mut ByteReader<'a>, end: u64) -> Result<&'a [u8], DecodeError> {
     let at = reader.at();
     if reader.rest().first() == Some(&OLD_WORD) {
@@ -242,8 +242,8 @@ fn utf8_words<'a>(reader: &mut ByteReader<'a>, end: u64) -> Result<&'a [u8], Dec
     reader.bytes("utf8bitset", usize::try_from(len).unwrap_or(usize::MAX))
 }
 
-/// Reads the words of a filter that ends at the offset `end`, in the stream `BLOOM_FILTER`: each word
-/// is a field.
+/// Reads the words of a filter in the stream `BLOOM_FILTER`, which stores each word as a field. The filter ends at the
+/// offset `end`.
 fn original_words(
     reader: &mut ByteReader<'_>,
     end: u64,
@@ -280,7 +280,7 @@ impl StoredFilter for RowGroups {
         Ok(())
     }
 
-    /// Merges row group by row group.
+    /// Merges each row group with the row group at the same index.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         Ok(ForeignBloom::merge_all(&mut self.filters, &other.filters))
     }
@@ -315,7 +315,7 @@ impl RowGroups {
     }
 }
 
-/// Reads the tag of a field.
+/// Reads the tag of a field, which must be `expected`.
 fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result<(), DecodeError> {
     let start = reader.clone();
     if reader.u8(field)? == expected {
@@ -324,7 +324,7 @@ fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result
     Err(start.invalid(field, "the next field of a stream with filters"))
 }
 
-/// Reads a number of Protocol Buffers of up to 35 bits: seven in each byte, the lowest first.
+/// Reads a number of Protocol Buffers of up to 35 bits. Each byte contains seven bits, the lowest bits first.
 fn number(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.clone();
     let mut number = 0;

@@ -1,8 +1,7 @@
-//! The Bloom filter of one column of a Parquet file: its header and its bits. Layout:
-//! `docs/formats/parquet.md`.
+//! The Bloom filter of one column of a Parquet file: the header and the bits. Layout: `docs/formats/parquet.md`.
 //!
-//! The bits are a [`Bloom<Parquet>`](tamis::Parquet) with XXH64, seed 0, of an item in plain
-//! encoding. So `tamis` itself answers the lookups, and a Tamis file can hold the same filter.
+//! The bits are a [`Bloom<Parquet>`](tamis::Parquet). The hash is XXH64 with seed 0, over the plain encoding of an
+//! item. `tamis` can therefore test the items, and a Tamis file can contain the same filter.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
 
@@ -28,7 +27,7 @@ pub use sizing::{
     rust_bytes,
 };
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "parquet",
     extensions: &["sbbf"],
@@ -49,7 +48,8 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The default rate of parquet-java. Filters without a planned rate are compared with this rate.
+/// The default rate of parquet-java. If a filter has no planned rate, the present rate of the filter is compared with
+/// this rate.
 pub const JAVA_RATE: f64 = 0.01;
 
 const SIZE: &str = "number of bytes";
@@ -64,9 +64,9 @@ const NEXT_STRUCT: u8 = 0x1c;
 /// Thrift's compact protocol: the header of the next field, which is a 32-bit integer.
 const NEXT_I32: u8 = 0x15;
 
-/// Halves a filter while its estimated rate stays at or below `max_rate`. The Rust crate does this
-/// before it writes a filter. Each halving merges two neighboring blocks into one. The estimated
-/// rate is the share of set bits to the power of eight.
+/// Halves a filter as long as its estimated rate stays at or below `max_rate`. The Rust crate for Parquet does the same
+/// before writing a filter. Each halving merges two neighboring blocks into one block. The estimated rate is the share
+/// of set bits to the power of eight.
 ///
 /// # Errors
 ///
@@ -105,9 +105,8 @@ const BLOCK_WORDS: usize = MIN_BYTES as usize / 8;
 
 /// Creates an empty filter of `bytes` bytes, rounded up to a multiple of 32 and to at least 32.
 ///
-/// The file does not store the plan, so the plan comes from the options. Without a planned rate,
-/// the rate is [`JAVA_RATE`]. Without planned items, the plan is the number of items that keeps the
-/// rate.
+/// The file does not store the plan, so the plan comes from the options. Without a planned rate, the rate is
+/// [`JAVA_RATE`]. Without planned items, the plan has the largest number of items that keeps the rate.
 ///
 /// # Errors
 ///
@@ -123,13 +122,13 @@ pub fn empty(bytes: u64, options: &DecodeOptions) -> Result<Bloom<Parquet>, OutO
     Bloom::new(&plan, Hasher::xxh64(0)).map_err(out_of_memory)
 }
 
-/// Reads a filter: its header and its bits. Rejects trailing bytes. In a Parquet file the filter
-/// starts at the column's `bloom_filter_offset`, and [`decode_start`] finds its end.
+/// Decodes a filter: the header and the bits. Rejects trailing bytes. In a Parquet file, the filter starts at the
+/// column's `bloom_filter_offset`. [`decode_start`] finds the end of the filter.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] for another algorithm, hash or compression, or if the number of bytes differs
-/// from the header.
+/// [`DecodeError`] if the algorithm, hash or compression is not supported, or if the number of bytes differs from the
+/// header.
 ///
 /// # Examples
 ///
@@ -149,7 +148,7 @@ pub fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Bloom<Parquet>, D
     Ok(filter)
 }
 
-/// Reads a filter at the start of `bytes`. Returns it and the remaining bytes.
+/// Decodes a filter at the start of `bytes`. Returns the filter and the remaining bytes.
 ///
 /// # Errors
 ///
@@ -177,7 +176,7 @@ fn read(
     Ok(filter)
 }
 
-/// Reads the header. Returns the number of bytes of the bits.
+/// Reads the header. Returns the size of the bits in bytes.
 fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
     expect(reader, SIZE, NEXT_I32, "field 1 as an i32 of Thrift's compact protocol, 21")?;
     let at = reader.at();
@@ -191,7 +190,7 @@ fn header(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
         let at = reader.at();
         match reader.u8(field)? {
             NEXT_STRUCT => {}
-            // The short form of a field: the difference to the previous field number, and the type.
+            // The short form of a field header: the difference from the previous field number, and the type.
             found => return Err(DecodeError::unexpected(field, at, expected, found >> 4)),
         }
         expect(reader, field, 0, "the end of an empty struct, 0")?;
@@ -215,7 +214,7 @@ fn expect(
     Err(DecodeError::unexpected(field, at, expected, found))
 }
 
-/// Reads a zigzag number of 32 bits: seven bits per byte, the sign in the lowest bit.
+/// Reads a number of 32 bits in zigzag encoding. Each byte contains seven bits; the lowest bit is the sign.
 fn zig_zag(reader: &mut ByteReader<'_>) -> Result<i64, DecodeError> {
     let at = reader.at();
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! Python's `pybloom_live`: `BloomFilter.tofile` and `ScalableBloomFilter.tofile`. Layout:
+//! Python's `pybloom_live`: the output of `BloomFilter.tofile` and `ScalableBloomFilter.tofile`. Layout:
 //! `docs/formats/pybloom-live.md`.
 
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::rules::pybloom_rule::Slices;
 pub use crate::filters::layers::{Scale, plan};
 pub use crate::rules::pybloom_rule::ShortDigest;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "pybloom-live",
     extensions: &["pybloom"],
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
         Sniff::maybe(decode(bytes, ShortDigest::default()).is_ok())
     }),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    // `str()` of a Python `bytes` is text that begins with `b'`, so no filter holds plain bytes.
+    // In Python, `str()` of `bytes` is text that starts with `b'`. A filter therefore never contains plain bytes.
     item_domain: ItemDomain::Text,
     parameters: Parameters {
         reading: &[Parameter::Md5],
@@ -57,14 +57,14 @@ pub(crate) const SCALABLE: Format = Format {
     create: |options| {
         let (capacity, rate, short) = planned(options)?;
         let scale = Scale { factor: 4, ratio: 0.9, capacity, rate, short };
-        // Reports an impossible first layer now, not at the first item.
+        // Checks the plan of the first layer when the filter is created, not at the first insert.
         scale.next_layer(None).map_err(|error| CreateError::refused(error.to_string()))?;
         Ok(Contents::new(Layers::new(Vec::new(), Growth::Scales(scale))))
     },
     ..FORMAT
 };
 
-/// Returns the digest in the options.
+/// Returns the digest function that the options select.
 fn short_digest(options: &DecodeOptions) -> ShortDigest {
     if options.md5 { ShortDigest::Md5 } else { ShortDigest::Xxh128 }
 }
@@ -74,10 +74,10 @@ fn planned(options: &DecodeOptions) -> Result<(u64, f64, ShortDigest), CreateErr
     Ok((items, rate, short_digest(options)))
 }
 
-/// The number of slices that the original creates for the smallest rate above 0.
+/// The number of slices that the original library creates for the smallest rate above 0.
 const MOST_SLICES: u64 = 1074;
 
-// Each offset is computed from the previous one.
+// Each offset is computed from the previous offset.
 const RATE_AT: usize = 0;
 const SLICES_AT: usize = RATE_AT + size_of::<f64>();
 const WIDTH_AT: usize = SLICES_AT + size_of::<u64>();
@@ -85,7 +85,7 @@ const CAPACITY_AT: usize = WIDTH_AT + size_of::<u64>();
 const ADDED_AT: usize = CAPACITY_AT + size_of::<u64>();
 const BITS_AT: usize = ADDED_AT + size_of::<u64>();
 
-/// Reads what `BloomFilter.tofile` wrote.
+/// Decodes the output of `BloomFilter.tofile`.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ fn between_0_and_1(reader: &mut ByteReader<'_>, field: &'static str) -> Result<f
     Err(DecodeError::invalid(field, at, "between 0 and 1"))
 }
 
-/// Reads what `ScalableBloomFilter.tofile` wrote.
+/// Decodes the output of `ScalableBloomFilter.tofile`.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ pub fn decode_scalable(bytes: &[u8], short: ShortDigest) -> Result<Layers, Decod
     let capacity = reader.u64("initial capacity")?;
     let rate = between_0_and_1(&mut reader, "error rate")?;
     let count = reader.u32("number of filters")?;
-    // Each length takes eight bytes, so the input bounds their number.
+    // Each length takes eight bytes, so the input limits the number of lengths.
     let lengths = reader.bytes("lengths", (count as usize).saturating_mul(8))?;
     let mut layers = Vec::new();
     for &length in lengths.as_chunks().0 {

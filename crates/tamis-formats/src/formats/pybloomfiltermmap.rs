@@ -1,4 +1,4 @@
-//! Python's `pybloomfiltermmap`: the file that it maps. Layout:
+//! Python's `pybloomfiltermmap`: the file that the library maps into memory. Layout:
 //! `docs/formats/pybloomfiltermmap.md`.
 
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::rules::hash::murmur3::{Tail, x64_128};
 use crate::rules::probe_positions::ProbePositions;
 use crate::rules::{ProbeRule, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "pybloomfiltermmap",
     extensions: &["bloom"],
@@ -32,8 +32,8 @@ const MAGIC: &[u8; 9] = b"MBITARRAY";
 /// The number of seeds that fit into the header.
 const MAX_SEEDS: usize = 256;
 
-// The C struct after the number of bits, as 64-bit little-endian machines lay it out. Each offset
-// is computed from the previous one.
+// The C struct after the number of bits, as on 64-bit little-endian machines. Each offset is computed from the previous
+// offset.
 const BITS_AT: usize = MAGIC.len();
 const HEADER_LEN_AT: usize = BITS_AT + size_of::<u64>();
 const CAPACITY_AT: usize = HEADER_LEN_AT + size_of::<u32>();
@@ -44,15 +44,15 @@ const POINTER_AT: usize = SEEDS_AT + MAX_SEEDS * size_of::<u32>() + 4;
 const VERSION_AT: usize = POINTER_AT + size_of::<u64>();
 const DATA_AT: usize = 1280;
 
-/// The value of the field for the size of the struct.
+/// The value of the header field that stores the size of the struct.
 const HEADER_LEN: u32 = 1200;
 
-/// The rule of `pybloomfiltermmap`. Each probe has a 128-bit hash with its own seed, and is the XOR
-/// of the two halves.
+/// The rule of `pybloomfiltermmap`. Each probe has its own seed. A probe is the XOR of the two halves of a 128-bit
+/// hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds {
     bits: Modulus,
-    // Invariant: 1 to `ProbePositions::MAX`.
+    // Invariant: the number of seeds is 1 to `ProbePositions::MAX`.
     seeds: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl ProbeRule for Seeds {
     }
 
     fn name(&self) -> String {
-        // The seeds are shown because filters with other seeds do not merge.
+        // The text contains the seeds, because filters with different seeds cannot merge.
         format!("murmur3 x64 128, both halves, under seeds {:?}", self.seeds)
     }
 
@@ -104,13 +104,13 @@ pub fn plan(items: u64, rate: f64) -> (u64, u32) {
     ((bits as u64).max(128), probes as u32)
 }
 
-/// Creates an empty filter. The default seeds are 1, 2, 3 and so on, so that equal items give equal
-/// files. The original takes random seeds.
+/// Creates an empty filter. The default seeds are 1, 2, 3 and so on, so that equal items give equal files. The original
+/// library uses random seeds.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, if the number of seeds differs from the
-/// number of probes, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if the allocation fails. The same error is returned if
+/// the number of seeds differs from the number of probes.
 pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, CreateError> {
     CreateError::check_plan("pybloomfiltermmap", items, rate)?;
     let (bits, probes) = plan(items, rate);
@@ -132,7 +132,7 @@ pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, Cr
     Ok(Layers::new(vec![layer], Growth::None))
 }
 
-/// Reads a whole file.
+/// Decodes a whole file.
 ///
 /// # Errors
 ///
@@ -165,7 +165,7 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let seeds = reader.bytes("seeds", MAX_SEEDS * size_of::<u32>())?;
     let seeds = seeds.as_chunks().0.iter().map(|&seed| u32::from_le_bytes(seed));
     let seeds = seeds.take(probes as usize).collect();
-    // These bytes contain the count, which is always zero in files of the original.
+    // These bytes contain the count, which is always zero in files of the original library.
     reader.bytes("reserved", DATA_AT - reader.at())?;
     let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
     let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
@@ -193,8 +193,7 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
     for (i, seed) in rule.seeds.iter().enumerate() {
         put(SEEDS_AT + i * size_of::<u32>(), &seed.to_le_bytes());
     }
-    // Version 1, and the flag that the count is correct. The original sets this flag although it
-    // writes no count.
+    // Version 1, and the flag that marks the count as correct. The original library sets this flag but writes no count.
     put(VERSION_AT, &[1, 1]);
     out.write_all(&header)?;
     Ok(filter.write_bytes(out)?)

@@ -1,4 +1,4 @@
-//! Python's `rbloom`, as `Bloom.save` writes it. Layout: `docs/formats/rbloom.md`.
+//! Python's `rbloom` in the format of `Bloom.save`. Layout: `docs/formats/rbloom.md`.
 
 use std::io::Write;
 
@@ -11,12 +11,12 @@ use crate::format::{DecodeOptions, Detection, Format, ItemDomain, Items};
 use crate::items::Funnel;
 use crate::rules::{ProbeRule, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "rbloom",
     extensions: &["rbloom"],
     summary: "Bloom of Python's rbloom, by save; items are 128-bit hashes",
-    // A small first number is the whole header, and other files begin with one too.
+    // The header is only a small number, and other files also start with a small number.
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hash128),
     item_domain: ItemDomain::Hashes,
@@ -26,8 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The rule of `rbloom`: the hash of the user is the initial state of a random number generator,
-/// which returns the probes.
+/// The rule of `rbloom`. The user's hash of an item is the initial state of a random number generator. The generator
+/// returns the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     bits: Modulus,
@@ -96,7 +96,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     ForeignBloom::new(Rule::new(rule)).map_err(|_| too_large())
 }
 
-/// Reads the output of `save`.
+/// Decodes the output of `save`.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         .map_err(|memory| reader.error("bits", DecodeErrorKind::Memory(memory)))
 }
 
-/// The largest number of probes. The smallest rate of an `f64`, 5e-324, needs 1,074.
+/// The largest accepted number of probes. The smallest rate of an `f64`, 5e-324, needs 1,074 probes.
 const MAX_PROBES: u32 = 1_100;
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {

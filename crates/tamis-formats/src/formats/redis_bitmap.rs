@@ -1,5 +1,5 @@
-//! `BloomFilterHelper` of Java articles: the probes of Guava's first rule, as bits of a Redis
-//! string. Layout: `docs/formats/redis-bitmap.md`.
+//! `BloomFilterHelper` of Java articles: the probes of Guava's first rule as bits of a Redis string. Layout:
+//! `docs/formats/redis-bitmap.md`.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::redis::string;
 use crate::rules::guava_rules::Mitz32;
 use crate::rules::{ProbeRule as _, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "redis-bitmap",
     extensions: &["bitmap", "rdb"],
@@ -32,18 +32,18 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The sizes that the Java class computes, including sizes that cannot work.
+/// The sizes that the Java class computes, including unusable sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisBitmapPlan {
-    /// `bitSize`. At 0 the class fails on its first item. A negative size works like its absolute
-    /// value.
+    /// `bitSize`. If the size is 0, the class fails at the first item. A negative size has the same effect as its
+    /// absolute value.
     pub bits: i32,
-    /// `numHashFunctions`. There is no limit: a rate of 0 gives 1074.
+    /// `numHashFunctions`. There is no limit: for the rate 0, the value is 1074.
     pub probes: u32,
 }
 
 impl RedisBitmapPlan {
-    /// Plans as `new BloomFilterHelper<>(funnel, items, rate)` does.
+    /// Creates the plan of `new BloomFilterHelper<>(funnel, items, rate)`.
     ///
     /// # Examples
     ///
@@ -57,23 +57,21 @@ impl RedisBitmapPlan {
     pub fn new(items: i32, rate: f64) -> Self {
         let ln_2 = std::f64::consts::LN_2;
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
-        // As in Java: in this order, and clamped to the range of an `int`.
+        // The order of operations is the order of the Java code. The result is clamped to the range of an `int`.
         let bits = (f64::from(items.wrapping_neg()) * rate.ln() / (ln_2 * ln_2)) as i32;
         let k = f64::from(bits) / f64::from(items) * ln_2;
         // Java rounds half up.
         Self { bits, probes: ((k + 0.5).floor() as i32).max(1).cast_unsigned() }
     }
 
-    /// Tests whether the plan needs more bits than an `int` can count. The rate is then above the
-    /// planned one.
+    /// Tests whether the plan needs more bits than an `int` can count. The rate is then above the planned rate.
     #[must_use]
     pub fn is_clipped(&self) -> bool {
         self.bits == i32::MAX
     }
 
-    /// Computes the rate of a filter in which this share of the bits is set. It is above the textbook
-    /// rate, `fill` to the power of the probes, because the probes of an item often repeat. Takes up
-    /// to some milliseconds.
+    /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above `fill` to the power of the
+    /// probes, because the probes of an item often repeat. Takes up to a few milliseconds.
     #[must_use]
     pub fn rate_at_fill(&self, fill: f64) -> f64 {
         let bits = u64::from(self.bits.unsigned_abs());
@@ -82,7 +80,7 @@ impl RedisBitmapPlan {
         rule.map_or(1.0, |rule| rule.rate(fill, items))
     }
 
-    /// Returns the offsets that the class passes to `SETBIT` for an item in the bytes of its
+    /// Returns the offsets that the class passes to `SETBIT` for an item. `key` is the item in the bytes of its
     /// [`Funnel`](crate::Funnel). Returns `None` if the class divides by zero.
     ///
     /// # Examples
@@ -101,7 +99,7 @@ impl RedisBitmapPlan {
     }
 }
 
-/// Rejects a plan whose number of bits is clipped, if the filter exceeds its rate by more than a
+/// Rejects a plan whose number of bits is clipped, if the rate of the filter exceeds the planned rate by more than a
 /// tenth.
 fn check_clipped(items: u64, rate: f64) -> Result<(), CreateError> {
     let Ok(count) = i32::try_from(items) else { return Ok(()) };
@@ -151,7 +149,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
         let rule = string::rule_to_decode(options, planned)?;
         return string::decode(rule, &string::of_file(bytes), 0).map(Contents::new);
     }
-    // Requires the key first, because the plan belongs to the filter with that key.
+    // Finds the key first, because the plan belongs to the filter with this key.
     let is_string = |entry: &RdbEntry<'_>| entry.type_name() == "string";
     let entry = Rdb::new(bytes)?.find_key(options, "a string", is_string, |key| key)?;
     let rule = string::rule_to_decode(options, planned)?;

@@ -1,5 +1,5 @@
-//! `RedisBitmaps` of Java articles: Redis bitmaps with Guava's second rule. A new one is added when
-//! the newest is half full. Layout: `docs/formats/redis-bitmaps.md`.
+//! `RedisBitmaps` of Java articles: Redis bitmaps with Guava's second rule. When the newest bitmap is half full, the
+//! class adds a bitmap. Layout: `docs/formats/redis-bitmaps.md`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::rules::Rule;
 use crate::rules::guava_rules::Mitz64;
 use crate::rules::guava_sizing::{GuavaRelease, GuavaStrategy, plan};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "redis-bitmaps",
     extensions: &["rdb", "bitmap"],
@@ -33,10 +33,10 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The prefix of the keys of the bitmaps.
+/// The prefix of the keys that store the bitmaps.
 const BITMAP: &str = "bloomfilter-";
 
-/// A filter that adds a bitmap of the same size whenever its newest one is half full.
+/// A filter that adds a bitmap of the same size when its newest bitmap is half full.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ const BITMAP: &str = "bloomfilter-";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedisBitmaps {
-    // Invariant: at least one bitmap, all with the same rule.
+    // Invariant: there is at least one bitmap, and all bitmaps have the same rule.
     bitmaps: Vec<ForeignBloom>,
     /// The number of bits that are set in the newest bitmap.
     ones: u64,
@@ -61,14 +61,13 @@ impl RedisBitmaps {
     /// The key that stores the number of the newest bitmap.
     pub const CURSOR: &'static [u8] = b"cursor";
 
-    /// Returns the key of a bitmap, counted from 0.
+    /// Returns the key of the bitmap with the given number. The first bitmap has the number 0.
     #[must_use]
     pub fn bitmap_key(number: u64) -> Vec<u8> {
         format!("{BITMAP}{number}").into_bytes()
     }
 
-    /// Creates an empty filter. Each of its bitmaps is planned for `items` at `rate` as in Guava
-    /// 31.
+    /// Creates an empty filter. Each bitmap is planned for `items` items at `rate` as in Guava 31.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl RedisBitmaps {
         Ok(Self { bitmaps: vec![first], ones: 0 })
     }
 
-    /// Plans one bitmap for `items` at `rate`, without its memory.
+    /// Plans one bitmap for `items` items at `rate`, without allocating memory.
     ///
     /// # Errors
     ///
@@ -87,11 +86,11 @@ impl RedisBitmaps {
         planned(items, rate)
     }
 
-    /// Inserts an item, as `put` does. Returns true if it is certainly new.
+    /// Inserts an item, as `put` does. Returns true if the item is certainly new.
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the allocation of another bitmap fails. The item has been inserted.
+    /// [`OutOfMemory`] if the allocation of another bitmap fails. The item has still been inserted.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, OutOfMemory> {
         // With one bitmap, the Java class inserts without a test. The number of changed bits shows
         // whether the item is new.
@@ -137,7 +136,7 @@ impl RedisBitmaps {
         &self.bitmaps
     }
 
-    /// Returns the union of all bitmaps: a valid filter with a higher rate.
+    /// Returns the union of all bitmaps. The union is a valid filter with a higher rate.
     #[must_use]
     pub fn union(&self) -> ForeignBloom {
         let mut one = self.bitmaps[0].clone();
@@ -148,7 +147,7 @@ impl RedisBitmaps {
         one
     }
 
-    /// Returns one filter: the only bitmap, or the union of all if `union` is set.
+    /// Returns one filter: the only bitmap, or the union of all bitmaps if `union` is true.
     pub(crate) fn to_one(&self, union: bool) -> Result<Cow<'_, ForeignBloom>, EncodeError> {
         match &self.bitmaps[..] {
             [one] => Ok(Cow::Borrowed(one)),
@@ -160,12 +159,11 @@ impl RedisBitmaps {
         }
     }
 
-    /// Returns the rate of all bitmaps together when each is as full as possible. For each bitmap,
-    /// this is the rate of a full bitmap or `planned`, whichever is higher. `planned` is the
-    /// planned rate of one bitmap.
+    /// Returns the rate of all bitmaps together if each bitmap is as full as possible. The rate of each bitmap is the
+    /// rate of a full bitmap or `planned`, whichever is higher. `planned` is the planned rate of one bitmap.
     fn planned_rate(&self, planned: Option<f64>) -> f64 {
         let rule = self.bitmaps[0].rule();
-        // The last item before the next bitmap may set a bit with each of its probes.
+        // The item that makes the bitmap half full may set a bit with each of its probes.
         let most = rule.bits() / 2 + u64::from(rule.probes());
         let fill = (most as f64 / rule.bits() as f64).min(1.0);
         let of_one = fill.powf(rule.probes().into()).max(planned.unwrap_or(0.0));
@@ -182,8 +180,8 @@ impl StoredFilter for RedisBitmaps {
         try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
     }
 
-    /// Merges each bitmap of `other` into the newest bitmap if that stays at most half full.
-    /// Otherwise inserts the bitmap before the newest.
+    /// Merges each bitmap of `other` into the newest bitmap if the newest bitmap stays at most half full. Otherwise,
+    /// inserts the bitmap of `other` before the newest bitmap.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
         if !is_alike {
@@ -246,7 +244,8 @@ fn number_of(key: &[u8]) -> Option<u64> {
     number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
 }
 
-/// Reads a snapshot with all keys, or the string of one bitmap as a filter of its own.
+/// Decodes a snapshot with all keys, or the string of one bitmap. The string of one bitmap becomes a filter with one
+/// bitmap.
 fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     let rule = string::rule_to_decode(options, planned)?;
     if !Rdb::has_magic(bytes) {
@@ -266,7 +265,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     let mut found = BTreeMap::new();
     for entry in rdb.entries() {
         let entry = entry?;
-        // Bitmaps after the cursor are leftovers of a reset.
+        // Bitmaps with a number above the cursor were left behind by a reset.
         if let Some(number) = number_of(entry.key()).filter(|&number| number <= cursor) {
             entry.only(found.get(&number))?;
             found.insert(number, entry);
@@ -290,7 +289,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
 /// The largest number of digits of a 64-bit number.
 const MAX_CURSOR_BYTES: u64 = 20;
 
-/// Checks that a string has its full length, because the class creates it with that length.
+/// Checks that a string has its full length, because the class creates the string with this length.
 fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> {
     let (planned, found) = (rule.bits() / 8, string.len() as u64);
     if found >= planned {

@@ -1,5 +1,4 @@
-//! A Redis string as a set of integers, as `SETBIT` writes it. Layout:
-//! `docs/formats/redis-bits.md`.
+//! A Redis string as a set of integers, in the format of `SETBIT`. Layout: `docs/formats/redis-bits.md`.
 
 use tamis::Order;
 
@@ -10,7 +9,7 @@ use crate::format::{Detection, Format, ItemDomain, Items};
 use crate::items::Funnel;
 use crate::redis::string;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "redis-bits",
     extensions: &["redisbits"],
@@ -31,13 +30,13 @@ const STRING: BitmapFile =
 /// The largest offset of `SETBIT`.
 const MAX: u64 = u32::MAX as u64;
 
-/// Reads the bytes of a string, as `GET` or `DUMP` returns them. Larger values extend it, as
-/// `SETBIT` does.
+/// Decodes the bytes of a string. The bytes are the result of `GET` or `DUMP`. Inserting a larger value extends the
+/// string, as `SETBIT` does.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if there are more bytes than Redis allows, or if the allocation fails. No bytes
-/// are an empty set: Redis reads a missing key as an empty string.
+/// [`DecodeError`] if there are more bytes than Redis allows, or if the allocation fails. Empty input is an empty set:
+/// Redis treats a missing key as an empty string.
 ///
 /// # Examples
 ///
@@ -58,7 +57,7 @@ fn of_string(bytes: &[u8]) -> Result<IntegerBitmap, DecodeError> {
     if bytes.len() as u64 > max_bytes {
         return Err(DecodeError::too_long("bits", max_bytes));
     }
-    // An empty string and a zero byte have the same bits.
+    // An empty string stands for the same bits as a zero byte.
     let bytes = if bytes.is_empty() { &[0] } else { bytes };
     STRING.decode(bytes).map(|set| IntegerBitmap::new(set, MAX))
 }

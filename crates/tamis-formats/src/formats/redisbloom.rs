@@ -1,4 +1,4 @@
-//! Filters of RedisBloom: from `DUMP`, from snapshots, and as commands that load chunks. Layout:
+//! Filters of RedisBloom: in the result of `DUMP`, in snapshots, and as commands that load chunks. Layout:
 //! `docs/formats/redisbloom.md`.
 
 use std::io;
@@ -21,7 +21,7 @@ mod payload;
 
 pub use bloom::{redisbloom_rate, redisbloom_rates};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "redisbloom",
     extensions: &["dump", "rdb", "resp"],
@@ -93,7 +93,7 @@ fn encode(
     Ok(out.write_all(&value.to_payload())?)
 }
 
-/// Creates the filter that `BF.RESERVE key rate items` creates.
+/// Creates an empty filter as `BF.RESERVE key rate items` does.
 fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
     let (capacity, rate) = options.plan()?;
     let options = RedisBloomOptions { capacity, rate, ..RedisBloomOptions::default() };
@@ -102,10 +102,10 @@ fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
     Ok(Contents::new(filter))
 }
 
-/// Returns the image of a filter of a Tamis server in the result of `DUMP`, or in a snapshot under
-/// the key in the options. Returns `None` for any other bytes.
+/// Returns the image of a filter that only a Tamis server supports. The image is in the result of `DUMP`, or in a
+/// snapshot under the key in the options. Returns `None` for any other bytes.
 ///
-/// The crate `tamis-commands` reads the image.
+/// The crate `tamis-commands` decodes the image.
 #[must_use]
 pub fn server_image(bytes: &[u8], options: &DecodeOptions) -> Option<Vec<u8>> {
     let value = if Rdb::has_magic(bytes) {
@@ -118,8 +118,8 @@ pub fn server_image(bytes: &[u8], options: &DecodeOptions) -> Option<Vec<u8>> {
     if let Some(RedisValue::Tamis(image)) = value { Some(image) } else { None }
 }
 
-/// Tests whether bytes begin with a command that loads a filter under a key: `BF.LOADCHUNK`,
-/// `CF.LOADCHUNK` or `RESTORE`.
+/// Tests whether bytes start with a command that loads a filter under a key: `BF.LOADCHUNK`, `CF.LOADCHUNK` or
+/// `RESTORE`.
 #[must_use]
 pub fn is_load_command(bytes: &[u8]) -> bool {
     commands::is_one(bytes)

@@ -1,5 +1,4 @@
-//! Redisson's `RBloomFilter`: a Redis bitmap, and a hash with its settings. Layout:
-//! `docs/formats/redisson.md`.
+//! Redisson's `RBloomFilter`: a Redis bitmap, and a hash that stores the settings. Layout: `docs/formats/redisson.md`.
 
 use std::io;
 
@@ -16,12 +15,12 @@ use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::rates::alternating::Alternating;
 use crate::rules::{EstimatedRate, ProbeRule, Rule, fill};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    // Detects settings by their key, because no other program writes settings under such a key.
+    // The key of the settings shows the format, because no other program stores settings under a key of this form.
     detection: Detection::ByBytes(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
@@ -38,9 +37,9 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The rule of Redisson: the halves of a 128-bit HighwayHash are added in turn.
+/// The rule of Redisson: the two halves of a 128-bit HighwayHash are added alternately.
 ///
-/// Probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits, with the sign bit cleared.
+/// The probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits, with the sign bit cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redisson {
     bits: Modulus,
@@ -49,11 +48,11 @@ pub struct Redisson {
 
 const MAX_BITS: u64 = 4_294_967_294;
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 const MAX_PROBES: u32 = 65_535;
 
-/// The key of the hash, which is a constant of Redisson.
+/// The key of HighwayHash, which is a constant of Redisson.
 const KEY: Key = Key([
     0x9e37_79b9_7f4a_7c15,
     0xf39c_c060_5ced_c834,
@@ -62,7 +61,7 @@ const KEY: Key = Key([
 ]);
 
 impl Redisson {
-    /// Plans as `tryInit(items, rate)` does.
+    /// Creates the plan of `tryInit(items, rate)`.
     ///
     /// # Errors
     ///
@@ -85,7 +84,7 @@ impl Redisson {
             return Err(CreateError::refused(why));
         }
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
-        // Guava plans zero items as one.
+        // Guava plans zero items as one item.
         let bits = if items == 0 { 0 } else { plan_bits(items, rate).0 };
         if bits > MAX_BITS {
             return Err(CreateError::refused(format!(
@@ -102,34 +101,34 @@ impl Redisson {
         Ok(Self { bits, probes })
     }
 
-    /// Creates the rule from stored settings. Returns `None` if no filter has these settings.
+    /// Creates the rule from stored settings. Returns `None` if the settings are invalid.
     fn of_config(bits: u64, probes: u32) -> Option<Self> {
         let is_one = bits <= MAX_BITS && (1..=MAX_PROBES).contains(&probes);
         Some(Self { bits: Modulus::new(bits).filter(|_| is_one)?, probes })
     }
 
-    /// Returns the number of bits: `size`.
+    /// Returns the number of bits, which Redisson calls `size`.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.bits.bits()
     }
 
-    /// Returns the number of probes of an item: `hashIterations`.
+    /// Returns the number of probes of an item, which Redisson calls `hashIterations`.
     #[must_use]
     pub fn hash_iterations(&self) -> u32 {
         self.probes
     }
 
-    /// Returns the offsets that Redisson passes to `SETBIT` for an item in the bytes of its codec.
+    /// Returns the offsets that Redisson passes to `SETBIT` for an item. `key` is the item in the bytes of Redisson's
+    /// codec.
     pub fn offsets(&self, key: &[u8]) -> impl Iterator<Item = u64> + use<> {
         let rule = *self;
         let (mut next, steps) = (0, rule.hash(key));
         (0..rule.probes).map(move |i| rule.probe(i, &mut next, steps))
     }
 
-    /// Computes the rate of a filter in which this share of the bits is set. It is above the textbook
-    /// rate, `fill` to the power of the probes, because the probes of an item are multiples of one
-    /// number. Takes up to some milliseconds.
+    /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above `fill` to the power of the
+    /// probes, because the probes of an item are multiples of one number. Takes up to a few milliseconds.
     #[must_use]
     pub fn rate_at_fill(&self, fill: f64) -> f64 {
         Alternating { bits: self.bits, probes: self.probes }.rate_at_fill(fill)
@@ -192,7 +191,7 @@ mod field {
 
 const CONFIG: &[u8] = b":config";
 
-/// Returns the key of the settings of a filter of this name.
+/// Returns the key of the settings of the filter `name`.
 ///
 /// # Examples
 ///
@@ -208,7 +207,7 @@ pub fn config_key(name: &[u8]) -> Vec<u8> {
     [braces[0], name, braces[1], CONFIG].concat()
 }
 
-/// Returns the name of the filter whose settings have this key.
+/// Returns the name of the filter whose settings are stored under `config`.
 fn name_of(config: &[u8]) -> Option<&[u8]> {
     let name = config.strip_suffix(CONFIG)?;
     let inner = name.strip_prefix(b"{").and_then(|name| name.strip_suffix(b"}"));
@@ -244,7 +243,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     })?;
     let rule = rule_of(&config, options, bytes.len() as u64)?;
     let Some(bitmap) = bitmap else {
-        // The bitmap does not exist before the first item.
+        // Redis has no bitmap before the first item is inserted.
         return empty(rule, config.at());
     };
     if bitmap.database() != config.database() {
@@ -295,8 +294,8 @@ fn rule_of(
             )))
         };
     }
-    // A small file may state 512 MiB. If the size is large relative to the file, the decode options
-    // must confirm it.
+    // A small file may state a size of 512 MiB. If the stated size is large relative to the file, the decode options
+    // must confirm the size.
     if rule.bits() / 8 > FREE_BYTES.saturating_add(4 * file_bytes) {
         let parameter = if options.items.is_none() { Parameter::Items } else { Parameter::Rate };
         let kind = DecodeErrorKind::Missing(parameter);
@@ -305,10 +304,10 @@ fn rule_of(
     Ok(rule)
 }
 
-/// The memory that a filter may take regardless of the size of its file.
+/// The memory in bytes that is allowed for a filter regardless of the size of its file.
 const FREE_BYTES: u64 = 1 << 20;
 
-/// Writes the string. With a key, writes a snapshot of the string and its settings.
+/// Writes the string. If the options have a key, writes a snapshot of the string and the settings.
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,

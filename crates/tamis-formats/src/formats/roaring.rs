@@ -23,7 +23,7 @@ use crate::items::integer_keys::{min_and_max, no_value, value};
 
 pub use crate::formats::roaring::form::RoaringForm;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "roaring",
     extensions: &["roaring", "roaring64"],
@@ -42,7 +42,7 @@ pub(crate) const FORMAT: Format = Format {
 const VERSIONS: &str =
     "32 or 64, the bits of a value, or java, the legacy form of Roaring64NavigableMap";
 
-/// An exact set of integers, and how to write it.
+/// An exact set of integers, and the form in which the set is written.
 ///
 /// # Examples
 ///
@@ -58,26 +58,26 @@ const VERSIONS: &str =
 pub struct Roaring {
     /// The values.
     pub set: CompressedSet,
-    /// How to write the values.
+    /// The form in which the values are written.
     pub form: RoaringForm,
-    /// Whether to write runs if they are smaller, as `runOptimize` does.
+    /// Whether to write a container as runs if runs are smaller, as `runOptimize` does.
     pub has_runs: bool,
-    /// Whether a change made a bitmap of 64 bits from one of 32 bits.
+    /// Whether a change converted a bitmap of 32 bits to a bitmap of 64 bits.
     pub is_widened: bool,
 }
 
-/// The note about [`Roaring::is_widened`].
+/// The note that is reported if [`Roaring::is_widened`] is true.
 const WIDENED: &str = "was a 32-bit Roaring bitmap and is now a 64-bit one: programs that read 32-bit bitmaps cannot read the file";
 
 impl PartialEq for Roaring {
-    /// Compares only the values, not how they are written.
+    /// Compares only the values, not the written forms.
     fn eq(&self, other: &Self) -> bool {
         self.set == other.set
     }
 }
 
 impl Roaring {
-    /// Creates a bitmap that is written as small as possible.
+    /// Creates a bitmap with the smallest written form.
     #[must_use]
     pub fn new(set: CompressedSet) -> Self {
         Self { set, form: RoaringForm::Bits32, has_runs: true, is_widened: false }
@@ -93,7 +93,7 @@ impl Roaring {
         plans
     }
 
-    /// Returns the length of the bitmap in a file.
+    /// Returns the size of the bitmap in a file, in bytes.
     fn len_bytes(&self) -> u64 {
         let plans = self.plans();
         let maps = plans.chunk_by(|a, b| a.key >> 16 == b.key >> 16);
@@ -115,7 +115,7 @@ impl Roaring {
         self.written_form() != RoaringForm::Bits32
     }
 
-    /// Returns the form in which the values are written.
+    /// Returns the form for writing the values.
     fn written_form(&self) -> RoaringForm {
         let is_large = self.set.max().is_some_and(|max| max > u32::MAX.into());
         if is_large && self.form == RoaringForm::Bits32 { RoaringForm::Bits64 } else { self.form }
@@ -167,20 +167,20 @@ impl StoredFilter for Roaring {
     }
 }
 
-/// Reads the bytes of a bitmap of 32 or 64 bits.
+/// Decodes a bitmap of 32 or 64 bits.
 ///
-/// Takes at most 18 times the memory of the bytes: for a 64-bit bitmap with one value in each range
-/// of 2³².
+/// The memory is at most 18 times the size of the bytes. The worst case is a 64-bit bitmap with one value in each range
+/// of 2³² values.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are exactly one bitmap. Containers and values out of order are
-/// rejected; no library writes them.
+/// [`DecodeError`] unless `bytes` are exactly one bitmap. Containers and values out of order are rejected, because no
+/// library writes them.
 pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     let mut set = CompressedSet::new();
     let (mut values, mut new) = (Vec::new(), Answers::new());
-    // A first pass checks the whole file before any value is inserted. So a file that is damaged at
-    // its end builds nothing.
+    // A first pass checks the whole file before any value is inserted. A file with damage at its end is therefore
+    // rejected before memory is allocated for the values.
     let (form, has_runs) = walk(bytes, &mut |_, _| {})?;
     walk(bytes, &mut |base, container| {
         values.clear();
@@ -198,9 +198,9 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
                 }
             }
             Container::Runs(runs) => {
-                // The first insert decides the representation of a range of 65,536 values. If it
-                // inserts one or two values, the representation is a list. A long run after that
-                // would turn the list into a bitmap of 8 KiB. So the longest run is inserted first.
+                // The first insert decides the representation of a range of 65,536 values. After an insert of one or
+                // two values, the representation is a list. A long run would then convert the list to a bitmap of 8
+                // KiB. The longest run is therefore inserted first.
                 let longest = runs.iter().map(ends).max_by_key(|(first, last)| last - first);
                 for (first, last) in longest.into_iter().chain(runs.iter().map(ends)) {
                     set.insert_range(base | u64::from(first)..=base | u64::from(last));
@@ -212,17 +212,17 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     Ok(Roaring { form, has_runs, ..Roaring::new(set) })
 }
 
-/// Each bitmap of 32 bits begins with a cookie. A bitmap of 64 bits has one for each range of 2³²
-/// values, so only the empty one, eight zeros, has none.
+/// Each bitmap of 32 bits starts with a cookie. A bitmap of 64 bits has a cookie for each range of 2³² values. Only the
+/// empty bitmap of 64 bits, which is eight zero bytes, has no cookie.
 fn sniff(bytes: &[u8]) -> Sniff {
     match walk(bytes, &mut |_, _| {}) {
-        // The empty bitmap of Java is five bytes: a flag and four zeros.
+        // The empty bitmap of Java is five bytes: a flag and four zero bytes.
         Ok(_) => Sniff::yes(bytes != [0; 8] && bytes.len() > 5),
         Err(_) => Sniff::No,
     }
 }
 
-/// Reads a bitmap and checks that it has the width in the options.
+/// Decodes a bitmap and checks that the bitmap has the width in the options.
 fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<Roaring, DecodeError> {
     let error = |kind| DecodeError::new("width", 0, kind);
     let wanted = options.version.as_deref();
@@ -256,7 +256,7 @@ fn encode(
     Ok(write(&roaring, form_to_write(&roaring, options)?, out)?)
 }
 
-/// Returns the form of the version in the options, or that of the bitmap.
+/// Returns the form that the version in the options names, or the form of the bitmap if the options have no version.
 fn form_to_write(roaring: &Roaring, options: &DecodeOptions) -> Result<RoaringForm, EncodeError> {
     Ok(match options.version.as_deref() {
         None => roaring.written_form(),
@@ -280,10 +280,10 @@ fn form_to_write(roaring: &Roaring, options: &DecodeOptions) -> Result<RoaringFo
     })
 }
 
-/// Writes the bitmap in this form. The values are read twice: for the heads, and for the containers.
+/// Writes the bitmap in the given form. The values are read twice: for the container headers, and for the containers.
 fn write(roaring: &Roaring, form: RoaringForm, out: &mut dyn Write) -> io::Result<()> {
     let mut plans = roaring.plans();
-    // A signed form begins with the values from 2⁶³ on.
+    // A signed form starts with the values of 2⁶³ and above.
     let is_negative = |key: u64| key >> 47 == 1;
     let passes: &[bool] = match form {
         RoaringForm::Java { is_signed: true } => {

@@ -1,4 +1,4 @@
-//! RocksDB's full filter block, in both generations. Layout: `docs/formats/rocksdb.md`.
+//! RocksDB's full filter block in both generations. Layout: `docs/formats/rocksdb.md`.
 
 mod rules;
 
@@ -13,7 +13,7 @@ use crate::rules::Rule;
 pub(crate) use rules::{FastLocal, Legacy};
 use tamis::Answers;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "rocksdb",
     summary: "RocksDB's full filter block, alone or in its table, Bloom of both generations",
@@ -37,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The number of bytes of a cache line. All probes of an item lie in one line.
+/// The number of bytes of a cache line. All probes of an item are in one cache line.
 const LINE_BYTES: u64 = 64;
 
 /// The length of the trailer after the bits.
@@ -56,17 +56,17 @@ const NEW_BLOOM: i8 = -1;
 /// A number of probes that marks a Ribbon filter.
 const RIBBON: i8 = -2;
 
-/// The generation of RocksDB's filters, by the table's `format_version`.
+/// The generation of RocksDB's filters, which depends on the `format_version` of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generation {
-    /// Below 5.
+    /// The generation of tables with a `format_version` below 5.
     Legacy,
-    /// 5 and above: fast local Bloom.
+    /// The generation of tables with a `format_version` of 5 and above: fast local Bloom.
     FastLocal,
 }
 
-/// A filter block whose trailer RocksDB reserves for later releases. A release that does not know
-/// the trailer treats every item as possibly present.
+/// A filter block whose trailer RocksDB reserves for later releases. A release that does not support the trailer treats
+/// every item as possibly present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {
     bytes: Vec<u8>,
@@ -100,13 +100,13 @@ impl StoredFilter for Reserved {
     }
 }
 
-/// Creates an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of
-/// `keys` keys. `bits_per_key` is clamped to the range 1 to 100 and rounded to three decimals. The
-/// legacy generation rounds it to a whole number.
+/// Creates an empty filter as RocksDB's `NewBloomFilterPolicy(bits_per_key)` does for a table of `keys` keys.
+/// `bits_per_key` is clamped to the range 1 to 100 and rounded to three decimals. In the legacy generation,
+/// `bits_per_key` is rounded to a whole number.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if there are no keys or too many.
+/// [`CreateError`] if there are no keys or too many keys.
 ///
 /// # Examples
 ///
@@ -143,7 +143,7 @@ pub fn create(
         Generation::Legacy => {
             let whole = (millibits + 500) / 1000;
             let bits = keys.checked_mul(whole).ok_or_else(too_large)?;
-            // With an odd number of lines, the line depends on all bits of the hash.
+            // If the number of lines is odd, the selected line depends on all bits of the hash.
             let lines = u32::try_from(bits.div_ceil(per_line) | 1).map_err(|_| too_large())?;
             let probes = ((whole as f64 * 0.69) as u32).clamp(1, 30);
             Rule::new(Legacy::new(lines, LINE_BYTES as u32, probes))
@@ -152,31 +152,31 @@ pub fn create(
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The limits between the numbers of probes. Element `i` is the largest number of thousandths of a
-/// bit per key for which RocksDB takes `i + 1` probes.
+/// The upper limits for each number of probes. Element `i` is the largest number of thousandths of a bit per key for
+/// which RocksDB uses `i + 1` probes.
 const PROBES_UP_TO: [u64; 12] =
     [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
 
-/// Returns the number of probes of RocksDB's fast local filter with `millibits` thousandths of a
-/// bit per key.
+/// Returns the number of probes of RocksDB's fast local filter. `millibits` is the number of thousandths of a bit per
+/// key.
 fn probes_for(millibits: u64) -> u32 {
     match PROBES_UP_TO.iter().position(|&most| millibits <= most) {
         Some(at) => at as u32 + 1,
-        // For more bits per key, RocksDB takes three times the eight probes that it computes at
-        // once.
+        // RocksDB computes eight probes at once. For more than 50 bits per key, RocksDB uses 24 probes, which is three
+        // times eight.
         None if millibits > 50_000 => 24,
         None => ((millibits - 1) / 2000 - 1) as u32,
     }
 }
 
-/// Returns the smallest whole number of bits per key with which the fast local filter keeps a rate.
-/// Returns `None` if 100 are not enough.
+/// Returns the smallest whole number of bits per key for which the fast local filter keeps a rate. Returns `None` if
+/// 100 bits per key are not enough.
 fn bits_per_key(rate: f64) -> Option<u32> {
     (rate < 1.0).then(|| (1..=100).find(|&bits| fast_local_rate(bits) <= rate)).flatten()
 }
 
-/// Returns the rate of the fast local filter. This is the mean over all lines. The numbers of keys
-/// in the lines are Poisson distributed.
+/// Returns the rate of the fast local filter, which is the mean over all lines. The number of keys in a line has a
+/// Poisson distribution.
 fn fast_local_rate(bits_per_key: u32) -> f64 {
     let line = LINE_BYTES as f64 * 8.0;
     let (probes, mean) =
@@ -191,13 +191,13 @@ fn fast_local_rate(bits_per_key: u32) -> f64 {
     rate
 }
 
-/// Reads a filter block: bits and trailer, without the trailer of compression type and checksum
-/// that every block has. The result is a [`ForeignBloom`]. It is a [`Reserved`] if RocksDB itself
+/// Decodes a filter block: the bits and their trailer. `bytes` do not include the block trailer, which contains the
+/// compression type and the checksum. The result is a [`ForeignBloom`]. The result is a [`Reserved`] if RocksDB itself
 /// would treat every item as possibly present.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] for a Ribbon filter, and if the bits do not fit the trailer.
+/// [`DecodeError`] if the filter is a Ribbon filter, or if the bits do not match the trailer.
 pub fn decode(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let Some((data, &trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else {
         let kind = DecodeErrorKind::Truncated {
@@ -275,14 +275,14 @@ fn sniff(bytes: &[u8]) -> Sniff {
     };
     match read_trailer(trailer, data.len() as u64) {
         Ok(Trailer::Rule(rule)) if rule.probes() <= 30 => Sniff::Maybe,
-        // `decode` rejects a Ribbon filter by its name.
+        // `decode` rejects a Ribbon filter with a clear error, so a Ribbon filter is also detected.
         Err(_) => Sniff::maybe(is_ribbon(trailer, data.len() as u64)),
         Ok(_) => Sniff::No,
     }
 }
 
-/// Tests whether a trailer is that of a Ribbon filter: it has a number of blocks of 128 slots, and
-/// each block has the same number of columns of 16 bytes, or one column fewer.
+/// Tests whether a trailer belongs to a Ribbon filter. The trailer of a Ribbon filter states a number of blocks of 128
+/// slots. Each block has the same number of columns of 16 bytes, or one column fewer.
 fn is_ribbon(trailer: [u8; TRAILER_BYTES], len: u64) -> bool {
     const COLUMN_BYTES: u64 = 16;
     const MAX_COLUMNS: u64 = 32;

@@ -1,5 +1,4 @@
-//! Spark's `BloomFilter`, as its `writeTo` writes it, in both versions. Layout:
-//! `docs/formats/spark.md`.
+//! Spark's `BloomFilter` in both versions of the format of `writeTo`. Layout: `docs/formats/spark.md`.
 
 use std::io;
 
@@ -13,7 +12,7 @@ use crate::rules::guava_sizing::{GuavaRelease, plan_bits, plan_probes};
 use crate::rules::hash::murmur3::spark_32;
 use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "spark",
     extensions: &["spark"],
@@ -50,19 +49,17 @@ fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
 /// Spark's two probe rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// Sums of 32 bits, without a seed. Every release reads it. Releases up to 4.0 read only this
-    /// version.
+    /// Sums of 32 bits, without a seed. Every release reads this version. Releases up to 4.0 read only this version.
     #[default]
     V1,
-    /// Sums of 64 bits. Spark reads and creates it since 4.1.
+    /// Sums of 64 bits. Spark reads and creates this version since release 4.1.
     V2 {
         /// The seed of the first hash.
         seed: i32,
     },
 }
 
-/// The rules of Spark: double hashing with two 32-bit hashes, the second of which is seeded with
-/// the first.
+/// The rules of Spark: double hashing with two 32-bit hashes. The first hash is the seed of the second hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spark {
     bits: Modulus,
@@ -113,17 +110,18 @@ impl ProbeRule for Spark {
     fn progression(&self) -> Option<Progression> {
         let sums = match self.version {
             Version::V1 => Sums::Flipped(32),
-            // The sums have 63 bits and few probes cross zero, so they hardly overflow or flip.
+            // The sums have 63 bits, so overflows are rare. The few probes of an item seldom change the sign of the
+            // sum, so flips are also rare.
             Version::V2 { .. } => Sums::Exact,
         };
         Some(Progression { bits: self.bits, probes: self.probes, sums })
     }
 }
 
-/// The number of bits that version 1 reaches: a sum is a positive number of 32 bits.
+/// The number of bits that version 1 can address, because a sum is a positive number of 32 bits.
 const REACHED_V1: u64 = 1 << 31;
 
-/// Rejects a filter of version 1 that has more bits than its probes reach.
+/// Rejects a filter of version 1 with more bits than its probes can address.
 fn check_reach(
     filter: &ForeignBloom,
     items: u64,
@@ -184,7 +182,7 @@ pub fn create_with_bits(
             "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
         ))
     };
-    // Any valid rate will do, because this plan does not use it.
+    // This plan does not use the rate, so any valid rate works.
     let probes = i32::try_from(plan_probes(items, bits, 0.5, GuavaRelease::Until33));
     let (words, Ok(probes)) = (bits.div_ceil(64), probes) else { return Err(too_large()) };
     if words > i32::MAX as u64 {
@@ -193,8 +191,8 @@ pub fn create_with_bits(
     ForeignBloom::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, version: Version) -> Rule {
@@ -202,11 +200,11 @@ fn rule(words: u64, probes: u32, version: Version) -> Rule {
     Rule::new(Spark { bits, probes, version })
 }
 
-/// Reads the output of `writeTo`. Rejects trailing bytes.
+/// Decodes the output of `writeTo`. Rejects trailing bytes.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if `readFrom` would fail, if the filter has no words, and if bytes follow.
+/// [`DecodeError`] if `readFrom` would fail, if the filter has no words, or if bytes follow the filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let version = reader.i32_be("version")?;
@@ -218,7 +216,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         1 => Version::V1,
         _ => Version::V2 { seed: reader.i32_be("seed")? },
     };
-    // Spark reads a filter without words, but then divides by 0 on a lookup.
+    // Spark can read a filter without words, but then divides by 0 in a lookup.
     let words = reader.count_be("number of words", 1.., "1 or more")?;
     let filter = ForeignBloom::read_words(
         rule(words.into(), probes, version),
@@ -245,7 +243,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     Sniff::maybe(is_whole)
 }
 
-/// Reads a filter and checks that it has the version in the options.
+/// Decodes a filter and checks that the filter has the version in the options.
 fn decode_version(bytes: &[u8], options: &DecodeOptions) -> Result<ForeignBloom, DecodeError> {
     let filter = decode(bytes)?;
     let is_first = bytes.starts_with(&1_u32.to_be_bytes());

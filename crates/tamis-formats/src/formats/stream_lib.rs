@@ -1,5 +1,4 @@
-//! stream-lib's `BloomFilter`, as `BloomFilter.serialize` writes it. Layout:
-//! `docs/formats/stream-lib.md`.
+//! stream-lib's `BloomFilter` in the format of `BloomFilter.serialize`. Layout: `docs/formats/stream-lib.md`.
 
 use std::io::Write;
 
@@ -14,7 +13,7 @@ use crate::items::{Charset, Funnel};
 use crate::rules::hash::murmur2::hadoop_32;
 use crate::rules::{ProbeRule, Progression, Rule, Sums};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "stream-lib",
     extensions: &["streamlib"],
@@ -34,14 +33,13 @@ const BIT_SET: &[u8] = b"\xac\xed\0\x05sr\0\x10java.util.BitSet\x6e\xfd\x88\x7e\
 /// The byte that Java's serialization writes after the words.
 const END: u8 = b'x';
 
-/// The largest number of words: the number of bits is a Java `int`.
+/// The largest number of words, because the number of bits is a Java `int`.
 const MAX_WORDS: u32 = (i32::MAX / 64).cast_unsigned();
 
-/// The rule of stream-lib: double hashing with two 32-bit hashes, the second of which is seeded
-/// with the first.
+/// The rule of stream-lib: double hashing with two 32-bit hashes. The first hash is the seed of the second hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLib {
-    /// Invariant: 1 to [`MAX_WORDS`].
+    /// The number of words. Invariant: from 1 to [`MAX_WORDS`].
     words: u32,
     probes: u32,
 }
@@ -81,13 +79,13 @@ impl ProbeRule for StreamLib {
     }
 }
 
-/// Creates an empty filter for `items` items. Bits and probes come from Cassandra's table.
-/// stream-lib has only the part of the table up to 15 bits per item.
+/// Creates an empty filter for `items` items. The bits and the probes come from Cassandra's table. stream-lib contains
+/// only the part of the table up to 15 bits per item.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the table has no such rate, if there are no items, if the filter is larger
-/// than stream-lib's maximum, or if the allocation fails.
+/// [`CreateError`] if no entry of the table reaches the rate, or if `items` is 0. The same error is returned if the
+/// filter exceeds stream-lib's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -115,11 +113,11 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(Rule::new(StreamLib { words, probes }))?)
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 const MAX_PROBES: u32 = 255;
 
-/// Reads the output of `serialize`. Rejects trailing bytes.
+/// Decodes the output of `serialize`. Rejects trailing bytes.
 ///
 /// # Errors
 ///

@@ -1,5 +1,4 @@
-//! The project's own format: a header, the words, and their checksum. Layout:
-//! `docs/formats/tamis.md`.
+//! Tamis' own format: a header, the words, and the checksum of the words. Layout: `docs/formats/tamis.md`.
 
 mod parts;
 mod stream;
@@ -25,7 +24,7 @@ use tamis::Answers;
 use tamis::Bloom;
 use tamis::Parquet;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "tamis",
     extensions: &["tamis"],
@@ -57,9 +56,9 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// A filter with everything that its file stores, over storage `B`.
+/// A filter, and all other values in the file of the filter. `B` is the storage of the bits.
 ///
-/// Equal values give equal bytes on every machine.
+/// Equal values give equal bytes in the file on every machine.
 ///
 /// # Examples
 ///
@@ -81,8 +80,8 @@ pub(crate) const FORMAT: Format = Format {
 pub struct TamisFile<B = Bitmap> {
     /// The filter.
     pub filter: AnyFilter<B>,
-    /// The number of inserts, including repeated items. It does not depend on order or threads. A
-    /// merged filter has the sum.
+    /// The number of inserts, including repeated items. The number does not depend on the order of inserts or on
+    /// threads. The number of a merged filter is the sum of both numbers.
     pub added: u64,
     /// The metadata of the filter.
     pub metadata: Metadata,
@@ -107,14 +106,14 @@ impl<B: Bits<Word = u64> + PartialEq> PartialEq for TamisFile<B> {
 }
 
 impl<B> TamisFile<B> {
-    /// Creates a file of this filter, with a count of 0 and no metadata.
+    /// Creates a file of `filter`, with a count of 0 and no metadata.
     pub fn new(filter: AnyFilter<B>) -> Self {
         Self { filter, added: 0, metadata: Metadata::new() }
     }
 }
 
 impl TamisFile {
-    /// Reads a whole file and checks every byte. Linear time, one copy of the words.
+    /// Decodes a whole file and checks every byte. Takes linear time and copies the words once.
     ///
     /// # Errors
     ///
@@ -129,17 +128,17 @@ impl TamisFile {
         }
     }
 
-    /// Reads one file from a stream that ends with it, such as a pipe, directly into the memory of
-    /// the filter.
+    /// Reads one file from a stream, such as a pipe, directly into the memory of the filter. The stream must end at the
+    /// end of the file.
     ///
-    /// `max_bytes` limits the memory of the bits, because the size in the header cannot be checked
-    /// before all bytes have arrived. Below that limit, the memory is reserved at once. The
-    /// operating system provides the pages as bytes arrive.
+    /// `max_bytes` limits the memory of the bits. This limit is necessary because the size in the header cannot be
+    /// checked before all bytes have arrived. Memory up to the limit is reserved at once. The operating system provides
+    /// the pages as bytes arrive.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`] if the stream fails, and [`ReadError::Decode`] if its bytes are not a
-    /// file.
+    /// [`ReadError::Io`] if the stream fails, and [`ReadError::Decode`] if the bytes of the stream are not a file of
+    /// Tamis.
     pub fn read_from(stream: impl Read, max_bytes: u64) -> Result<Self, ReadError> {
         let (header, bits) = stream::read(stream, max_bytes)?;
         Ok(Self::restore(header, bits)?)
@@ -158,7 +157,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
 }
 
 impl<'a> TamisFile<BitView<'a>> {
-    /// Uses the words of a file in place, such as in a mapped file. Constant time.
+    /// Creates a filter that uses the words of a file in place, for example in a mapped file. Constant time.
     ///
     /// Checks the header, the length and the unused bits at the end, but not the words.
     /// [`verify`](Self::verify) checks the words in one pass.
@@ -179,9 +178,9 @@ impl<'a> TamisFile<BitView<'a>> {
         Self::restore(header, BitView::new(words))
     }
 
-    /// Checks every byte of a file, as [`TamisFile::decode`] does, without a copy.
+    /// Checks every byte of a file without copying. The checks are the same as in [`TamisFile::decode`].
     ///
-    /// One pass at the speed of memory or of the disk: about 0.1 s per GiB in memory.
+    /// Takes one pass at the speed of the memory or of the disk: about 0.1 s per GiB in memory.
     ///
     /// # Errors
     ///
@@ -194,11 +193,11 @@ impl<'a> TamisFile<BitView<'a>> {
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
-    /// Writes the file without a copy of the filter.
+    /// Writes the file without copying the filter.
     ///
     /// # Errors
     ///
-    /// The errors of `out`. A file that is only partly written is never accepted as a filter.
+    /// The errors of `out`. A partly written file is never accepted as a filter.
     pub fn write_to(&self, mut out: impl Write) -> io::Result<()> {
         let (header, seed) = self.header();
         out.write_all(&header)?;
@@ -250,19 +249,19 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         Ok(())
     }
 
-    /// Returns the header and its checksum.
+    /// Returns the header and the checksum of the header.
     fn header(&self) -> (Vec<u8>, u64) {
         let (plan, hasher) = (self.filter.plan(), self.filter.hasher());
         Header::encode(plan, self.bits(), hasher, self.added, &self.metadata)
     }
 
-    /// Returns the size in bits. The size of a growing filter differs from its plan.
+    /// Returns the size in bits. For a growing filter, the size differs from the size in the plan.
     fn bits(&self) -> u64 {
         let plan = self.filter.plan();
         if plan.kind().grows() { self.filter.len_words() * 64 } else { plan.bits() }
     }
 
-    /// Passes the words from word `start` on to `each`, as the bytes of a file.
+    /// Passes the words from word `start` to `each`, as bytes of the file.
     fn each_bytes_from<E>(
         &self,
         start: u64,
@@ -284,26 +283,27 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         })
     }
 
-    /// Tests whether the rate of the filter is above the planned one. Reads all bits.
+    /// Tests whether the rate of the filter is above the planned rate. Reads all bits.
     ///
-    /// A filter with no more inserts than its capacity is never over its rate, even if more bits
-    /// are set than expected. Without a count of inserts, the set bits determine the result.
+    /// If the number of inserts is known and at most the capacity, the result is false, even if more bits are set than
+    /// expected. Otherwise, the set bits determine the result. The set bits also determine the result for windows and
+    /// growing filters.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         !self.is_counted_within() && self.filter.is_over_rate()
     }
 
-    /// Tests whether the count alone shows that the filter holds no more items than its capacity.
+    /// Tests whether the count of inserts alone proves that the filter holds at most as many items as its capacity.
     #[must_use]
     pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
-        // Windows and growing filters are excluded. The count of a window does not show how
-        // unevenly its items arrived. A growing filter knows its rate.
+        // Windows and growing filters are excluded. The items of a window may have arrived unevenly, which the count
+        // does not show. A growing filter computes its own rate.
         let is_counted = !plan.kind().forgets() && !plan.kind().grows();
         is_counted && self.added > 0 && self.added <= plan.items()
     }
 
-    /// Returns the number of items if the filter counts them. The count may include repeats.
+    /// Returns the number of items if the filter counts its items. The number may include repeated items.
     #[must_use]
     pub fn counted_items(&self) -> Option<u64> {
         match &self.filter {
@@ -313,9 +313,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         }
     }
 
-    /// Returns what is reported about the filter. The estimates come from `part`: the filter
-    /// itself, or a [sample](AnyFilter::sample) of it. `counted` is the number of items to report
-    /// instead of the estimate. Reads all bits of `part`.
+    /// Returns the report about the filter. The estimates come from `part`, which is the filter itself or a
+    /// [sample](AnyFilter::sample) of the filter. `counted` is the number of items to report instead of the estimate.
+    /// Reads all bits of `part`.
     #[must_use]
     pub fn info_from<C: Bits<Word = u64>>(
         &self,
@@ -329,9 +329,9 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         let is_over_rate = !self.is_counted_within() && part.is_over_rate();
         let is_full = matches!(&self.filter, AnyFilter::Growing(filter) if filter.is_full());
         let is_endless = (kind.grows() || kind.forgets()) && !is_over_rate && !is_full;
-        // A filter can hold more items than planned if its size was rounded up.
+        // A filter can contain more items than planned, if the plan rounded the size up.
         let most = plan.items_at(plan.rate()).max(plan.items()) as f64;
-        // A window may be over its rate with fewer items than planned, if they arrived unevenly.
+        // A window may exceed its rate with fewer items than planned, if the items arrived unevenly.
         let headroom = if is_full || is_over_rate { 0 } else { (most - items).max(0.0) as u64 };
         FilterInfo {
             kind: kind.name(),
@@ -360,7 +360,7 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         }
     }
 
-    /// Returns how many bytes [`write_to`](Self::write_to) writes.
+    /// Returns the number of bytes that [`write_to`](Self::write_to) writes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
         header_bytes(self.metadata.len_bytes()) as u64 + self.filter.len_words() * 8 + TRAILER_BYTES
@@ -398,8 +398,8 @@ impl StoredFilter for TamisFile {
     }
 }
 
-/// Returns the part of `bytes` that lies in a range of the file. The first byte of `bytes` is at
-/// offset `at` of the file.
+/// Returns the part of `bytes` that is inside a range of the file. The first byte of `bytes` is at offset `at` of the
+/// file.
 fn common<'b>(bytes: &'b [u8], at: u64, range: &Range<u64>) -> &'b [u8] {
     let len = bytes.len() as u64;
     let [start, end] = [range.start, range.end].map(|it| it.saturating_sub(at).min(len) as usize);

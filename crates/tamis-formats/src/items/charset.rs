@@ -1,7 +1,7 @@
 //! Encodes text in a charset as Java does.
 //!
-//! The tables of `encoding_rs` follow the WHATWG. Java's GBK and GB 18030 differ from them in some
-//! characters, which `charset/java.rs` lists. `tests/golden/charsets` covers every character.
+//! The tables of `encoding_rs` follow the WHATWG standard. Java's tables of GBK and GB 18030 differ in some characters,
+//! which `charset/java.rs` lists. The test data in `tests/golden/charsets` cover every character.
 
 mod java;
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 use encoding_rs::{EncoderResult, Encoding, GB18030, GBK};
 
-/// A charset in which Java programs encode text before they hash it.
+/// A charset in which Java programs encode text before hashing.
 ///
 /// A character that is not in the charset becomes `?`, as in Java's `String.getBytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,21 +21,20 @@ pub enum Charset {
     Latin1,
     /// US-ASCII.
     Ascii,
-    /// Java's `UTF-16`: big-endian with the byte order mark FE FF. Empty text has no mark.
+    /// Java's `UTF-16`: big-endian with the byte order mark FE FF. Empty text gets no byte order mark.
     Utf16,
     /// UTF-16, big-endian, without a byte order mark.
     Utf16Be,
     /// UTF-16, little-endian, without a byte order mark.
     Utf16Le,
-    /// GBK as Java encodes it. 184 characters differ from the WHATWG encoding.
+    /// GBK in Java's encoding. 184 characters differ from the WHATWG encoding.
     Gbk,
-    /// GB 18030 of 2022 in Java's table, which differs from the WHATWG's in 19 private use
-    /// characters.
+    /// GB 18030 of 2022 in Java's encoding. 19 private use characters differ from the WHATWG encoding.
     Gb18030,
 }
 
 impl Charset {
-    /// Every charset.
+    /// All charsets.
     pub const ALL: [Charset; 8] = [
         Charset::Utf8,
         Charset::Latin1,
@@ -62,7 +61,7 @@ impl Charset {
         }
     }
 
-    /// Returns other common names.
+    /// Returns other common names of the charset.
     #[must_use]
     pub const fn aliases(self) -> &'static [&'static str] {
         match self {
@@ -77,7 +76,7 @@ impl Charset {
         }
     }
 
-    /// Finds a charset by its name or an alias, in any case.
+    /// Finds a charset by its name or an alias. Upper and lower case are equal.
     ///
     /// # Examples
     ///
@@ -95,8 +94,8 @@ impl Charset {
         })
     }
 
-    /// Appends the bytes of UTF-16 code units, as a Java `String` holds them. An unpaired surrogate
-    /// becomes `?`, or U+FFFD in UTF-16.
+    /// Encodes UTF-16 code units, the content of a Java `String`, and appends the bytes to `to`. An unpaired surrogate
+    /// becomes U+FFFD in UTF-16, and `?` in the other charsets.
     pub fn encode_units(self, units: &[u16], to: &mut Vec<u8>) {
         let lost = if matches!(self, Charset::Utf16 | Charset::Utf16Be | Charset::Utf16Le) {
             '\u{fffd}'
@@ -107,7 +106,7 @@ impl Charset {
         self.encode(&chars.collect::<String>(), to);
     }
 
-    /// Appends the bytes of `text`.
+    /// Encodes `text` and appends the bytes to `to`.
     pub(crate) fn encode(self, text: &str, to: &mut Vec<u8>) {
         match self {
             Charset::Utf8 => to.extend_from_slice(text.as_bytes()),
@@ -135,7 +134,8 @@ impl fmt::Display for Charset {
     }
 }
 
-/// Encodes `text` in `encoding`, except for the characters in `differences`, which are sorted.
+/// Encodes `text` in `encoding`. Characters in `differences` get the bytes that `differences` gives. `differences` is
+/// sorted.
 fn encode_by(
     encoding: &'static Encoding,
     differences: &[(char, u32)],
@@ -159,7 +159,7 @@ fn encode_by(
 
 fn encode_by_whatwg(encoding: &'static Encoding, mut text: &str, to: &mut Vec<u8>) {
     let mut encoder = encoding.new_encoder();
-    // The buffer has a fixed size, so that text of many unmappable characters takes linear time.
+    // The buffer has a fixed size. The time is therefore linear even if many characters are unmappable.
     let mut chunk = [0; 256];
     loop {
         let (result, read, written) =

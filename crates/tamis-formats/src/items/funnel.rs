@@ -1,7 +1,7 @@
 //! Converts an item as text to the bytes that another system hashes.
 //!
-//! Guava calls this a funnel. No file stores its funnel, and a wrong one gives wrong answers
-//! without an error. So the user must give it.
+//! Guava calls this conversion a funnel. No file stores the funnel, so the user must give the funnel. A wrong funnel
+//! gives wrong answers without an error.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,13 +26,13 @@ use crate::rules::hash::orc::{murmur3_64, wang_64};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Funnel {
-    /// The bytes as they are.
+    /// The bytes, unchanged.
     Bytes,
     /// Bytes, given as hexadecimal digits.
     Hex,
     /// Text in a charset. Guava: `Funnels.stringFunnel(charset)`.
     Text(Charset),
-    /// Text in a charset, repeated: the funnel of many copies of `BloomFilterHelper`.
+    /// Text in a charset, written twice: the funnel in many copies of the Java class `BloomFilterHelper`.
     Twice(Charset),
     /// Text as UTF-16 code units, little-endian. Guava: `Funnels.unencodedCharsFunnel()`.
     Chars,
@@ -46,8 +46,8 @@ pub enum Funnel {
     Float,
     /// A decimal number as IEEE 754 in 64 bits, little-endian. 0 and -0 are different items.
     Double,
-    /// A hash of 128 bits that the user's own function computes, little-endian. Decimal, signed or
-    /// unsigned, or hexadecimal after `0x`.
+    /// A hash of 128 bits that the user's own function computes, little-endian. The text is decimal (signed or
+    /// unsigned), or hexadecimal after `0x`.
     Hash128,
     /// A decimal number in 64 bits, big-endian: Hive's `addLong`.
     LongBigEndian,
@@ -67,13 +67,13 @@ pub enum Funnel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OrcType {
-    /// Text and binary values: the bytes as they are.
+    /// Text and binary values: the bytes, unchanged.
     Bytes,
     /// Whole numbers of any width, and dates as days since 1970.
     Long,
     /// Floating point numbers of 64 bits.
     Double,
-    /// Floating point numbers of 32 bits, which are hashed as numbers of 64 bits with equal value.
+    /// Floating point numbers of 32 bits. A number is converted to 64 bits before hashing.
     Float,
 }
 
@@ -85,17 +85,17 @@ pub enum AbloomType {
     Bytes,
     /// `int`: a decimal number of any length.
     Int,
-    /// `float`: a decimal number. A number that is whole has the hash of the `int`.
+    /// `float`: a decimal number. A whole number has the same hash as the equal `int`.
     Float,
 }
 
-/// Why an item has no bytes in a funnel.
+/// Why a funnel cannot convert an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ItemError {
     /// The item is not a decimal number of `bits` bits.
     NotInteger {
-        /// 32, 64 or 128.
+        /// The number of bits: 32, 64 or 128.
         bits: u32,
     },
     /// The item is not a whole decimal number.
@@ -157,8 +157,8 @@ impl Funnel {
         ("hash-character", "hashCode() of a Java Character"),
     ];
 
-    /// Finds a funnel by its name. Returns `None` if the name is unknown, or if the funnel needs a
-    /// charset and `charset` is `None`.
+    /// Finds a funnel by its name. Returns `None` if the name is unknown, or if the funnel needs a charset but
+    /// `charset` is `None`.
     #[must_use]
     pub fn named(name: &str, charset: Option<Charset>) -> Option<Funnel> {
         if let Some(class) = name.strip_prefix("hash-") {
@@ -191,8 +191,8 @@ impl Funnel {
         })
     }
 
-    /// Returns the bytes that the original hashes for `item`. Uses `scratch` if they differ from
-    /// `item`.
+    /// Returns the bytes that the original system hashes for `item`. The bytes are stored in `scratch` if they differ
+    /// from `item`.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ fn parse<T: FromStr>(item: &[u8]) -> Option<T> {
 fn hash_128(item: &[u8]) -> Result<u128, ItemError> {
     let text = text(item)?;
     let hash = match text.strip_prefix("0x") {
-        // `from_str_radix` accepts a sign.
+        // `from_str_radix` would accept a plus sign.
         Some(digits) if digits.starts_with('+') => None,
         Some(digits) => u128::from_str_radix(digits, 16).ok(),
         None => text.parse().ok().or_else(|| text.parse().ok().map(i128::cast_unsigned)),

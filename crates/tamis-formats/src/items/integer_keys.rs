@@ -1,4 +1,4 @@
-//! Keys that are integers, for exact sets of integers.
+//! Converts keys to integers, for exact sets of integers.
 
 use crate::errors::ChangeError;
 
@@ -8,8 +8,8 @@ pub(crate) fn min_and_max(min: Option<u64>, max: Option<u64>) -> Vec<(&'static s
     ends.into_iter().filter_map(|(name, end)| Some((name, end?.to_string()))).collect()
 }
 
-/// Returns the integer of a key: 4 bytes are signed, and 8 bytes are unsigned. Returns `None` for
-/// negative integers and keys of other lengths.
+/// Returns the integer of a key. A key of 4 bytes is a signed integer, and a key of 8 bytes is an unsigned integer.
+/// Returns `None` for a negative integer and for a key of another length.
 pub(crate) fn value(key: &[u8]) -> Option<u64> {
     if let Ok(bytes) = key.try_into() {
         return Some(u64::from_le_bytes(bytes));

@@ -1,4 +1,4 @@
-//! The items of a filter, for formats that can only write a filter from all of its items at once.
+//! Collects the items of a filter, for formats that can only write a filter from all items at once.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::filters::{FilterInfo, StoredFilter, answer_each};
 
 /// Collects the distinct items of a filter until the filter is written.
 ///
-/// Takes the memory of all items and about 50 bytes more for each item.
+/// The collector stores all items, with an overhead of about 50 bytes per item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemCollector {
     items: HashSet<Box<[u8]>>,
@@ -27,7 +27,7 @@ impl ItemCollector {
         self.format
     }
 
-    /// Returns the items, sorted, so that equal items give equal files.
+    /// Returns the items in sorted order, so that equal sets of items give equal files.
     pub(crate) fn sorted(&self) -> Vec<&[u8]> {
         let mut items: Vec<&[u8]> = self.items.iter().map(AsRef::as_ref).collect();
         items.sort_unstable();

@@ -1,17 +1,17 @@
-//! `hashCode` of the Java types for which it is specified.
+//! Computes `hashCode` of the Java types whose `hashCode` is specified.
 
 use std::fmt;
 
 use crate::rules::hash::polynomial::polynomials;
 
-/// A Java type whose `hashCode` depends only on the value. The default `hashCode` of other objects
-/// changes with every run.
+/// A Java type whose `hashCode` depends only on the value. The default `hashCode` of other objects changes with every
+/// run of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JavaType {
     /// `String`.
     String,
-    /// `Integer`. Also for `Short` and `Byte`, which have the same `hashCode`.
+    /// `Integer`. Use this type also for `Short` and `Byte`: all three have the same `hashCode`.
     Integer,
     /// `Long`.
     Long,
@@ -24,7 +24,7 @@ pub enum JavaType {
 }
 
 impl JavaType {
-    /// Every type.
+    /// All types.
     pub const ALL: [JavaType; 6] = [
         JavaType::String,
         JavaType::Integer,
@@ -34,7 +34,7 @@ impl JavaType {
         JavaType::Character,
     ];
 
-    /// Returns the name of the class.
+    /// Returns the name of the Java class.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,8 +47,7 @@ impl JavaType {
         }
     }
 
-    /// Returns `hashCode()` of a value that is given as text. Returns `None` if the type has no
-    /// such value.
+    /// Returns `hashCode()` of a value that is given as text. Returns `None` if the text is not a value of the type.
     ///
     /// # Examples
     ///
@@ -62,7 +61,7 @@ impl JavaType {
     /// ```
     #[must_use]
     pub fn hash_code(self, value: &str) -> Option<i32> {
-        // The XOR of both halves, as in `Long` and `Double`.
+        // Computes the XOR of both halves, as Java does for `Long` and `Double`.
         let halves = |bits: u64| (bits ^ bits >> 32) as i32;
         Some(match self {
             JavaType::String => hash_code_of_units(value.encode_utf16()),
@@ -70,7 +69,7 @@ impl JavaType {
             JavaType::Long => halves(value.parse::<i64>().ok()?.cast_unsigned()),
             JavaType::Double => {
                 let value: f64 = value.parse().ok()?;
-                // Java treats all NaN values as one.
+                // Java hashes all NaN values as one value.
                 halves(if value.is_nan() { 0x7ff8 << 48 } else { value.to_bits() })
             }
             JavaType::Boolean => {
@@ -92,7 +91,7 @@ impl JavaType {
     }
 }
 
-/// Returns `hashCode()` of a `String` of UTF-16 code units. Unpaired surrogates are allowed.
+/// Returns `hashCode()` of a Java `String` of UTF-16 code units. Unpaired surrogates are allowed.
 #[must_use]
 pub fn hash_code_of_units(units: impl Iterator<Item = u16>) -> i32 {
     polynomials(0, [31], units)[0].cast_signed()

@@ -1,4 +1,4 @@
-//! The payload of `DUMP` and `RESTORE` for a filter of RedisBloom, a string, or a filter of Tamis.
+//! Encodes and decodes the payload of `DUMP` and `RESTORE`: a filter of RedisBloom, a string, or a filter of Tamis.
 //!
 //! ```text
 //! | 7 | module id | opcode, value | opcode, value | ... | 0 | RDB version: u16 | CRC-64: u64 |
@@ -42,16 +42,16 @@ pub enum RedisValue {
 pub enum PayloadError {
     /// The checksum is wrong: the bytes were changed or truncated.
     Checksum,
-    /// The payload is of a newer version, and its value cannot be read.
+    /// The payload has a newer version, and the value cannot be read.
     Newer {
         /// The RDB version of the payload.
         version: u16,
     },
-    /// The value is valid, but of another type.
+    /// The value is valid but has another type.
     OtherType,
     /// No server writes this value.
     Value,
-    /// The strings of the value need more memory than allowed, or the filter more than is free.
+    /// The strings of the value need more memory than allowed, or the filter needs more memory than available.
     TooLarge,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for PayloadError {
 
 impl std::error::Error for PayloadError {}
 
-/// The id of a type: its name, and the version in the lowest ten bits.
+/// Returns the id of a type. The id contains the name, and the version in the lowest ten bits.
 const fn type_id(name: &str, version: u64) -> u64 {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (name, mut id, mut at) = (name.as_bytes(), 0, 0);
@@ -95,18 +95,18 @@ const BLOOM_ID: u64 = type_id(BLOOM_TYPE, VERSION);
 const CUCKOO_ID: u64 = type_id(CUCKOO_TYPE, VERSION);
 const TAMIS_ID: u64 = type_id(TAMIS_TYPE, TAMIS_VERSION);
 
-/// The RDB version that is written. A server rejects versions newer than its own. A low version is
-/// enough for the values written here, because they have not changed since Redis 5.
+/// The RDB version in written payloads. A server rejects a version that is newer than its own version. The encoding of
+/// these values has not changed since Redis 5, so an old version is enough.
 const WRITTEN_RDB_VERSION: u16 = 9;
 
 impl RedisValue {
-    /// Reads a payload. All strings together may expand to at most `max_bytes`.
+    /// Decodes a payload. All strings together may expand to at most `max_bytes`.
     ///
     /// # Errors
     ///
-    /// [`PayloadError`] unless a server writes such a payload. Compression reduces up to 88 bytes
-    /// to one, so the length of the payload does not limit the memory. `max_bytes` does: the memory
-    /// stays within a small multiple of it.
+    /// [`PayloadError`] unless the payload has the form that a server writes. Compression reduces up to 88 bytes to one
+    /// byte, so the length of the payload does not limit the memory. The memory is limited to a small multiple of
+    /// `max_bytes`.
     ///
     /// # Examples
     ///
@@ -124,12 +124,12 @@ impl RedisValue {
         let (summed, checksum) = payload.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (body, version) = summed.split_last_chunk().ok_or(PayloadError::Checksum)?;
         let (version, checksum) = (u16::from_le_bytes(*version), u64::from_le_bytes(*checksum));
-        // A checksum of zero means that the server did not compute it.
+        // The checksum is zero if the server did not compute the checksum.
         if checksum != 0 && checksum != crc64(summed) {
             return Err(PayloadError::Checksum);
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
-        // A value of a newer version is read if its type is known.
+        // A value of a newer version is read if the type of the value is known.
         Self::read(kind, RdbReader::new(value, max_bytes)).map_err(|error| match error {
             PayloadError::OtherType | PayloadError::Value if is_newer(version) => {
                 PayloadError::Newer { version }
@@ -138,15 +138,15 @@ impl RedisValue {
         })
     }
 
-    /// Returns the string in the result of `DUMP`. Accepts the trailing line feed of `redis-cli
-    /// --raw`. Returns `None` unless the checksum matches.
+    /// Returns the string in the result of `DUMP`. Accepts the trailing line feed of `redis-cli --raw`. Returns `None`
+    /// unless the checksum matches.
     #[must_use]
     pub fn string_of(bytes: &[u8]) -> Option<Vec<u8>> {
         if bytes.first() != Some(&STRING) {
             return None;
         }
         [bytes, bytes.strip_suffix(b"\n").unwrap_or_default()].into_iter().find_map(|payload| {
-            // A checksum of zero proves nothing, because a bitmap may end in zeros.
+            // A checksum of zero proves nothing, because a bitmap may also end in zeros.
             payload.last_chunk::<8>().filter(|&&checksum| checksum != [0; 8])?;
             match Self::from_payload(payload, MAX_EXPANSION * payload.len() as u64) {
                 Ok(RedisValue::String(string)) => Some(string),
@@ -197,8 +197,8 @@ impl RedisValue {
         kind == MODULE_VALUE && Self::filter_name(value) == Some(TAMIS_TYPE)
     }
 
-    /// Returns the name that `TYPE` has for a module's value, if it is a filter of RedisBloom or of
-    /// Tamis.
+    /// Returns the reply of `TYPE` for the value of a module. Returns `None` if the value is not a filter of RedisBloom
+    /// or of Tamis.
     pub(crate) fn filter_name(value: &[u8]) -> Option<&'static str> {
         match RdbReader::new(value, 0).length()? >> 10 {
             name if name == BLOOM_ID >> 10 => Some(BLOOM_TYPE),
@@ -244,7 +244,7 @@ impl RedisValue {
     }
 }
 
-/// Tests whether an RDB version is newer than the newest whose types are all known.
+/// Tests whether an RDB version is newer than the versions whose types are all known.
 fn is_newer(version: u16) -> bool {
     let known = if u32::from(version) < MIN_VALKEY_VERSION {
         ..=MAX_RDB_VERSION

@@ -1,5 +1,5 @@
-//! Redis snapshots, as `SAVE` and `redis-cli --rdb` write them: their keys, and the values that
-//! hold filters.
+//! Reads the keys of Redis snapshots, and the values that contain filters. `SAVE` and `redis-cli --rdb` write
+//! snapshots.
 //!
 //! ```text
 //! | "REDIS" | version: 4 digits | opcode ... | type, key, value | type, key, value | ... | 0xff | CRC-64: u64 |
@@ -46,18 +46,18 @@ pub struct Rdb<'a> {
     version: u32,
 }
 
-/// The length of magic number and version, which is the same for both flavors.
+/// The length of the magic number and the version. Both flavors have the same length.
 const START: usize = 9;
 
-/// The first version with a checksum.
+/// The first RDB version with a checksum.
 const CHECKSUM_SINCE: u32 = 5;
 
 impl<'a> Rdb<'a> {
-    /// Opens a snapshot. Checks the start and the checksum, and reads all bytes once.
+    /// Opens a snapshot. Reads all bytes once, and checks the start and the checksum.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the bytes are not a snapshot, or were changed or truncated.
+    /// [`DecodeError`] if the bytes are not a snapshot, or if the snapshot was changed or truncated.
     pub fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let wrong = DecodeError::new;
         let Some(flavor) = Flavor::of(bytes) else {
@@ -80,9 +80,9 @@ impl<'a> Rdb<'a> {
             return Err(wrong("checksum", START, kind));
         };
         let checksum = u64::from_le_bytes(*checksum);
-        // A server with `rdbchecksum no` writes zero.
+        // A server with `rdbchecksum no` writes zero as the checksum.
         if checksum != 0 && checksum != crc64(summed) {
-            // A truncated snapshot does not end with the opcode for the end.
+            // A whole snapshot ends with the opcode `END`; a truncated snapshot does not.
             return Err(if summed.last() == Some(&opcode::END) {
                 wrong("checksum", summed.len(), DecodeErrorKind::Checksum)
             } else {
@@ -98,7 +98,7 @@ impl<'a> Rdb<'a> {
         Flavor::of(bytes).is_some()
     }
 
-    /// Tests whether bytes start like a snapshot of any version, whole or damaged.
+    /// Tests whether the bytes start like a snapshot of any version. The snapshot may be damaged.
     ///
     /// # Examples
     ///
@@ -124,8 +124,8 @@ impl<'a> Rdb<'a> {
         self.entries().try_for_each(|entry| entry.map(drop))
     }
 
-    /// Tests whether bytes are a whole snapshot with a key for which `is_one` is true. The keys of
-    /// a damaged snapshot are unknown.
+    /// Tests whether the bytes are a whole snapshot with a key for which `is_one` is true. The keys of a damaged
+    /// snapshot are unknown.
     pub(crate) fn sniff(bytes: &[u8], is_one: impl Fn(&RdbEntry<'_>) -> bool) -> Sniff {
         let has_one = |rdb: Rdb<'_>| {
             let mut entries = rdb.entries();
@@ -135,7 +135,7 @@ impl<'a> Rdb<'a> {
         Sniff::maybe(maybe)
     }
 
-    /// Iterates over the keys in the order of the file. Ends after the first error.
+    /// Iterates over the keys in the order of the file. The iteration ends after the first error.
     ///
     /// An error about a value of an unknown type names the type number and the offset.
     pub fn entries(&self) -> impl Iterator<Item = Result<RdbEntry<'a>, DecodeError>> + use<'a> {
@@ -157,7 +157,7 @@ impl<'a> Rdb<'a> {
         })
     }
 
-    /// Finds the entries of some keys, in all databases.
+    /// Finds the entries of the given keys, in all databases.
     pub(crate) fn find<const N: usize>(
         &self,
         keys: [&[u8]; N],
@@ -173,9 +173,9 @@ impl<'a> Rdb<'a> {
         Ok(found)
     }
 
-    /// Finds the key in the options. Without one, finds the only key for which `is_one` is true. If
-    /// several keys match, the error lists them; `shown_as` converts a key to the form in which the
-    /// user gives it.
+    /// Finds the key in the options. Without a key in the options, finds the only key for which `is_one` is true. If
+    /// several keys match, the error lists the keys. `shown_as` converts a key to the form in which the user gives the
+    /// key.
     pub(crate) fn find_key(
         &self,
         options: &DecodeOptions,
@@ -213,7 +213,7 @@ impl<'a> Rdb<'a> {
         only.ok_or_else(|| self.refused(format!("none of its keys is {what}")))
     }
 
-    /// Returns an error about the keys as a whole.
+    /// Returns an error about all keys together.
     pub(crate) fn refused(&self, why: String) -> DecodeError {
         DecodeError::refused("keys", START, why)
     }

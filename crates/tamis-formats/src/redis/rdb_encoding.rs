@@ -1,4 +1,4 @@
-//! The encoding of numbers, doubles and strings in RDB files and in the result of `DUMP`.
+//! Reads and writes numbers, doubles and strings as RDB files and the result of `DUMP` encode these values.
 
 pub(crate) mod crc64;
 pub(crate) mod value_type;
@@ -17,20 +17,20 @@ mod opcode {
     pub const STRING: u64 = 5;
 }
 
-/// The newest version of Redis' format whose types are all known: the version of Redis 8.
+/// The newest RDB version of Redis whose types are all known: the version of Redis 8.
 pub(crate) const MAX_RDB_VERSION: u32 = 12;
-/// The newest version of Valkey's format whose types are all known: that of Valkey 9.
+/// The newest RDB version of Valkey whose types are all known: the version of Valkey 9.
 pub(crate) const MAX_VALKEY_VERSION: u32 = 80;
-/// The first version of Valkey's own format. Redis has the versions below.
+/// The first version of Valkey's own format. Lower versions belong to Redis.
 pub(crate) const MIN_VALKEY_VERSION: u32 = 80;
 
-/// Reads values in order. Returns `None` if a value is not the expected one.
+/// Reads values in order. A method returns `None` if the next value is not as expected.
 #[derive(Clone)]
 pub(crate) struct RdbReader<'a> {
     bytes: &'a [u8],
     /// The memory that further strings may take.
     left_bytes: u64,
-    /// Whether a string was rejected because it exceeds `left_bytes`.
+    /// Whether a string was rejected because its length exceeds `left_bytes`.
     is_over: bool,
 }
 
@@ -39,15 +39,15 @@ impl<'a> RdbReader<'a> {
         Self { bytes, left_bytes: max_bytes, is_over: false }
     }
 
-    /// Tests whether a string was rejected because it takes more memory than allowed.
+    /// Tests whether a string was rejected because the string needs more memory than allowed.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Counts the memory of a string of `len` bytes that is the expansion of `packed` bytes.
+    /// Subtracts the memory of a string of `len` bytes from the allowed memory. The string is the expansion of `packed`
+    /// bytes.
     fn count(&mut self, len: u64, packed: u64) -> Option<()> {
-        // A length to which these bytes cannot expand is forged. The error is then not a lack of
-        // memory.
+        // A length is forged if the bytes cannot expand to this length. The error is then not a lack of memory.
         let is_possible = len <= MAX_EXPANSION.saturating_mul(packed);
         self.is_over |= is_possible && len > self.left_bytes;
         self.left_bytes = self.left_bytes.checked_sub(len)?;
@@ -65,7 +65,7 @@ impl<'a> RdbReader<'a> {
         Some(taken)
     }
 
-    /// Reads a number in the encoding of lengths: 6, 14, 32 or 64 bits.
+    /// Reads a number in the encoding of lengths. The number has 6, 14, 32 or 64 bits.
     pub fn length(&mut self) -> Option<u64> {
         let first = self.take(1)?[0];
         let rest =
@@ -83,7 +83,7 @@ impl<'a> RdbReader<'a> {
         (self.length()? == expected).then_some(())
     }
 
-    /// Reads a string without an opcode. Copies it only if it is compressed or stored as a number.
+    /// Reads a string without an opcode. Only a string that is compressed or stored as a number is copied.
     pub fn bytes(&mut self) -> Option<Cow<'a, [u8]>> {
         match *self.bytes.first()? {
             COMPRESSED => {
@@ -93,7 +93,7 @@ impl<'a> RdbReader<'a> {
                 self.count(len, packed.len() as u64)?;
                 expand(packed, usize::try_from(len).ok()?).map(Cow::Owned)
             }
-            // Numbers that stand for small integers in decimal text.
+            // A small integer is stored as a binary number. The string is the decimal text of the number.
             kind @ 0xc0..=0xc2 => {
                 self.take(1)?;
                 let bytes = self.take(1 << (kind & 3))?;
@@ -132,7 +132,7 @@ impl<'a> RdbReader<'a> {
         self.take(usize::try_from(len).ok()?).map(|_| ())
     }
 
-    /// Skips the values of a module, and the opcode that ends them.
+    /// Skips the values of a module, and the opcode at their end.
     pub fn skip_values(&mut self) -> Option<()> {
         loop {
             match self.length()? {
@@ -150,7 +150,7 @@ impl<'a> RdbReader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Tests whether both the values and the bytes end here.
+    /// Tests whether the opcode `END` comes next and no bytes follow.
     pub fn end(mut self) -> bool {
         self.opcode(opcode::END).is_some() && self.is_empty()
     }
@@ -173,17 +173,16 @@ impl<'a> ModuleReader<'a> for RdbReader<'a> {
     }
 }
 
-/// The largest number of bytes that one compressed byte expands to: a copy of 264 bytes takes
-/// three.
+/// The largest number of bytes that one compressed byte can expand to. A copy of 264 bytes is stored in three bytes.
 pub(crate) const MAX_EXPANSION: u64 = 88;
 
 /// The first byte of a compressed string.
 const COMPRESSED: u8 = 0xc3;
 
-/// Decompresses LZF: literal runs, and copies of earlier output. Returns `None` unless the result
-/// has exactly `len` bytes.
+/// Decompresses LZF, which consists of literal runs and copies of earlier output. Returns `None` unless the result has
+/// exactly `len` bytes.
 fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
-    // A larger `len` is forged.
+    // A larger `len` is forged, because the packed bytes cannot expand to `len` bytes.
     if len as u64 > MAX_EXPANSION.saturating_mul(packed.len() as u64) {
         return None;
     }
@@ -202,7 +201,7 @@ fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
             }
             let distance = usize::from(control & 0x1f) << 8 | usize::from(bytes.next()?);
             let start = out.len().checked_sub(distance + 1)?;
-            // The source of a copy may overlap its output.
+            // The source range of a copy may overlap the bytes that the copy writes.
             for i in start..start + copied + 2 {
                 out.push(out[i]);
             }
@@ -214,17 +213,17 @@ fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     (out.len() == len).then_some(out)
 }
 
-/// Writes values in order.
+/// Encodes values in order.
 #[derive(Default)]
 pub(crate) struct RdbWriter(Vec<u8>);
 
 impl RdbWriter {
-    /// Starts with a type byte.
+    /// Creates a writer whose first byte is the type `kind`.
     pub fn new(kind: u8) -> Self {
         Self(vec![kind])
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -244,7 +243,7 @@ impl RdbWriter {
         }
     }
 
-    /// Writes a string without an opcode before it.
+    /// Writes a string without an opcode.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.length(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -296,8 +295,8 @@ mod tests {
     #[test]
     fn compressed_strings_are_expanded() {
         assert_eq!(expand(&[2, b'a', b'b', b'c'], 3).as_deref(), Some(&b"abc"[..]));
-        // Three literal bytes, then a copy of four bytes from three bytes back. The copy overlaps
-        // its own output.
+        // Three literal bytes, then a copy of four bytes from three bytes back. The copy overlaps the bytes that the
+        // copy writes.
         assert_eq!(expand(&[2, b'a', b'b', b'c', 2 << 5, 2], 7).as_deref(), Some(&b"abcabca"[..]));
         assert_eq!(expand(&[0, 0, 7 << 5, 255, 0], 265), Some(vec![0; 265]));
         for (packed, len) in [

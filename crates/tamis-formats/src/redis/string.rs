@@ -1,12 +1,12 @@
-//! Bits in a Redis string, in the order of `SETBIT`. The string does not determine the number of
-//! bits. The plan does.
+//! Reads and writes bits in a Redis string, in the order of `SETBIT`. The plan determines the number of bits; the
+//! string does not.
 //!
 //! ```text
 //! byte 0                  1
 //!     | bits 0 1 … 6 7   | bits 8 9 … 14 15 | ...        bit 0 is 0x80 of its byte
 //! ```
 //!
-//! The string ends with the byte of the highest bit that was ever written.
+//! The last byte of the string contains the highest bit that was ever written.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use crate::rules::Rule;
 /// Plans the rule of a filter of one system.
 pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError>;
 
-/// Plans the rule of a filter that is being read.
+/// Plans the rule of a filter, to decode the filter.
 pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: PlanRule) -> Result<Rule, DecodeError> {
     let (items, rate) = options.plan_to_decode()?;
     plan(items, rate)
@@ -34,9 +34,8 @@ pub(crate) fn create(options: &DecodeOptions, plan: PlanRule) -> Result<ForeignB
     Ok(ForeignBloom::new(plan(items, rate)?)?)
 }
 
-/// Returns the filter if `system` plans the rule of the filter for the items and the rate in the
-/// options. This check is needed because a string does not store the rule: `system` computes it
-/// from the items and the rate.
+/// Returns the filter, if `system` plans the rule of the filter for the items and the rate in the options. This check
+/// is necessary because a string does not store the rule. `system` computes the rule from the items and the rate.
 pub(crate) fn fitting<'a, R: 'static>(
     contents: &'a Contents,
     options: &DecodeOptions,
@@ -63,7 +62,7 @@ pub(crate) fn of_file(bytes: &[u8]) -> Cow<'_, [u8]> {
     RedisValue::string_of(bytes).map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// Returns the string in a file: under a key of a snapshot, in the payload of `DUMP`, or the file
+/// Returns the string in a file. The string is under a key of a snapshot, is in the payload of `DUMP`, or is the file
 /// itself.
 pub(crate) fn of_any_file<'a>(
     bytes: &'a [u8],
@@ -77,7 +76,7 @@ pub(crate) fn of_any_file<'a>(
     entry.string(MAX_EXPANSION * bytes.len() as u64)
 }
 
-/// Reads the bits of a string that starts at offset `at`. Missing bytes at the end are zero.
+/// Decodes the bits of a string that starts at offset `at`. Missing bytes at the end are zero.
 pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom, DecodeError> {
     let (max_bytes, found) = (rule.bits().div_ceil(8), string.len() as u64);
     let error = |at, kind| DecodeError { field: "bits", at, kind };
@@ -120,7 +119,7 @@ pub(crate) fn decode(rule: Rule, string: &[u8], at: u64) -> Result<ForeignBloom,
         .map_err(|memory| error(at, DecodeErrorKind::Memory(memory)))
 }
 
-/// Returns the string of all bits, including trailing zeros.
+/// Returns the string of all bits, including zero bytes at the end.
 pub(crate) fn whole(filter: &ForeignBloom) -> Vec<u8> {
     let words: Vec<[u8; 8]> =
         filter.words().iter().map(|word| word.reverse_bits().to_be_bytes()).collect();
@@ -129,7 +128,7 @@ pub(crate) fn whole(filter: &ForeignBloom) -> Vec<u8> {
     string
 }
 
-/// Returns the string as Redis stores it: up to the byte of the highest bit that is set.
+/// Returns the string as Redis stores it: the string ends with the byte of the highest set bit.
 pub(crate) fn grown(filter: &ForeignBloom) -> Vec<u8> {
     let mut string = whole(filter);
     string.truncate(string.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));

@@ -9,10 +9,10 @@ use crate::rules::probe_rule::ProbeRule;
 use crate::rules::probing;
 use crate::rules::rates::EstimatedRate;
 
-/// Everything that two filters must share so that their bits mean the same: hash, number of bits,
-/// number of probes, seeds.
+/// The rule of a filter: the hash, the number of bits, the number of probes, and the seeds. Two filters with equal
+/// rules give each bit the same meaning.
 ///
-/// The bits of a filter can move to another format if that format has an equal rule.
+/// The bits of a filter can be written in another format if the other format has an equal rule.
 #[derive(Clone)]
 pub struct Rule(Arc<dyn AnyRule>);
 
@@ -21,8 +21,8 @@ impl Rule {
         Self(Arc::new(rule))
     }
 
-    /// Returns the rule as the type of one system, such as [`Bip37`](crate::formats::bip37::Bip37). Returns
-    /// `None` if it is another type.
+    /// Returns the rule as the rule type of one system, such as [`Bip37`](crate::formats::bip37::Bip37). Returns `None`
+    /// if the rule has another type.
     #[must_use]
     pub fn downcast_ref<R: 'static>(&self) -> Option<&R> {
         (&*self.0 as &dyn Any).downcast_ref()
@@ -40,7 +40,7 @@ impl Rule {
         self.0.sizes().1
     }
 
-    /// Returns the bit numbers of an item, as many as the rule has probes. A number may repeat.
+    /// Returns the bit numbers of an item, one for each probe. A bit number may repeat.
     ///
     /// # Examples
     ///
@@ -57,7 +57,7 @@ impl Rule {
         self.0.offsets(key)
     }
 
-    /// Returns the length of every item in bytes. Returns `None` if items can have any length.
+    /// Returns the length in bytes that every item has. Returns `None` if items can have any length.
     pub(crate) fn item_bytes(&self) -> Option<usize> {
         self.0.item_bytes()
     }
@@ -80,14 +80,14 @@ impl fmt::Debug for Rule {
 }
 
 impl fmt::Display for Rule {
-    /// Names the hash and its parameters, without the sizes.
+    /// Writes the name of the hash and its parameters, without the sizes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.name())
     }
 }
 
-/// [`ProbeRule`] as a trait object. One call handles a batch, so that the loops over items and
-/// probes are compiled for each rule.
+/// [`ProbeRule`] as a trait object. One call handles a whole batch, so that the loops over items and probes are
+/// compiled for each rule.
 pub(crate) trait AnyRule: Any + fmt::Debug + Send + Sync {
     fn equals(&self, other: &dyn Any) -> bool;
     fn sizes(&self) -> (u64, u32);
@@ -97,11 +97,11 @@ pub(crate) trait AnyRule: Any + fmt::Debug + Send + Sync {
     fn offsets(&self, key: &[u8]) -> Vec<u64>;
     /// Tests one item.
     fn contains(&self, words: &[u64], key: &[u8]) -> bool;
-    /// Inserts one item. Returns how many bits changed.
+    /// Inserts one item. Returns the number of changed bits.
     fn insert(&self, words: &mut [u64], key: &[u8]) -> u32;
     /// Tests a batch of items and writes the answers to a bit mask.
     fn contains_each(&self, words: &[u64], keys: &[&[u8]], answers: &mut [u64]);
-    /// Inserts a batch of items in order and writes to a bit mask which of them changed a bit.
+    /// Inserts a batch of items in order. Sets a bit of the mask for each item that changed a bit of the filter.
     fn insert_each(&self, words: &mut [u64], keys: &[&[u8]], answers: &mut [u64]);
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate;
     fn estimate_items(&self, words: &[u64]) -> f64;

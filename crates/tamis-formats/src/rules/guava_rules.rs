@@ -1,5 +1,5 @@
-//! The two rules of Guava, named for Mitzenmacher: double hashing with the two halves of one
-//! 128-bit hash.
+//! The two rules of Guava: double hashing with the two halves of one 128-bit hash. Guava names these rules after
+//! Mitzenmacher.
 //!
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Guava,
 //! `BloomFilterStrategies`.
@@ -13,17 +13,17 @@ use crate::rules::rates::progression::{Progression, Sums};
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///
-/// Probe `i`, from 1 on, is `a + i·b` in 32 bits. All bits of a negative sum are flipped, so at
-/// most 2³¹ bits are ever used.
+/// Probe `i` is `a + i·b` in 32 bits, starting with `i` = 1. All bits of a negative sum are flipped, so at most 2³¹
+/// bits are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mitz32 {
     bits: Modulus,
     probes: u32,
 }
 
-/// `MURMUR128_MITZ_64`: the halves are 64 bits each.
+/// `MURMUR128_MITZ_64`: each half has 64 bits.
 ///
-/// Probe `i`, from 0 on, is `a + i·b` in 64 bits, with the sign bit cleared.
+/// Probe `i` is `a + i·b` in 64 bits with the sign bit cleared, starting with `i` = 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mitz64 {
     bits: Modulus,
@@ -31,14 +31,14 @@ pub struct Mitz64 {
 }
 
 impl Mitz32 {
-    /// Returns `None` if there are no bits.
+    /// Creates the rule. Returns `None` if `bits` is 0.
     pub(crate) fn new(bits: u64, probes: u32) -> Option<Self> {
         Some(Self { bits: Modulus::new(bits)?, probes })
     }
 }
 
 impl Mitz64 {
-    /// Returns `None` if there are no bits.
+    /// Creates the rule. Returns `None` if `bits` is 0.
     pub(crate) fn new(bits: u64, probes: u32) -> Option<Self> {
         Some(Self { bits: Modulus::new(bits)?, probes })
     }
@@ -118,7 +118,7 @@ impl ProbeRule for Mitz64 {
     }
 }
 
-/// Returns the bit numbers `a + i·b`, for `i` from 1 on, of the two halves of `hash`. All bits of a
+/// Returns the bit numbers `a + i·b`, starting with `i` = 1. `a` and `b` are the two halves of `hash`. All bits of a
 /// negative sum are flipped. ORC uses the same rule.
 #[inline]
 pub(crate) fn flipped_sums(hash: u64, probes: u32, bits: Modulus) -> impl Iterator<Item = u64> {

@@ -1,4 +1,4 @@
-//! How Guava chooses the number of bits and of probes. Other Java systems copied its formulas.
+//! Plans the number of bits and of probes as Guava does. Other Java systems copied Guava's formulas.
 
 use crate::errors::CreateError;
 use crate::filters::foreign_bloom::ForeignBloom;
@@ -16,33 +16,32 @@ pub enum GuavaStrategy {
     Mitz64 = 1,
 }
 
-/// A range of Guava releases that choose the number of probes in the same way. The file stores the
-/// number of probes, so only new filters depend on the release.
+/// A range of Guava releases with the same formula for the number of probes. The file stores the number of probes, so
+/// only new filters depend on the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GuavaRelease {
-    /// Up to 14: from the whole number of bits per item.
+    /// Up to 14: the formula uses the bits per item, rounded down to a whole number.
     Until14,
-    /// After 14 and before 33.4, such as 31.1: from the bits per item.
+    /// After 14 and before 33.4, such as 31.1: the formula uses the exact bits per item.
     Until33,
-    /// 33.4.6 and later: from the rate alone.
+    /// 33.4.6 and later: the formula uses only the rate.
     #[default]
     Since33,
 }
 
-/// Returns how many bits Guava plans: `(bits, words)`. `bits` is the result of the formula, and
-/// `words` how many words of 64 bits hold it.
+/// Returns the number of bits that Guava plans, as `(bits, words)`. `bits` is the result of the formula. `words` is the
+/// number of 64-bit words that contain these bits.
 ///
-/// Zero `items` are planned as one.
+/// Zero `items` are planned as one item.
 #[must_use]
 pub fn plan_bits(items: u64, rate: f64) -> (u64, u64) {
     let (n, p, ln_2) = (items.max(1) as f64, rate, std::f64::consts::LN_2);
-    // As in Java: in this order, and clamped to the largest `long`.
+    // The order of operations is the order of the Java code. The result is clamped to the largest `long`.
     let bits = ((-n * p.ln() / (ln_2 * ln_2)) as i64).cast_unsigned();
     (bits, bits.div_ceil(64))
 }
 
-/// Returns how many probes a release of Guava chooses for `items` items, `bits` bits of the
-/// formula, and `rate`.
+/// Returns the number of probes that a release of Guava chooses. `bits` is the result of the formula for `items` items.
 #[must_use]
 pub fn plan_probes(items: u64, bits: u64, rate: f64, release: GuavaRelease) -> u64 {
     let (n, ln_2) = (items.max(1), std::f64::consts::LN_2);
@@ -79,7 +78,7 @@ pub fn create(
     ForeignBloom::new(plan(items, rate, strategy, release)?).map_err(CreateError::Memory)
 }
 
-/// Plans a filter without allocating it.
+/// Plans a filter without allocating memory.
 pub(crate) fn plan(
     items: u64,
     rate: f64,
@@ -104,7 +103,7 @@ pub(crate) fn plan(
     })
 }
 
-/// Returns the rule of a filter. `None` if there are no bits.
+/// Returns the rule of a filter, or `None` if `bits` is 0.
 pub(crate) fn rule(strategy: GuavaStrategy, bits: u64, probes: u8) -> Option<Rule> {
     let probes = probes.into();
     Some(match strategy {

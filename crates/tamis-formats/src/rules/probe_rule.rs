@@ -1,4 +1,4 @@
-//! How another system computes the bit numbers of an item.
+//! The trait of probe rules, which compute the bit numbers of an item as another system does.
 
 use std::fmt;
 
@@ -7,39 +7,38 @@ use crate::rules::rates::EstimatedRate;
 use crate::rules::rates::drawn_fill::drawn_fill;
 use crate::rules::rates::progression::Progression;
 
-/// Computes bit numbers from the bytes of an item. A rule is pure: it holds sizes and seeds, but no
-/// bits.
+/// Computes bit numbers from the bytes of an item. A rule contains sizes and seeds, but not the bits of a filter.
 pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
-    /// The part of the computation that all probes of an item share. If each probe has its own
-    /// hash, this is the item itself.
+    /// The part of the computation that all probes of an item share. If each probe has its own hash, this part is the
+    /// item itself.
     type Hash<'k>: Copy + Default;
 
-    /// Whether every filter of this rule fits into the CPU caches, so that prefetching is useless.
+    /// Whether every filter of this rule fits into the CPU caches. Prefetching is then useless.
     const IS_SMALL: bool = false;
 
-    /// The length of every item in bytes. `None` if items can have any length.
+    /// The length in bytes that every item has. `None` if items can have any length.
     const ITEM_BYTES: Option<usize> = None;
 
-    /// Returns the number of bits, and the number of probes of an item. Every probe is below the
-    /// number of bits. If there are no bits, an item has no probes.
+    /// Returns the number of bits, and the number of probes of an item. Every bit number is below the number of bits.
+    /// If there are no bits, an item has no probes.
     fn sizes(&self) -> (u64, u32);
 
-    /// Names the hash and its parameters, without the sizes.
+    /// Returns the name of the hash and its parameters, without the sizes.
     fn name(&self) -> String;
 
     /// Hashes the bytes of an item.
     fn hash<'k>(&self, key: &'k [u8]) -> Self::Hash<'k>;
 
-    /// Returns the bit numbers of an item, in the order in which the original tests them.
+    /// Returns the bit numbers of an item, in the order in which the original system tests the bits.
     fn each_probe(&self, hash: Self::Hash<'_>) -> impl Iterator<Item = u64>;
 
-    /// Returns how the rule adds up two hashes. `None` if it does not compute its probes so.
+    /// Returns the progression that the probes form. Returns `None` if the probes do not form a progression.
     fn progression(&self) -> Option<Progression> {
         None
     }
 
-    /// Returns the binary logarithm of the number of values that are reduced to bit numbers. `None`
-    /// if there are far more values than bits.
+    /// Returns the binary logarithm of the number of values that are reduced to bit numbers. Returns `None` if the
+    /// number of values is far larger than the number of bits.
     fn log2_values(&self) -> Option<u32> {
         self.progression()?.log2_values()
     }
@@ -70,7 +69,7 @@ pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'stat
         -(-fill).ln_1p() * reached as f64 / f64::from(probes)
     }
 
-    /// Adds the rule's own details and warnings to `info`.
+    /// Adds the details and warnings of the rule to `info`.
     fn describe(&self, _info: &mut FilterInfo) {}
 }
 

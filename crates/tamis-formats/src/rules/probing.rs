@@ -1,7 +1,7 @@
-//! The loops over the items and probes of a batch, compiled once for each rule.
+//! The loops over the items and probes of a batch. The compiler creates these loops once for each rule.
 //!
-//! A large filter is not in the CPU caches, so the loops first prefetch the words of many items,
-//! and then read them.
+//! A large filter does not fit into the CPU caches. The loops therefore first prefetch the words of many items, and
+//! then read these words.
 
 use tamis::prefetch;
 
@@ -32,8 +32,7 @@ pub(crate) fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_
 /// The number of items of a batch.
 const BATCH: usize = 64;
 
-/// The number of probes of the first round. In a half-full filter, an absent item seldom needs more
-/// than two.
+/// The number of probes of the first round. In a half-full filter, an absent item seldom needs more than two probes.
 const FIRST_PROBES: usize = 2;
 
 pub(crate) fn contains_each<R: ProbeRule>(
@@ -59,7 +58,7 @@ pub(crate) fn contains_each<R: ProbeRule>(
         let hashes = &hashes[..keys.len()];
         let mut left = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            // Has no branches, because half of them would be mispredicted.
+            // The code has no branches, because half of all branches would be mispredicted.
             let first = rule.each_probe(hash).take(FIRST_PROBES);
             left |= u64::from(first.fold(true, |all, bit| all & is_set(words, bit))) << i;
         }

@@ -1,4 +1,4 @@
-//! The probe rule of Python's `pybloom_live`: each probe has its own part of the bits, a slice.
+//! The probe rule of Python's `pybloom_live`. Each probe has its own part of the bits, called a slice.
 
 use md5::Md5;
 use sha1::Sha1;
@@ -13,7 +13,7 @@ use crate::rules::probe_rule::{ProbeRule, fill};
 use crate::rules::rates::drawn_fill::drawn_fill_of;
 use crate::rules::rates::{EstimatedRate, chance};
 
-/// The digest of filters for which 128 bits are enough. The file does not store it.
+/// The digest function of filters that need at most 128 bits of digest. The file does not store the digest function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShortDigest {
     /// XXH3 of 128 bits, since release 4.
@@ -33,7 +33,7 @@ enum DigestFunction {
 }
 
 impl DigestFunction {
-    /// Returns the digest of salt and key, padded with zeros, and its length.
+    /// Returns the digest of `salt` and `key`, padded with zeros, and the length of the digest.
     fn of(self, salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
         fn by<D: sha2::Digest>(salt: &[u8], key: &[u8]) -> ([u8; 64], usize) {
             let digest = D::new().chain_update(salt).chain_update(key).finalize();
@@ -57,15 +57,15 @@ impl DigestFunction {
     }
 }
 
-/// The rule of `pybloom_live`. Each probe has a slice of the bits, and its position is a word of a
-/// salted digest.
+/// The rule of `pybloom_live`. Each probe has a slice of the bits. The position in a slice is a word of a salted
+/// digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices {
-    // Invariant: 1 to `ProbePositions::MAX`, and slices times width fits.
+    // Invariant: `slices` is 1 to `ProbePositions::MAX`, and the product of slices and width does not overflow.
     slices: u32,
     width: Modulus,
     digest: DigestFunction,
-    /// The number of bytes of the digest per position.
+    /// The number of bytes of the digest for each position.
     word: usize,
     salts: Vec<Vec<u8>>,
 }
@@ -74,7 +74,7 @@ impl Slices {
     pub(crate) fn new(slices: u64, width: u64, short: ShortDigest) -> Option<Self> {
         let slices =
             u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
-        // A larger number of bits would overflow.
+        // With wider slices, the total number of bits would overflow.
         width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
         let width = Modulus::new(width)?;
         let word = match width.bits() {
@@ -141,8 +141,8 @@ impl ProbeRule for Slices {
         positions.iter(self.slices)
     }
 
-    /// Estimates the rate as the product over the slices. A position is the remainder of a word of
-    /// the digest, which often has only 16 bits.
+    /// Estimates the rate as the product of the fills of the slices. A position is the remainder of a word of the
+    /// digest. The word often has only 16 bits.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let (bits, slices) = self.sizes();
         let width = self.width.bits();

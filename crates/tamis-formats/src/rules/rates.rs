@@ -1,15 +1,15 @@
 //! The false positive rates of the probe rules.
 //!
-//! The textbook rate, fill to the power of the probes, holds only if the probes of an item are
+//! The textbook rate is the fill to the power of the probes. This rate is correct only if the probes of an item are
 //! independent. The rules of other systems compute all probes from one or two numbers:
 //!
-//! * Probes of an item repeat, so an absent item tests fewer bits: [`progression`], [`alternating`] and
+//! * Probes of an item can repeat, so an absent item tests fewer bits: [`progression`], [`alternating`] and
 //!   [`enhanced`].
-//! * Two items share several probes at once: the same three modules.
-//! * Two items that meet modulo a power of two stay together: [`multiplied`].
-//! * The hash has too few bits to reach every position evenly: [`drawn_fill`].
+//! * Two items can share several probes: the same three modules.
+//! * Two items with equal states modulo a power of two share all later states modulo this power: [`multiplied`].
+//! * The hash can have too few bits to reach every position evenly: [`drawn_fill`].
 //!
-//! Small filters, and the rules that lie in blocks, are [measured](measure) instead.
+//! The rates of small filters, and of rules with blocks, are [measured](measure) instead.
 
 pub(crate) mod alternating;
 pub(crate) mod blocks;
@@ -23,10 +23,10 @@ mod residues;
 /// An estimate of a false positive rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct EstimatedRate {
-    /// The probability that an absent item is found.
+    /// The probability that the filter reports an absent item as present.
     pub(crate) rate: f64,
-    /// The standard deviation of the rate, divided by the rate: chance decides which bits the items
-    /// set, and which hashes are measured.
+    /// The standard deviation of the rate, divided by the rate. Chance decides which bits the items set and which
+    /// hashes are measured.
     pub(crate) std_error: f64,
 }
 
@@ -36,8 +36,8 @@ impl EstimatedRate {
         Self { rate: fill.powf(probes.into()), std_error: chance(fill, bits, probes) }
     }
 
-    /// Returns the rate of several filters that are tested together. An item is found if any of
-    /// them contains it.
+    /// Returns the rate of several filters that are tested together. An item is reported as present if any filter
+    /// contains the item.
     pub(crate) fn of_any(rates: &[Self]) -> Self {
         let rate = 1.0 - rates.iter().map(|it| 1.0 - it.rate).product::<f64>();
         let variance: f64 = rates.iter().map(|it| (it.rate * it.std_error).powi(2)).sum();
@@ -45,7 +45,7 @@ impl EstimatedRate {
     }
 }
 
-/// Returns the standard deviation of a rate that is estimated from the bits, divided by the rate.
+/// Returns the standard deviation of a rate that is estimated from the bits, divided by this rate.
 pub(crate) fn chance(fill: f64, bits: u64, probes: u32) -> f64 {
     let left = 1.0 - fill;
     if !(fill > 0.0 && left > 0.0) {

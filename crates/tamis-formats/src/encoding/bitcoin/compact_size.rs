@@ -1,13 +1,13 @@
-//! Numbers of one to nine bytes: Bitcoin's encoding of lengths and counts.
+//! Reads and writes numbers of one to nine bytes: Bitcoin's encoding of lengths and counts.
 
 use crate::encoding::reader::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind};
 
-/// Reads a number. A number that is not in its shortest form is rejected, as nodes do.
+/// Reads a number. Rejects a number that is not in its shortest form, as Bitcoin nodes do.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if bytes are missing or the number could be shorter.
+/// [`DecodeError`] if bytes are missing or the number is not in its shortest form.
 pub fn read(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.invalid(field, "a number in its shortest form");
     let (n, least) = match reader.u8(field)? {
@@ -19,12 +19,11 @@ pub fn read(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, Dec
     if n < least { Err(start) } else { Ok(n) }
 }
 
-/// Reads a count of elements of at least `min_bytes` each. Rejects a count that exceeds the
-/// remaining bytes.
+/// Reads the count of elements of at least `min_bytes` bytes each. Rejects a count that exceeds the remaining bytes.
 ///
 /// # Errors
 ///
-/// As for [`read`]; and if the bytes cannot hold that many elements.
+/// The errors of [`read`], and an error if the remaining bytes are too few for this count.
 pub fn read_count(
     reader: &mut ByteReader<'_>,
     field: &'static str,
@@ -40,11 +39,11 @@ pub fn read_count(
     Ok(count as usize)
 }
 
-/// Reads bytes with a length prefix.
+/// Reads a byte string with a length prefix.
 ///
 /// # Errors
 ///
-/// As for [`read_count`].
+/// The errors of [`read_count`].
 pub fn read_bytes<'a>(
     reader: &mut ByteReader<'a>,
     field: &'static str,

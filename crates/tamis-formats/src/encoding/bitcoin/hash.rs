@@ -1,13 +1,13 @@
-//! Double SHA-256 hashes, and their reversed text form.
+//! Double SHA-256 hashes, and their text form with reversed bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// A double SHA-256: of a block, a transaction, a filter.
+/// A double SHA-256 hash of a block, a transaction or a filter.
 ///
-/// Displayed and parsed last byte first, as all Bitcoin tools do.
+/// The text form starts with the last byte, as in all Bitcoin tools.
 ///
 /// # Examples
 ///
@@ -20,20 +20,20 @@ use sha2::{Digest as _, Sha256};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Hash256(
-    /// The bytes in the order in which they are computed and sent ("internal order").
+    /// The bytes in the order of the SHA-256 output and of Bitcoin's network messages ("internal order").
     pub [u8; 32],
 );
 
-/// The number of zero bytes at the start of every block's hash, as tools show it: the proof of work.
+/// The number of zero bytes that start the hash of every block in text form. These zero bytes are the proof of work.
 const WORK_BYTES: usize = 4;
 
-/// The text is not a hash of 64 hexadecimal digits.
+/// The error if a text is not a hash of 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashError;
 
 impl Hash256 {
-    /// Tests whether this can only be the hash of a block that was parsed from internal order. The
-    /// hash of a block of the main network begins with four zero bytes.
+    /// Tests whether this hash is the hash of a block whose text was in internal order. The correct text form of a
+    /// block hash of the main network starts with four zero bytes.
     ///
     /// # Examples
     ///
@@ -50,14 +50,14 @@ impl Hash256 {
         self.0.starts_with(&[0; WORK_BYTES]) && !self.0.ends_with(&[0; WORK_BYTES])
     }
 
-    /// Returns the hash with its bytes in the opposite order.
+    /// Returns the hash with its bytes in reverse order.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.0.reverse();
         self
     }
 
-    /// Hashes the concatenation of `parts`.
+    /// Computes the hash of the concatenation of `parts`.
     #[must_use]
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut once = Sha256::new();

@@ -1,16 +1,16 @@
-//! The bits of a Golomb-coded set: reading and writing the steps between its values.
+//! Reads and writes the bits of a Golomb-coded set: the steps between the values.
 
 use crate::encoding::ByteReader;
 use crate::encoding::bitcoin::compact_size;
 use crate::errors::{DecodeError, DecodeErrorKind};
 use crate::filters::golomb_set::params::GolombParams;
 
-/// Returns the size of the range of values.
+/// Returns the size of the range that contains the values.
 pub(super) fn range(len: u32, params: GolombParams) -> u64 {
     u64::from(len) * u64::from(params.m)
 }
 
-/// Checks that bytes are exactly one set. Returns the offset of the values and their number.
+/// Checks that the bytes are exactly one set. Returns the offset of the first value and the number of values.
 pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let start = reader.clone();
@@ -51,12 +51,12 @@ pub(super) enum Fault {
     OutOfRange,
 }
 
-/// Reads values in order.
+/// Decodes the values in ascending order.
 pub(super) struct GolombValues<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The bits that are read next, from the most significant one on. Bits after the first `len`
-    /// may already be those of `bytes[at..]`.
+    /// The bits to read next, the most significant bit first. The bits after the first `len` bits may already contain
+    /// bits of `bytes[at..]`.
     window: u64,
     len: u32,
     p: u32,
@@ -71,11 +71,10 @@ impl<'a> GolombValues<'a> {
         Self { bytes, at: 0, window: 0, len: 0, p, range, last: 0, left }
     }
 
-    /// Returns the next value. Returns `None` after the last.
+    /// Returns the next value. Returns `None` after the last value.
     pub(super) fn next_value(&mut self) -> Result<Option<u64>, Fault> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        // Stops at the first step that leaves the range, because a hostile stream of ones could be
-        // long.
+        // The loop stops at the first step outside the range, because hostile input could contain a long run of 1 bits.
         let max_step = self.range - 1 - self.last;
         let mut quotient = 0;
         loop {
@@ -101,7 +100,7 @@ impl<'a> GolombValues<'a> {
         // Shifts twice, because a single shift by 64 would overflow if P is 0.
         let remainder = self.window >> 1 >> (63 - self.p);
         self.skip(self.p);
-        // Cannot overflow: the step without its remainder is within the range.
+        // The shift cannot overflow: the step without its remainder is within the range.
         let step = quotient << self.p | remainder;
         if step > max_step {
             return Err(Fault::OutOfRange);
@@ -114,8 +113,8 @@ impl<'a> GolombValues<'a> {
     #[inline(always)]
     fn refill(&mut self) {
         if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {
-            // The bits of a byte that does not fit completely are already in the window. Reading
-            // the byte again sets them to the same values.
+            // The window already contains some bits of a byte that does not fit completely. Reading the byte again sets
+            // these bits to the same values.
             self.window |= u64::from_be_bytes(word) >> self.len;
             self.at += ((63 - self.len) / 8) as usize;
             self.len |= 56;
@@ -128,29 +127,29 @@ impl<'a> GolombValues<'a> {
         }
     }
 
-    /// Drops `bits` bits, fewer than 64, that are available.
+    /// Drops `bits` bits, which must be available. `bits` is at most 63.
     #[inline(always)]
     fn skip(&mut self, bits: u32) {
         self.window <<= bits;
         self.len -= bits;
     }
 
-    /// Returns how many bytes were read, including a partly read one.
+    /// Returns the number of bytes that were read. A partly read byte counts.
     fn bytes_read(&self) -> usize {
         self.at - (self.len / 8) as usize
     }
 }
 
-/// Appends bits to bytes, the most significant first.
+/// Appends bits to bytes, the most significant bit first.
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    // The lowest `len` bits, fewer than 8, are not yet a whole byte.
+    // The lowest `len` bits are not yet written, because a byte needs 8 bits.
     pending: u64,
     len: u32,
 }
 
 impl BitWriter {
-    /// Appends to `bytes`.
+    /// Creates a writer that appends to `bytes`.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, pending: 0, len: 0 }
     }

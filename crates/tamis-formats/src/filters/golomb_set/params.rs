@@ -1,8 +1,8 @@
-//! The two parameters of a Golomb-coded set.
+//! The two parameters P and M of a Golomb-coded set.
 
 use std::fmt;
 
-/// The parameters of a set.
+/// The parameters P and M of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GolombParams {
     // Invariants: `p` is at most 32, and `m` is at least 1.
@@ -14,11 +14,10 @@ impl GolombParams {
     /// The parameters of basic block filters (BIP-158): P = 19, M = 784,931.
     pub const BASIC: Self = Self { p: 19, m: 784_931 };
 
-    /// Creates parameters. P is the number of bits of a remainder, and the false positive rate is
-    /// 1/M.
+    /// Creates parameters. P is the number of bits of a remainder. The false positive rate is 1/M.
     ///
-    /// Sets are smallest if M is about 1.5 times 2ᴾ. A far larger M makes long runs of ones: a set
-    /// then takes N·M / 2ᴾ bits.
+    /// Sets are smallest if M is about 1.5 times 2ᴾ. If M is much larger, a set takes N·M / 2ᴾ bits, because the runs
+    /// of 1 bits are long.
     ///
     /// # Errors
     ///
@@ -44,9 +43,9 @@ impl GolombParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GolombError {
-    /// The number of bits of a remainder is above 32, or the range of an item is 0.
+    /// P is above 32, or M is 0.
     Params,
-    /// 2³² distinct items or more.
+    /// The number of distinct items is 2³² or more.
     TooManyItems,
 }
 

@@ -1,22 +1,22 @@
-//! One Bloom filter of a file that stores its capacity and its planned rate.
+//! A Bloom filter whose file stores the capacity and the planned rate.
 
 use crate::filters::foreign_bloom::ForeignBloom;
 
 /// A filter and its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// The filter.
+    /// The Bloom filter of this layer.
     pub filter: ForeignBloom,
     /// The number of items that the filter was planned for.
     pub capacity: u64,
     /// The false positive rate that the filter was planned for.
     pub rate: f64,
-    /// The number of new items that were added. `None` if the file does not count them.
+    /// The number of inserted new items. `None` if the file does not store this number.
     pub added: Option<u64>,
 }
 
 impl Layer {
-    /// Returns how many new items were added. 0 if the file does not count them.
+    /// Returns the number of inserted new items, or 0 if the file does not store this number.
     pub(super) fn added(&self) -> u64 {
         self.added.unwrap_or(0)
     }

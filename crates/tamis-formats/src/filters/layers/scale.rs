@@ -10,19 +10,19 @@ use crate::rules::pybloom_rule::{ShortDigest, Slices};
 /// How a `ScalableBloomFilter` grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// The factor from the capacity of a layer to that of the next.
+    /// The capacity of a layer divided by the capacity of the previous layer.
     pub factor: i32,
-    /// The factor from the rate of a layer to that of the next.
+    /// The rate of a layer divided by the rate of the previous layer.
     pub ratio: f64,
     /// The capacity of the first layer.
     pub capacity: u64,
-    /// The requested rate. The first layer has this rate times the ratio.
+    /// The requested rate. The rate of the first layer is this rate times the ratio.
     pub rate: f64,
     /// The digest function of layers whose probes need at most 128 hash bits.
     pub short: ShortDigest,
 }
 
-/// The largest factor that is accepted. The original has 2 or 4.
+/// The largest factor that is accepted. The original library uses 2 or 4.
 const MAX_FACTOR: u64 = 16;
 
 impl Scale {
@@ -45,7 +45,7 @@ impl Scale {
     }
 }
 
-/// Returns the plan of `pybloom_live`: the number of slices, and the bits of each.
+/// Returns the plan of `pybloom_live`: the number of slices, and the number of bits of each slice.
 ///
 /// # Examples
 ///
@@ -56,7 +56,7 @@ impl Scale {
 pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     let (n, p, ln_2) = (items as f64, rate, std::f64::consts::LN_2);
     let slices = ((1.0 / p).ln() / ln_2).ceil();
-    // The order of operations is that of Python.
+    // The order of operations is the same as in Python, so the results are rounded equally.
     let width = (n * p.ln().abs() / (slices * (ln_2 * ln_2))).ceil();
     (slices as u64, width as u64)
 }

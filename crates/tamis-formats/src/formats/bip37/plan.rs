@@ -2,33 +2,32 @@
 
 use crate::errors::CreateError;
 
-/// The largest filter that nodes accept, in bytes.
+/// The maximum size of a filter that nodes accept, in bytes.
 pub const MAX_BYTES: usize = 36_000;
 
 /// The largest number of probes ("hash functions") that nodes accept.
 pub const MAX_PROBES: u32 = 50;
 
-/// The formula for the number of probes. A message stores that number, so only new filters depend
-/// on the formula.
+/// The formula for the number of probes. A message stores the number of probes, so only new filters depend on the
+/// formula.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bip37Sizing {
-    /// The formula of Bitcoin Core: computes from the bits per item, rounded down to a whole
-    /// number.
+    /// The formula of Bitcoin Core, which rounds the bits per item down to a whole number.
     #[default]
     Core,
-    /// The formula of the BIP and of most other programs: computes from the exact bits per item.
+    /// The formula of the BIP and of most other programs, which uses the exact bits per item.
     Real,
 }
 
 /// Returns the number of bytes and the number of probes of a plan.
 ///
-/// Both numbers are clamped to the limits of nodes. The clamped filter has a higher rate than
-/// `rate`. The bytes are 0 at rates near 1, and the probes are 0 if there are more items than bits.
-/// In both cases the filter matches every item.
+/// Both numbers are clamped to the limits of nodes. A clamped filter has a higher rate than `rate`. The bytes are 0 if
+/// the rate is near 1. The probes are 0 if there are more items than bits. In both cases, the filter matches every
+/// item.
 ///
 /// # Errors
 ///
-/// [`CreateError`] if there are no items, or if the rate is not above 0 and at most 1.
+/// [`CreateError`] if `items` is 0, or if the rate is not above 0 and at most 1.
 ///
 /// # Examples
 ///
@@ -40,7 +39,7 @@ pub enum Bip37Sizing {
 /// # Ok::<(), tamis_formats::CreateError>(())
 /// ```
 pub fn plan(items: u32, rate: f64, sizing: Bip37Sizing) -> Result<(usize, u32), CreateError> {
-    // The literal of Bitcoin Core: the square of ln 2, rounded once.
+    // The constant of Bitcoin Core: the square of ln 2, rounded once.
     const LN_2_SQUARED: f64 = 0.480_453_013_918_201_4;
     if items == 0 {
         return Err(CreateError::refused("BIP-37 has no filter of 0 items: plan 1 or more"));

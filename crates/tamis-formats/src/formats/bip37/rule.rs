@@ -9,18 +9,18 @@ use crate::formats::bip37::plan::{MAX_BYTES, MAX_PROBES};
 use crate::rules::ProbeRule;
 use crate::rules::hash::murmur3::x86_32;
 
-/// Which outpoints a node inserts when a transaction pays to an item. Without these outpoints the
-/// wallet would miss the transaction that spends the output.
+/// Selects the outpoints that a node inserts when a transaction pays to an item. Without these outpoints, the wallet
+/// would miss the transaction that spends the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Update {
-    /// None.
+    /// No outpoints.
     #[default]
     None = 0,
-    /// All.
+    /// All outpoints.
     All = 1,
-    /// Only outputs that are locked by one public key or by several. Spending them does not reveal
-    /// the key.
+    /// Only outpoints whose output is locked by one or several public keys. The transaction that spends this output
+    /// does not reveal the key.
     PublicKeyOnly = 2,
 }
 
@@ -28,7 +28,7 @@ impl Update {
     /// The bits of the flags that are not reserved.
     const MASK: u8 = 0b11;
 
-    /// Returns the meaning of flags in Bitcoin Core, which ignores reserved bits.
+    /// Returns the meaning of the flags in Bitcoin Core, which ignores reserved bits.
     #[must_use]
     pub const fn of(flags: u8) -> Self {
         match flags & Self::MASK {
@@ -49,12 +49,12 @@ impl fmt::Display for Update {
     }
 }
 
-/// The rule of BIP-37, and the flags that control what a node inserts.
+/// The rule of BIP-37, and the flags that control which outpoints a node inserts.
 ///
-/// The flags are part of the rule: filters with different flags hold different outpoints.
+/// The flags are part of the rule, because filters with different flags contain different outpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bip37 {
-    // Invariant: a whole number of bytes, at most `MAX_BYTES`. `None` if there are no bytes.
+    // Invariant: the number of bits is a whole number of bytes, at most `MAX_BYTES`. `None` if there are no bytes.
     bits: Option<Modulus>,
     probes: u32,
     tweak: u32,
@@ -68,18 +68,18 @@ impl Bip37 {
         Self { bits: Modulus::new(bytes as u64 * 8), probes, tweak, flags }
     }
 
-    /// Returns the number of bytes.
+    /// Returns the size of the filter in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.sizes().0 as usize / 8
     }
 
-    /// Returns the number that makes the hashes of this filter differ from those of other filters.
+    /// Returns the tweak. Filters with different tweaks hash an item differently.
     #[must_use]
     pub fn tweak(&self) -> u32 {
         self.tweak
     }
 
-    /// Returns the flags as they were sent, including reserved ones.
+    /// Returns the flags of the message, including reserved flags.
     #[must_use]
     pub fn flags(&self) -> u8 {
         self.flags
@@ -87,12 +87,11 @@ impl Bip37 {
 }
 
 impl ProbeRule for Bip37 {
-    // An item has up to 50 hashes, but the lookup of an absent item needs only one or two of them.
-    // So the probes compute each hash when it is needed.
+    // An item has up to 50 hashes, but the lookup of an absent item needs only one or two hashes. Each hash is
+    // therefore computed when its probe is needed.
     type Hash<'k> = &'k [u8];
 
-    // Switches prefetching off: prefetching would hash each item a second time and take twice the
-    // time.
+    // Disables prefetching. With prefetching, each item would be hashed twice, and a batch would take twice the time.
     const IS_SMALL: bool = true;
 
     fn sizes(&self) -> (u64, u32) {
@@ -111,8 +110,8 @@ impl ProbeRule for Bip37 {
     #[inline]
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let Self { bits, probes, tweak, .. } = *self;
-        // A filter of no bytes has no probes, even if its header states some. So the filter matches
-        // every item.
+        // A filter without bytes has no probes, even if its header states a number of probes. A filter without bytes
+        // therefore matches every item.
         bits.into_iter().flat_map(move |bits| {
             (0..probes).map(move |i| {
                 let seed = i.wrapping_mul(0xfba4_c795).wrapping_add(tweak);

@@ -1,4 +1,4 @@
-//! The filter of a wallet: keys, hashes and outpoints that concern the wallet.
+//! The filter of a wallet. The items are keys, hashes and outpoints of the wallet.
 
 use crate::encoding::ByteReader;
 use crate::encoding::bitcoin::compact_size;
@@ -8,7 +8,7 @@ use crate::formats::bip37::plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 use crate::formats::bip37::rule::{Bip37, Update};
 use crate::rules::Rule;
 
-/// A filter of keys, hashes of keys, transactions and outpoints, as `filterload` carries it.
+/// A filter of keys, hashes of keys, transactions and outpoints. The message `filterload` contains this filter.
 ///
 /// # Examples
 ///
@@ -26,19 +26,19 @@ use crate::rules::Rule;
 #[derive(Clone, Debug, PartialEq)]
 pub struct WalletFilter {
     filter: ForeignBloom,
-    // Invariant: equal to the rule of `filter`.
+    // Invariant: `rule` equals the rule of `filter`.
     rule: Bip37,
 }
 
 impl WalletFilter {
     /// Creates an empty filter with the bytes and probes of [`plan`].
     ///
-    /// With a random `tweak`, two filters of one wallet have different bits. So two nodes cannot
-    /// detect that the filters are of the same wallet.
+    /// With a random `tweak`, two filters of one wallet have different bits. Two nodes can therefore not detect that
+    /// the filters belong to the same wallet.
     ///
     /// # Errors
     ///
-    /// [`CreateError`] if there are no items, or if the rate is not above 0 and at most 1.
+    /// [`CreateError`] if `items` is 0, or if the rate is not above 0 and at most 1.
     pub fn create(
         items: u32,
         rate: f64,
@@ -52,12 +52,13 @@ impl WalletFilter {
         Ok(Self { filter, rule })
     }
 
-    /// Reads the payload of `filterload`. Rejects trailing bytes.
+    /// Decodes the payload of `filterload`. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would disconnect (more than 36,000 bytes or 50 hash functions,
-    /// missing bytes, a length that is not in its shortest form), and if bytes follow.
+    /// [`DecodeError`] if a node would disconnect, or if bytes follow the filter. A node disconnects if the filter has
+    /// more than 36,000 bytes or more than 50 hash functions. A node also disconnects if bytes are missing, or if a
+    /// length is not in its shortest form.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(payload);
         let filter = Self::read(&mut reader)?;
@@ -65,8 +66,7 @@ impl WalletFilter {
         Ok(filter)
     }
 
-    /// Reads the payload of `filterload` and returns the trailing bytes, which Bitcoin Core
-    /// ignores.
+    /// Decodes the payload of `filterload`. Also returns the trailing bytes, which Bitcoin Core ignores.
     ///
     /// # Errors
     ///
@@ -114,19 +114,18 @@ impl WalletFilter {
         &self.filter
     }
 
-    /// Tests whether an item may be in the filter. A filter of no bytes or no hash functions
-    /// matches every item.
+    /// Tests whether an item may be in the filter. A filter without bytes or hash functions matches every item.
     #[must_use]
     pub fn contains(&self, item: &[u8]) -> bool {
         self.filter.contains(item)
     }
 
-    /// Inserts an item. Returns true if a bit changed. Does nothing to a filter of no bytes.
+    /// Inserts an item. Returns true if a bit changed. Does nothing if the filter has no bytes.
     pub fn insert(&mut self, item: &[u8]) -> bool {
         self.filter.insert(item)
     }
 
-    /// Returns which outpoints a node inserts.
+    /// Returns the outpoints that a node inserts.
     #[must_use]
     pub fn update(&self) -> Update {
         Update::of(self.rule.flags())
@@ -136,7 +135,7 @@ impl WalletFilter {
 impl TryFrom<ForeignBloom> for WalletFilter {
     type Error = ForeignBloom;
 
-    /// Converts the filter. Returns it unchanged as the error if it has another rule.
+    /// Converts the filter. If the filter has another rule, returns the unchanged filter as the error.
     fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
         match filter.rule().downcast_ref() {
             Some(&rule) => Ok(Self { filter, rule }),

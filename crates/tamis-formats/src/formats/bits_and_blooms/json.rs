@@ -1,4 +1,4 @@
-//! The JSON of Go's `bits-and-blooms/bloom`, as `MarshalJSON` writes it. Layout:
+//! The JSON of Go's `bits-and-blooms/bloom` in the format of `MarshalJSON`. Layout:
 //! `docs/formats/bits-and-blooms-json.md`.
 
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use crate::format::{DecodeOptions, Detection, Format, Items, Sniff};
 use crate::formats::bits_and_blooms::{BitsAndBlooms, planned, rule};
 use crate::items::Funnel;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "bits-and-blooms-json",
     summary: "BloomFilter of Go's bits-and-blooms, as JSON by MarshalJSON",
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The JSON object. Other members are ignored, as Go does.
+/// The JSON object. Unknown members are ignored, as in Go.
 #[derive(Deserialize)]
 struct Object<'a> {
     m: u64,
@@ -36,11 +36,11 @@ struct Object<'a> {
     b: Cow<'a, str>,
 }
 
-/// Reads the output of `MarshalJSON`.
+/// Decodes the output of `MarshalJSON`.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are one such object and nothing else but white space.
+/// [`DecodeError`] unless `bytes` are exactly one JSON object of a filter. White space around the object is allowed.
 ///
 /// # Examples
 ///
@@ -74,7 +74,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(filter)
 }
 
-/// The number of bits is in the file twice: as m and in b.
+/// Compares both copies of the number of bits in the file: `m`, and the length in `b`.
 fn sniff(bytes: &[u8]) -> Sniff {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Sniff::No;
@@ -87,8 +87,8 @@ fn sniff(bytes: &[u8]) -> Sniff {
     }
 }
 
-/// The characters of base64 that hold the length of the bit set: nine bytes, of which eight are the
-/// length.
+/// The number of base64 characters that contain the length of the bit set. Twelve characters are nine bytes, and eight
+/// of these bytes are the length.
 const LENGTH_CHARS: usize = 12;
 
 fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result<(), EncodeError> {

@@ -1,4 +1,4 @@
-//! Counters of four bits, so that items can be deleted.
+//! Hadoop's `CountingBloomFilter`, which can remove items because it has counters of four bits.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::rules::{EstimatedRate, ProbeRule as _};
 use tamis::Answers;
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-counting",
     summary: "Hadoop's util.bloom.CountingBloomFilter, by write",
@@ -27,14 +27,13 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// Counters in a word.
+/// The number of counters in a word.
 const WORD_COUNTERS: u32 = 16;
 
-/// The largest value of a counter. A counter that reaches it never goes down, because the true
-/// count is unknown.
+/// The largest value of a counter. A counter with this value is never decremented, because the true count is unknown.
 const STOP: u64 = 15;
 
-/// Hadoop's `CountingBloomFilter`: it can delete items, and count them up to 15.
+/// Hadoop's `CountingBloomFilter`, which can remove items and count up to 15 inserts of an item.
 ///
 /// # Examples
 ///
@@ -52,8 +51,8 @@ const STOP: u64 = 15;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountingFilter {
     rule: Hadoop,
-    // Counter `j` is in word `j / 16` and starts at bit `4j % 64`. Invariant: the number of words
-    // is that of `words` of the rule, and the counters after the last are zero.
+    // Counter `j` is in word `j / 16` and starts at bit `4j % 64`. Invariant: the number of words is `words(&rule)`,
+    // and the counters after the last counter are zero.
     counters: Bitmap,
 }
 
@@ -66,7 +65,7 @@ impl CountingFilter {
     ///
     /// # Errors
     ///
-    /// [`CreateError`] if Hadoop has no filter of these sizes.
+    /// [`CreateError`] if Hadoop does not support these sizes.
     pub fn new(counters: u32, probes: u32, hash_type: HashType) -> Result<Self, CreateError> {
         Ok(Self::of(rule(counters, probes, hash_type)?)?)
     }
@@ -75,7 +74,7 @@ impl CountingFilter {
         Ok(Self { counters: Bitmap::zeroed(words(&rule) * 64)?, rule })
     }
 
-    /// Reads the output of Hadoop's `write`. Rejects trailing bytes.
+    /// Decodes the output of Hadoop's `write`. Rejects trailing bytes.
     ///
     /// # Errors
     ///
@@ -123,15 +122,14 @@ impl CountingFilter {
         self.rule.chain(key).all(|place| self.counter(place) > 0)
     }
 
-    /// Returns an upper bound of how often an item was inserted, as `approximateCount` does. 15
-    /// means 15 or more.
+    /// Returns an upper bound of the number of inserts of an item, as `approximateCount` does. The result 15 means 15
+    /// or more.
     #[must_use]
     pub fn count(&self, key: &[u8]) -> u64 {
         self.rule.chain(key).map(|place| self.counter(place)).min().unwrap_or_default()
     }
 
-    /// Inserts one more copy of an item. Returns true if the item is certainly new. A counter at 15
-    /// stays at 15.
+    /// Inserts an item once more. Returns true if the item is certainly new. A counter at 15 does not change.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         let mut is_new = false;
         for place in self.rule.chain(key) {
@@ -144,13 +142,13 @@ impl CountingFilter {
         is_new
     }
 
-    /// Removes one copy of an item. Returns false if the item is absent. A counter at 15 stays at
-    /// 15. An item whose counters are all at 15 stays in the filter.
+    /// Removes one insert of an item. Returns false if the item is absent. A counter at 15 does not change. If all
+    /// counters of an item are at 15, the item stays in the filter.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let is_in = self.contains(key);
         if is_in {
             for place in self.rule.chain(key) {
-                // A position can occur twice. Its counter can then already be 0.
+                // A position can occur twice in an item. The counter of this position can already be 0.
                 if (1..STOP).contains(&self.counter(place)) {
                     self.counters.words_mut()[(place / WORD_COUNTERS) as usize] -=
                         1 << shift(place);
@@ -160,7 +158,7 @@ impl CountingFilter {
         is_in
     }
 
-    /// Counts the counters that are not 0 and those that are at 15. Reads all of them.
+    /// Counts the counters above 0, and the counters at 15. Reads all counters.
     #[must_use]
     pub fn count_used_and_stopped(&self) -> (u64, u64) {
         let (mut used, mut stopped) = (0, 0);
@@ -183,7 +181,7 @@ impl StoredFilter for CountingFilter {
         Ok(())
     }
 
-    /// Adds the counters of both filters, each sum at most 15. Hadoop itself has no such operation.
+    /// Adds the counters of both filters. Each sum is at most 15. Hadoop itself has no merge operation.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.rule == other.rule;
         if is_alike {

@@ -1,4 +1,4 @@
-//! Hadoop's `DynamicBloomFilter`: a list of filters of one size, which are its rows. Layout:
+//! Hadoop's `DynamicBloomFilter`, which is a list of filters of the same size. Each filter is a row. Layout:
 //! `docs/formats/hadoop-dynamic.md`.
 
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::formats::hadoop::header::read_header;
 use crate::formats::hadoop::rule::{Hadoop, HashType, plan, rule};
 use crate::rules::{ProbeRule as _, Rule};
 
-/// The row of [`FORMATS`](crate::FORMATS).
+/// The row of this format in [`FORMATS`](crate::FORMATS).
 pub(crate) const FORMAT: Format = Format {
     name: "hadoop-dynamic",
     summary: "Hadoop's util.bloom.DynamicBloomFilter, by write",
@@ -32,10 +32,9 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// Hadoop's `DynamicBloomFilter`: it adds a row of bits whenever the last row has received as many
-/// items as a row is planned for.
+/// Hadoop's `DynamicBloomFilter`. The filter adds a row of bits when the last row contains its planned number of items.
 ///
-/// As in Hadoop, each insert counts, even of an item that is present.
+/// Each insert counts, even if the item is already present. Hadoop counts in the same way.
 ///
 /// # Examples
 ///
@@ -53,16 +52,16 @@ pub(crate) const FORMAT: Format = Format {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicFilter {
     rule: Hadoop,
-    /// The number of records that a row is planned for. Invariant: 1 or more.
+    /// The planned number of records of a row. Invariant: 1 or more.
     records_per_row: u32,
     /// The number of records in the last row.
     last_records: u32,
-    // Invariant: at least one row, all with `rule`.
+    // Invariant: there is at least one row, and all rows have the rule `rule`.
     rows: Vec<ForeignBloom>,
 }
 
-/// The largest number of bits of a row per record. A small hostile file can state that each record
-/// takes a row of megabytes. No real plan has this many bits per record.
+/// The largest number of bits of a row per record. A small hostile file could state that each record needs a row of
+/// several megabytes. No real plan has this many bits per record.
 const MAX_BITS_PER_RECORD: u64 = 16_384;
 
 impl DynamicFilter {
@@ -70,7 +69,7 @@ impl DynamicFilter {
     ///
     /// # Errors
     ///
-    /// [`CreateError`] if Hadoop has no filter of these sizes. Zero records count as one.
+    /// [`CreateError`] if Hadoop does not support these sizes. Zero records are treated as one record.
     pub fn new(
         vector_size: u32,
         probes: u32,
@@ -82,12 +81,12 @@ impl DynamicFilter {
         Ok(Self { rule, records_per_row: records_per_row.max(1), last_records: 0, rows: vec![row] })
     }
 
-    /// Reads the output of Hadoop's `write`. Rejects trailing bytes.
+    /// Decodes the output of Hadoop's `write`. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] unless `bytes` are exactly one filter, with at least one row, and rows of
-    /// its size and hash.
+    /// [`DecodeError`] unless `bytes` are exactly one filter with at least one row. Each row must have the size and the
+    /// hash of the filter.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(bytes);
         let rule = read_header(&mut reader)?;
@@ -110,7 +109,7 @@ impl DynamicFilter {
         Ok(Self { rule, records_per_row, last_records, rows })
     }
 
-    /// Returns the rows, the oldest first.
+    /// Returns the rows, oldest first.
     #[must_use]
     pub fn rows(&self) -> &[ForeignBloom] {
         &self.rows
@@ -122,12 +121,11 @@ impl DynamicFilter {
         self.rows.iter().any(|row| row.contains(key))
     }
 
-    /// Inserts an item into the last row, or into a new row if the last is full. Returns true if a
-    /// bit changed.
+    /// Inserts an item into the last row, or into a new row if the last row is full. Returns true if a bit changed.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if a row is far larger than its records need, or if its allocation fails.
+    /// [`ChangeError`] if a row would be far larger than its records need, or if the allocation of a row fails.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, ChangeError> {
         if self.last_records >= self.records_per_row {
             let bits = u64::from(self.rule.vector_size);
@@ -168,8 +166,7 @@ impl StoredFilter for DynamicFilter {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Merges each row with the row of the same number, as `or` does. Requires equal numbers of
-    /// rows.
+    /// Merges each row with the row at the same index, as `or` does. Both filters must have the same number of rows.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_merged = self.records_per_row == other.records_per_row
             && ForeignBloom::merge_all(&mut self.rows, &other.rows);

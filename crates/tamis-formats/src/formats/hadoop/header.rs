@@ -1,14 +1,14 @@
-//! The header of all of Hadoop's filters: version, number of probes, hash, vector size.
+//! The header of all Hadoop filters: the version, the number of probes, the hash and the vector size.
 
 use crate::encoding::ByteReader;
 use crate::errors::DecodeError;
 use crate::format::Sniff;
 use crate::formats::hadoop::rule::{Hadoop, HashType, MAX_PROBES};
 
-/// The version that every file has.
+/// The version in every file.
 const VERSION: i32 = -1;
 
-/// Reads the header.
+/// Decodes the header.
 pub(super) fn read_header(reader: &mut ByteReader<'_>) -> Result<Hadoop, DecodeError> {
     let version = reader.i32_be("version")?;
     if version != VERSION {
@@ -29,7 +29,7 @@ pub(super) fn read_header(reader: &mut ByteReader<'_>) -> Result<Hadoop, DecodeE
 }
 
 impl Hadoop {
-    /// Returns the header of a filter of this rule.
+    /// Returns the header of a filter with this rule.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut bytes = VERSION.to_be_bytes().to_vec();
         bytes.extend(self.probes.to_be_bytes());
@@ -39,7 +39,7 @@ impl Hadoop {
     }
 }
 
-/// Tests whether bytes are a header and `len_bytes` bytes after it.
+/// Tests whether the bytes are a header, followed by exactly `len_bytes` bytes.
 pub(super) fn sniff(bytes: &[u8], len_bytes: fn(&Hadoop) -> u64) -> Sniff {
     let mut reader = ByteReader::new(bytes);
     let Ok(rule) = read_header(&mut reader) else { return Sniff::No };

@@ -1,4 +1,4 @@
-//! The probe rule of Hadoop's filters, and how large a filter is planned.
+//! The probe rule of Hadoop's filters, and the plan of the size of a filter.
 
 use crate::errors::CreateError;
 use crate::format::DecodeOptions;
@@ -6,32 +6,32 @@ use crate::rules::ProbeRule;
 use crate::rules::hash::jenkins::lookup3;
 use crate::rules::hash::murmur2::hadoop_32;
 
-/// The hash of a filter, by its number in files.
+/// The hash of a filter. The value is the number of the hash in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum HashType {
     /// `Hash.JENKINS_HASH`: lookup3.
     Jenkins = 0,
-    /// `Hash.MURMUR_HASH`: Murmur2, which reads its last bytes as signed.
+    /// `Hash.MURMUR_HASH`: a Murmur2 that reads the last bytes of an item as signed bytes.
     Murmur = 1,
 }
 
-/// The largest number of probes that is read. Real plans have fewer, and a hostile file with more
-/// would only cost time.
+/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
+/// waste time.
 pub const MAX_PROBES: u32 = 255;
 
 /// The rule of Hadoop: each hash of an item is the seed of the item's next hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hadoop {
-    /// Invariant: 1 to 2³¹ − 1.
+    /// The number of bits. Invariant: from 1 to 2³¹ − 1.
     pub(super) vector_size: u32,
-    /// Invariant: 1 to [`MAX_PROBES`].
+    /// The number of probes. Invariant: from 1 to [`MAX_PROBES`].
     pub(super) probes: u32,
     pub(super) hash_type: HashType,
 }
 
 impl Hadoop {
-    /// Returns the positions of an item, in order. They may repeat.
+    /// Returns the positions of an item, in order. A position may repeat.
     pub(super) fn chain(self, key: &[u8]) -> impl Iterator<Item = u32> {
         let mut hash = 0;
         (0..self.probes).map(move |_| {
@@ -39,7 +39,7 @@ impl Hadoop {
                 HashType::Jenkins => lookup3(key, hash),
                 HashType::Murmur => hadoop_32(key, hash),
             };
-            // Java's remainder keeps the sign of the hash. Its absolute value is the remainder of
+            // Java's remainder keeps the sign of the hash. The absolute value of the remainder equals the remainder of
             // the absolute value.
             hash.cast_signed().unsigned_abs() % self.vector_size
         })
@@ -47,7 +47,7 @@ impl Hadoop {
 }
 
 impl ProbeRule for Hadoop {
-    // The probes cannot be split from the hash, because each hash reads the whole item.
+    // The hash cannot be computed before the probes, because each probe hashes the whole item again.
     type Hash<'k> = &'k [u8];
 
     fn sizes(&self) -> (u64, u32) {
@@ -76,7 +76,7 @@ impl ProbeRule for Hadoop {
     }
 }
 
-/// Returns the rule of a filter of these sizes, if Hadoop has it.
+/// Returns the rule of a filter with these sizes, if Hadoop supports the sizes.
 pub(super) fn rule(
     vector_size: u32,
     probes: u32,
@@ -95,7 +95,7 @@ pub(super) fn rule(
     Ok(Hadoop { vector_size, probes, hash_type })
 }
 
-/// Plans bits and probes with the textbook formulas. In Hadoop, the caller chooses them.
+/// Plans the bits and the probes with the textbook formulas. In Hadoop, the caller chooses both numbers.
 pub(super) fn plan(options: &DecodeOptions) -> Result<(u32, u32), CreateError> {
     let (items, rate) = options.plan()?;
     CreateError::check_plan("Hadoop", items, rate)?;

@@ -1,9 +1,9 @@
-//! How the writers of Parquet plan the size of a filter.
+//! Plans the size of a filter as the writers of Parquet do.
 
-/// The smallest filter that writers create: one block.
+/// The size of the smallest filter that writers create: one block.
 pub const MIN_BYTES: u64 = 32;
 
-/// The largest filter that writers create.
+/// The size of the largest filter that writers create.
 pub const MAX_BYTES: u64 = 128 << 20;
 
 /// The default number of distinct items in pyarrow.
@@ -12,9 +12,9 @@ pub const PYARROW_ITEMS: u64 = 1 << 20;
 /// The default rate in pyarrow.
 pub const PYARROW_RATE: f64 = 0.05;
 
-/// Returns how many bits parquet-java plans (`optimalNumOfBits`). Returns `None` for a rate that it
-/// rejects. The Java code rounds to blocks by clearing one bit instead of eight. So the result may
-/// not be a multiple of a block, and [`java_bytes`] rounds it again.
+/// Returns the number of bits that parquet-java plans (`optimalNumOfBits`). Returns `None` for a rate that parquet-java
+/// rejects. The Java code rounds to blocks by clearing one bit instead of eight bits. The result may therefore not be a
+/// multiple of a block, and [`java_bytes`] rounds the result again.
 ///
 /// # Examples
 ///
@@ -30,14 +30,14 @@ pub fn java_bits(items: u64, rate: f64) -> Option<u32> {
     if !(rate > 0.0 && rate < 1.0) {
         return None;
     }
-    // As in Java: a cast to 32 signed bits, which saturates.
+    // As in Java, the cast to 32 signed bits saturates.
     let bits = (formula(items, rate) as i32).cast_unsigned();
     let bits = bits.min(MAX_BYTES as u32 * 8);
     Some(((bits + 255) & !256).max(MIN_BYTES as u32 * 8))
 }
 
-/// Returns how many bytes parquet-java gives a filter of `bytes` planned bytes: a power of two,
-/// within the limits.
+/// Returns the size in bytes of the filter that parquet-java creates for `bytes` planned bytes. The size is a power of
+/// two within the limits.
 #[must_use]
 pub fn java_bytes(bytes: i64) -> u64 {
     bytes
@@ -46,21 +46,20 @@ pub fn java_bytes(bytes: i64) -> u64 {
         .next_power_of_two()
 }
 
-/// Returns how many bytes the Rust crate gives a new filter, before it
-/// [folds](crate::formats::parquet::fold) it. Returns `None` for a rate that it rejects. It accepts a rate
-/// of 0.
+/// Returns the size in bytes of a new filter of the Rust crate, before the crate [folds](crate::formats::parquet::fold)
+/// the filter. Returns `None` for a rate that the crate rejects. The crate accepts a rate of 0.
 #[must_use]
 pub fn rust_bytes(items: u64, rate: f64) -> Option<u64> {
     if !(0.0..1.0).contains(&rate) {
         return None;
     }
-    // A rate of 0 gives minus infinity, which casts to 0 bits: the smallest filter.
+    // For a rate of 0, the formula gives minus infinity. The cast gives 0 bits, so the filter has the smallest size.
     let bytes = formula(items, rate) as u64 / 8;
     Some(bytes.clamp(MIN_BYTES, MAX_BYTES).next_power_of_two())
 }
 
-/// Returns how many bytes pyarrow gives a filter. Returns `None` if `rate` is not a rate. The
-/// defaults are [`PYARROW_ITEMS`] and [`PYARROW_RATE`].
+/// Returns the size in bytes of a filter of pyarrow. Returns `None` if `rate` is not above 0 and below 1. The defaults
+/// are [`PYARROW_ITEMS`] and [`PYARROW_RATE`].
 #[must_use]
 pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
     if !(rate > 0.0 && rate < 1.0) {
@@ -70,7 +69,7 @@ pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
     Some(bits.next_power_of_two() / 8)
 }
 
-/// Returns the number of bits by the formula in the specification.
+/// Returns the number of bits according to the formula in the specification.
 fn formula(items: u64, rate: f64) -> f64 {
     -8.0 * items as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln()
 }

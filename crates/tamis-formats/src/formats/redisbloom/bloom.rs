@@ -17,7 +17,7 @@ impl StoredFilter for RedisBloom {
         self.contains_each(keys, answers);
     }
 
-    /// Inserts as `BF.MADD` does.
+    /// Inserts items as `BF.MADD` does.
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         self.limit_growth(most_growth_bytes(self.size_bytes()));
         insert_each(keys, answers, |keys, answer| self.insert_each(keys, answer))
@@ -31,7 +31,8 @@ impl StoredFilter for RedisBloom {
         let mut more: Vec<_> = self.layers().map(|layer| ("layer", described(layer))).collect();
         let newest = *self.layers().next_back().expect("a filter has a layer");
         let first = self.layers().next().expect("a filter has a layer").rate;
-        // The first layer of a scaling filter has half the rate of all layers together, the next one a quarter.
+        // The rate of the first layer of a scaling filter is half the rate of all layers together. The next layer has a
+        // quarter.
         let planned = if self.is_scaling() { 2.0 * first } else { first };
         more.push(("expansion", self.expansion().map_or("none".into(), |times| times.to_string())));
         let layers = filled(self, &fills);
@@ -59,7 +60,7 @@ impl StoredFilter for RedisBloom {
             items_are: ItemCount::Distinct,
             rate_now: rate,
             rate_std_error: std_error,
-            // The sum over all layers, because each layer can be wrong independently.
+            // The rate is the sum over all layers, because each layer can give a false positive independently.
             rate_planned: Some(planned),
             details: more,
             warnings: warnings(self, rate, planned),
@@ -68,12 +69,12 @@ impl StoredFilter for RedisBloom {
     }
 }
 
-/// The bits of a layer.
+/// The bits of a layer, as counts and as the first words.
 struct LayerBits {
-    /// How many bits the probes reach.
+    /// The number of bits that the probes can reach.
     used: u64,
     ones: u64,
-    /// As many words as the measurement of a rate reads.
+    /// The words that the measurement of the rate reads.
     first_words: Vec<u64>,
 }
 
@@ -105,7 +106,7 @@ fn described(layer: &RedisLayer) -> String {
     format!("{items} of {capacity} items, {used} bits, {probes} probes, planned for {rate}")
 }
 
-/// Returns what is wrong with a filter of this rate.
+/// Returns the warnings about a filter with this rate.
 fn warnings(filter: &RedisBloom, rate: f64, planned: f64) -> Vec<String> {
     let newest = filter.layers().next_back().expect("a filter has a layer");
     let mut warnings = Vec::new();
@@ -134,8 +135,8 @@ fn warnings(filter: &RedisBloom, rate: f64, planned: f64) -> Vec<String> {
     warnings
 }
 
-/// Computes the rate of a layer of a RedisBloom filter. `fill` is the share of its bits that is set.
-/// Takes up to some milliseconds.
+/// Computes the rate of a layer of a RedisBloom filter. `fill` is the share of set bits of the layer. Takes up to a few
+/// milliseconds.
 ///
 /// # Examples
 ///
@@ -146,7 +147,7 @@ fn warnings(filter: &RedisBloom, rate: f64, planned: f64) -> Vec<String> {
 /// let options = RedisBloomOptions { capacity: 1_000, rate: 1e-6, ..RedisBloomOptions::default() };
 /// let filter = RedisBloom::new(&options)?;
 /// let layer = filter.layers().next().unwrap();
-/// // In so few bits, the probes of an item often repeat.
+/// // In a layer of few bits, the probes of an item often repeat.
 /// assert!(redisbloom_rate(&filter, layer, 0.5) > 3.0 * 0.5_f64.powi(layer.probes as i32));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -157,9 +158,9 @@ pub fn redisbloom_rate(filter: &RedisBloom, layer: &RedisLayer, fill: f64) -> f6
     progression(filter, used, layer.probes).map_or(1.0, |rule| rule.rate(fill, items))
 }
 
-/// Computes the rates of all layers of a RedisBloom filter. `fills` are the shares of their bits that
-/// are set. Of a filter with more than 64 layers, the rates are estimated from some layers. Takes up
-/// to some hundred milliseconds.
+/// Computes the rates of all layers of a RedisBloom filter. `fills` contains the share of set bits of each layer. If
+/// the filter has more than 64 layers, the rates are estimated from some of the layers. Takes up to a few hundred
+/// milliseconds.
 ///
 /// # Examples
 ///
@@ -180,30 +181,30 @@ pub fn redisbloom_rates(filter: &RedisBloom, fills: &[f64]) -> Vec<f64> {
 fn filled(filter: &RedisBloom, fills: &[f64]) -> Vec<Filled> {
     let of_layer = |(layer, &fill): (&RedisLayer, &f64)| {
         let used = used_bits(layer);
-        // A layer has at least one bit.
+        // Every layer has at least one bit.
         let rule = progression(filter, used.max(1), layer.probes)?;
         Some(Filled { rule, fill, items: items_at(fill, used, layer.probes) })
     };
     filter.layers().zip(fills).filter_map(of_layer).collect()
 }
 
-/// Returns the number of items that set this share of the bits.
+/// Returns the number of items for which the share of set bits is `fill`.
 fn items_at(fill: f64, bits: u64, probes: u32) -> f64 {
     -(-fill).ln_1p() * bits as f64 / f64::from(probes)
 }
 
-/// Returns the number of bits in use. Very old filters round it to a power of two.
+/// Returns the number of bits in use. Very old filters round the number of bits to a power of two.
 fn used_bits(layer: &RedisLayer) -> u64 {
     if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits }
 }
 
 fn progression(filter: &RedisBloom, bits: u64, probes: u32) -> Option<Progression> {
-    // Sums of two hashes of 32 bits do not overflow.
+    // Sums of two 32-bit hashes do not overflow.
     let sums = if filter.hash_bits() == 32 { Sums::Exact } else { Sums::Wrapped(64) };
     Some(Progression { bits: Modulus::new(bits)?, probes, sums })
 }
 
-/// The rate of a layer of up to this number of words may be measured.
+/// The rate of a layer can be measured if the layer has at most this number of words.
 const MEASURED_WORDS: usize = MEASURED_BITS.div_ceil(64) as usize;
 
 fn count_ones(bytes: &[u8]) -> u64 {

@@ -1,11 +1,11 @@
-//! Filters as the commands that load them, which `redis-cli --pipe` accepts.
+//! Reads and writes filters as the commands that load the filters. `redis-cli --pipe` accepts these commands.
 //!
 //! ```text
 //! | *4 | BF.LOADCHUNK | key | 1 | header | *4 | BF.LOADCHUNK | key | position | bytes | ...
 //! | *4 | RESTORE | key | 0 | payload |
 //! ```
 //!
-//! Each argument is `$`, its length, a line end, the argument and a line end.
+//! Each argument is encoded as `$`, the length of the argument, a line end, the argument and a line end.
 
 use std::io;
 
@@ -25,7 +25,7 @@ const RESTORE: &str = "RESTORE";
 struct LoadCommand<'a> {
     name: Name,
     key: &'a [u8],
-    /// The position of the chunk. `RESTORE` does not use it.
+    /// The position of the chunk. `RESTORE` does not use this argument.
     position: &'a [u8],
     data: &'a [u8],
     at: u64,
@@ -38,17 +38,17 @@ enum Name {
     Restore,
 }
 
-/// The largest number of arguments of a command. It allows for the options of `RESTORE`.
+/// The maximum number of arguments of a command, including the options of `RESTORE`.
 const MAX_WORDS: usize = 16;
 
-/// Tests whether bytes start with one of these commands.
+/// Tests whether the bytes start with a command that loads a filter.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     let mut reader = ByteReader::new(bytes);
     let is_array = bytes.first() == Some(&b'*') && length(&mut reader, b'*').is_ok();
     is_array && word(&mut reader).is_ok_and(|word| name(word).is_some())
 }
 
-/// Reads the filter under the key in the options, or under the only key.
+/// Decodes the filter under the key in the options, or under the only key.
 pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let (mut key, mut commands) = (options.key.as_deref(), Vec::new());
@@ -94,7 +94,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, 
             return Err(chunk.refused(&why));
         }
     }
-    // The length of the chunks is checked before the filter is allocated.
+    // The total length of the chunks is checked before the memory of the filter is allocated.
     if needed != Some(position - 1) {
         let (needed, found) = (needed.map_or("no".into(), |bytes| bytes.to_string()), position - 1);
         let why = format!(
@@ -127,7 +127,7 @@ fn loaded<F: StoredFilter>(
     Ok(Contents::new(filter))
 }
 
-/// Returns the number of bytes of the chunks that a header describes. Returns `None` if fields are
+/// Returns the number of bytes in the chunks that a header describes. Returns `None` if fields of the header are
 /// missing.
 fn bloom_bytes(header: &[u8]) -> Option<u64> {
     let (_, layers) = header.split_at_checked(20)?;
@@ -177,7 +177,7 @@ fn command<'a>(reader: &mut ByteReader<'a>) -> Result<LoadCommand<'a>, DecodeErr
         return Err(refused("number of words", at, kind));
     }
     let [first, key, position, data] = [word(reader)?, word(reader)?, word(reader)?, word(reader)?];
-    // The options of `RESTORE`.
+    // The remaining arguments are the options of `RESTORE`.
     for _ in 4..words {
         word(reader)?;
     }
@@ -196,7 +196,7 @@ fn word<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8], DecodeError> {
     Ok(word)
 }
 
-/// Reads a sign, a number, and the line end.
+/// Reads the byte `sign`, a number, and the line end.
 fn length(reader: &mut ByteReader<'_>, sign: u8) -> Result<usize, DecodeError> {
     let wrong = reader.invalid("length", "`*` or `$` and digits, as RESP has it");
     if reader.u8("length")? != sign {

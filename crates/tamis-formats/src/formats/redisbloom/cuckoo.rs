@@ -14,7 +14,7 @@ impl StoredFilter for RedisCuckoo {
         self.contains_each(keys, answers);
     }
 
-    /// Inserts as `CF.INSERTNX` does, which skips items that are present.
+    /// Inserts items as `CF.INSERTNX` does: items that are present are skipped.
     fn insert_each(&mut self, keys: &[&[u8]], answers: &mut Answers) -> Result<(), ChangeError> {
         self.limit_growth(most_growth_bytes(self.size_bytes()));
         insert_each(keys, answers, |keys, answer| self.insert_absent_each(keys, answer))
@@ -56,11 +56,11 @@ impl StoredFilter for RedisCuckoo {
     }
 }
 
-/// Returns a warning if a filter that does not grow rejects items. Tests this by inserting some
-/// items into a copy.
+/// Returns a warning if the filter does not grow and rejects items. The test inserts some items into a copy of the
+/// filter.
 fn refusals(filter: &RedisCuckoo) -> Option<String> {
     const TRIED: u64 = 64;
-    /// The largest filter that is copied for this test.
+    /// The maximum size of a filter that is copied for this test, in bytes.
     const MOST_BYTES: u64 = 256 << 20;
     if filter.size_bytes() > MOST_BYTES {
         return None;

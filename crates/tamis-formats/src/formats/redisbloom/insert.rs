@@ -1,24 +1,24 @@
-//! How RedisBloom's filters insert a batch of items, and the limit of their growth.
+//! Inserts batches of items into RedisBloom's filters, and limits the growth of the filters.
 
 use tamis::Answers;
 use tamis_redisbloom::RedisInsertError;
 
 use crate::errors::ChangeError;
 
-/// The reason why filters of RedisBloom do not merge.
+/// The reason why filters of RedisBloom cannot merge.
 pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a union of bits \
     does not count: insert the items of both into one; of the filters in Redis, those of \
     redis-bitmap, redis-bitmaps and redisson merge";
 
-/// Returns the maximum size of the next part of a filter of `bytes` bytes.
+/// Returns the maximum size of the next part of a filter. `bytes` is the present size of the filter.
 ///
-/// A small file can state an expansion of 32,768 for its first insert. Real filters grow by a
-/// factor of 2 or 4.
+/// A small hostile file can state that the filter grows by a factor of 32,768 at the first insert. Real filters grow by
+/// a factor of 2 or 4.
 pub(super) fn most_growth_bytes(bytes: u64) -> u64 {
     (64 * bytes).max(64 << 20)
 }
 
-/// Inserts items one after the other, up to the first error.
+/// Inserts items one after the other. Stops at the first error.
 pub(super) fn insert_each(
     keys: &[&[u8]],
     answers: &mut Answers,

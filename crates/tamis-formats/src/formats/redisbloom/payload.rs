@@ -1,17 +1,17 @@
-//! A filter of RedisBloom in the payload that `DUMP` returns.
+//! Decodes a filter of RedisBloom from the payload that `DUMP` returns.
 
 use crate::errors::{DecodeError, DecodeErrorKind};
 use crate::filters::Contents;
 use crate::redis::payload::{PayloadError, RedisValue};
 use crate::redis::rdb_encoding::MAX_EXPANSION;
 
-/// Tests whether bytes begin like the result of `DUMP` for a filter of a Tamis server.
+/// Tests whether the bytes start like the result of `DUMP` for a filter of a Tamis server.
 pub(super) fn is_of_tamis(bytes: &[u8]) -> bool {
     bytes.split_first().is_some_and(|(&kind, value)| RedisValue::is_of_tamis(kind, value))
 }
 
-/// Reads the result of `DUMP`. Accepts the trailing line feed of `redis-cli`. The checksum shows
-/// whether the line feed belongs to the payload.
+/// Decodes the result of `DUMP`. Accepts the trailing line feed of `redis-cli`. The checksum shows whether the line
+/// feed is a part of the payload.
 pub(super) fn value(bytes: &[u8]) -> Result<RedisValue, PayloadError> {
     let max_bytes = MAX_EXPANSION * bytes.len() as u64;
     match (RedisValue::from_payload(bytes, max_bytes), bytes.split_last()) {
@@ -22,7 +22,7 @@ pub(super) fn value(bytes: &[u8]) -> Result<RedisValue, PayloadError> {
     }
 }
 
-/// Reads a filter of RedisBloom from the result of `DUMP`.
+/// Decodes a filter of RedisBloom from the result of `DUMP`.
 pub(super) fn decode_payload(bytes: &[u8]) -> Result<Contents, DecodeError> {
     let error = DecodeError::new;
     let refused = |why: &str| DecodeError::refused("value", 0, why);

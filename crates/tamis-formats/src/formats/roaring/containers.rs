@@ -7,19 +7,19 @@ use crate::formats::roaring::form::RoaringForm;
 pub(super) const COOKIE: u32 = 12_346;
 pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
 
-/// A file with runs stores offsets only if it has at least this number of containers.
+/// The smallest number of containers for which a file with runs stores offsets.
 pub(super) const MIN_OFFSETS: usize = 4;
 
-/// The largest number of values of a list. A container with more values is a bitmap.
+/// The maximum number of values of a list. A container with more values is a bitmap.
 pub(super) const MAX_LIST: u32 = 4096;
 
 pub(super) const BITMAP_BYTES: usize = 65_536 / 8;
 
-/// A container: the values of a range of 65,536, as the file stores them.
+/// A container as the file stores it: the values of a range of 65,536.
 pub(super) enum Container<'a> {
     List(&'a [[u8; 2]]),
     Bitmap(&'a [[u8; 8]]),
-    /// The start of each run, and the number of values that follow it.
+    /// The start of each run, and the number of further values of the run.
     Runs(&'a [[u8; 4]]),
 }
 
@@ -29,16 +29,18 @@ pub(super) fn ends(&[a, b, c, d]: &[u8; 4]) -> (u16, u16) {
     (first, first.checked_add(u16::from_le_bytes([c, d])).unwrap_or(0))
 }
 
-/// Returns the form of a file by its first bytes.
+/// Returns the form of a file. The first bytes of the file show the form.
 fn form_of(bytes: &[u8]) -> RoaringForm {
     let is_cookie = |at: usize| {
         let cookie = bytes.get(at..).and_then(<[u8]>::first_chunk);
         let cookie = cookie.map_or(0, |&cookie| u32::from_le_bytes(cookie));
         cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS
     };
-    // The first cookie is behind a flag, a number and a high half, or behind a longer number.
+    // In a Java form, the first cookie follows a flag, a number and a high half. In a 64-bit form, the first cookie
+    // follows a longer number.
     let is_java = is_cookie(9) && !is_cookie(12) || bytes.get(1..) == Some(&[0; 4]);
-    // A number of bitmaps of 64 bits may begin like a cookie. Its first bitmap has a cookie too.
+    // The number of 32-bit bitmaps in a 64-bit bitmap may look like a cookie. In this case, the first 32-bit bitmap
+    // also has a cookie.
     let may_be_number = bytes.get(4..8) == Some(&[0; 4]) && is_cookie(12);
     match bytes.first() {
         _ if is_cookie(0) && (!may_be_number || is_bits32(bytes)) => RoaringForm::Bits32,
@@ -53,15 +55,15 @@ fn is_bits32(bytes: &[u8]) -> bool {
     walk_32(&mut reader, 0, &mut |_, _| {}).is_ok() && reader.end("containers").is_ok()
 }
 
-/// Visits all containers, each with the first value of its range. They are in order, except in a Java
-/// form with signed values. Returns the form, and whether there can be runs.
+/// Visits all containers. Each container comes with the first value of its range. The containers are in order, except
+/// in a Java form with signed values. Returns the form, and whether the bitmap can have runs.
 pub(super) fn walk<'a>(
     bytes: &'a [u8],
     visit: &mut dyn FnMut(u64, Container<'a>),
 ) -> Result<(RoaringForm, bool), DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let form = form_of(bytes);
-    // Signed halves are in the order of signed numbers.
+    // In a signed form, the high halves are in the order of signed numbers.
     let order = |high: u32| match form {
         RoaringForm::Java { is_signed: true } => high ^ 1 << 31,
         _ => high,
@@ -100,7 +102,7 @@ pub(super) fn walk<'a>(
     reader.end("containers").map(|()| (form, has_runs))
 }
 
-/// Visits the containers of a 32-bit bitmap. Returns whether it can have runs.
+/// Visits the containers of a 32-bit bitmap. Returns true if the bitmap can have runs.
 fn walk_32<'a>(
     reader: &mut ByteReader<'a>,
     high: u64,

@@ -6,9 +6,9 @@ use crate::formats::roaring::containers::{
     BITMAP_BYTES, COOKIE, COOKIE_WITH_RUNS, MAX_LIST, MIN_OFFSETS,
 };
 
-/// The description of a container: the values of a range of 65,536.
+/// The plan of a container, which stores the values of a range of 65,536.
 pub(super) struct ContainerPlan {
-    /// The values without their low 16 bits.
+    /// The common high bits of the values: the values shifted right by 16 bits.
     pub(super) key: u64,
     count: u32,
     runs: u32,
@@ -50,7 +50,7 @@ impl ContainerPlan {
     }
 }
 
-/// Calls `visit` for each range that has values, in order.
+/// Calls `visit` for each range that contains values, in order.
 pub(super) fn each_container<E>(
     set: &CompressedSet,
     mut visit: impl FnMut(u64, &[u16]) -> Result<(), E>,

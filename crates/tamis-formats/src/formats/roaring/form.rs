@@ -1,15 +1,15 @@
-//! The forms in which the values of a Roaring bitmap are written.
+//! The written forms of a Roaring bitmap.
 
-/// How the values of a Roaring bitmap are written.
+/// The form in which the values of a Roaring bitmap are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoaringForm {
-    /// In the portable format, with 32 bits if all values fit, else with 64.
+    /// The portable format. The width is 32 bits if all values fit, and 64 bits otherwise.
     Bits32,
-    /// In the portable format with 64 bits.
+    /// The portable format with 64 bits.
     Bits64,
-    /// In the legacy form of Java's `Roaring64NavigableMap`, with 64 bits.
+    /// The legacy form of Java's `Roaring64NavigableMap`, with 64 bits.
     Java {
-        /// Whether the Java program takes values from 2⁶³ on as negative numbers. They come first.
+        /// Whether the Java program reads values from 2⁶³ as negative numbers. Negative numbers are stored first.
         is_signed: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! The two rules of RocksDB. All probes of an item lie in one cache line.
+//! The two rules of RocksDB. All probes of an item are in one cache line.
 
 use tamis::Modulus;
 
@@ -14,17 +14,17 @@ use crate::rules::{
 /// hash selects the line, and sums of the hash select the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legacy {
-    // Invariant: at least 1.
+    // Invariant: `lines` is at least 1.
     lines: u32,
-    // Invariant: a power of two, at least 64.
+    // Invariant: `line_bytes` is a power of two and at least 64.
     line_bytes: u32,
     probes: u32,
 }
 
-/// RocksDB since `format_version` 5, "fast local Bloom".
+/// The rule of RocksDB since `format_version` 5, called "fast local Bloom".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastLocal {
-    // Invariant: at least 1.
+    // Invariant: `lines` is at least 1.
     lines: u32,
     probes: u32,
 }
@@ -51,7 +51,7 @@ impl FastLocal {
     }
 }
 
-/// The bits of a line.
+/// The number of bits of a line.
 const LINE_BITS: u64 = 512;
 
 impl ProbeRule for Legacy {
@@ -81,8 +81,8 @@ impl ProbeRule for Legacy {
         })
     }
 
-    /// Measures the rate: the step has only as many values as a line has bits, so the items of a
-    /// line often share several bits.
+    /// Measures the rate. The number of possible steps is only the number of bits of a line, so the items of a line
+    /// often share several bits.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let independent = blocks_rate(words, (self.line_bits() / 64) as usize, self.probes);
         let computed = || {
@@ -123,8 +123,8 @@ impl ProbeRule for FastLocal {
         })
     }
 
-    /// Estimates the rate as the mean over all lines, and adds the chance that an absent item has
-    /// the probes of an item of its line, which come from 32 bits.
+    /// Estimates the rate. The first part is the mean over all lines. The second part is the probability that an absent
+    /// item has the same probes as an item of its line. The probes come from only 32 bits of the hash.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let of_lines = blocks_rate(words, (LINE_BITS / 64) as usize, self.probes);
         let items_of_line = self.estimate_items(words) / f64::from(self.lines);

@@ -5,11 +5,11 @@ use tamis::Plan;
 use crate::encoding::header::Header;
 use crate::errors::{DecodeError, DecodeErrorKind};
 
-/// The number of bytes after the words: their checksum.
+/// The number of bytes after the words. These bytes are the checksum of the words.
 pub(super) const TRAILER_BYTES: u64 = size_of::<u64>() as u64;
 
-/// The number of bytes of words that are read or written at once. They stay in the CPU cache until
-/// their checksum is computed.
+/// The number of bytes of words that are read or written at once. A chunk of this size stays in the CPU cache until its
+/// checksum is computed.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
 /// The parts of a whole file.

@@ -9,8 +9,7 @@ use crate::encoding::header::{BITS_AT, FIXED_BYTES, Header, measure};
 use crate::errors::{DecodeError, DecodeErrorKind, ReadError};
 use crate::formats::tamis_file::parts::{CHUNK_BYTES, TRAILER_BYTES, check_end, check_trailer};
 
-/// Reads a header and the words after it. See
-/// [`TamisFile::read_from`](crate::TamisFile::read_from).
+/// Reads a header and the words after the header. See [`TamisFile::read_from`](crate::TamisFile::read_from).
 pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bitmap), ReadError> {
     let header = read_header(&mut stream)?;
     let bytes = header.plan.bytes();
@@ -49,7 +48,7 @@ pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bit
     Ok((header, bits))
 }
 
-/// Reads a header: first the part that states its length, then the rest.
+/// Reads a header: first the part that states the length of the header, then the rest.
 fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
     let mut bytes = vec![0; FIXED_BYTES];
     let found = fill(stream, &mut bytes)?;
@@ -59,7 +58,7 @@ fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
     Ok(Header::decode(&bytes[..FIXED_BYTES + more])?)
 }
 
-/// Reads until `bytes` are full or the stream ends. Returns how many bytes were read.
+/// Reads until `bytes` is full or the stream ends. Returns the number of bytes that were read.
 fn fill(stream: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {

@@ -1,8 +1,8 @@
-//! Characters for which Java's encoding differs from the WHATWG's, and thus from `encoding_rs`.
-//! Each character is listed with Java's bytes as a big-endian number. 0x3f is `?`, for characters
-//! that are not in Java's table.
+//! Lists the characters that Java encodes to other bytes than the WHATWG standard and `encoding_rs`. A row contains a
+//! character, and Java's bytes as a big-endian number. The number 0x3f is `?`: Java's table does not contain the
+//! character.
 //!
-//! Created by comparing all characters in OpenJDK 17.0.15 with encoding_rs 0.8.44.
+//! The tables come from a comparison of all characters in OpenJDK 17.0.15 and encoding_rs 0.8.44.
 
 /// GBK.
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! The two compact lists of Redis, ziplist and listpack. Redis stores small hashes in them.
+//! Reads the two compact lists of Redis: ziplist and listpack. Redis stores small hashes in these lists.
 //!
 //! ```text
 //! ziplist   bytes: u32 | last: u32 | entries: u16 | previous length, encoding, text | ... | 0xff
@@ -7,10 +7,10 @@
 
 use crate::redis::rdb_encoding::RdbReader;
 
-/// The byte that ends a ziplist and a listpack.
+/// The last byte of a ziplist and of a listpack.
 const END: u8 = 0xff;
 
-/// Reads a ziplist of at most `max` entries; numbers become decimal text.
+/// Reads a ziplist of at most `max` entries. A number is converted to decimal text.
 pub(super) fn ziplist(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
     let mut from = RdbReader::new(bytes.get(10..)?, 0);
     let mut texts = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn ziplist(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
     Some(texts)
 }
 
-/// Reads a listpack of at most `max` entries; numbers become decimal text.
+/// Reads a listpack of at most `max` entries. A number is converted to decimal text.
 pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
     let mut from = RdbReader::new(bytes.get(6..)?, 0);
     let mut texts = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0x80..0xc0 => text(&mut from, usize::from(first & 0x3f))?,
             0xc0..0xe0 => {
                 let number = i64::from(first & 0x1f) << 8 | i64::from(from.take(1)?[0]);
-                // 13 signed bits.
+                // The number has 13 bits and a sign.
                 decimal(number << 51 >> 51)
             }
             0xe0..0xf0 => {
@@ -73,7 +73,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0xf4 => number(&mut from, 8)?,
             _ => return None,
         };
-        // The entry's length follows, seven bits in each byte.
+        // The length of the entry follows, with seven bits in each byte.
         let len = before - from.rest().len();
         let groups = [0x80, 0x4000, 0x20_0000, 0x1000_0000].iter().filter(|&&least| len >= least);
         from.take(1 + groups.count())?;
@@ -139,7 +139,7 @@ mod tests {
         bytes.extend([0xf2, 0, 0, 0x80, 4]);
         bytes.extend([0xf3, 0, 0, 0, 0x80, 5]);
         bytes.extend([0xf4, 1, 0, 0, 0, 0, 0, 0, 0, 9]);
-        // An entry longer than 127 bytes: its length takes two bytes.
+        // The length of an entry takes two bytes if the entry is longer than 127 bytes.
         bytes.extend([0xe0, 130]);
         bytes.extend([b'x'; 130]);
         bytes.extend([1, 4, END]);

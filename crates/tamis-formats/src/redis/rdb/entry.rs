@@ -31,7 +31,7 @@ impl<'a> RdbEntry<'a> {
         &self.key
     }
 
-    /// Returns the name that `TYPE` has for the value. The values of other modules are "module".
+    /// Returns the reply of `TYPE` for the value. The values of other modules have the name "module".
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self.kind {
@@ -61,9 +61,10 @@ impl<'a> RdbEntry<'a> {
         RedisValue::is_of_tamis(self.kind, self.value)
     }
 
-    /// Reads a filter of RedisBloom, or a string.
+    /// Decodes a filter of RedisBloom, or a string.
     pub(crate) fn value(&self) -> Result<RedisValue, DecodeError> {
-        // Limits the size after decompression. The stored value is not longer than the file.
+        // Limits the memory after decompression to a multiple of the stored value. The stored value is not longer than
+        // the file.
         let max_bytes = MAX_EXPANSION * self.value.len() as u64;
         RedisValue::read(self.kind, RdbReader::new(self.value, max_bytes)).map_err(|error| {
             match error {
@@ -79,7 +80,7 @@ impl<'a> RdbEntry<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] for a value of another type, a longer string, or damaged bytes.
+    /// [`DecodeError`] if the value has another type, the string is longer, or the bytes are damaged.
     pub fn string(&self, max_bytes: u64) -> Result<Cow<'a, [u8]>, DecodeError> {
         if self.kind != value_type::STRING {
             return Err(self.other_type("a string"));
@@ -91,11 +92,11 @@ impl<'a> RdbEntry<'a> {
         })
     }
 
-    /// Reads a hash of a few fields, such as settings.
+    /// Reads a hash with few fields. The settings of a filter are a hash with few fields.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] for a value of another type, many fields, or damaged bytes.
+    /// [`DecodeError`] if the value has another type or too many fields, or if the bytes are damaged.
     pub fn fields(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, DecodeError> {
         let invalid = || self.error(DecodeErrorKind::Invalid { reason: "a hash of a few fields" });
         let mut from = RdbReader::new(self.value, MAX_SETTINGS_BYTES);
@@ -124,7 +125,7 @@ impl<'a> RdbEntry<'a> {
         self.at
     }
 
-    /// Checks that the same key is not in another database.
+    /// Checks that no other database contains the same key.
     pub(crate) fn only(&self, earlier: Option<&Self>) -> Result<(), DecodeError> {
         let Some(earlier) = earlier else { return Ok(()) };
         let (one, other) = (earlier.database, self.database);
@@ -148,6 +149,6 @@ impl<'a> RdbEntry<'a> {
     }
 }
 
-/// The largest number of fields of settings. The settings of a filter have four or five.
+/// The largest number of fields in a hash of settings. The settings of a filter have four or five fields.
 const MAX_FIELDS: usize = 64;
 const MAX_SETTINGS_BYTES: u64 = 64 << 10;

@@ -1,8 +1,8 @@
-//! The servers whose snapshots are read.
+//! The servers whose snapshots can be read.
 
 use crate::redis::rdb_encoding::{MAX_RDB_VERSION, MAX_VALKEY_VERSION};
 
-/// The server that writes a snapshot. Redis and Valkey 9 give some type numbers other meanings.
+/// The server that wrote a snapshot. Some type numbers have different meanings in Redis and in Valkey 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flavor {
     /// Redis, and Valkey before version 9.
@@ -12,7 +12,7 @@ pub(super) enum Flavor {
 }
 
 impl Flavor {
-    /// Returns the flavor of a snapshot by its first bytes.
+    /// Returns the flavor of a snapshot, which the first bytes of the snapshot show.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         [Flavor::Redis, Flavor::Valkey].into_iter().find(|it| bytes.starts_with(it.magic()))
     }
@@ -24,7 +24,7 @@ impl Flavor {
         }
     }
 
-    /// Returns the newest version whose types are all known.
+    /// Returns the newest RDB version whose types are all known.
     pub(super) const fn max_version(self) -> u32 {
         match self {
             Flavor::Redis => MAX_RDB_VERSION,

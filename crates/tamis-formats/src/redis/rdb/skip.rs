@@ -1,12 +1,12 @@
-//! Skips values of types that hold no filter.
+//! Skips values of types that cannot contain a filter.
 
 use crate::redis::rdb::flavor::Flavor;
 use crate::redis::rdb_encoding::{RdbReader, value_type};
 
-/// Skips a value.
+/// A function that skips a value.
 pub(super) type Skip = fn(&mut RdbReader<'_>) -> Option<()>;
 
-/// Returns the function that skips a value of a type, if the type is known.
+/// Returns the function that skips a value of the type `kind`. Returns `None` if the type is unknown.
 pub(super) fn skip_of(kind: u8, flavor: Flavor) -> Option<Skip> {
     Some(match kind {
         value_type::STRING
@@ -38,7 +38,7 @@ pub(super) fn skip_of(kind: u8, flavor: Flavor) -> Option<Skip> {
         value_type::STREAM => |from| skip_stream(from, 1),
         value_type::STREAM_2 => |from| skip_stream(from, 2),
         value_type::STREAM_3 => |from| skip_stream(from, 3),
-        // The earliest expiry, then the expiry of each field.
+        // The earliest expiry comes first, then the expiry of each field.
         value_type::HASH_EXPIRING if flavor == Flavor::Redis => |from| {
             from.take(8)?;
             skip_each(from, |from| skip_lengths(from, 1).and_then(|()| skip_strings(from, 2)))
@@ -47,7 +47,7 @@ pub(super) fn skip_of(kind: u8, flavor: Flavor) -> Option<Skip> {
             from.take(8)?;
             from.skip_bytes()
         },
-        // The expiry follows each field and its value.
+        // The expiry of a field follows the field and its value.
         value_type::VALKEY_HASH_EXPIRING if flavor == Flavor::Valkey => |from| {
             skip_each(from, |from| skip_strings(from, 2).and_then(|()| from.take(8).map(drop)))
         },
@@ -55,7 +55,7 @@ pub(super) fn skip_of(kind: u8, flavor: Flavor) -> Option<Skip> {
     })
 }
 
-/// Skips a list of elements. The number of elements comes first.
+/// Skips a list. The number of elements is stored before the elements.
 fn skip_each<'a>(
     from: &mut RdbReader<'a>,
     skip: impl Fn(&mut RdbReader<'a>) -> Option<()>,
@@ -71,7 +71,7 @@ pub(super) fn skip_lengths(from: &mut RdbReader<'_>, count: u64) -> Option<()> {
     (0..count).try_for_each(|_| from.length().map(drop))
 }
 
-/// Skips a score, which is text or one of three special values without text.
+/// Skips a score. A score is text, or one of three special values without text.
 fn skip_score(from: &mut RdbReader<'_>) -> Option<()> {
     match from.take(1)?[0] {
         253..=255 => Some(()),
@@ -79,21 +79,21 @@ fn skip_score(from: &mut RdbReader<'_>) -> Option<()> {
     }
 }
 
-/// Skips a stream: its entries, then numbers, then the consumer groups with their pending entries.
+/// Skips a stream: the entries, then numbers, then the consumer groups with their pending entries.
 fn skip_stream(from: &mut RdbReader<'_>, version: u8) -> Option<()> {
     skip_each(from, |from| skip_strings(from, 2))?;
-    // The number of entries and the last id. Later versions add the first id, the largest deleted
-    // id, and the number of entries ever added.
+    // The number of entries and the last id. Later versions also store the first id, the largest deleted id, and the
+    // total number of inserted entries.
     skip_lengths(from, if version >= 2 { 3 + 5 } else { 3 })?;
     for _ in 0..from.length()? {
         from.skip_bytes()?;
-        // The last delivered id. Later versions add the number of entries read.
+        // The last delivered id. Later versions also store the number of entries that were read.
         skip_lengths(from, if version >= 2 { 3 } else { 2 })?;
         skip_each(from, |from| from.take(16 + 8).and_then(|_| skip_lengths(from, 1)))?;
         for _ in 0..from.length()? {
             from.skip_bytes()?;
-            // The time at which a consumer was last seen. Later versions add the time at which it
-            // was last active.
+            // The time at which the consumer was last seen. Later versions also store the time of the last activity of
+            // the consumer.
             from.take(if version >= 3 { 16 } else { 8 })?;
             skip_each(from, |from| from.take(16).map(drop))?;
         }

@@ -11,14 +11,14 @@ use crate::redis::rdb_encoding::RdbReader;
 pub(super) struct Walk<'a> {
     pub(super) flavor: Flavor,
     pub(super) version: u32,
-    /// The length of the snapshot.
+    /// The length of the snapshot in bytes.
     pub(super) len: usize,
     pub(super) from: RdbReader<'a>,
     pub(super) database: u64,
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the next key. Returns `None` at the end.
+    /// Returns the next key, or `None` at the end of the snapshot.
     pub(super) fn next(&mut self) -> Result<Option<RdbEntry<'a>>, DecodeError> {
         loop {
             let at = self.at();

@@ -11,16 +11,16 @@ use crate::redis::rdb_encoding::{RdbWriter, value_type};
 pub enum SnapshotValue {
     /// A string.
     String(Vec<u8>),
-    /// A hash: its fields and their values.
+    /// A hash, as pairs of field and value.
     Hash(Vec<(&'static str, String)>),
 }
 
-/// Writes a snapshot with these keys in database 0 that every Redis since 5 loads. The snapshot is
-/// in memory before it is written.
+/// Writes a snapshot with the given keys in database 0. Every Redis since version 5 can load the snapshot. The whole
+/// snapshot is built in memory first.
 ///
 /// # Errors
 ///
-/// The error of `out`.
+/// The error of `out`, if the write fails.
 ///
 /// # Examples
 ///
@@ -64,5 +64,5 @@ pub fn write_snapshot(
     out.write_all(&crc64(&bytes).to_le_bytes())
 }
 
-/// The RDB version that is written: that of Redis 5, which all later servers read.
+/// The RDB version in written snapshots: the version of Redis 5, which all later servers read.
 const WRITTEN_VERSION: u32 = 9;

@@ -1,9 +1,9 @@
-//! The checksum of RDB files and of the result of `DUMP`: CRC-64 with the Jones polynomial,
-//! reflected, without inversion.
+//! The checksum of RDB files and of the result of `DUMP`: CRC-64 with the Jones polynomial, reflected, without
+//! inversion.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// Computes the checksum.
+/// Computes the CRC-64 checksum of `bytes`.
 pub(crate) fn crc64(bytes: &[u8]) -> u64 {
     checksum(CrcAlgorithm::Crc64Redis, bytes)
 }
@@ -20,7 +20,7 @@ mod tests {
     }
 
     proptest! {
-        // Tests lengths around the widths of whole vectors, at every alignment.
+        // Tests lengths near the widths of whole SIMD vectors, at every alignment.
         #[test]
         fn vectors_sum_as_single_bits(bytes in prop::collection::vec(any::<u8>(), 0..2_000), start in 0..64_usize) {
             let bytes = bytes.get(start..).unwrap_or_default();
@@ -29,7 +29,7 @@ mod tests {
     }
 
     fn bit_by_bit(bytes: &[u8]) -> u64 {
-        // 0xad93d23594c935a9 with its bits in reverse.
+        // The polynomial 0xad93d23594c935a9 with its bits in reverse order.
         const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
         bytes.iter().fold(0, |crc, &byte| {
             (0..8).fold(crc ^ u64::from(byte), |crc, _| crc >> 1 ^ (POLYNOMIAL * (crc & 1)))

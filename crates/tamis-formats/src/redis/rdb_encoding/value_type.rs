@@ -1,4 +1,4 @@
-//! The type numbers of values, in snapshots and in what `DUMP` returns.
+//! The type numbers of values in snapshots and in the result of `DUMP`.
 
 pub(crate) const STRING: u8 = 0;
 pub(crate) const LIST: u8 = 1;
@@ -20,8 +20,8 @@ pub(crate) const LIST_QUICKLIST_2: u8 = 18;
 pub(crate) const STREAM_2: u8 = 19;
 pub(crate) const SET_LISTPACK: u8 = 20;
 pub(crate) const STREAM_3: u8 = 21;
-/// A hash of Valkey 9 whose fields expire.
+/// A hash of Valkey 9 with an expiry for each field.
 pub(crate) const VALKEY_HASH_EXPIRING: u8 = 22;
-/// A hash of Redis 7.4 whose fields expire.
+/// A hash of Redis 7.4 with an expiry for each field.
 pub(crate) const HASH_EXPIRING: u8 = 24;
 pub(crate) const HASH_EXPIRING_LISTPACK: u8 = 25;

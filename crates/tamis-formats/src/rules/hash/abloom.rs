@@ -1,5 +1,5 @@
-//! The 64-bit hashes of Python's abloom. Text and bytes are hashed by XXH64. Numbers have Python's
-//! own hash, which is equal for equal numbers of different types.
+//! The 64-bit hashes of Python's abloom. Text and bytes are hashed by XXH64. A number has Python's own hash. Equal
+//! numbers of different types have the same hash.
 //!
 //! Source of the hash of numbers: Python's documentation, "Built-in Types", "Hashing of numeric
 //! types".
@@ -8,15 +8,15 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::rules::hash::murmur3::mix_64;
 
-/// Numbers are reduced modulo this prime, 2⁶¹ − 1.
+/// The prime 2⁶¹ − 1. Numbers are reduced modulo this prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Returns the hash of text in UTF-8, or of bytes.
+/// Returns the hash of UTF-8 text or of bytes.
 pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh64(bytes, 0)
 }
 
-/// Returns the hash of a decimal whole number of any length. `None` if the text is not one.
+/// Returns the hash of a decimal whole number of any length. Returns `None` if the text is not a decimal whole number.
 pub(crate) fn of_int(text: &[u8]) -> Option<u64> {
     let (is_negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -32,8 +32,8 @@ pub(crate) fn of_int(text: &[u8]) -> Option<u64> {
     Some(of_residue(residue as u64, is_negative))
 }
 
-/// Returns the hash of a floating point number. `None` for a NaN, whose hash differs between the
-/// objects of one program.
+/// Returns the hash of a floating point number. Returns `None` for NaN: in Python, each NaN object has a different
+/// hash.
 pub(crate) fn of_float(number: f64) -> Option<u64> {
     const INFINITY: u64 = 314_159;
     const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
@@ -49,7 +49,7 @@ pub(crate) fn of_float(number: f64) -> Option<u64> {
     let (fraction, field) =
         (bits & ((1 << FRACTION_BITS) - 1), (bits >> FRACTION_BITS & 0x7ff).cast_signed());
     let integer = if field == 0 { fraction } else { fraction | 1 << FRACTION_BITS };
-    // Two to the power of 61 is 1.
+    // 2 to the power of 61 is 1 modulo the prime.
     let shift = (LOWEST + field.max(1) - 1).rem_euclid(61);
     let residue = (u128::from(integer) << shift) % u128::from(PRIME);
     Some(of_residue(residue as u64, number < 0.0))
@@ -58,7 +58,7 @@ pub(crate) fn of_float(number: f64) -> Option<u64> {
 fn of_residue(residue: u64, is_negative: bool) -> u64 {
     let residue = residue.cast_signed();
     let hash = match if is_negative { -residue } else { residue } {
-        // Python's functions return -1 for an error.
+        // Python reserves -1 for errors, so a hash of -1 becomes -2.
         -1 => -2,
         hash => hash,
     };
@@ -83,7 +83,7 @@ mod tests {
         ] {
             assert_eq!(of_int(int.as_bytes()), of_float(float), "{int}");
         }
-        // Python: hash(0.5) == 2**60, and hash(5e-324) == 2**(-1074 mod 61).
+        // In Python, hash(0.5) == 2**60, and hash(5e-324) == 2**(-1074 mod 61).
         assert_eq!(of_float(0.5), Some(mix_64(1 << 60)));
         assert_eq!(of_float(5e-324), Some(mix_64(1 << 24)));
         assert_eq!(of_float(f64::NAN), None);

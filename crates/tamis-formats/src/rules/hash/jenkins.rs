@@ -1,4 +1,4 @@
-//! The hash of Bob Jenkins that Hadoop calls Jenkins.
+//! lookup3, the hash of Bob Jenkins that Hadoop calls Jenkins.
 //!
 //! Source: Jenkins, lookup3 (public domain), function `hashlittle`.
 
@@ -6,7 +6,7 @@
 pub(crate) fn lookup3(bytes: &[u8], seed: u32) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(seed);
     let [mut a, mut b, mut c] = [start; 3];
-    // The last block of up to twelve bytes has a different mixing step.
+    // The last block, of up to twelve bytes, has a different mixing step.
     let last = bytes.len().saturating_sub(1) / 12 * 12;
     let (blocks, last) = bytes.split_at(last);
     let mut add = |block: &[u8; 12], is_last: bool| {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn known_hashes() {
-        // From the comments of lookup3.
+        // The expected values come from the comments of lookup3.
         assert_eq!(lookup3(b"", 0), 0xdead_beef);
         assert_eq!(lookup3(b"", 0xdead_beef), 0xbd5b_7dde);
         assert_eq!(lookup3(b"Four score and seven years ago", 0), 0x1777_0551);

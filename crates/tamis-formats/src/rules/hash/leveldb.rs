@@ -1,13 +1,13 @@
-//! The hash of LevelDB. RocksDB uses it with one difference.
+//! The hash of LevelDB. RocksDB uses the same hash with one difference.
 //!
-//! Source: LevelDB, its documentation of table files; hashes recorded from it.
+//! Sources: LevelDB's documentation of table files, and hashes recorded from LevelDB.
 
 use crate::rules::hash::murmur3::Tail;
 
-/// The seed of both systems' filters.
+/// The seed of the filters of both systems.
 const SEED: u32 = 0xbc9f_1d34;
 
-/// Returns the 32-bit hash. LevelDB has an unsigned tail, and RocksDB a signed one.
+/// Returns the 32-bit hash. LevelDB reads the last bytes as unsigned bytes, and RocksDB as signed bytes.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], tail: Tail) -> u32 {
     const M: u32 = 0xc6a4_a793;
@@ -31,7 +31,7 @@ pub(crate) fn hash(bytes: &[u8], tail: Tail) -> u32 {
     h
 }
 
-/// Returns the number that is added to the hash from probe to probe.
+/// Returns the number that is added to the hash for each next probe.
 #[inline]
 pub(crate) fn step(h: u32) -> u32 {
     h.rotate_right(17)

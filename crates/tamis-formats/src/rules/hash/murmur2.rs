@@ -1,9 +1,9 @@
-//! MurmurHash2 of 32 bits, as Hadoop implements it.
+//! MurmurHash2 of 32 bits in Hadoop's implementation.
 //!
 //! Source: Appleby, MurmurHash2 (public domain).
 
-/// Returns the 32-bit hash. Differs from the reference: the bytes after the last whole block are
-/// signed, and are read in reverse order.
+/// Returns the 32-bit hash. The bytes after the last whole block are signed and are read in reverse order. The
+/// reference implementation reads unsigned bytes in order.
 pub(crate) fn hadoop_32(bytes: &[u8], seed: u32) -> u32 {
     const M: u32 = 0x5bd1_e995;
     let mut h = seed ^ bytes.len() as u32;

@@ -1,20 +1,20 @@
-//! MurmurHash3, and the incorrect variants of some Java programs.
+//! MurmurHash3, and the incorrect variants in some Java programs.
 //!
 //! Source: Appleby, MurmurHash3 (public domain), functions `x64_128` and `x86_32`.
 
-/// How the bytes after the last whole block are read.
+/// How the bytes after the last whole block are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// As unsigned numbers, as in the reference.
+    /// As unsigned numbers, as in the reference implementation.
     Unsigned,
-    /// As signed numbers, because Java's `byte` is signed: Cassandra. Equal to the reference for
-    /// bytes below 0x80.
+    /// As signed numbers, because Java's `byte` is signed: Cassandra. For bytes below 0x80, the hash equals the
+    /// reference.
     Signed,
 }
 
-/// Returns the two halves of the 128-bit hash for 64-bit machines.
+/// Returns the two halves of the 128-bit hash in the variant for 64-bit machines.
 ///
-/// Both halves start with the same seed. The seed of the reference has 32 bits.
+/// Both halves start with the same seed. In the reference implementation, the seed has 32 bits.
 #[inline]
 pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
@@ -36,7 +36,7 @@ pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
             Tail::Unsigned => u64::from(byte),
             Tail::Signed => i64::from(byte.cast_signed()).cast_unsigned(),
         };
-        // XOR, not OR: a negative byte also changes the bits above its own.
+        // The operation is XOR, because a negative byte also changes the bits above its own byte.
         *(if i < 8 { &mut k1 } else { &mut k2 }) ^= byte << (i % 8 * 8);
     }
     h2 ^= k2.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
@@ -68,9 +68,8 @@ pub(crate) fn x86_32(bytes: &[u8], seed: u32) -> u32 {
     mix_32(h ^ scramble_32(u32::from_le_bytes(last)) ^ bytes.len() as u32)
 }
 
-/// Returns the 32-bit hash as Spark implements it (`hashUnsafeBytes`): each byte after the last
-/// whole block is a block of its own, as a signed number. Equal to the reference if the length is a
-/// multiple of 4.
+/// Returns the 32-bit hash of Spark's implementation (`hashUnsafeBytes`). Each byte after the last whole block is a
+/// separate block, read as a signed number. If the length is a multiple of 4, the hash equals the reference.
 #[inline]
 pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {
     let (blocks, rest) = bytes.as_chunks::<4>();

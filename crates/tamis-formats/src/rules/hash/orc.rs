@@ -1,14 +1,13 @@
 //! The 64-bit hashes of ORC and Hive.
 //!
-//! Sources: Appleby, MurmurHash3 (public domain), of which this is a 64-bit variant; Wang, "Integer
-//! Hash Function".
+//! Sources: Appleby, MurmurHash3 (public domain), in a 64-bit variant; Wang, "Integer Hash Function".
 
 use crate::rules::hash::murmur3::mix_64;
 
 /// The seed of both systems.
 const SEED: u64 = 104_729;
 
-/// Returns Murmur3 with one lane of 64 bits instead of two.
+/// Returns the Murmur3 hash with one lane of 64 bits instead of two lanes.
 pub(crate) fn murmur3_64(bytes: &[u8]) -> u64 {
     let scramble = |word: [u8; 8]| {
         let k = u64::from_le_bytes(word).wrapping_mul(0x87c3_7b91_1142_53d5);
@@ -26,7 +25,7 @@ pub(crate) fn murmur3_64(bytes: &[u8]) -> u64 {
     mix_64(h ^ bytes.len() as u64)
 }
 
-/// Returns Wang's hash of an integer, with shifts that keep the sign.
+/// Returns Wang's hash of an integer. The shifts keep the sign.
 pub(crate) fn wang_64(value: i64) -> u64 {
     let mut k = (!value).wrapping_add(value << 21);
     k ^= k >> 24;

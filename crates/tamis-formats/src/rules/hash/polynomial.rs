@@ -1,7 +1,7 @@
-//! The polynomial hash `h = factor · h + unit` over the code units of text, in 32 bits:
-//! `String.hashCode` and many hand-written hashes.
+//! The polynomial hash `h = factor · h + unit` over the code units of a text, in 32 bits. `String.hashCode` and many
+//! hand-written hashes use this formula.
 
-/// Returns the hashes for several factors in one pass.
+/// Returns the hash for each factor. Reads the units once.
 pub(crate) fn polynomials<const N: usize>(
     start: u32,
     factors: [u32; N],
@@ -18,7 +18,7 @@ pub(crate) fn polynomials<const N: usize>(
 
 /// Returns the code units of a key of [`Funnel::Chars`](crate::Funnel::Chars).
 pub(crate) fn units(key: &[u8]) -> impl Iterator<Item = u16> {
-    // The key of a text has an even number of bytes. In other keys, an odd last byte is a unit of
-    // its own.
+    // The key of a text has an even number of bytes. In another key with an odd length, the last byte is a separate
+    // unit.
     key.chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit.get(1).copied().unwrap_or(0)]))
 }

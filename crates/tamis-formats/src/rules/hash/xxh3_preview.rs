@@ -1,8 +1,10 @@
-//! XXH3 as in xxHash 0.7.2, before it was final. RocksDB adopted this version and keeps it.
+//! XXH3 as in xxHash 0.7.2, which is a preview of the final XXH3. RocksDB still uses this preview.
 //!
-//! This version differs from the final version at every length. At all lengths, the last multiplier
-//! of [`avalanche`] differs. Up to 8 bytes, the mixing differs. Above 240 bytes, two things differ:
-//! the lane to which a word is added, and the start of the last stripe.
+//! The hash differs from the final version at every length:
+//!
+//! * At all lengths, the last multiplier of [`avalanche`] differs.
+//! * Up to 8 bytes, the mixing differs.
+//! * Above 240 bytes, two things differ: the lane to which a word is added, and the start of the last stripe.
 //!
 //! Source: Collet, xxHash, the public specification of XXH3, and hashes recorded from RocksDB.
 
@@ -32,8 +34,8 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// The offset in the secret for the last 16 bytes of an item of 129 to 240 bytes. It is computed as
-/// if the secret had its minimum length.
+/// The offset in the secret for the last 16 bytes of an item of 129 to 240 bytes. The offset is computed for a secret
+/// of the minimum length.
 const MIDDLE_LAST: usize = 136 - 17;
 
 const STRIPE: usize = 64;
@@ -43,7 +45,7 @@ const STRIPES: usize = (SECRET.len() - STRIPE) / 8;
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let len = bytes.len() as u64;
     match bytes.len() {
-        // Specific to RocksDB: the preview of xxHash returns 0 here.
+        // RocksDB differs here: the preview of xxHash returns 0.
         0 => fold(secret(0), PRIME64_2),
         1..=3 => {
             let [first, middle, last] =
@@ -64,8 +66,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
         }
         17..=128 => {
             let mut sum = len.wrapping_mul(PRIME64_1);
-            // Each step takes a block from the start and a block from the end, and moves toward the
-            // middle.
+            // Each step reads a block from the start and a block from the end. The blocks of the next step are nearer
+            // to the middle.
             for i in 0..bytes.len().div_ceil(32) {
                 sum = sum.wrapping_add(mix_16(bytes, 16 * i, 32 * i));
                 sum = sum.wrapping_add(mix_16(bytes, bytes.len() - 16 * (i + 1), 32 * i + 16));
@@ -123,7 +125,7 @@ fn mix_16(bytes: &[u8], at: usize, secret_at: usize) -> u64 {
     fold(word(bytes, at) ^ secret(secret_at), word(bytes, at + 8) ^ secret(secret_at + 8))
 }
 
-/// The XOR of both halves of the product.
+/// Returns the XOR of both halves of the product.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -150,8 +152,7 @@ fn word_32(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    // `tests/integration/rocksdb.rs` tests every length up to 2100 with filters that RocksDB
-    // created.
+    // `tests/integration/rocksdb.rs` tests every length up to 2100. The filters of that test were created by RocksDB.
     #[test]
     fn known_hashes() {
         let bytes: Vec<u8> = (0..300_u32).map(|i| (i * 5) as u8).collect();

@@ -1,18 +1,18 @@
-//! The rate of Redisson's rule: the probes are `a`, `a + b`, `2a + b`, `2a + 2b` and so on, modulo
-//! the number of bits m.
+//! The rate of Redisson's rule. The probes are `a`, `a + b`, `2a + b`, `2a + 2b` and so on, modulo the number of bits
+//! m.
 //!
-//! With s = a + b, the second, fourth, … probe is s, 2s, 3s, … The others are a, a + s, a + 2s, …
-//! This raises the rate above fill to the power of the probes at every size:
+//! Let s = a + b. The second, fourth and sixth probes are s, 2s and 3s, and so on. The other probes are a, a + s, a +
+//! 2s and so on. For filters of every size, three effects raise the rate above the fill to the power of the probes:
 //!
-//! * **Uneven fill.** If m is even, 2s, 4s, … are even, so even positions are fuller than odd ones,
-//!   and multiples of 4 fuller still. The probes of an item hit several full classes together, or
-//!   none.
-//! * **Shared multiples.** If an inserted item has the same s, or twice or half of it, it has set many
-//!   of the positions s, 2s, 3s, … One item has such an s with chance 1/m, so a full filter has one for
-//!   a few per cent of all s.
-//! * **Repeated probes**, if r·s is a multiple of m for a small r: as in [`progression`].
+//! * **Uneven fill.** If m is even, 2s, 4s, … are even. Even positions are therefore fuller than odd positions, and
+//!   multiples of 4 are even fuller. Either several probes of an item are in full classes, or no probe is in a full
+//!   class.
+//! * **Shared multiples.** Let an inserted item have the same s, or twice or half of this s. Then the item has set many
+//!   of the positions s, 2s, 3s, … The probability is 1/m for each item. In a full filter, this is the case for a few
+//!   per cent of all s.
+//! * **Repeated probes.** Probes repeat if r·s is a multiple of m for a small r: see [`progression`].
 //!
-//! The sums have 63 bits, and wrap. The averages are over a fixed sample of a, b and both wraps.
+//! The sums have 63 bits and wrap. The averages are taken over a fixed sample of a, b and both wraps.
 //!
 //! [`progression`]: crate::rules::rates::progression
 
@@ -22,16 +22,16 @@ use crate::rules::rates::measure::{measure, test_bits};
 use crate::rules::rates::residues::{power_of_two, sample, solve, times};
 use crate::rules::rates::{EstimatedRate, chance};
 
-/// The bits of a sum: the sign bit of a 64-bit sum is cleared.
+/// The number of bits of a sum. The sum has 64 bits, and its sign bit is cleared.
 const WIDTH: u32 = 63;
 
-/// Positions are divided into classes by their remainder modulo a power of two, at most this.
+/// The largest number of classes of positions. A class is a remainder modulo a power of two.
 const MAX_CLASSES: u64 = 32;
 
-/// More probes than this hardly change the effects.
+/// The largest number of probes that is considered. More probes hardly change the effects.
 const MAX_PROBES: u32 = 48;
 
-/// `s` is considered if it repeats within this number of multiples.
+/// The largest number of multiples of `s` within which a repetition is considered.
 const MAX_REPEATED: u64 = 8;
 
 const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 128 };
@@ -42,7 +42,8 @@ pub(crate) struct Alternating {
     pub(crate) probes: u32,
 }
 
-/// The share of set bits among the positions with each remainder modulo the number of classes.
+/// The share of set bits in each class. A class is the set of positions with the same remainder modulo the number of
+/// classes.
 struct ClassFills(Vec<f64>);
 
 impl ClassFills {
@@ -71,7 +72,7 @@ fn classes_of(bits: u64) -> u64 {
     (1 << bits.trailing_zeros().min(63)).min(MAX_CLASSES)
 }
 
-/// The first hash or s: its residue, and its fraction of the range of the sums.
+/// The first hash or s, as a residue and as a fraction of the range of the sums.
 #[derive(Clone, Copy)]
 struct Term {
     residue: u64,
@@ -79,8 +80,7 @@ struct Term {
 }
 
 impl Alternating {
-    /// Estimates the rate of a filter with the bits `words`. `probes_of` returns the bit numbers of
-    /// a hash.
+    /// Estimates the rate of a filter with the bits `words`. `probes_of` returns the bit numbers for a hash.
     pub(crate) fn estimate_rate<I: Iterator<Item = u64>>(
         &self,
         words: &[u64],
@@ -98,7 +98,7 @@ impl Alternating {
         })
     }
 
-    /// Computes the rate of a filter in which this share of the bits is set.
+    /// Computes the rate of a filter whose share of set bits is `fill`.
     pub(crate) fn rate_at_fill(&self, fill: f64) -> f64 {
         if !(fill > 0.0 && fill < 1.0) || self.probes < 2 {
             return fill.powf(self.probes.into());
@@ -108,7 +108,7 @@ impl Alternating {
         for bit in self.all_classes(classes).flatten() {
             probes[(bit % classes) as usize] += 1;
         }
-        // Each class has its share of the probes of all items, and of the bits.
+        // Each class gets a share of the probes of all items, and a share of the bits.
         let draws = -(-fill).ln_1p() / f64::from(self.probes) / classes as f64;
         let fills = probes.iter().map(|&probes| -(-draws * probes as f64).exp_m1()).collect();
         self.rate(&ClassFills(fills), fill)
@@ -119,16 +119,16 @@ impl Alternating {
         (self.at_once(fills) + self.repeated(fills) + self.shared(fills, items)).min(1.0)
     }
 
-    /// Returns the rate without repeated probes and shared multiples: the mean over the classes of a
-    /// and s.
+    /// Returns the rate without repeated probes and without shared multiples. This rate is the mean over the classes of
+    /// a and s.
     fn at_once(&self, fills: &ClassFills) -> f64 {
         let classes = fills.0.len() as u64;
         let rates = self.all_classes(classes).map(|bits| fills.all(&bits));
         rates.sum::<f64>() / (classes * classes) as f64
     }
 
-    /// Iterates over the probes of items with all classes of a and s. A wrap does not change the class,
-    /// because 2⁶³ and m are multiples of the classes.
+    /// Iterates over the probes of items with all classes of a and s. A wrap does not change the class, because 2⁶³ and
+    /// m are multiples of the number of classes.
     fn all_classes(&self, classes: u64) -> impl Iterator<Item = Vec<u64>> {
         let probes = u64::from(self.probes);
         let pairs = (0..classes).flat_map(move |a| (0..classes).map(move |s| (a, s)));
@@ -139,7 +139,7 @@ impl Alternating {
         })
     }
 
-    /// Returns by how much repeated probes raise the rate.
+    /// Returns the increase of the rate by repeated probes.
     fn repeated(&self, fills: &ClassFills) -> f64 {
         let (m, wrap) = (self.bits.bits(), power_of_two(WIDTH, self.bits.bits()));
         let (mut sum, mut seen) = (0.0, Vec::new());
@@ -167,7 +167,7 @@ impl Alternating {
         sum / f64::from(SAMPLES) / m as f64
     }
 
-    /// Returns by how much items that share multiples of s raise the rate.
+    /// Returns the increase of the rate by items that share multiples of s.
     fn shared(&self, fills: &ClassFills, items: f64) -> f64 {
         let (m, wrap) = (self.bits.bits(), power_of_two(WIDTH, self.bits.bits()));
         let multiples = i64::from(self.considered_probes() / 2);
@@ -180,7 +180,7 @@ impl Alternating {
             let bits = self.positions(a, s);
             let all = fills.all(&bits);
             if all == 0.0 {
-                // No item is found: one of the bits is in a class without set bits.
+                // The rate is 0 here, because one of the bits is in a class without set bits.
                 continue;
             }
             seen.clear();
@@ -206,7 +206,7 @@ impl Alternating {
                         .map(|(_, &bit)| fills.at(bit))
                         .collect();
                     if shared.len() > 1 {
-                        // A single shared bit is as likely with independent probes.
+                        // With independent probes, a single shared bit is equally likely.
                         let by_chance: f64 = shared.iter().map(|fill| (1.0 - fill) / fill).sum();
                         sum += all * (1.0 / shared.iter().product::<f64>() - 1.0 - by_chance);
                     }

@@ -1,8 +1,11 @@
-//! The rate of enhanced double hashing: probe i is a + i·b + (i³ − i)/6 modulo the number of bits.
+//! The rate of enhanced double hashing. Probe i is a + i·b + (i³ − i)/6 modulo the number of bits m.
 //!
-//! The cubic term separates the probes of two items whose sequences overlap. Two effects raise the
-//! rate above the rate of distinct random positions. Probes of one item repeat. An absent item shares
-//! a and b with an item, or shares a, and its b differs by a multiple of a fraction of m.
+//! The cubic term separates the probes of two items whose sequences overlap. Two effects raise the rate above the rate
+//! of distinct random positions:
+//!
+//! * Probes of one item repeat.
+//! * An absent item has the same a as an inserted item. The values of b are equal, or differ by a multiple of a simple
+//!   fraction of m.
 //!
 //! Source: Dillinger and Manolios, "Bloom Filters in Probabilistic Verification" (2004), section 5.2.
 
@@ -21,7 +24,7 @@ pub(crate) struct Enhanced {
     pub(crate) probes: u32,
 }
 
-/// More probes than this hardly change the effects.
+/// The largest number of probes that is considered. More probes hardly change the effects.
 const MAX_PROBES: u32 = 48;
 
 impl Enhanced {
@@ -52,7 +55,7 @@ impl Enhanced {
         })
     }
 
-    /// Computes the rate of a filter in which this share of the bits is set.
+    /// Computes the rate of a filter whose share of set bits is `fill`.
     fn rate(&self, fill: f64) -> f64 {
         if !(fill > 0.0 && fill < 1.0) {
             return fill;
@@ -70,8 +73,8 @@ impl Enhanced {
         (0..count).map(|i| ((set - f64::from(i)) / (m - f64::from(i))).max(0.0)).product()
     }
 
-    /// Returns by how much repeated probes of an item raise the rate: the sum over all values of b
-    /// for which two probes of an item are equal.
+    /// Returns the increase of the rate by repeated probes of an item. The increase is the sum over all values of b for
+    /// which two probes of an item are equal.
     fn repeated(&self, fill: f64) -> f64 {
         let (m, k) = (self.bits.bits(), u64::from(self.considered_probes()));
         let cubic = |i: u64| (i * i * i - i) / 6;
@@ -97,14 +100,14 @@ impl Enhanced {
         excess.sum::<f64>() / m as f64
     }
 
-    /// Returns by how much items that share many positions with an absent item raise the rate. If
-    /// the b of both differ by a multiple of m/d, every d-th probe can be equal.
+    /// Returns the increase of the rate by items that share many positions with an absent item. If the values of b
+    /// differ by a multiple of m/d, every d-th probe can be equal.
     fn aligned(&self, fill: f64, items: f64) -> f64 {
         let (m, k) = (self.bits.bits(), self.considered_probes());
         let (at_once, clear) = (fill.powi(k as i32), 1.0 - fill);
         let shared = |count: u32| {
             let (n, k, rest) = (f64::from(count), k as i32, (k - count) as i32);
-            // One or two shared positions are as likely with independent probes.
+            // With independent probes, one or two shared positions are equally likely.
             let expected = at_once
                 + n * fill.powi(k - 1) * clear
                 + n * (n - 1.0) / 2.0 * fill.powi(k - 2) * clear * clear;
@@ -162,8 +165,8 @@ mod tests {
 
     #[test]
     fn the_computed_rate_is_the_measured_one() {
-        // 20 probes: nearly all found items have both numbers of an item. 4,200 bits: items share
-        // every second to seventh probe.
+        // With 20 probes, nearly all false positives share both hashes with an inserted item. With 4,200 bits, items
+        // share every second to seventh probe.
         for (bits, probes, items) in
             [(4_200, 20, 145), (4_201, 7, 400), (5_000, 14, 100), (5_040, 10, 300), (700, 12, 20)]
         {

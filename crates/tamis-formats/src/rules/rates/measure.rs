@@ -2,7 +2,7 @@
 
 use crate::rules::rates::EstimatedRate;
 
-/// A generator of random numbers that is the same in every run: equal filters have equal rates.
+/// A generator of random numbers. The numbers are the same in every run, so equal filters have equal rates.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
 pub(crate) struct SplitMix(u64);
@@ -20,27 +20,27 @@ impl SplitMix {
     }
 }
 
-/// The number of bits that a measurement reads. This takes 10 to 30 ms. A fuzz target computes the
-/// rates of thousands of filters, so it reads fewer bits.
+/// The number of bits that a measurement reads. The measurement takes 10 to 30 ms. A fuzz target computes the rates of
+/// thousands of filters, so a fuzz target reads fewer bits.
 const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 22 };
 
-/// The number of bits that a first measurement reads. It is enough for most rates.
+/// The number of bits that the first part of a measurement reads. This number is enough for most rates.
 const FIRST_BITS: u64 = READ_BITS >> 4;
 
-/// A measurement ends when it has found this number of items. The deviation is then 2 %.
+/// The number of false positives after which a measurement ends. The standard deviation is then 2 %.
 const ENOUGH: u64 = 2500;
 
-/// From this number of found items on, a measurement is at least as exact as a formula.
+/// The number of false positives from which a measurement is at least as exact as a formula.
 const EXACT: u64 = 400;
 
-/// A measurement contradicts the computed rate only if this number of items is found or expected.
+/// The smallest number of found or expected false positives for which a measurement can contradict the computed rate.
 const FEWEST: f64 = 3.0;
 
-/// Measures the rate of a filter. `test` tests a random item: it returns whether the item is found,
-/// and how many bits it has read.
+/// Measures the rate of a filter. `test` tests a random item. `test` returns whether the filter reports the item as
+/// present, and the number of bits that were read.
 ///
-/// Returns the computed rate if too few items are found, unless they contradict it. `chance` is the
-/// standard deviation of the rate by chance, divided by the rate.
+/// If there are too few false positives, returns the computed rate, unless the measurement contradicts the computed
+/// rate. `chance` is the standard deviation of the rate by chance, divided by the rate.
 pub(crate) fn measure(
     chance: f64,
     computed: impl FnOnce() -> f64,
@@ -85,7 +85,7 @@ pub(crate) fn is_set(words: &[u64], bit: u64) -> bool {
     words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
 }
 
-/// Tests bits in order up to the first clear one. Returns whether all are set, and how many were
+/// Tests bits in order, up to the first clear bit. Returns whether all bits are set, and the number of bits that were
 /// read.
 #[inline]
 pub(crate) fn test_bits(words: &[u64], bits: impl Iterator<Item = u64>) -> (bool, u32) {
@@ -96,6 +96,6 @@ pub(crate) fn test_bits(words: &[u64], bits: impl Iterator<Item = u64>) -> (bool
             return (false, read);
         }
     }
-    // At least one, so that a measurement ends.
+    // The number is at least one, so that a measurement always ends.
     (true, read.max(1))
 }

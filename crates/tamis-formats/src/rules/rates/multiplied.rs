@@ -1,31 +1,31 @@
 //! The rate of rules that multiply a 64-bit state by an odd factor for each probe.
 //!
-//! Let the number of bits be 2ᵃ · o, with o odd. The product wraps at 2⁶⁴. Therefore the state modulo 2ᵃ
-//! depends only on its last value modulo 2ᵃ, and visits the residues in a fixed order. The bits form 2ᵃ
-//! classes of o bits each, and two items that meet in a class visit the same classes from then on:
+//! Let the number of bits be 2ᵃ · o, with o odd. The product wraps at 2⁶⁴. The state modulo 2ᵃ therefore depends only
+//! on the previous state modulo 2ᵃ, and visits the residues in a fixed order. The bits form 2ᵃ classes of o bits each.
+//! If two items are in the same class at some probe, all their later classes are also the same:
 //!
 //! ```text
 //! item      5 → 12 → 3 → 7
 //! absent        12 → 3 → 7 → 10      the last probe alone leaves the classes of the item
 //! ```
 //!
-//! Within a class, the bit depends on the high bits of the state, and is treated as independent. The rate is
-//! the mean, over all first classes, of the product of the fills of the classes that follow.
+//! Within a class, the bit depends on the high bits of the state. This bit is treated as independent. The rate is the
+//! mean, over all first classes, of the product of the fills of the visited classes.
 
 use crate::rules::rates::measure::{SplitMix, is_set, measure, test_bits};
 use crate::rules::rates::{EstimatedRate, chance};
 
-/// From this number of bits in a class on, all classes are about equally full: the product differs from
-/// a power of the fill by less than a hundredth.
+/// The number of bits in a class from which all classes are about equally full. The product then differs from a power
+/// of the fill by less than a hundredth.
 const WIDE: u64 = 4096;
 
 /// The number of bits that an estimate reads.
 const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 20 };
 
-/// The fewest first classes that an estimate takes.
+/// The smallest number of first classes that an estimate uses.
 const LEAST_SAMPLES: u64 = 16;
 
-/// A filter with such a rule.
+/// A filter whose rule multiplies the state for each probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multiplied<'w> {
     pub(crate) words: &'w [u64],
@@ -35,8 +35,8 @@ pub(crate) struct Multiplied<'w> {
 }
 
 impl Multiplied<'_> {
-    /// Estimates the rate of a filter with this share of set bits. `probes_of` returns the probes of an
-    /// item with a random hash.
+    /// Estimates the rate of a filter whose share of set bits is `fill`. `probes_of` returns the probes of an item with
+    /// a random hash.
     pub(crate) fn estimate_rate<P: Iterator<Item = u64>>(
         &self,
         fill: f64,
@@ -57,7 +57,7 @@ impl Multiplied<'_> {
         let classes = 1 << self.bits.trailing_zeros();
         let width = self.bits / classes;
         let independent = fill.powf(self.probes.into());
-        // With a hostile number of probes, an estimate would be slow, or would have too few samples.
+        // If a hostile file states many probes, the estimate would be slow or would have too few samples.
         let is_costly = LEAST_SAMPLES * width * u64::from(self.probes) > READ_BITS;
         if width >= WIDE || is_costly {
             return independent;
@@ -87,13 +87,13 @@ impl Multiplied<'_> {
         sum / count as f64
     }
 
-    /// Returns the rate of absent items that share all but some classes with one of the items. It is a lower
-    /// bound for filters with few items, of which random classes find none.
+    /// Returns the rate of absent items that share almost all classes with an inserted item. This rate is a lower bound
+    /// for a filter with few items. In a filter with few items, random first classes give no false positives.
     fn shared(&self, fill: f64, classes: u64, width: u64) -> f64 {
         let items = -(-fill).ln_1p() * self.bits as f64 / f64::from(self.probes);
         let in_class = 1.0 / width as f64;
         let moved = |by: u32| in_class.powf((self.probes - by).into()) * fill.powf(by.into());
-        // By each number of probes, and in both directions.
+        // The classes are shifted by each number of probes, in both directions.
         let both: f64 = (1..self.probes).map(|by| 2.0 * moved(by)).sum();
         (items / classes as f64 * (moved(0) + both)).min(1.0)
     }

@@ -1,23 +1,23 @@
-//! The rate of double hashing: probe `i` is `a + i·b` modulo the number of bits.
+//! The rate of double hashing. Probe `i` is `a + i·b` modulo the number of bits.
 //!
 //! Let m be the number of bits, k the number of probes and f the fill. Three effects raise the rate
 //! above fᵏ:
 //!
-//! * **Repeated probes.** If `r·b` is a multiple of m for a small `r`, the probes visit only `r`
-//!   positions. φ(r) of the m residues of `b` have this `r`, if `r` divides m.
-//! * **Sums that wrap.** The sum has W bits. Each time that it wraps, the position moves by w = 2ᵂ mod
-//!   m. So the probes repeat if `r·b ≡ t·w` for some `t`, but only those between which the sum has
-//!   wrapped `t` times. If m is a power of two, w is 0 and wraps have no effect.
-//! * **Aligned items.** If an inserted item has the same step, its positions are the positions of
-//!   the absent item, moved by a multiple of the step. The chance of this is about 1/m² for each item, and the
-//!   absent item then finds nearly all of its bits set.
+//! * **Repeated probes.** If `r·b` is a multiple of m for a small `r`, the probes visit only `r` positions. If `r`
+//!   divides m, this `r` belongs to φ(r) of the m residues of `b`.
+//! * **Sums that wrap.** The sum has W bits. Each wrap of the sum moves the position by w = 2ᵂ mod m. The probes
+//!   therefore repeat if `r·b ≡ t·w` for some `t`. Two probes are equal only if the sum has wrapped `t` times between
+//!   these probes. If m is a power of two, w is 0 and wraps have no effect.
+//! * **Aligned items.** Let an inserted item have the same step as an absent item. Then the positions of both items can
+//!   differ by a multiple of the step. The probability is about 1/m² for each item. In this case, nearly all bits of
+//!   the absent item are set.
 //!
-//! Some rules count positions from the other end while the sum is negative. The positions of an item
-//! then lie on two progressions.
+//! Some rules count positions from the other end while the sum is negative. The positions of an item are then on two
+//! progressions.
 //!
-//! The number of positions depends on where the sum wraps. It is averaged over a fixed sample of
-//! starts and steps. The result differs from simulations by a few per cent from some thousand bits
-//! on. Smaller filters are measured.
+//! The number of positions depends on where the sum wraps. This number is averaged over a fixed sample of starts and
+//! steps. For filters above a few thousand bits, the result differs from simulations by a few per cent. The rates of
+//! smaller filters are measured.
 //!
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Dillinger and Manolios,
 //! "Bloom Filters in Probabilistic Verification" (2004), §5.
@@ -28,16 +28,16 @@ use crate::rules::rates::measure::{is_set, measure};
 use crate::rules::rates::residues::{power_of_two, sample, solve, times};
 use crate::rules::rates::{EstimatedRate, chance};
 
-/// The sums of a rule before they are reduced to positions.
+/// The sums of a rule, before the reduction to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sums {
     /// The sums do not overflow.
     Exact,
-    /// The sums keep this number of low bits.
+    /// The sums keep only the given number of low bits.
     Wrapped(u32),
-    /// The sums are signed integers of this number of bits. All bits of a negative sum are flipped.
+    /// The sums are signed integers of the given number of bits. All bits of a negative sum are flipped.
     Flipped(u32),
-    /// The sums are signed integers of this number of bits. The absolute value counts.
+    /// The sums are signed integers of the given number of bits. The absolute value of the sum is used.
     Absolute(u32),
 }
 
@@ -49,28 +49,28 @@ pub(crate) struct Progression {
     pub(crate) sums: Sums,
 }
 
-/// Up to this number of bits, a filter is measured. In a smaller filter, more than two items often
-/// share positions.
+/// The largest number of bits for which the rate is measured. In a small filter, more than two items often share
+/// positions.
 pub(crate) const MEASURED_BITS: u64 = 4096;
 
-/// Steps are considered that repeat within this number of probes. More positions are seldom all set
-/// by chance.
+/// The largest number of probes within which a repetition of the step is considered. Chance seldom sets all bits of
+/// more positions.
 const MAX_REPEATED: u64 = 12;
 
-/// More probes than this hardly change the effects of repeated probes.
+/// The largest number of probes that is considered. More probes hardly change the effects of repeated probes.
 const MAX_PROBES: u32 = 48;
 
-/// The samples of starts and steps for each of the two effects.
+/// The number of samples of starts and steps for each of the two effects.
 const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 32 };
 
-/// The excess of a rate takes up to some milliseconds. It is computed for at most this number of the
-/// filters of one file.
+/// The largest number of filters of a file for which the excess of the rate is computed. The computation takes up to a
+/// few milliseconds per filter.
 pub(crate) const MOST_COMPUTED: usize = 64;
 
 /// A filter whose rate is computed.
 pub(crate) struct Filled {
     pub(crate) rule: Progression,
-    /// The share of the bits that is set.
+    /// The share of set bits.
     pub(crate) fill: f64,
     /// The number of items.
     pub(crate) items: f64,
@@ -82,19 +82,19 @@ impl Filled {
         self.rule.rate(self.fill, self.items)
     }
 
-    /// Tests whether the rate differs from the rate of independent probes, or is measured.
+    /// Tests whether the rate differs from the rate of independent probes, or must be measured.
     fn is_costly(&self) -> bool {
         self.rule.bits.bits() <= MEASURED_BITS || self.rule.has_excess(self.fill, self.items)
     }
 }
 
-/// Computes the rates of the filters of one file in bounded time. Returns the rates, and the standard
-/// deviation of their sum, divided by the sum.
+/// Computes the rates of the filters of one file in bounded time. Also returns the standard deviation of the sum of the
+/// rates, divided by the sum.
 ///
-/// `rate_of` computes or measures the rate of the filter with an index. Of more than
-/// [`MOST_COMPUTED`] filters, it does so for those with the highest rates, and for evenly spaced ones
-/// of the others. The rest has the same excess over the rate of independent probes as its neighbour,
-/// in proportion to the number of bits.
+/// `rate_of` computes or measures the rate of the filter at an index. If there are more than [`MOST_COMPUTED`] filters,
+/// `rate_of` is called only for some filters. These are the filters with the highest rates, and an evenly spaced sample
+/// of the remaining filters. A filter outside the sample gets the excess of the previous filter in the sample, in
+/// inverse proportion to the number of bits. The excess is the difference from the rate of independent probes.
 pub(crate) fn rates_of(
     filters: &[Filled],
     mut rate_of: impl FnMut(usize, &Filled) -> f64,
@@ -130,12 +130,13 @@ pub(crate) fn rates_of(
     }
     let mean = samples.iter().sum::<f64>() / n;
     let variance = samples.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n;
-    // Not divided by the number of samples: a few sizes have a far higher excess than the others.
+    // The variance is not divided by the number of samples, because a few sizes have a far higher excess than the other
+    // sizes.
     (rates, variance.sqrt() * sum_of_parts / sum)
 }
 
-/// A position of an item relative to its first hash. The flag is true if the sum is negative: the
-/// position is then counted from the other end.
+/// A position of an item relative to the first hash of the item. The flag is true if the sum is negative: the position
+/// is then counted from the other end.
 type Offset = (bool, u64);
 
 impl Progression {
@@ -152,14 +153,14 @@ impl Progression {
         measure(std_error, computed, |random| self.test(words, random.next(), random.next()))
     }
 
-    /// Computes the rate of a filter of `items` items in which this share of the bits is set.
+    /// Computes the rate of a filter of `items` items. `fill` is the share of set bits.
     pub(crate) fn rate(&self, fill: f64, items: f64) -> f64 {
         let at_once = fill.powf(self.probes.into());
         (at_once + self.excess(fill, items)).min(1.0)
     }
 
-    /// Computes by how much the rate exceeds the rate of independent probes. Returns 0 if the difference
-    /// is below five per mille.
+    /// Computes the excess of the rate over the rate of independent probes. Returns 0 if the excess is below five per
+    /// mille.
     pub(crate) fn excess(&self, fill: f64, items: f64) -> f64 {
         match self.has_excess(fill, items) {
             true => self.repeated(fill) + self.aligned(fill, items),
@@ -167,18 +168,18 @@ impl Progression {
         }
     }
 
-    /// Tests whether the rate may differ from the rate of independent probes by five per mille.
+    /// Tests whether the rate may differ from the rate of independent probes by at least five per mille.
     fn has_excess(&self, fill: f64, items: f64) -> bool {
         if !(fill > 0.0 && fill < 1.0) || self.probes < 2 {
             return false;
         }
         let m = self.bits.bits() as f64;
-        // An upper bound of both effects.
+        // `most` is an upper bound for both effects.
         let most = fill / (1.0 - fill).powi(2) + 12.0 * items / m / (1.0 - fill);
         most / m >= 0.005 * fill.powf(self.probes.into())
     }
 
-    /// Returns by how much repeated probes raise the rate.
+    /// Returns the increase of the rate by repeated probes.
     fn repeated(&self, fill: f64) -> f64 {
         let (m, k, wrap) = (self.bits.bits(), self.considered_probes(), self.wrap());
         let at_once = fill.powf(k.into());
@@ -201,20 +202,20 @@ impl Progression {
                 }
             }
         }
-        // If the positions move at each wrap, more probes repeat only if the step is nearer to a
-        // fraction of the range.
+        // If each wrap moves the positions, more probes repeat only for steps that are nearer to a fraction of the
+        // range.
         let nearer = if wrap == 0 { 1.0 } else { f64::from(k) / f64::from(self.probes) };
         sum / f64::from(SAMPLES) / m as f64 * nearer
     }
 
-    /// Returns by how much items with the same step, or with the opposite one, raise the rate.
+    /// Returns the increase of the rate by items with the same step or with the opposite step.
     fn aligned(&self, fill: f64, items: f64) -> f64 {
         let (m, k, wrap) = (self.bits.bits(), self.considered_probes() as i32, self.wrap());
         let (at_once, clear) = (fill.powi(k), 1.0 - fill);
         let shared = |count: i32| {
             let n = f64::from(count);
-            // The rate if one item has set `count` of the bits. One or two bits of one item are as
-            // likely with independent probes, so the fill already contains them.
+            // The rate if one item has set `count` of the bits. With independent probes, one or two bits of one item
+            // are equally likely. The fill therefore already includes these cases.
             fill.powi(k - count)
                 - at_once
                 - n * fill.powi(k - 1) * clear
@@ -253,7 +254,7 @@ impl Progression {
         sum / f64::from(SAMPLES) * items / (m as f64 * m as f64)
     }
 
-    /// Returns the position by which a sum moves when it wraps.
+    /// Returns the distance by which a wrap of the sum moves the position.
     fn wrap(&self) -> u64 {
         match self.sums {
             Sums::Exact => 0,
@@ -267,8 +268,8 @@ impl Progression {
         self.probes.min(MAX_PROBES)
     }
 
-    /// Computes the positions of an item relative to its first hash. `b` is the residue of the step.
-    /// `start` and `step` are the first hash and the step as fractions of the range of the sums.
+    /// Computes the positions of an item relative to the first hash of the item. `b` is the residue of the step.
+    /// `start` and `step` are the first hash and the step, as fractions of the range of the sums.
     fn offsets(&self, b: u64, start: f64, step: f64, offsets: &mut Vec<Offset>) {
         let (m, wrap) = (self.bits.bits(), self.wrap());
         offsets.clear();
@@ -277,20 +278,21 @@ impl Progression {
             let (wraps, is_negative) = match self.sums {
                 Sums::Exact => (0.0, false),
                 Sums::Wrapped(_) => (sum.floor(), false),
-                // The second half of the range are the negative integers.
+                // The negative integers are the second half of the range.
                 Sums::Flipped(_) | Sums::Absolute(_) => (sum.round(), sum < sum.round()),
             };
             (is_negative, (times(i, b, m) + times(-(wraps as i64), wrap, m)) % m)
         }));
     }
 
-    /// Tests a random item. Returns whether it is found, and how many bits were read.
+    /// Tests a random item. Returns whether the filter reports the item as present, and the number of bits that were
+    /// read.
     fn test(&self, words: &[u64], a: u64, b: u64) -> (bool, u32) {
         let mut sum = a;
         let shift = |width: u32| 64 - width;
         for probe in 0..self.probes {
             let value = match self.sums {
-                // The sum of two residues stands for a sum that does not overflow.
+                // The sum of the two residues replaces the sum, which does not overflow.
                 Sums::Exact => {
                     let m = self.bits.bits();
                     (u128::from(a % m) + u128::from(b % m) * u128::from(probe)) as u64
@@ -312,8 +314,8 @@ impl Progression {
         (true, self.probes)
     }
 
-    /// Returns the binary logarithm of the number of values that are reduced to positions. `None` if
-    /// there are far more values than positions.
+    /// Returns the binary logarithm of the number of values that are reduced to positions. Returns `None` if the number
+    /// of values is far larger than the number of positions.
     pub(crate) fn log2_values(&self) -> Option<u32> {
         let width = match self.sums {
             Sums::Exact => return None,
@@ -328,7 +330,7 @@ impl Progression {
 mod tests {
     use super::*;
 
-    /// A half full filter of this number of words.
+    /// Returns a half-full filter of `words` words.
     fn half_full(words: u64) -> Filled {
         let bits = Modulus::new(words * 64).unwrap();
         let rule = Progression { bits, probes: 7, sums: Sums::Wrapped(64) };

@@ -1,4 +1,4 @@
-//! Arithmetic of bit numbers modulo the number of bits, and the samples of the rate formulas.
+//! Arithmetic modulo the number of bits, and the samples of the rate formulas.
 
 /// Returns all `x` below `modulus` with `factor`·x ≡ `value`.
 pub(super) fn solve(factor: u64, value: u64, modulus: u64) -> impl Iterator<Item = u64> {
@@ -9,7 +9,7 @@ pub(super) fn solve(factor: u64, value: u64, modulus: u64) -> impl Iterator<Item
     (0..count).map(move |i| first as u64 + i * step)
 }
 
-/// Returns `factor`·`value` modulo `modulus`. The factor may be negative.
+/// Returns `factor`·`value` modulo `modulus`. `factor` may be negative.
 pub(super) fn times(factor: i64, value: u64, modulus: u64) -> u64 {
     (i128::from(factor) * i128::from(value)).rem_euclid(modulus.into()) as u64
 }
@@ -23,8 +23,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the inverse of `number`, which is coprime to `modulus`, by the extended Euclidean
-/// algorithm.
+/// Returns the inverse of `number` modulo `modulus`. `number` and `modulus` must be coprime. The method is the extended
+/// Euclidean algorithm.
 fn inverse(number: u64, modulus: u64) -> u64 {
     let (mut rest, mut next) = (i128::from(modulus), i128::from(number % modulus));
     let (mut factor, mut next_factor) = (0, 1);
@@ -36,7 +36,7 @@ fn inverse(number: u64, modulus: u64) -> u64 {
     factor.rem_euclid(modulus.into()) as u64
 }
 
-/// A point of a sequence that fills the unit cube evenly in six dimensions.
+/// Returns a point of a sequence that fills the six-dimensional unit cube evenly.
 ///
 /// Source: Roberts, "The Unreasonable Effectiveness of Quasirandom Sequences" (2018). The factors
 /// are the powers of 1/φ₆, the root of x⁷ = x + 1.
