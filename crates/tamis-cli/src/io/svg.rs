@@ -1,7 +1,7 @@
 //! Draws charts as SVG: a frame with two axes, and curves, bars and marks inside.
 //!
-//! Colours follow the reader's light or dark theme. Every curve carries its name, so that no chart
-//! depends on colour alone.
+//! Colours follow the light or dark theme of the reader. Every curve has its name as a label, so
+//! that a reader can identify a curve without colours.
 
 use std::fmt::Write;
 
@@ -70,7 +70,7 @@ fn power_of_ten(d: i32) -> String {
     }
 }
 
-/// The side of a mark on which its label stands.
+/// The side of a mark on which its label is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Left of the mark, for a curve that rises.
@@ -135,7 +135,7 @@ text{fill:#e8eaf0}.tick,.note{fill:#9aa3b2}
 }
 ";
 
-/// Draws charts below each other, as one SVG document.
+/// Draws the charts from top to bottom, as one SVG document.
 pub fn document(charts: &[Chart]) -> String {
     let height = HEIGHT * charts.len() as f64;
     let mut svg = format!(
