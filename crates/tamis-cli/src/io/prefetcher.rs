@@ -1,4 +1,5 @@
-//! Makes values in order, before the consumer needs them. Either the consumer or a thread makes the
+//! Makes values in order, ahead of their consumer. Either the consumer or a thread makes the
+//! values.
 //! values.
 //!
 //! ```text

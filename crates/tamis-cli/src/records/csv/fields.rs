@@ -46,12 +46,12 @@ pub(super) fn unquoted<'a>(field: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8
     }
     scratch.clear();
     while let Some(at) = memchr(QUOTE, text) {
-        // Two quotes are one quote of the text.
+        // Two quotes stand for one quote of the text.
         scratch.extend_from_slice(&text[..=at]);
         text = text.get(at + 2..).unwrap_or_default();
     }
     scratch.extend_from_slice(text);
-    // Text behind the quotes belongs to the field.
+    // Text after the closing quote belongs to the field.
     scratch.extend_from_slice(&field[len..]);
     scratch
 }
