@@ -47,7 +47,7 @@ pub fn run(bench: &mut Bench) {
     bench.case(&case, entries);
 }
 
-/// Two bitmaps and a test for each item, as articles describe the task.
+/// The solution of common articles: two bitmaps, and a test for each item.
 fn naive(items: &[u32]) -> Sample {
     let bitmap = || Bitmap::zeroed(1 << 32).expect("memory for all of u32");
     let (mut seen, mut repeated) = (bitmap(), bitmap());
