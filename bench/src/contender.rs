@@ -142,7 +142,7 @@ impl<S: Source> Contender<S> for Bloomfilter<S> {
     const NAME: &'static str = "bloomfilter";
 
     fn empty(items: u64, rate: f64) -> Self {
-        // The two keys differ, because the double hashing of this crate requires it.
+        // The two keys differ, because the double hashing of this crate requires different keys.
         let seed = std::array::from_fn(|i| i as u8);
         let filter = bloomfilter::Bloom::new_for_fp_rate_with_seed(items as usize, rate, &seed);
         Self(filter.expect("a sound plan"))

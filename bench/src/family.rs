@@ -76,7 +76,7 @@ ours!(
     |plan: &Plan| Window::new(plan, Hasher::default(), Span::Items(plan.items())).expect(MEMORY),
     |filter: &Window| filter.plan().bits()
 );
-// This filter does not know the number of items in advance.
+// This filter is created without the number of items.
 ours!(
     Growing,
     "tamis growing",

@@ -238,7 +238,7 @@ impl Running {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Lets the original look up all items once.
+    /// Makes the original look up all items once.
     fn turn(&mut self) -> Sample {
         let mut stdin = self.child.stdin.as_ref().expect("is piped");
         let line = stdin.write_all(b"\n").and_then(|()| self.line()).unwrap_or_default();

@@ -153,10 +153,10 @@ pub struct Bench {
     pub wrong: Vec<String>,
 }
 
-/// Within a round, a loop is repeated until it has run this long.
+/// Within a round, a loop is repeated for at least this time.
 const ROUND: Duration = Duration::from_millis(15);
 
-/// If an entry takes this long, its case has at most three rounds.
+/// If an entry takes at least this time, its case has at most three rounds.
 const SLOW: Duration = Duration::from_secs(2);
 
 impl Bench {

@@ -189,8 +189,8 @@ pub fn funnel_names(item_domain: ItemDomain) -> String {
 }
 
 /// Returns the failure for a filter that cannot be decoded without `parameter`. The message names
-/// the options for this and all other parameters that the command needs. `keys` lists the
-/// candidates for [`Parameter::Key`], if they are known.
+/// the options for `parameter` and for all other parameters that the command needs. `keys` lists
+/// the candidates for [`Parameter::Key`], if known.
 pub fn missing(
     parameter: Parameter,
     keys: &str,

@@ -46,7 +46,7 @@ pub struct OpenFilter {
     pub column: Option<ColumnItems>,
     /// The uncompressed size of the file.
     pub len_bytes: u64,
-    /// True if the file holds only this filter. The command may then replace the file.
+    /// True if the file contains only this filter. The command may then replace the file.
     pub is_whole_file: bool,
     /// True if the file is compressed.
     pub is_packed: bool,
@@ -236,7 +236,7 @@ impl OpenFilter {
     ///
     /// # Errors
     ///
-    /// A message if the filter holds items of another type, or if neither the file nor the user
+    /// A message if the filter contains items of another type, or if neither the file nor the user
     /// states the funnel.
     pub fn encoding(&self, rule: &KeyRule) -> Result<ItemEncoding, Failure> {
         match self.contents().downcast_ref::<TamisFile>() {
@@ -310,8 +310,8 @@ impl OpenFilter {
     ///
     /// # Errors
     ///
-    /// A message if the format cannot hold the filter, or if the disk is full. The old file is then
-    /// unchanged.
+    /// A message if the format cannot store the filter, or if the disk is full. The old file is
+    /// then unchanged.
     pub fn save_as(
         &self,
         path: &Path,
@@ -342,7 +342,7 @@ impl OpenFilter {
     ///
     /// # Errors
     ///
-    /// A message if the format cannot hold the filter, or the error of `out`.
+    /// A message if the format cannot store the filter, or the error of `out`.
     pub fn write(
         &self,
         out: &mut dyn io::Write,

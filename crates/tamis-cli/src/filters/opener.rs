@@ -46,7 +46,7 @@ impl<'a> Opener<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`one`](Self::one), except for several filters.
+    /// The errors of [`one`](Self::one), except the error for several filters.
     pub fn all(
         &mut self,
         path: &Path,
@@ -249,7 +249,7 @@ impl Recognised {
         {
             bytes.check_unchanged(&name)?;
             filter.is_packed = is_packed;
-            // A snapshot may hold other keys besides this filter.
+            // A snapshot may contain other keys besides this filter.
             filter.is_whole_file = !Rdb::is_one(&bytes) && is_encoding_of(&bytes, &filter);
             return Ok(vec![Ok(filter)]);
         }

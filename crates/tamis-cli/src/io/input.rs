@@ -89,7 +89,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens `path`, or standard input if it is `-`.
+    /// Opens `path`, or standard input if `path` is `-`.
     ///
     /// # Errors
     ///
@@ -341,7 +341,7 @@ fn check(path: &Path) -> Result<(), Failure> {
         let message = format!("{}: is a directory, not a file of records", name(path));
         return Err(Failure::new(message));
     }
-    // Opening a named pipe would block until its writer opens it.
+    // Opening a named pipe would block until a writer opens the pipe.
     if metadata.is_file() {
         File::open(path).map_err(|error| failure(&error))?;
     }

@@ -60,7 +60,7 @@ pub fn note_once(text: String) {
     }
 }
 
-/// Formats a [`note`] and writes it.
+/// Formats and writes a [`note`].
 macro_rules! note {
     ($($format:tt)*) => { $crate::io::messages::note(format_args!($($format)*)) };
 }

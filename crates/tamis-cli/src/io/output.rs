@@ -276,7 +276,7 @@ impl Sink {
     }
 }
 
-/// Writes `bytes` to `path`. If `path` is `None` or `-`, writes them to standard output.
+/// Writes `bytes` to `path`. If `path` is `None` or `-`, writes `bytes` to standard output.
 ///
 /// # Errors
 ///
@@ -440,7 +440,7 @@ mod tests {
     fn one_file_is_known_under_two_names() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
-        // The first pass runs without the file, the second one with it.
+        // The first pass runs without the file, and the second pass runs with the file.
         for _ in 0..2 {
             assert!(is_same_file(&path, &folder.path().join("./file")));
             assert!(!is_same_file(&path, &other));

@@ -62,7 +62,7 @@ impl Unpack {
 /// Length of the longest magic bytes that identify a format.
 pub const MARK_BYTES: usize = 10;
 
-/// Length of the longest header of a zstd frame, which holds the size of the window.
+/// Length of the longest header of a zstd frame, which contains the size of the window.
 pub const ZSTD_HEAD_BYTES: usize = 18;
 
 /// The magic bytes of each format.

@@ -134,8 +134,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the numbers from 0 to `last` and the error after them. The consumer makes the first
-    /// `inline` numbers; a thread makes the rest.
+    /// Returns the numbers from 0 to `last`, and the error that follows the numbers. The consumer
+    /// makes the first `inline` numbers; a thread makes the rest.
     fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
         let mut next = 0;
         let mut prefetcher = Prefetcher::new(move |number: &mut Vec<u64>| {

@@ -30,13 +30,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts the clock. `total_bytes` is the size of all inputs, if it is known.
+    /// Starts the clock. `total_bytes` is the size of all inputs, if known.
     pub fn new(total_bytes: Option<u64>) -> Self {
         let is_wanted = !IS_OFF.load(Ordering::Relaxed) && std::io::stderr().is_terminal();
         Self { total_bytes, started: Instant::now(), bar: None, is_wanted }
     }
 
-    /// Returns the size of all inputs, if it is known.
+    /// Returns the size of all inputs, if known.
     pub fn total_bytes(&self) -> Option<u64> {
         self.total_bytes
     }

@@ -164,14 +164,14 @@ mod signals {
                         // A terminal has printed `^C` before this line.
                         note!("interrupted: {hint}");
                     }
-                    // This call returns only if the system rejects it.
+                    // This call returns only if the system rejects the call.
                     emulate_default_handler(signal).ok();
                     std::process::exit(128 + signal);
                 }
             };
             if thread::Builder::new().name("signals".into()).spawn(wait).is_ok() {
-                // The thread sends nothing. The thread drops the channel after it has installed the
-                // signal handlers.
+                // The thread sends nothing. The thread drops the channel after the installation of
+                // the signal handlers.
                 is_ready.recv().ok();
             }
         });
@@ -191,7 +191,7 @@ mod signals {
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        // Other systems than Linux do not show the mask. On these systems, the function assumes
+        // Systems other than Linux do not show the mask. On these systems, the function assumes
         // that only the signal that `nohup` ignores is ignored.
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(1 << (SIGHUP - 1))
     }

@@ -49,7 +49,7 @@ pub enum ColumnText {
     /// Milliseconds since 1970-01-01 in ORC. A column may store finer times, but only their
     /// milliseconds are hashed.
     OrcTimestamp {
-        /// True if the column holds local times, which have no offset.
+        /// True if the column stores local times, which have no offset.
         is_local: bool,
     },
     /// A decimal number with `scale` digits after the decimal point.

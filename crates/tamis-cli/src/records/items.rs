@@ -1,5 +1,5 @@
-//! Reads the items of a command's inputs and encodes them for a filter: as hashes, or as the bytes
-//! that another system hashes.
+//! Reads the items of a command's inputs and encodes the items for a filter: as hashes, or as the
+//! bytes that another system hashes.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ fn note_return() {
     });
 }
 
-/// The inputs of a command, and the rule that extracts items from them.
+/// The inputs of a command, and the rule that extracts items from the inputs.
 pub struct ItemReader<'a> {
     /// The inputs.
     pub paths: &'a [PathBuf],

@@ -54,8 +54,8 @@ impl RecordReader {
         Self { position, is_unpacked_ahead, ..self }
     }
 
-    /// Reads the next records into `block`. All of them are records of one input. Returns false at
-    /// the end of the inputs.
+    /// Reads the next records into `block`. All records of a block belong to one input. Returns
+    /// false at the end of the inputs.
     ///
     /// If the inputs have headers, the header of each input is a block of its own, before the
     /// records of the input.
@@ -125,14 +125,14 @@ impl RecordReader {
         self.done_bytes + of_input
     }
 
-    /// Tests whether the input may block before its next bytes, as a pipe does. The caller should
-    /// then write its results.
+    /// Tests whether the next read may block, as on a pipe. The caller should then write its
+    /// results.
     pub fn may_wait(&self) -> bool {
         self.blocks.as_ref().is_some_and(BlockReader::may_wait)
     }
 
-    /// Passes all blocks to `visit` until it breaks. `visit` returns the number of records in the
-    /// block, from which the messages count lines. Draws the progress.
+    /// Passes all blocks to `visit` until `visit` breaks. `visit` returns the number of records in
+    /// the block. Messages count lines with this number. Draws the progress.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ pub enum RepeatPolicy {
     Each,
     /// Insert an item once per run of the command. An exact set of hashes finds the repeats.
     Once,
-    /// Insert an item only if the filter does not contain it.
+    /// Insert an item only if the filter does not contain the item.
     IfAbsent,
 }
 

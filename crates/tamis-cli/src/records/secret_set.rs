@@ -1,9 +1,10 @@
 //! An exact set of hashes that resists hashes chosen by an attacker.
 //!
 //! An attacker can compute the hashes of a filter without a key, and can search for items whose
-//! hashes have equal high bits. A [`DigestSet`] places a digest by its high bits, so n such hashes
-//! take n² steps. This set stores each hash under a secret permutation, which is random in each
-//! run. An attacker who does not know the permutation cannot choose hashes that collide in the set.
+//! hashes have equal high bits. A [`DigestSet`] places a digest by its high bits, so n hashes with
+//! equal high bits take n² steps. This set stores each hash under a secret permutation, which is
+//! random in each run. An attacker who does not know the permutation cannot choose hashes that
+//! collide in the set.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 

@@ -63,7 +63,7 @@ pub const BLOCK_BYTES: usize = 256 << 10;
 /// Consecutive records as bytes. The buffer is reused for the next block.
 #[derive(Default)]
 pub struct BlockBuffer {
-    // Zeroed once, when it is allocated. Only the first `len` bytes are valid.
+    // The buffer is zeroed once, at its allocation. Only the first `len` bytes are valid.
     buffer: Vec<u8>,
     len: usize,
 }
@@ -101,8 +101,8 @@ impl<R: Read> BlockReader<R> {
         Self { reader, end, block_bytes, lines: 0, rest, is_at_end: false, may_wait: false }
     }
 
-    /// Reads the next records into `block`. Each record ends with the delimiter; only the last
-    /// record of the input may lack it. Returns false at the end of the input.
+    /// Reads the next records into `block`. Each record ends with the delimiter. Only the last
+    /// record of the input may have no delimiter. Returns false at the end of the input.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl<R: Read> BlockReader<R> {
         // earlier blocks.
         let mut most = end.max(self.block_bytes);
         if buffer.len() > 4 * most {
-            // The buffer grew for a long record that has ended, so its memory is released.
+            // The buffer grew for a long record. The record has ended, so the memory is released.
             *buffer = Vec::new();
         }
         grow(buffer, most)?;
@@ -140,8 +140,8 @@ impl<R: Read> BlockReader<R> {
                 most += (most / 4).max(self.block_bytes);
                 grow(buffer, most)?;
             }
-            // A read returns at most one block, because bytes after a long record are copied until
-            // they are used.
+            // A read returns at most one block, because each later read copies the unused bytes
+            // again.
             let until = most.min(end + self.block_bytes);
             let read = read_some(&mut self.reader, &mut buffer[end..until])?;
             self.is_at_end = read == 0;
@@ -209,8 +209,8 @@ impl<R: Read> BlockReader<R> {
         self.lines
     }
 
-    /// Tests whether the source may block before its next bytes, as a pipe does. The caller should
-    /// then write its results.
+    /// Tests whether the next read may block, as on a pipe. The caller should then write its
+    /// results.
     pub fn may_wait(&self) -> bool {
         self.may_wait
     }
@@ -253,7 +253,7 @@ impl Search {
         }
     }
 
-    /// Rejects a row without an end: `bytes` hold no complete record. `lines` is the number of
+    /// Rejects a row without an end. `bytes` contain no complete record. `lines` is the number of
     /// lines before `bytes`.
     fn check(&self, bytes: &[u8], lines: u64, is_at_end: bool) -> io::Result<()> {
         let Search::Csv { form, scanner } = self else { return Ok(()) };

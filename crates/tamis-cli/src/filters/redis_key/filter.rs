@@ -46,8 +46,8 @@ impl RedisTarget {
     ///
     /// # Errors
     ///
-    /// A message if there is no filter, if decode options are missing, or with the error of the
-    /// server or the connection.
+    /// A message if there is no filter, or if decode options are missing. A message with the error
+    /// of the server or the connection.
     pub fn open(url: RedisUrl, decode: &DecodeArgs) -> Result<Option<Self>, Failure> {
         let stored = StoredValue::open(url)?;
         let format = decode.format.as_deref();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::filters::redis_url::without_password;
 
-/// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens it.
+/// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens the pipe.
 pub(super) fn regular_file(path: &Path) -> Option<File> {
     if path.is_file() { File::open(path).ok() } else { None }
 }

@@ -108,7 +108,7 @@ pub fn refuse_terminal(output: Option<&Path>, what: &str) -> Result<(), Failure>
 #[cfg(unix)]
 fn is_terminal(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
-    // Opening a pipe would block until its reader opens it.
+    // Opening a pipe would block until a reader opens the pipe.
     let is_device = path.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device());
     is_device
         && OpenOptions::new().write(true).open(path).is_ok_and(|terminal| terminal.is_terminal())

@@ -90,7 +90,7 @@ fn resume(mut file: &File, mark: Option<&OutputPosition>) -> io::Result<bool> {
 /// Creates an empty file at `partial`, which will replace `target`.
 fn create_partial(name: &str, partial: &Path, target: &Path) -> Result<File, Failure> {
     let failure = |error: io::Error| Failure::io(name, &error);
-    // A new file has another inode, so the marks of an abandoned run do not match it.
+    // A new file has another inode, so the marks of an abandoned run do not match the new file.
     match std::fs::remove_file(partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failure(error)),
         _ => {}

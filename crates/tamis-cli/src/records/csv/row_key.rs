@@ -125,8 +125,8 @@ impl RowKey {
         Ok(())
     }
 
-    /// Returns the key of `row`. Returns `None` if the row has too few fields. `scratch` may hold
-    /// the key.
+    /// Returns the key of `row`. Returns `None` if the row has too few fields. `scratch` is a
+    /// buffer that may hold the key.
     pub fn of<'a>(&self, row: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let row = without_return(row);
         if self.column.is_none() {
