@@ -1,9 +1,9 @@
 //! Compares `tamis guard` with nginx and HAProxy. Each program runs alone on core 0. `wrk` and the
 //! upstream run on core 1.
 //!
-//! The ids are the even numbers up to twenty million. nginx does not read the ids: its only
-//! response is `return 404`, which is the floor for a refusal. HAProxy reads the ids from a list
-//! (`-f FILE`).
+//! The ids are the even numbers up to twenty million. The configuration of nginx contains no ids:
+//! nginx only responds with `return 404`, the floor for a refusal. HAProxy reads the ids from a
+//! list (`-f FILE`).
 
 pub mod attack;
 mod commits;
@@ -52,7 +52,7 @@ const IDS: u64 = 10_000_000;
 const LIST: &str = "source = { kind = \"lines\", path = \"ids.txt\", quiet = \"10ms\" }\n\
     interval = \"20ms\"\nstale_after = \"60s\"";
 
-/// Runs the cases.
+/// Runs the selected cases of the guard.
 pub fn run(bench: &mut Bench) {
     let lists = wants(bench, &LIST_CASES);
     let databases = DATABASE_CASES.iter().any(|(_, cases)| wants(bench, cases));

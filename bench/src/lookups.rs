@@ -14,7 +14,7 @@ pub enum Mode {
     Batch,
 }
 
-/// A case as data. The name of the case is derived from the data.
+/// A lookup case as data. The name of the case is derived from the data.
 struct Lookup {
     mode: Mode,
     hits: Hits,

@@ -85,7 +85,7 @@ const PYBLOOM_LIVE: System<String> = System {
 
 const PIP: &str = "what `cargo xtask bench` installs by pip";
 
-/// Runs the cases.
+/// Runs the selected cases of lookups beside the originals.
 pub fn run(bench: &mut Bench) {
     for (size, members) in [("1 M", 1_000_000), ("10 M", 10_000_000)] {
         race(bench, size, members, &GUAVA);

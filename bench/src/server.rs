@@ -216,7 +216,7 @@ fn hash_key(bench: &mut Bench) -> Result<(), String> {
 /// Measures a filter that is larger than every cache.
 fn large(bench: &mut Bench) -> Result<(), String> {
     let tamis = Program::tamis(&["--appendonly", "no"])?;
-    // 10.1 bits per item.
+    // A filter with a rate of 1 % needs 10.1 bits per item.
     let items = (8_u64 << 30) * 10 / 101;
     reserve(tamis.port, "small", ITEMS, ITEMS)?;
     // The adds touch every page once.

@@ -10,7 +10,7 @@ use crate::server::{
 };
 use crate::server::{bitmaps, module};
 
-/// A target for one row.
+/// A target for one row of the results.
 pub struct Target {
     case: &'static str,
     ours: &'static str,

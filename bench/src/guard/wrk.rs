@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::folder::Folder;
 
-/// The requests of `wrk`: requests for even ids, which exist, or for odd ids, which do not exist.
+/// The requests of `wrk`. Even ids exist, and odd ids do not exist.
 #[derive(Clone, Copy)]
 pub struct Load {
     /// The number of ids that exist: the even numbers from 2.

@@ -21,7 +21,7 @@ const BATCH: usize = 500;
 /// item.
 const SLOW_ITEMS: u64 = 5000;
 
-/// Runs the cases.
+/// Runs the selected cases of filters in bitmaps.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !CASES.iter().any(|case| bench.wants(case)) {
         return Ok(());

@@ -11,7 +11,7 @@ pub const CASE: &str = "server in process, one hot filter, batches of 64";
 /// The number of commands that a thread executes in a run.
 const COMMANDS: usize = 1 << 20;
 
-/// Runs the case.
+/// Runs the case of the hot filter, if the user selected the case.
 pub fn run(bench: &mut Bench) {
     if !bench.wants(CASE) {
         return;

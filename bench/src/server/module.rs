@@ -17,7 +17,7 @@ pub const LONG: &str = "module in Redis, longest PING beside a million items";
 
 pub const CASES: [&str; 5] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, LONG];
 
-/// Runs the cases.
+/// Runs the selected cases of the module.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !CASES.iter().any(|case| bench.wants(case)) {
         return Ok(());

@@ -2,7 +2,7 @@
 //! RedisBloom filled, and a filter of its own layout.
 //!
 //! A PyPI package contains the module, and Debian's Redis loads the module. The licences of the
-//! module (RSALv2 or SSPLv1) permit running it. No part of the module is shipped.
+//! module (RSALv2 or SSPLv1) permit its use. No part of the module is shipped.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::run::{Bench, Entry, Sample, time};
 pub const ONE: &str = "server, one core, RedisBloom, BF.MEXISTS of 1 item, streamed";
 pub const THOUSAND: &str = "server, one core, RedisBloom, BF.MEXISTS of 1000 items, streamed";
 
-/// Runs the cases.
+/// Runs the selected cases of `BF.MEXISTS`.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !bench.wants(ONE) && !bench.wants(THOUSAND) {
         return Ok(());

@@ -2,8 +2,8 @@
 //!
 //! The limit applies to the whole process. The allocated memory (`RssAnon`) stays below the limit.
 //! The resident memory also contains up to 10 MB of file pages: the program file and the system
-//! libraries (9.1 to 9.8 MB were measured). So the resident memory exceeds the limit by less than
-//! 10 MB.
+//! libraries (measured: 9.1 to 9.8 MB). So the resident memory exceeds the limit by less than 10
+//! MB.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -78,8 +78,8 @@ fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
 }
 
 /// Rejects a query for raw text if the filter contains canonical URLs, trimmed items or items in
-/// lower case, because the filter would miss items. Writes a note in the opposite case, because the
-/// builder of the filter may have normalized the items before.
+/// lower case. This query would miss items. Writes a note in the opposite case, because the builder
+/// of the filter may have normalized the items before.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Res
 ///
 /// # Errors
 ///
-/// A message if the filters hold different types of items.
+/// A message if the filters contain different types of items.
 pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, Failure> {
     if one.get(ITEM) != other.get(ITEM) {
         let kind = |metadata: &Metadata| metadata.get(ITEM).unwrap_or("record").to_owned();

@@ -161,7 +161,7 @@ impl OpenFilter {
     ///
     /// # Panics
     ///
-    /// If the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
+    /// Panics if the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
     pub fn contents(&self) -> &Contents {
         match &self.contents {
             FilterContents::Decoded(contents) => contents,
@@ -173,7 +173,7 @@ impl OpenFilter {
     ///
     /// # Panics
     ///
-    /// If the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
+    /// Panics if the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
     pub fn contents_mut(&mut self) -> &mut Contents {
         match &mut self.contents {
             FilterContents::Decoded(contents) => contents,
@@ -185,7 +185,7 @@ impl OpenFilter {
     ///
     /// # Panics
     ///
-    /// If the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
+    /// Panics if the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
     pub fn tamis_mut(&mut self) -> Option<&mut TamisFile> {
         self.contents_mut().downcast_mut()
     }

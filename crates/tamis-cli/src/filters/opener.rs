@@ -36,8 +36,8 @@ impl<'a> Opener<'a> {
     ///
     /// # Errors
     ///
-    /// A message for a missing or unreadable file, a file that is not a complete filter of a known
-    /// format, or a file with several filters.
+    /// A message for a missing or unreadable file, or a file with several filters. A message for a
+    /// file that is not a complete filter of a known format.
     pub fn one(&mut self, path: &Path, trust: Trust) -> Result<OpenFilter, Failure> {
         only(path, self.all(path, trust)?)
     }

@@ -273,7 +273,7 @@ pub fn too_many() -> OrcError {
 }
 
 /// Tests whether this version of the C++ writer computes wrong hashes of numbers (ORC-1024).
-/// Writers before 1.6.12 and 1.7.1 compute these hashes. Old files state no version.
+/// Versions before 1.6.12 and 1.7.1 compute these hashes. Old files state no version.
 fn has_wrong_hashes(version: Option<&[u8]>) -> bool {
     let Some(version) = version else { return true };
     let release = version.split(|&byte| byte == b'-').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Copies the attributes of a replaced file to the new file: owner, group, permissions, access
-//! control list and the other extended attributes, as far as the system permits.
+//! Copies the attributes of a replaced file to the new file, as far as the system permits. The
+//! attributes are the owner, group, permissions, access control list and other extended attributes.
 
 use std::fs::{File, Metadata};
 use std::io;

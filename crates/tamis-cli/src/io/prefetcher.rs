@@ -28,7 +28,7 @@ pub struct Prefetcher<T, E> {
     handoff: Handoff<T, E>,
 }
 
-/// The maker of the values.
+/// The side that makes the values: the consumer or a thread.
 enum Handoff<T, E> {
     /// The consumer makes the values.
     Inline(Make<T, E>),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     /// Returns the numbers from 0 to `last`, and the error that follows the numbers. The consumer
-    /// makes the first `inline` numbers; a thread makes the rest.
+    /// makes the first `inline` numbers, and a thread makes the rest.
     fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
         let mut next = 0;
         let mut prefetcher = Prefetcher::new(move |number: &mut Vec<u64>| {

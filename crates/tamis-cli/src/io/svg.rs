@@ -8,9 +8,9 @@ use std::fmt::Write;
 /// The mapping from values to places on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisScale {
-    /// Equal differences have equal lengths.
+    /// Equal differences between values have equal lengths on the axis.
     Linear,
-    /// Equal ratios have equal lengths.
+    /// Equal ratios of values have equal lengths on the axis.
     Log,
 }
 

@@ -56,7 +56,7 @@ pub struct KeyArgs {
     trim: bool,
 }
 
-/// Bytes between fields. A newtype, because clap would parse a `Vec<u8>` as a list.
+/// The bytes that separate fields. A newtype, because clap would parse a `Vec<u8>` as a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Delimiter(Vec<u8>);
 
@@ -148,7 +148,7 @@ impl KeyRule {
     ///
     /// # Errors
     ///
-    /// A message with the correction.
+    /// A message that states how to correct the options.
     pub fn check(&self, form: RecordForm) -> Result<(), Failure> {
         let record_end = form.end.byte();
         match &self.part {
@@ -182,8 +182,8 @@ impl KeyRule {
         }
     }
 
-    /// Returns the options that change a key: the word in the metadata of a filter, the option on
-    /// the command line, and whether the option is set.
+    /// Returns the options that change a key. Each entry has the word in the metadata of a filter,
+    /// the option on the command line, and whether the option is set.
     pub fn normalizations(&self) -> [(&'static str, &'static str, bool); 3] {
         [
             ("url", "--url", self.url),

@@ -14,7 +14,7 @@ use crate::arguments::byte_size::ByteSize;
 use crate::io::read::read_some;
 use crate::records::csv::{CsvForm, RowScanner, count_lines};
 
-/// Where records end.
+/// The rule that determines where a record ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordEnd {
     /// A record ends at this byte.
@@ -106,8 +106,8 @@ impl<R: Read> BlockReader<R> {
     ///
     /// # Errors
     ///
-    /// The error of the reader, [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
-    /// memory, or [`io::ErrorKind::InvalidData`] for a row of CSV that has no end.
+    /// The error of the reader. [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
+    /// memory. [`io::ErrorKind::InvalidData`] for a row of CSV that has no end.
     pub fn read_block(&mut self, block: &mut BlockBuffer) -> io::Result<bool> {
         let mut end = self.rest.len();
         let BlockBuffer { buffer, len } = block;

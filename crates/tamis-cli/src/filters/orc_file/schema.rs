@@ -101,7 +101,7 @@ struct Node {
 #[derive(Debug, Default)]
 pub struct Schema {
     nodes: Vec<Node>,
-    /// The number of names of all nodes.
+    /// The total number of names in all nodes.
     names: usize,
 }
 

@@ -11,8 +11,8 @@ pub(super) fn regular_file(path: &Path) -> Option<File> {
     if path.is_file() { File::open(path).ok() } else { None }
 }
 
-/// Returns `path` with symbolic links resolved. An output replaces or creates the target of a link;
-/// the link remains.
+/// Returns `path` with symbolic links resolved. An output replaces or creates the target of a link,
+/// and the link remains.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     /// The limit of Linux for links in one path.
     const MOST_LINKS: usize = 40;

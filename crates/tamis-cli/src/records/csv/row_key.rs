@@ -52,7 +52,7 @@ impl RowKey {
     ///
     /// # Errors
     ///
-    /// A message with the correction.
+    /// A message that states how to correct the options.
     pub fn check(&self, has_header: bool) -> Result<(), String> {
         if self.delimiter.len() != 1 || b"\"\r\n".contains(&self.delimiter[0]) {
             return Err(format!(
