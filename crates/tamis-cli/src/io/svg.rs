@@ -112,7 +112,7 @@ const RIGHT: f64 = 120.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 64.0;
 
-/// The style sheet. It contains only classes, because some viewers do not support CSS variables.
+/// The style sheet. Uses only plain classes, because some viewers do not support CSS variables.
 const STYLE: &str = "
 text{font:13px system-ui,'Noto Sans CJK SC',sans-serif;fill:#1f2430}
 .title{font-size:16px;font-weight:600}.tick,.note{fill:#5d6675;font-size:12px}

@@ -231,8 +231,8 @@ impl RedisTarget {
     }
 }
 
-/// Two commands. The first command adds items, and its arguments stand between the key and the
-/// items. The second command looks up items.
+/// A pair of commands for a value of a module. The first command adds items, and its arguments
+/// stand between the key and the items. The second command looks up items.
 type Commands = (&'static [&'static str], &'static str);
 
 /// Returns the commands for a type of value.
