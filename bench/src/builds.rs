@@ -59,8 +59,8 @@ fn rival<C: Contender<Integers>>(items: &[u64]) -> Entry<'_> {
     })
 }
 
-/// The floor of all builds: reads, changes and writes one random line for each item, with prefetch.
-/// No hash, one bit.
+/// The floor of all builds. Reads, changes and writes one random line for each item, with prefetch.
+/// The floor computes no hash and changes one bit.
 fn random_lines<'a>(plan: &'a Plan, items: &'a [u64]) -> Entry<'a> {
     let name = "floor: random line, modified".to_owned();
     let work = move || {

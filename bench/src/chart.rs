@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use crate::run::Row;
 
 const WIDTH: f64 = 760.0;
-/// Where bars start; the names are to the left of it.
+/// The position where bars start. The names are to the left of this position.
 const LEFT: f64 = 240.0;
-/// Where the longest bar ends; its number is to the right of it.
+/// The position where the longest bar ends. The number of this bar is to the right of this
+/// position.
 const RIGHT: f64 = 680.0;
 const BAR: f64 = 18.0;
 const GAP: f64 = 6.0;

@@ -1,5 +1,5 @@
-//! The contenders: Tamis and the rivals behind one trait. Each is used as its documentation
-//! recommends.
+//! The contenders behind one trait: Tamis and the rivals. Each contender is used as its
+//! documentation recommends.
 
 use std::borrow::Borrow as _;
 
@@ -8,15 +8,15 @@ use tamis::{Answers, Bits as _, Bloom, Hasher, Kind, Plan, Strategy};
 
 use crate::items::Source;
 
-/// A set that is filled and queried in a loop that the compiler sees as a whole.
+/// A set that is filled and queried in a loop. The compiler sees the whole loop.
 pub trait Contender<S: Source>: Sized {
     /// The name in the tables.
     const NAME: &'static str;
 
-    /// Whether the set never answers yes to an absent item.
+    /// True if the set never reports an absent item as present.
     const EXACT: bool = false;
 
-    /// Whether the set takes no size, so that only a filled set shows its memory.
+    /// True if the set accepts no planned size. Only a filled set then shows its memory.
     const GROWS: bool = Self::EXACT;
 
     /// Creates an empty set for `items` items at `rate`.
@@ -38,7 +38,7 @@ pub trait Contender<S: Source>: Sized {
         }
     }
 
-    /// Counts the yes answers to many items, in a batch if the set supports batches.
+    /// Counts the items that the set reports as present, in a batch if the set supports batches.
     fn count_each(&self, items: &[S::Item<'_>], _: &mut Answers) -> u64 {
         items.iter().map(|&item| u64::from(self.has(item))).sum()
     }
@@ -80,16 +80,16 @@ impl<S: Source, T: Strategy> Contender<S> for Bloom<T> {
     }
 }
 
-/// `sbbf-rs-safe`: Parquet's filter with vector instructions. It takes hashes, so rapidhash
-/// computes them.
+/// `sbbf-rs-safe`: the filter of Parquet with vector instructions. This crate accepts only hashes,
+/// so rapidhash computes the hashes.
 pub struct Sbbf(sbbf_rs_safe::Filter);
 
 impl<S: Source> Contender<S> for Sbbf {
     const NAME: &'static str = "sbbf-rs";
 
     fn empty(items: u64, rate: f64) -> Self {
-        // The filter takes whole bits per item only: this is the smallest number that keeps the
-        // rate.
+        // The filter accepts only a whole number of bits per item. This is the smallest number that
+        // keeps the rate.
         let plan = Plan::for_kind(Kind::Parquet, items, rate).expect("a sound plan");
         Self(sbbf_rs_safe::Filter::new(plan.bits_per_item().ceil() as usize, items as usize))
     }
@@ -135,14 +135,14 @@ impl<S: Source> Contender<S> for Fastbloom {
     }
 }
 
-/// `bloomfilter`, the most downloaded one.
+/// `bloomfilter`, the rival with the most downloads.
 pub struct Bloomfilter<S: Source>(bloomfilter::Bloom<S::Key>);
 
 impl<S: Source> Contender<S> for Bloomfilter<S> {
     const NAME: &'static str = "bloomfilter";
 
     fn empty(items: u64, rate: f64) -> Self {
-        // The two keys differ, because the double hashing of this crate requires it.
+        // The two keys differ, because the double hashing of this crate requires different keys.
         let seed = std::array::from_fn(|i| i as u8);
         let filter = bloomfilter::Bloom::new_for_fp_rate_with_seed(items as usize, rate, &seed);
         Self(filter.expect("a sound plan"))
@@ -174,15 +174,15 @@ impl<S: Source> Contender<S> for Hashbrown<S> {
     const EXACT: bool = true;
 
     fn empty(_: u64, _: f64) -> Self {
-        // Created without a capacity: the size of a set is seldom known, so the cost of doubling
-        // belongs to the measurement.
+        // The set is created without a capacity. A program seldom knows the size of a set, so the
+        // measurement includes the cost of doubling.
         Self { set: hashbrown::HashSet::with_hasher(FixedState::with_seed(1)), key_bytes: 0 }
     }
 
     #[inline(always)]
     fn add(&mut self, item: S::Item<'_>) {
         let key: &S::Key = item.borrow();
-        // A byte string is outside the table, an integer is inside it.
+        // A byte string is stored outside of the table, and an integer is stored inside the table.
         if size_of::<<S::Key as ToOwned>::Owned>() > 8 {
             self.key_bytes += size_of_val(key) as u64;
         }

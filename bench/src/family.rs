@@ -1,4 +1,5 @@
-//! The filters that delete, count, grow and forget, beside the default one and the rivals.
+//! Measures the filters that delete, count, grow and forget, beside the default filter and the
+//! rivals.
 
 use std::hash::{DefaultHasher, Hash};
 
@@ -75,7 +76,7 @@ ours!(
     |plan: &Plan| Window::new(plan, Hasher::default(), Span::Items(plan.items())).expect(MEMORY),
     |filter: &Window| filter.plan().bits()
 );
-// This filter does not know the number of items in advance.
+// This filter is created without the number of items.
 ours!(
     Growing,
     "tamis growing",
@@ -110,7 +111,7 @@ impl<S: Source> Contender<S> for CuckooFilter {
     }
 }
 
-/// `growable-bloom-filter`, starting at 100 items.
+/// `growable-bloom-filter`, with an initial capacity of 100 items.
 pub struct GrowableBloom(growable_bloom_filter::GrowableBloom);
 
 impl<S: Source> Contender<S> for GrowableBloom
@@ -135,7 +136,7 @@ where
     }
 
     fn memory_bits(&self) -> u64 {
-        // The crate does not report its memory; its serialized form consists of its bits.
+        // The crate does not report its memory, but its serialized form consists of its bits.
         bincode::serialized_size(&self.0).expect("a size") * 8
     }
 }
@@ -191,7 +192,7 @@ fn inserts(bench: &mut Bench, size: u64) {
     bench.case(&case, entries);
 }
 
-/// Deletes every other item of a full filter.
+/// Deletes every second item of a full filter.
 fn removes(bench: &mut Bench, size: u64) {
     let case = format!("family delete {} ints at 1 %", short(size));
     if !bench.wants(&case) {
@@ -207,7 +208,8 @@ fn removes(bench: &mut Bench, size: u64) {
     bench.case(&case, entries);
 }
 
-/// Measures how long the default filter takes to insert as many items. It cannot delete.
+/// Measures how long the default filter takes to insert the same number of items. The default
+/// filter cannot delete items.
 fn plain_inserts(items: &[u64], size: u64) -> Entry<'_> {
     let len = items.len() as u64;
     Entry::new("tamis, inserting", len, len * 95 / 100..=len, move || {
@@ -265,7 +267,7 @@ fn grown<C: Contender<Integers>>(bench: &mut Bench, case: &str, most: u64) {
     let (mut bits, mut rates) = (Vec::new(), Vec::new());
     let absent: Vec<u64> = (0..1 << 18).map(|i| mix(ABSENT + i)).collect();
     let mut len = 0;
-    // Measures forty steps per decade, and between them the memory every 4096 items.
+    // Measures forty steps per decade. Between two steps, measures the memory every 4096 items.
     let mut next = 100_000.0_f64;
     let mut worst = 0.0_f64;
     while len < most {

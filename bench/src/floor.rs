@@ -1,4 +1,5 @@
-//! The cost of memory and hash alone: floors that no filter can be far below.
+//! Measures the cost of memory access and hashing alone. No filter can be much faster than these
+//! floors.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, Hasher, Kind, Plan};
 
@@ -12,8 +13,8 @@ pub struct OneBit {
 }
 
 impl OneBit {
-    /// Creates as many bits as a filter of `bits` bits has, on the same kind of pages, with half of
-    /// them set.
+    /// Creates the same number of bits as a filter of `bits` bits, on the same kind of pages. Half
+    /// of the bits are set.
     pub fn new(bits: u64) -> Self {
         let mut bits = Bitmap::zeroed(bits.next_multiple_of(512)).expect("memory for the floor");
         bits.words_mut().fill(0x5555_5555_5555_5555);
@@ -49,35 +50,35 @@ impl<S: Source> Contender<S> for OneBit {
     }
 }
 
-/// Random lines of memory with prefetch: no hash, no test.
+/// Random lines of memory, accessed with prefetch but without a hash or a test.
 pub struct Lines {
     bits: Bitmap,
 }
 
-/// The number of lines that are prefetched as a group. This number measured best: a smaller group
-/// leaves the memory idle, and a core does not keep more than twice as many loads in flight.
+/// The number of lines in a prefetch group. This number was the fastest in measurements. A smaller
+/// group leaves the memory idle. A core keeps at most twice as many loads in flight.
 const GROUP: usize = 16;
 
 impl Lines {
-    /// Creates as many bits as a filter of `bits` bits has, on the same kind of pages.
+    /// Creates the same number of bits as a filter of `bits` bits, on the same kind of pages.
     pub fn new(bits: u64) -> Self {
         let mut lines = Self::zeroed(bits);
         lines.bits.words_mut().fill(1);
         lines
     }
 
-    /// Creates the same bits without touching their pages.
+    /// Creates the same number of bits, but does not touch their pages.
     pub fn zeroed(bits: u64) -> Self {
         Self { bits: Bitmap::zeroed(bits.next_multiple_of(512)).expect("memory for the floor") }
     }
 
     #[inline(always)]
     fn first_word(&self, item: u64) -> usize {
-        // The items are random already.
+        // The items are random numbers, so no hash is needed.
         ((u128::from(item) * (self.bits.words().len() as u128 / 8)) >> 64) as usize * 8
     }
 
-    /// Reads one line for each item, up to the last whole group; returns how many.
+    /// Reads one line for each item, up to the last whole group. Returns the number of lines.
     #[inline(never)]
     pub fn read(&self, items: &[u64]) -> u64 {
         let words = self.bits.words();
@@ -94,7 +95,8 @@ impl Lines {
         sum
     }
 
-    /// Sets a bit in one line for each item, up to the last whole group; returns how many.
+    /// Sets one bit in one line for each item, up to the last whole group. Returns the number of
+    /// lines.
     #[inline(never)]
     pub fn modify(&mut self, items: &[u64]) -> u64 {
         let mut before = [0; GROUP];

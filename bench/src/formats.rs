@@ -8,10 +8,11 @@ use tamis_formats::{DecodeOptions, FORMATS, Format};
 use crate::originals::spread;
 use crate::run::{Bench, Row};
 
-/// The case that reads files.
+/// The name of the case that reads files.
 pub const READING: &str = "format read 64 MiB";
 
-/// Reads a file of 64 MiB in each format that supports this size, beside a copy of its bytes.
+/// Reads a file of 64 MiB in each format that supports this size. Also copies the bytes of the
+/// file, for comparison.
 pub fn run(bench: &mut Bench) {
     if !bench.wants(READING) {
         return;
@@ -20,7 +21,7 @@ pub fn run(bench: &mut Bench) {
     for format in FORMATS {
         let Ok((bytes, options)) = large(format) else { continue };
         // Files of integer sets are as large as their content, and Roaring bitmaps are not bit
-        // arrays.
+        // arrays. These formats are skipped.
         if bytes.len() < 8 << 20 {
             continue;
         }
@@ -46,7 +47,7 @@ fn per_byte(elapsed: Duration, bytes: usize) -> f64 {
     elapsed.as_nanos() as f64 / bytes as f64
 }
 
-/// Returns a file of about 64 MiB, or as large as the format allows, with items in it.
+/// Returns a file with items. The size is about 64 MiB, or the maximum size of the format.
 fn large(format: &'static Format) -> Result<(Vec<u8>, DecodeOptions), String> {
     let (create, encode) = (format.create, format.encode);
     let options =

@@ -1,7 +1,9 @@
-//! `tamis guard` beside nginx and HAProxy: each alone on core 0, `wrk` and the upstream on core 1.
+//! Compares `tamis guard` with nginx and HAProxy. Each program runs alone on core 0. `wrk` and the
+//! upstream run on core 1.
 //!
-//! All know the even ones of the ids up to twenty million. nginx only answers `return 404`, which is
-//! the floor of a refusal; HAProxy has the ids in a list (`-f FILE`).
+//! The ids are the even numbers up to twenty million. The configuration of nginx contains no ids:
+//! nginx only responds with `return 404`, the floor for a refusal. HAProxy reads the ids from a
+//! list (`-f FILE`).
 
 pub mod attack;
 mod commits;
@@ -37,20 +39,20 @@ pub const TAMIS: &str = "tamis guard";
 pub const NGINX: &str = "nginx, return 404";
 pub const HAPROXY: &str = "haproxy, list of ids";
 
-/// The cases with a list of ids.
+/// The cases whose source is a list of ids.
 const LIST_CASES: [&str; 6] = [ABSENT, PRESENT, ABSENT_P99, PRESENT_P99, REBUILD, ATTACK];
-/// The cases with a database.
+/// The cases whose source is a database.
 const DATABASE_CASES: [(Kind, [&str; 3]); 2] = [
     (Kind::MariaDb, [READ_MARIADB, RESTART_MARIADB, COMMIT_MARIADB]),
     (Kind::Postgres, [READ_POSTGRES, RESTART_POSTGRES, COMMIT_POSTGRES]),
 ];
 const IDS: u64 = 10_000_000;
 
-/// The source of the guard.
+/// The source of the guard, in TOML.
 const LIST: &str = "source = { kind = \"lines\", path = \"ids.txt\", quiet = \"10ms\" }\n\
     interval = \"20ms\"\nstale_after = \"60s\"";
 
-/// Runs the cases.
+/// Runs the selected cases of the guard.
 pub fn run(bench: &mut Bench) {
     let lists = wants(bench, &LIST_CASES);
     let databases = DATABASE_CASES.iter().any(|(_, cases)| wants(bench, cases));
@@ -142,8 +144,8 @@ fn beside_rivals(
     race(bench, folder, [PRESENT, PRESENT_P99], &contenders, &Load::full(ids, false, seconds))
 }
 
-/// Lets the contenders take turns, round after round. `cases` are those of the times and of the
-/// latencies.
+/// Measures the contenders in turn, for several rounds. `cases` are the case for the times and the
+/// case for the latencies.
 fn race(
     bench: &mut Bench,
     folder: &Folder,

@@ -17,8 +17,8 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Inserts `size` integers into an empty filter. The integers are created one block at a time.
-/// Every entry pays for this, including the floor.
+/// Inserts `size` integers into an empty filter. The integers are created one block at a time. The
+/// time of every entry, including the floor, contains this creation.
 fn inserts(bench: &mut Bench, size: u64) {
     let case = format!("insert {} ints streamed at 1 %", short(size));
     if !bench.wants(&case) {
@@ -63,7 +63,7 @@ impl Contender<Integers> for OneByOne {
 }
 
 /// The number of items in a block. Like a socket buffer or a block of lines, a block stays in the
-/// first caches.
+/// fastest caches.
 const BLOCK: u64 = 4096;
 
 /// Passes the integers of the items `0..size` to `take`, one block at a time.
@@ -90,7 +90,7 @@ pub fn streamed<C: Contender<Integers> + 'static>(size: u64) -> Entry<'static> {
             each_block(size, &mut block, |items| set.add_each(items));
             size
         });
-        // Proves that the loop has inserted the items.
+        // This check proves that the loop has inserted the items.
         sample.yes = (0..64).map(|i| u64::from(set.has(mix(i * (size / 64))))).sum();
         sample
     });
@@ -102,7 +102,7 @@ fn random_lines(size: u64) -> Entry<'static> {
     let bits = Contender::<Integers>::memory_bits(&bits);
     let mut block = Vec::new();
     Entry::new("floor: random line, modified", size, size..=size, move || {
-        // Uses fresh memory, as the filters do.
+        // The floor uses fresh memory, as the filters do.
         let mut lines = Lines::zeroed(bits);
         time(|| {
             let mut count = 0;

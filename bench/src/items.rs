@@ -1,4 +1,5 @@
-//! Items by number: the same on every machine, distinct, and in no order that a CPU could predict.
+//! Creates items from numbers. The items are distinct and the same on every machine, and a CPU
+//! cannot predict their order.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -27,8 +28,8 @@ pub trait Source {
     /// Returns the items.
     fn items(&self) -> Vec<Self::Item<'_>>;
 
-    /// Hashes a key for sbbf-rs, which takes hashes, with the fastest variant of rapidhash for this
-    /// size.
+    /// Hashes a key for sbbf-rs, which accepts only hashes. Uses the fastest variant of rapidhash
+    /// for this key size.
     fn rapidhash(key: &Self::Key) -> u64;
 }
 
@@ -40,7 +41,8 @@ pub const fn mix(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// No filter contains the items with this number or a higher one.
+/// The first number of an absent item. No filter contains an item with this number or a higher
+/// number.
 pub const ABSENT: u64 = 1 << 40;
 
 /// Which of the queried items are members.
@@ -60,8 +62,8 @@ impl Hits {
         }
     }
 
-    /// Creates `len` queries to a filter of the items `0..members`. Also returns how many of them
-    /// are members.
+    /// Creates `len` queries to a filter of the items `0..members`. Also returns the number of
+    /// queries for members.
     pub fn questions<S: Source>(self, members: u64, len: u64) -> (S, u64) {
         let mut source = S::new();
         let mut inside = 0;
@@ -112,7 +114,7 @@ impl Source for Integers {
     }
 }
 
-/// Byte strings, one after the other in one buffer, like the lines of a file.
+/// Byte strings in one buffer, without gaps, like the lines of a file.
 pub struct Strings<const URL: bool> {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -14,7 +14,7 @@ pub enum Mode {
     Batch,
 }
 
-/// A case as data, from which its name is derived.
+/// A lookup case as data. The name of the case is derived from the data.
 struct Lookup {
     mode: Mode,
     hits: Hits,
@@ -62,7 +62,7 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Builds every contender of this size once, and queries it in every way.
+/// Builds every contender of this size once, and queries each contender in every mode.
 fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64) {
     if !LOOKUPS.iter().any(|lookup| bench.wants(&lookup.name(items, size, rate))) {
         return;
@@ -88,8 +88,9 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
         if !bench.wants(&case) {
             continue;
         }
-        // The queries are too many for a branch predictor to learn, and several for each line of
-        // the filter. They are few enough that they do not evict each other from the caches.
+        // The number of queries is too large for a branch predictor to learn, and each line of the
+        // filter is queried several times. The number is also small enough that the queries do not
+        // evict each other from the caches.
         let questions = (size / 8).next_power_of_two().clamp(1 << 16, 1 << 22);
         let (source, inside) = lookup.hits.questions::<S>(size, questions);
         let mut entries: Vec<Entry<'_>> =
@@ -101,7 +102,7 @@ fn at<S: Source + 'static>(bench: &mut Bench, items: &str, size: u64, rate: f64)
     }
 }
 
-/// The floor of all lookups: one random line per item with prefetch, and nothing else.
+/// The floor of all lookups: reads one random line per item with prefetch.
 fn random_lines(bits: u64, count: u64) -> Entry<'static> {
     let items: Vec<u64> = (0..count).map(mix).collect();
     let lines = Lines::new(bits);
@@ -135,7 +136,7 @@ impl<C: 'static> Filled<C> {
     }
 }
 
-/// The number of items that are created at a time where all of them do not fit in memory.
+/// The number of items that are created at a time, if not all items fit in memory.
 const BLOCK: u64 = 1 << 16;
 
 /// Inserts the items `0..size`.
@@ -148,7 +149,7 @@ pub fn fill<S: Source, C: Contender<S>>(set: &mut C, size: u64) {
     }
 }
 
-/// Looks up a million absent items; returns the share of wrong answers.
+/// Looks up a million absent items. Returns the fraction of false positives.
 fn measure_rate<S: Source, C: Contender<S>>(set: &C) -> f64 {
     let lookups = 1 << 20;
     let mut source = S::new();
@@ -169,9 +170,9 @@ impl<S: Source, C: Contender<S>> Ask<S> for Filled<C> {
         let is_floor = C::NAME.starts_with("floor");
         let most_false = match (C::EXACT, C::NAME.starts_with("tamis")) {
             (true, _) => 0.0,
-            // The measured rate is the requested one, within six standard deviations.
+            // The measured rate must be the requested rate, within six standard deviations.
             (false, true) => absent * self.rate + 6.0 * (absent * self.rate).sqrt(),
-            // The rates of the rivals are not checked here; their false negatives are.
+            // Only the false negatives of the rivals are checked here, not their rates.
             (false, false) => absent,
         };
         let expect = if is_floor { 0..=count } else { inside..=inside + most_false as u64 };

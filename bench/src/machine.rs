@@ -1,4 +1,4 @@
-//! Describes the machine and the rivals of a measurement, which give the numbers their meaning.
+//! Describes the machine and the rivals of a measurement.
 
 use std::fs;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn simd() -> &'static str {
     std::env::consts::ARCH
 }
 
-/// Names the rivals with their versions: those in `Cargo.lock`, the Python packages, and the
+/// Returns the rivals with their versions: the crates in `Cargo.lock`, the Python packages, and the
 /// installed Redis.
 pub fn rivals() -> String {
     let lock = include_str!("../../Cargo.lock");
@@ -52,7 +52,7 @@ pub fn rivals() -> String {
     ];
     let of_bench = lock.split("[[package]]").find(|it| it.contains("name = \"tamis-bench\""));
     let version = |name: &str| {
-        // With several versions in the file, a dependency names its own.
+        // If the file contains several versions of a crate, the dependency entry names the version.
         if let Some((_, rest)) = of_bench?.split_once(&format!("\"{name} ")) {
             return Some(format!("{name} {}", rest.split('"').next()?));
         }
@@ -70,7 +70,7 @@ pub fn rivals() -> String {
         .join(", ")
 }
 
-/// Returns the version of `redis-server`, if it is installed.
+/// Returns the version of `redis-server`, if `redis-server` is installed.
 fn redis() -> Option<String> {
     let output = Command::new("redis-server").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,6 +1,6 @@
 //! Measures Tamis, its rivals and the floors of the memory in one run.
 //!
-//! `cargo xtask bench` builds and runs it. A wrong answer fails the run.
+//! `cargo xtask bench` builds and runs this program. A wrong answer fails the run.
 
 mod builds;
 mod chart;
@@ -66,8 +66,8 @@ fn main() -> ExitCode {
     ];
     for group in groups {
         group(&mut bench);
-        // Written after each group: a run takes half an hour, and a stopped run keeps its
-        // measurements.
+        // The report is written after each group. A run takes half an hour, and a stopped run keeps
+        // its measurements.
         if let Some(folder) = &out
             && let Err(error) = report::write(Path::new(folder), &bench.rows)
         {

@@ -1,8 +1,8 @@
-//! Lookups in filters of other systems, beside the programs that create those filters.
+//! Measures lookups in filters of other systems, beside the programs that create these filters.
 //!
-//! An original is a program in `originals/` that keeps running. It loads the filter that was
-//! written here, and takes turns with our loops on the same items. It is skipped if the machine
-//! lacks it.
+//! An original is a program in `originals/` that keeps running. The original loads the filter that
+//! this bench wrote. The original and the loops of Tamis look up the same items in turn. An
+//! original is skipped if the machine does not have the program.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::run::{Bench, Entry, Sample, Work, time};
 
 /// A system whose lookups are measured.
 struct System<K> {
-    /// Its name among the formats.
+    /// The name of the system in the list of formats.
     format: &'static str,
-    /// The type of its items.
+    /// The type of the items.
     items: &'static str,
     /// Returns the item with this number, as the bytes that the system hashes.
     key: fn(u64) -> K,
@@ -51,11 +51,12 @@ const GUAVA: System<[u8; 8]> = System {
     }],
 };
 
-/// Both sides get precomputed hashes: `rbloom` leaves hashing to the user, and so do its files.
+/// Both sides get precomputed hashes. The user of `rbloom` chooses the hash function, and the files
+/// do not name the hash function.
 const RBLOOM: System<[u8; 16]> = System {
     format: "rbloom",
     items: "ready hashes",
-    // Below 2^61 - 1, so that Python's `hash` of a number is the number.
+    // The number is below 2^61 - 1, so Python's `hash` of the number is the number itself.
     key: |number| u128::from(spread(number) >> 4).to_le_bytes(),
     originals: &[
         Original {
@@ -84,7 +85,7 @@ const PYBLOOM_LIVE: System<String> = System {
 
 const PIP: &str = "what `cargo xtask bench` installs by pip";
 
-/// Runs the cases.
+/// Runs the selected cases of lookups beside the originals.
 pub fn run(bench: &mut Bench) {
     for (size, members) in [("1 M", 1_000_000), ("10 M", 10_000_000)] {
         race(bench, size, members, &GUAVA);
@@ -93,7 +94,7 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Spreads numbers by an odd constant, the same as in `originals/`.
+/// Spreads numbers by an odd constant. The programs in `originals/` use the same constant.
 pub const fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -112,7 +113,7 @@ fn race<K: AsRef<[u8]>>(bench: &mut Bench, size: &str, members: u64, system: &Sy
         Ok(file) => file,
         Err(why) => return bench.wrong.push(format!("{case}: {why}")),
     };
-    // Half of the items are members, in an order that nobody can predict.
+    // Half of the items are members, in an order that no branch predictor can learn.
     let count = members.min(2_000_000);
     let first = members - count / 2;
     let asked: Vec<K> = (first..first + count).map(system.key).collect();
@@ -200,19 +201,20 @@ fn folder() -> PathBuf {
 /// Returns the command that runs a script with the packages that `cargo xtask bench` installs.
 fn python(script: &str, words: &[&str]) -> Command {
     let mut command = Command::new(root().join("target/rivals/python/bin/python"));
-    // `-B` prevents a folder of compiled modules beside the scripts.
+    // The option `-B` prevents a folder of compiled modules beside the scripts.
     command.arg("-B").arg(folder().join(script)).args(words);
     command
 }
 
-/// An original that waits for its turn. Dropping it ends the program.
+/// An original that waits for its turn. Dropping this value ends the program.
 struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Running {
-    /// Starts an original and waits until it is ready. Otherwise returns a line with the reason.
+    /// Starts an original and waits until the original is ready. On failure, returns one line with
+    /// the reason.
     fn start(original: &Original, file: &Path, members: u64, count: u64) -> Result<Self, String> {
         let mut command = (original.command)();
         command.arg(file).args([members.to_string(), count.to_string()]);
@@ -236,7 +238,7 @@ impl Running {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Lets the original look up all items once.
+    /// Makes the original look up all items once.
     fn turn(&mut self) -> Sample {
         let mut stdin = self.child.stdin.as_ref().expect("is piped");
         let line = stdin.write_all(b"\n").and_then(|()| self.line()).unwrap_or_default();

@@ -12,7 +12,7 @@ const PLANS: u64 = 64;
 
 const RATES: [f64; 4] = [0.01, 1e-4, 1e-6, 1e-9];
 
-/// Runs every plan case. The time of one plan is reported as that of one item.
+/// Runs every plan case. The report shows the time of one plan as the time per item.
 pub fn run(bench: &mut Bench) {
     for items in [1, 100, 10_000, 1_000_000, 1_000_000_000] {
         let of = |rate| entry(format!("tamis at {rate:e}"), items, rate, Plan::new);

@@ -1,17 +1,17 @@
-//! Programs that a case starts, each on cores of its own.
+//! Starts programs for a case, each program on its own cores.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running program. Dropping it ends the process.
+/// A running program. Dropping this value ends the process.
 pub struct Process {
     child: Child,
     name: String,
 }
 
 impl Process {
-    /// Starts a program on some cores, without its streams.
+    /// Starts a program on some cores. Its standard streams are `/dev/null`.
     pub fn on(cores: &str, wanted: &Command) -> Result<Self, String> {
         let name = wanted.get_program().to_string_lossy().into_owned();
         let mut command = Command::new("taskset");
@@ -21,7 +21,7 @@ impl Process {
         Ok(Self { child, name })
     }
 
-    /// Waits until the program is ready, and asks in pauses of `pause`.
+    /// Waits until the program is ready. Checks the program again after each `pause`.
     pub fn wait_until(
         &mut self,
         limit: Duration,
@@ -41,14 +41,14 @@ impl Process {
         Ok(())
     }
 
-    /// Ends the program with a TERM signal, and waits for the end.
+    /// Sends the TERM signal to the program, and waits until the program has ended.
     pub fn terminate(mut self) -> Result<(), String> {
         let fail = |error: std::io::Error| error.to_string();
         Command::new("kill").arg(self.child.id().to_string()).status().map_err(fail)?;
         self.child.wait().map(drop).map_err(fail)
     }
 
-    /// Kills the program, and waits for the end.
+    /// Kills the program, and waits until the program has ended.
     pub fn kill(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
@@ -88,7 +88,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench lies in the root")
 }
 
-/// Returns the path of our program.
+/// Returns the path of the program `tamis`.
 pub fn tamis() -> PathBuf {
     root().join("target/release/tamis")
 }

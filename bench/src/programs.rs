@@ -1,7 +1,7 @@
 //! Measures whole programs: wall time, peak memory and the number of output lines, beside `cat`.
 //!
-//! Every program reads a file in memory (`/dev/shm`) and writes to a file there, so that disks and
-//! pipes have no effect. `cargo xtask gen` creates the input files in advance.
+//! Every program reads a file in memory (`/dev/shm`) and writes to a file in memory, so that disks
+//! and pipes have no effect. `cargo xtask gen` creates the input files in advance.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,11 +14,12 @@ use wait4::Wait4 as _;
 use crate::process::root;
 use crate::run::{Bench, Row};
 
-/// A program with its arguments. The name of the input replaces `FILE`.
+/// A program with its arguments. The path of the input replaces `FILE`.
 struct Program {
     name: &'static str,
     words: &'static [&'static str],
-    /// Whether the program must keep exactly the expected lines; otherwise it may lose a few.
+    /// True if the program must keep exactly the expected lines. Otherwise, the program may lose a
+    /// few lines.
     exact: bool,
 }
 
@@ -64,10 +65,10 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// A program that takes longer runs only once.
+/// A program that takes longer than this limit runs only once.
 const SLOW_SECONDS: f64 = 5.0;
 
-/// Runs every installed program in turn, round after round.
+/// Runs all installed programs in turn, for several rounds.
 fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str]) {
     println!("\n{case}");
     let input = match generated(generator) {
@@ -106,7 +107,7 @@ fn race(bench: &mut Bench, case: &str, programs: &[Program], generator: &[&str])
     let _ = fs::remove_file(input);
 }
 
-/// Runs a program once; returns its time in seconds, its peak memory in MiB and its number of
+/// Runs a program once. Returns its time in seconds, its peak memory in MiB and its number of
 /// output lines.
 fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
     let output = folder().join("tamis-bench.out");
@@ -117,7 +118,7 @@ fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
     let start = Instant::now();
     let child = Command::new(&words[0])
         .args(&words[1..])
-        // Compares bytes as bytes.
+        // With this locale, programs compare single bytes.
         .env("LC_ALL", "C")
         .env("PATH", search_path())
         .stdin(Stdio::null())
@@ -137,8 +138,8 @@ fn finish(program: &Program, input: &Path) -> Result<(f64, f64, u64), String> {
     Ok((seconds, used.rusage.maxrss as f64 / (1 << 20) as f64, lines))
 }
 
-/// Counts lines one block at a time: a large buffer would increase the measured peaks of later
-/// programs.
+/// Counts lines one block at a time, because a large buffer would increase the measured peaks of
+/// later programs.
 fn count_lines(path: &Path) -> std::io::Result<u64> {
     let mut file = File::open(path)?;
     let mut block = [0; 1 << 16];
@@ -172,8 +173,8 @@ fn folder() -> PathBuf {
     if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() }
 }
 
-/// Returns the search path: our own build first, then the rivals that `cargo xtask bench` installs,
-/// then the system's programs.
+/// Returns the search path: the build of Tamis first, then the rivals that `cargo xtask bench`
+/// installs, then the programs of the system.
 fn search_path() -> std::ffi::OsString {
     let mut folders = vec![root().join("target/release"), root().join("target/rivals/bin")];
     folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
@@ -187,7 +188,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn found(program: &Program) -> bool {
-    // A rival that the shell starts is found by its own name.
+    // If the shell starts a rival, this function looks for the name of the rival.
     let name = if program.words[0] == "sh" { program.name } else { program.words[0] };
     let here = path(name).is_file();
     if !here {

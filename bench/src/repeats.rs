@@ -37,7 +37,7 @@ pub fn run(bench: &mut Bench) {
     let entries = works.into_iter().map(|(name, work)| Entry {
         name: name.to_owned(),
         items: count as u64,
-        // Two bits for each possible value of a `u32`.
+        // The work uses two bits for each possible value of a `u32`.
         bits_per_item: Some((2_u64 << 32) as f64 / count as f64),
         rate: Some(0.0),
         expect: right..=right,
@@ -47,7 +47,7 @@ pub fn run(bench: &mut Bench) {
     bench.case(&case, entries);
 }
 
-/// Two bitmaps and a test for each item, as articles describe the task.
+/// The solution of common articles: two bitmaps, and a test for each item.
 fn naive(items: &[u32]) -> Sample {
     let bitmap = || Bitmap::zeroed(1 << 32).expect("memory for all of u32");
     let (mut seen, mut repeated) = (bitmap(), bitmap());

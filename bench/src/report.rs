@@ -11,10 +11,10 @@ use crate::targets::verdicts;
 
 /// A page of tables.
 struct Page {
-    /// The folder of the page, relative to that of all pages.
+    /// The folder of the page, relative to the folder of all pages.
     folder: &'static str,
     title: &'static str,
-    /// The first paragraphs: what the reader learns, and how it was measured.
+    /// The first paragraphs: the subject of the page and the method of measurement.
     intro: &'static str,
     /// The common prefix of the names of its cases.
     prefix: &'static str,
@@ -202,10 +202,10 @@ fn programs(rows: &[&Row]) -> String {
     table(head, &lines.collect::<Vec<_>>())
 }
 
-/// Formats an aligned table; every column except the first is right-aligned.
+/// Formats an aligned table. Every column except the first is right-aligned.
 fn table<const N: usize>(head: [&str; N], lines: &[[String; N]]) -> String {
     let chars = |cell: &str| cell.chars().count();
-    // In Markdown the rule of a column needs a dash and a colon.
+    // In Markdown, the line below the head needs a dash and a colon for each column.
     let mut widths = head.map(|cell| chars(cell).max(2));
     for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {

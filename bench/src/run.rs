@@ -1,5 +1,5 @@
-//! Runs the entries of a case in turn, round after round, so that noise on the machine affects all
-//! of them.
+//! Runs the entries of a case in turn, for several rounds, so that noise on the machine affects all
+//! entries.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -11,21 +11,23 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// One run of an entry's loop.
 pub struct Sample {
     pub elapsed: Duration,
-    /// The number of yes answers, new items or output lines. It proves that the loop did its work.
+    /// The number of yes answers, new items or output lines. The number proves that the loop did
+    /// its work.
     pub yes: u64,
 }
 
-/// Times `work` and keeps its number of yes answers.
+/// Measures the time of `work`. Keeps its number of yes answers.
 pub fn time(work: impl FnOnce() -> u64) -> Sample {
     let start = Instant::now();
     let yes = std::hint::black_box(work());
     Sample { elapsed: start.elapsed(), yes }
 }
 
-/// Runs `run` on each part, each on its own thread and core, and times the whole.
+/// Runs `run` on all parts at the same time, each part on its own thread and core. Measures the
+/// total time.
 ///
-/// The time begins when all threads have started and ends when the last one is done, so it does not
-/// include the start of threads.
+/// The time begins when all threads have started and ends when the last thread has ended. So the
+/// time does not include the start of threads.
 pub fn time_threads<P: Send>(
     parts: impl ExactSizeIterator<Item = P>,
     run: impl Fn(P) + Sync,
@@ -34,15 +36,15 @@ pub fn time_threads<P: Send>(
     let spans = std::thread::scope(|scope| {
         let start_thread = |(core, part)| {
             scope.spawn(move || {
-                // Otherwise the system may start both threads on one core, and take milliseconds to
-                // move one.
+                // Without this call, the system may start both threads on one core, and take
+                // milliseconds to move a thread.
                 let mut cores = CpuSet::new();
                 cores.set(core);
                 // If the core does not exist, the system chooses one.
                 _ = sched_setaffinity(None, &cores);
                 barrier.wait();
-                // Each thread reads the clock itself: the calling thread may get a core only after
-                // one of them has ended.
+                // Each thread reads the clock itself, because the calling thread may get a core
+                // only after another thread has ended.
                 let began = Instant::now();
                 run(part);
                 (began, Instant::now())
@@ -74,7 +76,7 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Creates an entry of a loop without a filter that has a size or a rate.
+    /// Creates an entry for a loop without a filter. The entry has no size and no rate.
     pub fn new(
         name: impl Into<String>,
         items: u64,
@@ -96,7 +98,7 @@ pub struct Row {
     pub peak_mib: Option<f64>,
     /// The number of output lines of a whole program.
     pub lines: Option<u64>,
-    /// The time per item in nanoseconds, or of a whole program in seconds, for each round.
+    /// The time of each round: per item in nanoseconds, or of a whole program in seconds.
     pub rounds: Vec<f64>,
 }
 
@@ -122,8 +124,8 @@ impl Row {
         self.rounds.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the time relative to that of `other`, from the best rounds of both. Other programs
-    /// on the machine only add time, to some rounds more than to others.
+    /// Returns the time relative to the time of `other`. Compares the best rounds, because other
+    /// programs on the machine only add time.
     pub fn ratio(&self, other: &Row) -> f64 {
         self.min() / other.min()
     }
@@ -151,10 +153,10 @@ pub struct Bench {
     pub wrong: Vec<String>,
 }
 
-/// A loop is repeated within a round until it has run this long.
+/// Within a round, a loop is repeated for at least this time.
 const ROUND: Duration = Duration::from_millis(15);
 
-/// If an entry takes this long, its case has at most three rounds.
+/// If an entry takes at least this time, its case has at most three rounds.
 const SLOW: Duration = Duration::from_secs(2);
 
 impl Bench {

@@ -1,8 +1,8 @@
-//! `tamis serve` beside Debian's Redis with RedisBloom: each alone on core 0, our own client on
-//! core 1, fifty connections.
+//! Compares `tamis serve` with Debian's Redis and RedisBloom. Each server runs alone on core 0. The
+//! client of this bench runs on core 1, with fifty connections.
 //!
-//! A PyPI package contains RedisBloom; without it, its rows are skipped. Times are nanoseconds per
-//! command or per item.
+//! A PyPI package contains RedisBloom. Without this package, the rows of RedisBloom are skipped.
+//! Times are nanoseconds per command or per item.
 
 pub mod bitmaps;
 mod client;
@@ -62,13 +62,13 @@ pub const LARGE: &str = "server, one core, 1 GiB filter at pipeline 64";
 pub const MEMORY: &str = "server, memory at 10 M items, 1 %";
 pub const KEYS: &str = "server, memory of small keys";
 
-/// The cases that share their servers.
+/// The cases that share servers.
 const RACES: [&str; 6] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, ONE, THOUSAND];
 
 /// Measures a case.
 type Measure = fn(&mut Bench) -> Result<(), String>;
 
-/// The cases with servers of their own.
+/// The cases that start their own servers.
 const ALONE: [(&str, Measure); 9] = [
     (LOG, |bench| logged(bench, LOG, 64)),
     (LOG_16, |bench| logged(bench, LOG_16, 16)),
@@ -84,7 +84,7 @@ const ALONE: [(&str, Measure); 9] = [
 /// One contender of a case: a name, the server, and the load.
 type Contender<'a> = (&'a str, &'a Program, Load<'a>);
 
-/// Lets the contenders take turns, round after round.
+/// Measures the contenders in turn, for several rounds.
 fn race(bench: &mut Bench, case: &str, contenders: &[Contender<'_>]) -> Result<(), String> {
     println!("\n{case}");
     let mut rows: Vec<Row> = contenders.iter().map(|(name, ..)| Row::new(case, name)).collect();
@@ -105,12 +105,12 @@ const ADD: &[&str] = &["BF.ADD", "seen", "__rand_int__"];
 const EXISTS: &[&str] = &["BF.EXISTS", "seen", "__rand_int__"];
 const GET: &[&str] = &["GET", "__rand_int__"];
 
-/// Returns a command about a hundred items.
+/// Returns a command with a hundred items.
 fn of_hundred(name: &str) -> Vec<&str> {
     [name, "seen"].into_iter().chain(std::iter::repeat_n("__rand_int__", 100)).collect()
 }
 
-/// Measures single commands in pipelines, and commands of a hundred items.
+/// Measures single commands in pipelines, and commands with a hundred items.
 fn throughput(bench: &mut Bench) -> Result<(), String> {
     let mut wanted = vec![(1, PIPELINE_1), (16, PIPELINE_16), (64, PIPELINE_64)];
     wanted.retain(|(_, case)| bench.wants(case));
@@ -134,7 +134,7 @@ fn throughput(bench: &mut Bench) -> Result<(), String> {
     }
     for (pipeline, case) in wanted {
         let of = |words| Load { pipeline, range: ITEMS, ..Load::of(words) };
-        // The reply to GET has a line for the length.
+        // The reply to GET has an additional line for the length.
         let get = Load { range: 1_000_000, reply_lines: 2, ..of(GET) };
         let mut contenders = vec![
             ("redis PING", &redis, of(&["PING"])),
@@ -156,7 +156,7 @@ fn throughput(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures commands of a hundred items, beside RedisBloom if it is installed.
+/// Measures commands with a hundred items, beside RedisBloom if RedisBloom is installed.
 fn race_hundred(
     bench: &mut Bench,
     case: &str,
@@ -180,7 +180,7 @@ fn logged(bench: &mut Bench, case: &str, pipeline: u32) -> Result<(), String> {
     let everysec = Program::tamis(&["--appendfsync", "everysec"])?;
     let always = Program::tamis(&["--appendfsync", "always"])?;
     for program in [&without, &everysec, &always] {
-        // Most adds are new and logged, and the filter never becomes full.
+        // Most items are new, so most adds are logged. The filter never becomes full.
         reserve(program.port, "seen", 10 * ITEMS, ITEMS)?;
     }
     let load = Load { pipeline, range: 1_000_000_000, ..Load::of(ADD) };
@@ -216,10 +216,10 @@ fn hash_key(bench: &mut Bench) -> Result<(), String> {
 /// Measures a filter that is larger than every cache.
 fn large(bench: &mut Bench) -> Result<(), String> {
     let tamis = Program::tamis(&["--appendonly", "no"])?;
-    // 10.1 bits per item.
+    // A filter with a rate of 1 % needs 10.1 bits per item.
     let items = (8_u64 << 30) * 10 / 101;
     reserve(tamis.port, "small", ITEMS, ITEMS)?;
-    // Touches every page once.
+    // The adds touch every page once.
     reserve(tamis.port, "seen", items, items / 20)?;
     let of = |words, range| Load { pipeline: 64, range, ..Load::of(words) };
     let contenders = [
@@ -231,7 +231,7 @@ fn large(bench: &mut Bench) -> Result<(), String> {
     race(bench, LARGE, &contenders)
 }
 
-/// Measures the memory of a reserved filter and of a growing one: the result of `MEMORY USAGE`,
+/// Measures the memory of a reserved filter and of a growing filter: the result of `MEMORY USAGE`,
 /// beside the resident memory of the process.
 fn memory(bench: &mut Bench) -> Result<(), String> {
     println!("\n{MEMORY}");
@@ -272,8 +272,8 @@ fn memory(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures the resident memory per key, in bits, beside Redis: for short strings and for filters
-/// of a hundred items.
+/// Measures the resident memory per key, in bits, beside Redis. The keys hold short strings, or
+/// filters of a hundred items.
 fn small_keys(bench: &mut Bench) -> Result<(), String> {
     println!("\n{KEYS}");
     let (strings, filters) = if bench.quick { (600_000, 82_000) } else { (6_000_000, 820_000) };

@@ -1,4 +1,5 @@
-//! One filter that several threads fill together, small enough for the caches.
+//! Measures one filter that several threads fill together. The filter is small enough for the
+//! caches.
 
 use foldhash::fast::FixedState;
 use tamis::{Answers, AtomicBitmap, Bloom, Hasher, Plan, SplitBlock};
@@ -64,8 +65,9 @@ pub fn run(bench: &mut Bench) {
     bench.case(case, entries);
 }
 
-/// Creates an entry that fills a new filter with several threads, each with its share of the items,
-/// and then looks up every item. A missing item was lost between threads.
+/// Creates an entry that fills a new filter with several threads. Each thread inserts its part of
+/// the items. The entry then looks up every item. A missing item was lost by a race between
+/// threads.
 fn entry<'a, F: Sync>(
     name: String,
     items: &'a [u64],

@@ -1,4 +1,5 @@
-//! The targets of Tamis: ratios within one run, never absolute times.
+//! Defines the targets of Tamis. Most targets are ratios within one run, because times depend on
+//! the machine.
 
 use crate::formats::READING;
 use crate::guard;
@@ -9,7 +10,7 @@ use crate::server::{
 };
 use crate::server::{bitmaps, module};
 
-/// A target for one row.
+/// A target for one row of the results.
 pub struct Target {
     case: &'static str,
     ours: &'static str,
@@ -46,13 +47,13 @@ const RBLOOM_10_M: &str = "format rbloom 10 M ready hashes at 1 %";
 const GROWTH: &str = "family growing from 100 k to 10 M ints at 1 %";
 const MODIFIED: &str = "floor: random line, modified";
 
-// A rate measured on 2^20 absent items has a standard error of one percent of itself, so four
-// percent are allowed. Where a later target is easier to reach, the stricter earlier one stays.
+// A rate that is measured with 2^20 absent items has a relative standard error of one percent, so
+// targets allow four percent more. If a later target is less strict, the earlier target stays.
 const TARGETS: &[Target] = &[
     target(guard::ABSENT, guard::TAMIS, Time(guard::NGINX, 1.0)),
     target(guard::ABSENT_P99, guard::TAMIS, Time(guard::NGINX, 1.0)),
     target(guard::ABSENT, guard::TAMIS, Peak(40.0)),
-    // 1.1 times its requests a second.
+    // This ratio means 1.1 times the requests per second of HAProxy.
     target(guard::PRESENT, guard::TAMIS, Time(guard::HAPROXY, 0.91)),
     target(guard::REBUILD, guard::rebuild::REBUILDING, Time(guard::rebuild::QUIET, 1.1)),
     target(guard::ATTACK, guard::attack::ATTACKED, Time(guard::attack::QUIET, 1.1)),
@@ -246,7 +247,7 @@ const TARGETS: &[Target] = &[
     target(module::HUNDRED, "tamis BF.MEXISTS", Time("redisbloom BF.MEXISTS", 0.4)),
 ];
 
-/// A target that this run measured.
+/// A target with the result of this run.
 pub struct Verdict {
     pub case: &'static str,
     pub what: String,

@@ -1,4 +1,4 @@
-//! Customers who ask for present ids while an attacker asks for a million absent ones.
+//! Measures customers who request present ids while an attacker requests a million absent ids.
 
 use super::ATTACK;
 use super::folder::Folder;
@@ -9,10 +9,11 @@ use crate::run::{Bench, Row};
 pub const QUIET: &str = "without an attack";
 pub const ATTACKED: &str = "during the attack";
 
-/// Measures the 99th percentile of customers with and without the attack, and the share of the
+/// Measures the 99th percentile of customers with and without the attack, and the fraction of the
 /// attacker's requests that pass.
 ///
-/// The attacker sends some 25,000 requests a second: about two thirds of what the guard refuses at most.
+/// The attacker sends about 25,000 requests per second. This is two thirds of the maximum that the
+/// guard can refuse.
 pub fn measure(
     bench: &mut Bench,
     folder: &Folder,
@@ -24,7 +25,7 @@ pub fn measure(
     let customers = Load { connections: 8, pause_millis: 4, ..Load::full(ids, false, seconds) };
     let attacker = Load { connections: 64, pause_millis: 2, ..Load::full(ids, true, seconds + 1) };
     let mut rows = [Row::new(ATTACK, QUIET), Row::new(ATTACK, ATTACKED)];
-    // The attack is long: its rounds are few.
+    // An attack takes a long time, so this case has few rounds.
     for _ in 0..bench.rounds.min(2) {
         rows[0].rounds.push(wrk::run(folder, guard.port, &customers)?.p99_nanos);
         let attack = Wrk::start(folder, guard.port, &attacker)?;

@@ -1,4 +1,5 @@
-//! The time from a commit until the new id passes, while another session changes the table.
+//! Measures the time from a commit until a request for the new id passes, while another session
+//! changes the table.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -11,14 +12,15 @@ use super::folder::Folder;
 use super::service::Service;
 use crate::run::{Bench, Row};
 
-/// The changes of one transaction.
+/// The number of changes in one transaction.
 const CHANGES: u64 = 10;
 
-/// The time from one transaction to the next: 10,000 changes a second.
+/// The time between the starts of two transactions. Ten changes per millisecond are 10,000 changes
+/// per second.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// The ids of the session that changes the table, and of the one that is measured. Both are
-/// above all others.
+/// The first id of the session that changes the table, and the first id of the session that is
+/// measured. Both ids are above all other ids.
 const FIRST_CHANGED: u64 = 1_000_000_001;
 const FIRST_MEASURED: u64 = 2_000_000_001;
 
@@ -57,7 +59,7 @@ pub fn measure(
     Ok(())
 }
 
-/// Returns the time from the commit of a new id until the guard lets it pass.
+/// Returns the time from the commit of a new id until the guard lets a request for the id pass.
 fn time(session: &mut Session, guard: &Service, id: u64) -> Result<Duration, String> {
     session.run(&format!("INSERT INTO products VALUES ('new', {id});"))?;
     let committed = Instant::now();
@@ -67,12 +69,12 @@ fn time(session: &mut Session, guard: &Service, id: u64) -> Result<Duration, Str
         }
     }
     let elapsed = committed.elapsed();
-    // So that the commits do not come at one phase of the changes.
+    // The pause varies, so that commits occur at different phases of the changes.
     std::thread::sleep(Duration::from_micros(id * 997 % 3000));
     Ok(elapsed)
 }
 
-/// Inserts and deletes ids until `is_done`. Returns the number of changes a second.
+/// Inserts and deletes ids until `is_done` is true. Returns the number of changes per second.
 fn change(database: &Database, is_done: &AtomicBool) -> Result<f64, String> {
     let mut session = Session::new(database)?;
     let begun = Instant::now();
@@ -96,7 +98,7 @@ fn change(database: &Database, is_done: &AtomicBool) -> Result<f64, String> {
     Ok((transactions * CHANGES) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// A session of the database's own client. Dropping it ends the session.
+/// A session of the client program of the database. Dropping this value ends the session.
 struct Session {
     child: Child,
     input: Option<ChildStdin>,
@@ -116,7 +118,7 @@ impl Session {
         Ok(Self { child, input, output })
     }
 
-    /// Runs a statement, and waits until it is committed.
+    /// Runs a statement, and waits until the statement is committed.
     fn run(&mut self, statement: &str) -> Result<(), String> {
         let input = self.input.as_mut().expect("open");
         writeln!(input, "{statement}\nSELECT 'done';").map_err(|error| error.to_string())?;

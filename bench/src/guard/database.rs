@@ -1,4 +1,4 @@
-//! MariaDB and PostgreSQL on core 1, with a table of even ids.
+//! Runs MariaDB and PostgreSQL on core 1, with a table of even ids.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ pub enum Kind {
     Postgres,
 }
 
-/// A server with a table `products`. Dropping it ends the process.
+/// A server with a table `products`. Dropping this value ends the process.
 pub struct Database {
     child: Child,
     pub kind: Kind,
@@ -23,7 +23,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Starts a server, if it is installed, and fills the table with the first `ids` even ids.
+    /// Starts a server if it is installed. Fills the table with the first `ids` even ids.
     pub fn start(kind: Kind, folder: &Folder, ids: u64) -> Result<Option<Self>, String> {
         let is_installed = match kind {
             Kind::MariaDb => Path::new("/usr/sbin/mariadbd").exists() && is_here("mariadb"),
@@ -74,7 +74,7 @@ impl Database {
         ))
     }
 
-    /// Runs statements.
+    /// Runs SQL statements.
     pub fn sql(&self, text: &str) -> Result<(), String> {
         let fail = |error: std::io::Error| error.to_string();
         let mut command = self.client();
@@ -92,7 +92,7 @@ impl Database {
         }
     }
 
-    /// Returns the database's own client.
+    /// Returns the command of the client program of the database.
     fn client(&self) -> Command {
         let port = self.port.to_string();
         match self.kind {
@@ -110,7 +110,8 @@ impl Database {
         }
     }
 
-    /// Returns the database's own client for statements one by one. It prints each result at once.
+    /// Returns the command of the database client for single statements. The client prints each
+    /// result immediately.
     pub fn session(&self) -> Command {
         let mut client = self.client();
         match self.kind {
@@ -120,7 +121,7 @@ impl Database {
         client
     }
 
-    /// Returns the command that reads all ids as fast as the database's own client can.
+    /// Returns the command that reads all ids as fast as the client program can.
     pub fn read_ids(&self) -> Command {
         let mut client = self.client();
         match self.kind {
@@ -135,7 +136,7 @@ impl Database {
         self.source_with("")
     }
 
-    /// Returns the source of a guard that goes on after a restart.
+    /// Returns the source of a guard that continues from a snapshot after a restart.
     pub fn source_with_snapshots(&self) -> String {
         match self.kind {
             Kind::MariaDb => self.source(),
@@ -157,7 +158,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The shell around the server kills it at the end of its input.
+        // The shell around the server kills the server when the input of the shell ends.
         drop(self.child.stdin.take());
         _ = self.child.wait();
     }
@@ -171,7 +172,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of the row of the database's own client.
+    /// Returns the name of the row for the client program of the database.
     pub fn client_name(self) -> &'static str {
         match self {
             Self::MariaDb => "mariadb --quick",
@@ -180,7 +181,7 @@ impl Kind {
     }
 }
 
-/// Runs a server that ends with its standard input, so also with the bench.
+/// Runs a server that ends with its standard input. So the server also ends when the bench ends.
 fn on_core_1(program: &[String]) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", "1", "sh", "-c", "\"$@\" & cat; kill -9 $!; wait", "sh"]).args(program);
@@ -197,7 +198,7 @@ fn mariadb(data: &Path, port: u16) -> Result<Command, String> {
     let pid = format!("--pid-file={}/pid", data.display());
     let log = format!("--log-error={}/error.log", data.display());
     let port = format!("--port={port}");
-    // Servers that share a folder for temporary tables delete those of one another.
+    // Two servers with the same folder for temporary tables delete the tables of each other.
     let temporary = data.with_file_name("MariaDB-temporary");
     fs::create_dir_all(&temporary).map_err(|error| error.to_string())?;
     let temporary = format!("--tmpdir={}", temporary.display());
@@ -252,14 +253,14 @@ fn postgres(data: &Path, port: u16) -> Result<Command, String> {
     Ok(on_core_1(&words))
 }
 
-/// Returns the folder of the newest PostgreSQL.
+/// Returns the program folder of the newest PostgreSQL version.
 fn postgres_bin() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok()).max()?;
     Some(format!("/usr/lib/postgresql/{newest}/bin").into())
 }
 
-/// Runs a command to its end.
+/// Runs a command and waits for its end.
 fn finish(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
-/// The folder. Dropping it removes the files.
+/// The folder. Dropping this value removes the files.
 pub struct Folder(PathBuf);
 
 impl Folder {

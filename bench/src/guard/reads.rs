@@ -1,4 +1,4 @@
-//! The first read of a table, and the restart from a snapshot.
+//! Measures the initial snapshot of a table, and the restart from a saved snapshot.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -10,8 +10,8 @@ use super::service::Service;
 use crate::process::tamis;
 use crate::run::{Bench, Row};
 
-/// Compares `tamis guard check`, which reads all ids and builds the filter, with the database's own
-/// client. Both are whole programs on core 0.
+/// Compares `tamis guard check` with the client program of the database. `tamis guard check` reads
+/// all ids and builds the filter. Each program runs on core 0, and its whole run is measured.
 pub fn first_read(
     bench: &mut Bench,
     folder: &Folder,
@@ -40,7 +40,7 @@ pub fn first_read(
     Ok(())
 }
 
-/// Returns the nanoseconds of a whole program on core 0.
+/// Returns the run time of a whole program on core 0, in nanoseconds.
 fn time(name: &str, command: &Command) -> Result<f64, String> {
     let begun = Instant::now();
     let status = Command::new("taskset")
@@ -54,7 +54,7 @@ fn time(name: &str, command: &Command) -> Result<f64, String> {
     if status.success() { Ok(elapsed.as_nanos() as f64) } else { Err(format!("{name}: {status}")) }
 }
 
-/// Measures the time from the start of the program until it refuses an absent id.
+/// Measures the time from the start of the program until the program refuses an absent id.
 pub fn restart(
     bench: &mut Bench,
     folder: &Folder,
@@ -68,7 +68,7 @@ pub fn restart(
     let source = database.source_with_snapshots();
     let source = format!("{source}\n[snapshots]\nfolder = \"{snapshots}\"");
     std::fs::create_dir_all(folder.path(&snapshots)).map_err(|error| error.to_string())?;
-    // Writes the snapshot at its end.
+    // The guard writes the snapshot when the guard ends.
     Service::tamis(folder, upstream, &source)?.service.process.terminate()?;
     for _ in 0..bench.rounds {
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Requests for present ids while the guard builds one generation after the other.
+//! Measures requests for present ids while the guard builds one generation after another.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::run::{Bench, Row};
 pub const QUIET: &str = "without a rebuild";
 pub const REBUILDING: &str = "during rebuilds";
 
-/// Measures the 99th percentile with and without rebuilds. `wrk` fails on a wrong 404.
+/// Measures the 99th percentile with and without rebuilds. The run fails if a present id gets a
+/// 404.
 pub fn measure(bench: &mut Bench, folder: &Folder, guard: &Guard, ids: u64) -> Result<(), String> {
     println!("\n{REBUILD}");
     let mut rows = [Row::new(REBUILD, QUIET), Row::new(REBUILD, REBUILDING)];
@@ -21,8 +22,8 @@ pub fn measure(bench: &mut Bench, folder: &Folder, guard: &Guard, ids: u64) -> R
     for _ in 0..bench.rounds {
         rows[0].rounds.push(wrk::run(folder, port, &load)?.p99_nanos);
         let run = Wrk::start(folder, port, &load)?;
-        // A request that comes during a rebuild is answered by the next one. A rebuild has a lower
-        // priority than requests, and may last for several rounds.
+        // If a rebuild is already running, the guard queues one more rebuild. A rebuild has a
+        // lower priority than requests, and may last for several rounds.
         for _ in 0..10 * load.seconds - 5 {
             guard.rebuild()?;
             std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Programs that answer requests: the guard, and those beside it.
+//! Starts the programs that respond to requests: the guard and its rivals.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -12,14 +12,14 @@ use crate::process::{Process, free_port, tamis};
 /// The token of the guard's admin address.
 const TOKEN: &str = "bench";
 
-/// A program that listens.
+/// A program that listens on a port.
 pub struct Service {
     pub process: Process,
     pub port: u16,
 }
 
 impl Service {
-    /// Starts nginx with one worker that gives one answer.
+    /// Starts nginx with one worker and a fixed response.
     pub fn nginx(folder: &Folder, core: &str, answer: &str) -> Result<Self, String> {
         let port = free_port()?;
         let path = folder.path(&format!("nginx-{port}.conf"));
@@ -61,8 +61,8 @@ impl Service {
         Self::start("0", &command, port, |answer| answer.contains(" 404 "))
     }
 
-    /// Starts the guard with a configuration for a set `products`, and waits until it is synced.
-    /// `source` is the table of the set in TOML.
+    /// Starts the guard with a configuration for a set `products`, and waits until the set is
+    /// synced. `source` is the table of the set in TOML.
     pub fn tamis(folder: &Folder, upstream: u16, source: &str) -> Result<Guard, String> {
         let (port, admin) = (free_port()?, free_port()?);
         let config = format!(
@@ -74,12 +74,13 @@ impl Service {
         let path = folder.write(&format!("guard-{port}.toml"), &config)?;
         let mut command = Command::new(tamis());
         command.args(["guard", "--threads", "1", "--config"]).arg(path);
-        // Requests pass until the ids are read.
+        // The guard lets all requests pass until it has read the ids.
         let service = Self::start("0", &command, port, |answer| answer.contains(" 404 "))?;
         Ok(Guard { service, admin })
     }
 
-    /// Starts a program on a core, and waits until it answers a request for an absent id.
+    /// Starts a program on a core. Waits until `is_ready` accepts the response to a request for an
+    /// absent id.
     fn start(
         core: &str,
         wanted: &Command,
@@ -88,19 +89,19 @@ impl Service {
     ) -> Result<Self, String> {
         let mut process = Process::on(core, wanted)?;
         process.wait_until(Duration::from_secs(120), Duration::from_millis(5), || {
-            // The ids of all services are even.
+            // The ids of all services are even, so the id 1 is absent.
             ask(port, 1).is_ok_and(|answer| is_ready(&answer))
         })?;
         Ok(Self { process, port })
     }
 
-    /// Asks for an id, and returns the whole answer.
+    /// Sends a request for an id. Returns the whole response.
     pub fn ask(&self, id: u64) -> std::io::Result<String> {
         ask(self.port, id)
     }
 }
 
-/// Asks for an id on a port.
+/// Sends a request for an id to a port.
 fn ask(port: u16, id: u64) -> std::io::Result<String> {
     send(port, &format!("GET /products/{id} HTTP/1.1"))
 }
@@ -112,19 +113,19 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Asks for a new generation.
+    /// Requests a new generation.
     pub fn rebuild(&self) -> Result<(), String> {
         let head = format!("POST /rebuild/products HTTP/1.1\r\nauthorization: Bearer {TOKEN}");
         let answer = send(self.admin, &head).map_err(|error| error.to_string())?;
         if answer.contains(" 202 ") { Ok(()) } else { Err(format!("no rebuild: {answer}")) }
     }
 
-    /// Returns how many generations were built.
+    /// Returns the number of generations that were built.
     pub fn generations(&self) -> Result<u64, String> {
         self.metric("tamis_guard_generations_total")
     }
 
-    /// Waits until more than `before` generations were built, and returns how many.
+    /// Waits until more than `before` generations were built. Returns the number of generations.
     pub fn built_after(&self, before: u64) -> Result<u64, String> {
         let begun = Instant::now();
         loop {
@@ -138,7 +139,7 @@ impl Guard {
         }
     }
 
-    /// Returns how many ids were read from the source.
+    /// Returns the number of ids that were read from the source.
     pub fn items_read(&self) -> Result<u64, String> {
         self.metric("tamis_guard_items_read_total")
     }
@@ -152,7 +153,7 @@ impl Guard {
     }
 }
 
-/// Sends a request without a body, and returns the whole answer.
+/// Sends a request without a body. Returns the whole response.
 fn send(port: u16, head: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;

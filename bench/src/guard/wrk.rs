@@ -1,15 +1,16 @@
-//! `wrk`, which sends requests on core 1.
+//! Runs `wrk`, which sends requests on core 1.
 
 use std::process::{Child, Command, Stdio};
 
 use super::folder::Folder;
 
-/// What `wrk` sends: requests for even ids, which exist, or for odd ones, which do not.
+/// The requests of `wrk`. Even ids exist, and odd ids do not exist.
 #[derive(Clone, Copy)]
 pub struct Load {
-    /// How many ids exist: the even numbers from 2.
+    /// The number of ids that exist: the even numbers from 2.
     pub ids: u64,
-    /// Whether the ids are absent. Absent ids are asked for in turn, so that each is a new one.
+    /// True if the requested ids are absent. `wrk` requests absent ids in order, so each request
+    /// has a new id.
     pub is_absent: bool,
     pub connections: u32,
     /// The pause of a connection between two requests, in milliseconds.
@@ -40,18 +41,18 @@ impl Load {
     }
 }
 
-/// What `wrk` measured.
+/// The measurements of `wrk`.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub requests: u64,
-    /// How many requests were refused.
+    /// The number of requests that were refused.
     pub refused: u64,
-    /// The time of the whole for each request.
+    /// The total time divided by the number of requests.
     pub nanos: f64,
     pub p99_nanos: f64,
 }
 
-/// A run of `wrk`. Dropping it ends the process.
+/// A run of `wrk`. Dropping this value ends the process.
 pub struct Wrk {
     child: Option<Child>,
     is_absent: bool,
@@ -74,14 +75,14 @@ impl Wrk {
         Ok(Self { child: Some(child), is_absent: load.is_absent })
     }
 
-    /// Waits for the end, and tests that the guard decided correctly.
+    /// Waits for the end of the run. Checks that the guard decided correctly.
     pub fn end(mut self) -> Result<Measured, String> {
         let child = self.child.take().expect("ended once");
         let output = child.wait_with_output().map_err(|error| format!("wrk: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let measured = parse(&text).ok_or_else(|| format!("wrk printed {text}"))?;
         let Measured { requests, refused, .. } = measured;
-        // A false positive passes: one absent id of a thousand.
+        // A false positive passes: one absent id in a thousand.
         let is_right = if self.is_absent { refused > requests / 1000 * 990 } else { refused == 0 };
         if !is_right || text.contains("Socket errors") {
             return Err(format!("{refused} of {requests} requests were refused: {text}"));
@@ -99,7 +100,7 @@ impl Drop for Wrk {
     }
 }
 
-/// Sends requests and waits for the end.
+/// Sends requests and waits for the end of the run.
 pub fn run(folder: &Folder, port: u16, load: &Load) -> Result<Measured, String> {
     Wrk::start(folder, port, load)?.end()
 }

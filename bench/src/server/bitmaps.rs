@@ -1,5 +1,5 @@
-//! Filters in plain bitmaps of Debian's Redis, beside the loops of the Java articles: a pipeline of
-//! `SETBIT`, and an add that returns whether the item is new.
+//! Compares filters in plain bitmaps of Debian's Redis with the loops of Java articles. These loops
+//! are a pipeline of `SETBIT`, and an add that returns whether the item is new.
 
 use std::time::Instant;
 
@@ -17,10 +17,11 @@ pub const CASES: [&str; 2] = [INSERT, ANSWER];
 const ITEMS: u64 = 1_000_000;
 const RATE: f64 = 0.01;
 const BATCH: usize = 500;
-/// The number of items that the article's add inserts: it needs seven round trips for each.
+/// The number of items that the add of the articles inserts. This add needs seven round trips per
+/// item.
 const SLOW_ITEMS: u64 = 5000;
 
-/// Runs the cases.
+/// Runs the selected cases of filters in bitmaps.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !CASES.iter().any(|case| bench.wants(case)) {
         return Ok(());
@@ -92,14 +93,14 @@ fn expect(answered: Result<u64, RedisItemError>, least: u64) -> Result<(), Strin
     }
 }
 
-/// Returns the nanoseconds for an item.
+/// Returns the time per item, in nanoseconds.
 fn timed(items: u64, run: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
     let begun = Instant::now();
     run()?;
     Ok(begun.elapsed().as_nanos() as f64 / items as f64)
 }
 
-/// The loops of the articles: seven bits of one bitmap for an item.
+/// The loops of the articles. Each item has seven bits in one bitmap.
 struct Article {
     redis: redis::Connection,
     plan: RedisBitmapPlan,

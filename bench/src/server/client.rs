@@ -1,9 +1,9 @@
-//! A client with low overhead: it encodes its commands before the clock starts, and only counts the
-//! line ends of a reply.
+//! A client with low overhead. The client encodes its commands before the clock starts, and only
+//! counts the line ends of a reply.
 //!
 //! Each of fifty connections has one batch of commands in flight. The client reads the replies of
-//! one connection, sends its next batch and continues with the next connection. It makes two system
-//! calls per batch, on core 1.
+//! one connection, sends its next batch and continues with the next connection. The client runs on
+//! core 1, and makes two system calls per batch.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,8 +16,8 @@ use crate::items::mix;
 
 const CONNECTIONS: usize = 50;
 
-/// The maximum number of encoded commands. With this many, the items of a filter of ten million are
-/// seldom queried twice.
+/// The maximum number of encoded commands. With this number, few items of a filter of ten million
+/// items are queried twice.
 const ENCODED: u64 = 1 << 20;
 
 /// The placeholder in a command for a random number of twelve digits.
@@ -26,7 +26,7 @@ const PLACEHOLDER: &str = "__rand_int__";
 /// Encoded batches of one command.
 pub struct Batches {
     bytes: Vec<u8>,
-    /// Where each batch ends.
+    /// The end of each batch in `bytes`.
     ends: Vec<usize>,
     commands_each: u64,
     /// The number of lines in the replies to a batch.
@@ -41,8 +41,8 @@ pub struct Measured {
 }
 
 impl Batches {
-    /// Encodes up to `commands` commands with these words in batches of `pipeline`. Random numbers
-    /// are below `range`. Each reply has `reply_lines` lines.
+    /// Encodes up to `commands` commands with these words, in batches of `pipeline` commands.
+    /// Random numbers are below `range`. Each reply has `reply_lines` lines.
     pub fn new(
         words: &[&str],
         pipeline: u32,
@@ -71,7 +71,7 @@ impl Batches {
         Self { bytes, ends, commands_each, reply_lines }
     }
 
-    /// Returns batch `i`; the batches repeat.
+    /// Returns the batch `i`. After the last batch, the batches repeat.
     fn batch(&self, i: usize) -> &[u8] {
         let i = i % self.ends.len();
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
@@ -80,7 +80,7 @@ impl Batches {
 
     /// Sends at least `commands` commands to a server on this machine.
     pub fn send(&self, port: u16, commands: u64) -> Result<Measured, String> {
-        // A separate thread, since the affinity stays with the thread.
+        // The client needs its own thread, because the CPU affinity stays with the thread.
         std::thread::scope(|scope| {
             let sent = scope.spawn(|| self.send_from_core_1(port, commands));
             sent.join().expect("the client does not panic")
@@ -151,7 +151,8 @@ impl Connection {
                 let text = String::from_utf8_lossy(replies);
                 return Err(format!("a reply: {:?}", text.lines().next().unwrap_or("the end")));
             }
-            // Summed as bytes, which the compiler vectorizes: a line has at least two bytes.
+            // The compiler vectorizes a sum of bytes. The sum fits in a byte, because a line has at
+            // least two bytes.
             let found: usize = replies
                 .chunks(128)
                 .map(|part| {

@@ -1,4 +1,4 @@
-//! One hot filter in the keyspace, without sockets: measures the gain from threads.
+//! Measures how much threads speed up one hot filter in the keyspace, without sockets.
 
 use tamis_commands::{Batch, ScalableBloom, Value, find};
 use tamis_server::keyspace::Keyspace;
@@ -8,10 +8,10 @@ use crate::run::{Bench, Entry, time_threads};
 
 pub const CASE: &str = "server in process, one hot filter, batches of 64";
 
-/// The number of commands of a thread in a run.
+/// The number of commands that a thread executes in a run.
 const COMMANDS: usize = 1 << 20;
 
-/// Runs the case.
+/// Runs the case of the hot filter, if the user selected the case.
 pub fn run(bench: &mut Bench) {
     if !bench.wants(CASE) {
         return;
@@ -42,7 +42,7 @@ pub fn run(bench: &mut Bench) {
     bench.case(CASE, entries);
 }
 
-/// Runs a command for each item, sixty-four at a time, as a session does.
+/// Runs a command for each item, in batches of sixty-four, as a session does.
 fn commands(keyspace: &Keyspace, name: &str, argvs: &[[&[u8]; 3]]) {
     let command = find(name.as_bytes()).and_then(|command| command.batch_items());
     let command = command.expect("a command about items");
@@ -52,7 +52,7 @@ fn commands(keyspace: &Keyspace, name: &str, argvs: &[[&[u8]; 3]]) {
         argvs.iter().for_each(|argv| batch.push(argv));
         let keys = keyspace.shared();
         if command.inserts {
-            // A batch of repeats changes nothing.
+            // A batch of repeated items changes nothing.
             keys.insert(b"seen", 0, |value| {
                 batch.run(command, value, 0).is_some_and(|answers| answers.count_ones() > 0)
             });

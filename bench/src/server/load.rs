@@ -1,4 +1,4 @@
-//! The commands that are sent to a server, to measure it and to fill it.
+//! Defines the commands that measure a server or fill a server.
 
 use super::client::{Batches, Measured};
 use super::request::{Connection, encode};
@@ -9,7 +9,7 @@ pub struct Load<'a> {
     pub words: &'a [&'a str],
     /// The number of commands in flight on each connection.
     pub pipeline: u32,
-    /// The number of values of `__rand_int__`.
+    /// The number of different values of `__rand_int__`.
     pub range: u64,
     /// The number of items in a command.
     pub items: u64,
@@ -28,7 +28,7 @@ impl<'a> Load<'a> {
         Self { items: 100, reply_lines: 101, ..Self::of(words) }
     }
 
-    /// Returns how many commands take about a second.
+    /// Returns the number of commands that take about one second.
     pub fn commands(&self, is_quick: bool) -> u64 {
         let a_second = match (self.pipeline, self.items) {
             (1, _) | (_, 100..) => 100_000,
@@ -38,12 +38,12 @@ impl<'a> Load<'a> {
         if is_quick { a_second / 10 } else { a_second }
     }
 
-    /// Encodes `commands` of these commands.
+    /// Encodes the command `commands` times.
     pub fn encoded(&self, commands: u64) -> Batches {
         Batches::new(self.words, self.pipeline, self.range, self.reply_lines, commands)
     }
 
-    /// Sends `commands` of these commands.
+    /// Sends the command `commands` times.
     pub fn send(&self, port: u16, commands: u64) -> Result<Measured, String> {
         self.encoded(commands).send(port, commands)
     }
@@ -56,7 +56,7 @@ pub fn ask(port: u16, words: &[&str]) -> Result<String, String> {
     connection.line().map(str::to_owned).map_err(|why| format!("{}: {why}", words[0]))
 }
 
-/// Creates a filter with a rate of 1 %, and adds the numbers from 0 on, each as twelve digits.
+/// Creates a filter with a rate of 1 %. Adds `items` numbers from 0, each as twelve digits.
 pub fn reserve(port: u16, key: &str, capacity: u64, items: u64) -> Result<(), String> {
     ask(port, &["BF.RESERVE", key, "0.01", &capacity.to_string()])?;
     numbers(port, key, 0..items)
@@ -67,7 +67,7 @@ pub fn set_texts(port: u16) -> Result<(), String> {
     commands(port, 1_000_000, |i| vec!["SET".to_owned(), format!("{i:012}"), "xxx".to_owned()])
 }
 
-/// Adds these numbers.
+/// Adds the numbers of `range`.
 pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), String> {
     let mut connection = Connection::open(port)?;
     for first in range.clone().step_by(10_000) {
@@ -76,13 +76,13 @@ pub fn numbers(port: u16, key: &str, range: std::ops::Range<u64>) -> Result<(), 
         let mut words = vec!["BF.MADD".to_owned(), key.to_owned()];
         words.extend(items.map(|item| format!("{item:012}")));
         connection.send(&encode(&words))?;
-        // ":0\r\n" per item, after "*n\r\n".
+        // The reply has "*n\r\n", and then ":0\r\n" for each item.
         connection.skip(count * 4 + format!("*{count}\r\n").len())?;
     }
     Ok(())
 }
 
-/// Sends `count` commands, each with a reply of one line, a thousand at a time.
+/// Sends `count` commands in batches of a thousand. The reply of each command has one line.
 pub fn commands(port: u16, count: u64, command: impl Fn(u64) -> Vec<String>) -> Result<(), String> {
     let mut connection = Connection::open(port)?;
     for first in (0..count).step_by(1000) {
@@ -95,7 +95,7 @@ pub fn commands(port: u16, count: u64, command: impl Fn(u64) -> Vec<String>) -> 
     Ok(())
 }
 
-/// Returns `used_memory` of `INFO memory`, in bytes.
+/// Returns the field `used_memory` of `INFO memory`, in bytes.
 pub fn used_memory(port: u16) -> Result<u64, String> {
     let mut connection = Connection::open(port)?;
     connection.send(b"INFO memory\r\n")?;

@@ -1,4 +1,4 @@
-//! The module of Tamis beside RedisBloom's module, each in Debian's Redis.
+//! Compares the module of Tamis with the module of RedisBloom, each in Debian's Redis.
 
 use super::load::{Load, reserve, set_texts};
 use super::program::Program;
@@ -17,7 +17,7 @@ pub const LONG: &str = "module in Redis, longest PING beside a million items";
 
 pub const CASES: [&str; 5] = [PIPELINE_1, PIPELINE_16, PIPELINE_64, HUNDRED, LONG];
 
-/// Runs the cases.
+/// Runs the selected cases of the module.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !CASES.iter().any(|case| bench.wants(case)) {
         return Ok(());
@@ -45,9 +45,9 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
             continue;
         }
         let of = |words| Load { pipeline, range: ITEMS, ..Load::of(words) };
-        // The reply to GET has a line for the length.
+        // The reply to GET has an additional line for the length.
         let get = Load { range: 1_000_000, reply_lines: 2, ..of(GET) };
-        // A module command that finds no key: the cost of the interface.
+        // This module command finds no key, so its time is the cost of the module interface.
         let absent = of(&["BF.EXISTS", "absent", "__rand_int__"]);
         let mut contenders = vec![
             ("redis GET", &tamis, get),
@@ -71,8 +71,8 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures the longest PING beside commands of a million arguments. The server rejects such a PING
-/// and only frees its arguments, so this is the floor.
+/// Measures the longest PING beside commands with a million arguments. The floor is a PING command
+/// with a million arguments: the server rejects this command and only frees its arguments.
 fn waits(tamis: &Program, rounds: usize) -> Result<Vec<Row>, String> {
     println!("\n{LONG}");
     let names = [("PING", 1), ("BF.MADD seen", MILLION), ("BF.MEXISTS seen", MILLION)];

@@ -1,4 +1,4 @@
-//! A server on core 0. Dropping it ends the process.
+//! Runs a server on core 0. Dropping the server ends the process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,12 +28,12 @@ impl Program {
         })
     }
 
-    /// Starts our server with these options and one command thread.
+    /// Starts `tamis serve` with these options and one command thread.
     pub fn tamis(options: &[&str]) -> Result<Self, String> {
         Self::tamis_on("0", &[&["--io-threads", "1"], options].concat())
     }
 
-    /// Starts our server on these cores.
+    /// Starts `tamis serve` on these cores.
     pub fn tamis_on(cores: &str, options: &[&str]) -> Result<Self, String> {
         Self::start(cores, |port, dir| serve(port, dir, options))
     }
@@ -49,8 +49,8 @@ impl Program {
         Ok(Self { process, port, dir })
     }
 
-    /// Kills the server, as a crash would, and starts it again with these options. Returns how long
-    /// it took to answer.
+    /// Kills the server, as a crash would. Starts the server again with these options. Returns the
+    /// time until the server replies.
     pub fn restart(&mut self, options: &[&str]) -> Result<Duration, String> {
         self.process.kill();
         let begun = Instant::now();

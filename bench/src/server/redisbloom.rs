@@ -1,8 +1,8 @@
-//! `BF.MEXISTS` beside RedisBloom: in the same filter that RedisBloom filled, and in one of our
-//! own.
+//! Compares `BF.MEXISTS` of Tamis with RedisBloom. Tamis queries a copy of the filter that
+//! RedisBloom filled, and a filter of its own layout.
 //!
-//! A PyPI package contains the module, and Debian's Redis loads it. Its licences (RSALv2 or SSPLv1)
-//! permit running it, and no part of it is shipped.
+//! A PyPI package contains the module, and Debian's Redis loads the module. The licences of the
+//! module (RSALv2 or SSPLv1) permit its use. No part of the module is shipped.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::run::{Bench, Entry, Sample, time};
 pub const ONE: &str = "server, one core, RedisBloom, BF.MEXISTS of 1 item, streamed";
 pub const THOUSAND: &str = "server, one core, RedisBloom, BF.MEXISTS of 1000 items, streamed";
 
-/// Runs the cases.
+/// Runs the selected cases of `BF.MEXISTS`.
 pub fn run(bench: &mut Bench) -> Result<(), String> {
     if !bench.wants(ONE) && !bench.wants(THOUSAND) {
         return Ok(());
@@ -48,8 +48,8 @@ pub fn run(bench: &mut Bench) -> Result<(), String> {
 /// The number of items that are queried in a run.
 const ASKED: u64 = 200_000;
 
-/// Beside the filters, the case queries a missing key, which measures the cost of commands, replies
-/// and the client.
+/// Measures the filters and a missing key. The missing key shows the cost of commands, replies and
+/// the client.
 fn race(
     bench: &mut Bench,
     case: &str,
@@ -57,7 +57,7 @@ fn race(
     redisbloom: u16,
     tamis: u16,
 ) -> Result<(), String> {
-    // Half of the items are members, in an order that nobody can predict.
+    // Half of the items are members, in an order that no branch predictor can learn.
     let asked: Vec<u64> = (0..ASKED).map(|i| mix(i) % (2 * ITEMS)).collect();
     let members = asked.iter().filter(|&&item| item < ITEMS).count() as u64;
     let on = |key| Stream::of(key, &asked, each);
@@ -101,7 +101,7 @@ impl Stream {
     fn send(&self, port: u16) -> Result<Sample, String> {
         let fail = |error: std::io::Error| format!("BF.MEXISTS: {error}");
         let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(fail)?;
-        // An error is shorter than the expected reply, so a timeout ends the wait.
+        // An error is shorter than the expected reply. The timeout then ends the wait.
         stream.set_read_timeout(Some(Duration::from_secs(20))).map_err(fail)?;
         let mut writer = stream.try_clone().map_err(fail)?;
         let mut outcome = Ok(());

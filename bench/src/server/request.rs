@@ -1,4 +1,4 @@
-//! A command as a client sends it.
+//! Encodes commands and reads replies, as a client does.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ impl Connection {
         self.stream.get_mut().write_all(bytes).map_err(|error| error.to_string())
     }
 
-    /// Reads a line of a reply. An error of the server is an error.
+    /// Reads a line of a reply. Returns an error if the server replied with an error.
     pub fn line(&mut self) -> Result<&str, String> {
         self.line.clear();
         self.stream.read_line(&mut self.line).map_err(|error| error.to_string())?;
@@ -37,7 +37,7 @@ impl Connection {
         if line.is_empty() || line.starts_with('-') { Err(line.to_owned()) } else { Ok(line) }
     }
 
-    /// Reads replies of this length.
+    /// Skips replies with a total length of `bytes` bytes.
     pub fn skip(&mut self, bytes: usize) -> Result<(), String> {
         let mut left = bytes;
         while left > 0 {

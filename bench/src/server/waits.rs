@@ -1,5 +1,5 @@
-//! Measures how long other clients wait: during a command of a million items, and during a snapshot
-//! of a large filter. Also measures how long all clients wait after a crash.
+//! Measures how long other clients wait during a command with a million items, and during a
+//! snapshot of a large filter. Also measures how long all clients wait after a crash.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -41,13 +41,13 @@ pub fn long_commands(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures the longest PING while a server runs an encoded command. The reply has this number of
+/// Measures the longest PING while a server runs an encoded command. The reply has `replies`
 /// integers of one digit.
 pub fn longest_ping_beside(port: u16, command: &[u8], replies: usize) -> Result<f64, String> {
     longest_ping(port, || {
         let mut connection = Connection::open(port)?;
         connection.send(command)?;
-        // ":1\r\n" for each reply.
+        // Each integer takes four bytes: ":1\r\n".
         connection.skip(replies * 4)
     })
 }
@@ -69,14 +69,15 @@ fn beside_exec(tamis: &Program, rounds: usize) -> Result<Row, String> {
         }
         row.rounds.push(longest_ping(tamis.port, || {
             connection.send(b"EXEC\r\n")?;
-            // One line for the array and one for each command.
+            // The reply has one line for the array, and one line for each command.
             (0..=1_000_000).try_for_each(|_| connection.line().map(drop))
         })?);
     }
     Ok(row)
 }
 
-/// Pings a server while `work` runs; returns the longest time for an answer, in nanoseconds.
+/// Sends PING to a server while `work` runs. Returns the longest time until a reply, in
+/// nanoseconds.
 fn longest_ping(port: u16, work: impl FnOnce() -> Result<(), String>) -> Result<f64, String> {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|threads| {
@@ -131,7 +132,7 @@ pub fn snapshot(bench: &mut Bench) -> Result<(), String> {
 
 pub fn recovery(bench: &mut Bench) -> Result<(), String> {
     println!("\n{RECOVERY}");
-    // A rewritten log would leave nothing to replay.
+    // An automatic rewrite would leave no log to replay.
     let options = ["--appendfsync", "no", "--auto-aof-rewrite-min-size", "0"];
     let mut tamis = Program::tamis(&options)?;
     let items = 20_000_000;
@@ -144,7 +145,8 @@ pub fn recovery(bench: &mut Bench) -> Result<(), String> {
         rows[0].rounds.push(took.as_nanos() as f64 / items as f64);
         let held = ask(tamis.port, &["BF.CARD", "seen"])?;
         let held: u64 = held.trim_start_matches(':').parse().unwrap_or(0);
-        // Items that were false positives when they were added are not counted.
+        // Some items were false positives when they were added. The server does not count these
+        // items.
         if held < items * 98 / 100 {
             bench.wrong.push(format!("{RECOVERY}: {held} items came back"));
         }

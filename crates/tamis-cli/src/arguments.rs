@@ -1,4 +1,4 @@
-//! The values of options.
+//! Parses and formats the values of options.
 
 pub(crate) mod byte_size;
 pub(crate) mod decode_options;

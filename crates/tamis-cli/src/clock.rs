@@ -1,5 +1,5 @@
-//! Reads the clock, and compares it with the time in a window filter. The library never reads the
-//! clock.
+//! Reads the system time, and compares the system time with the time in a window filter. The crate
+//! `tamis` never reads the system time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,26 +8,26 @@ use tamis::{AnyFilter, Bits, Span};
 use crate::arguments::window_span::WindowSpan;
 use crate::exit::Failure;
 
-/// Returns the milliseconds since 1970. `SOURCE_DATE_EPOCH` (in whole seconds) replaces the clock
-/// for builds that must be identical to the byte. An invalid value counts as unset, as in other
-/// programs.
+/// Returns the milliseconds since 1970. If `SOURCE_DATE_EPOCH` is set (in whole seconds), returns
+/// this time instead of the system time. Builds with the same value write identical bytes. An
+/// invalid value is ignored, as in other programs.
 pub fn now_millis() -> u64 {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<u64>().ok());
     match fixed {
         Some(seconds) => seconds.saturating_mul(1000),
-        // A clock before 1970 was never set.
+        // A time before 1970 shows that the clock was never set.
         None => SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
     }
 }
 
-/// Rejects a window filter whose present slice began in the future. Items that are added or merged
-/// now would precede the window, so the filter would expire them at once.
+/// Rejects a window filter whose current slice began in the future. New items would lie before the
+/// window, so the filter would expire these items at once.
 ///
 /// # Errors
 ///
-/// A message if the clock of the filter is ahead.
+/// A message if the time in the filter is later than the system time.
 pub fn check_clock<B: Bits<Word = u64>>(filter: &AnyFilter<B>, name: &str) -> Result<(), Failure> {
     match clock_lead(filter) {
         Some(lead) => Err(Failure::new(format!("{name}: {lead}"))),
@@ -35,7 +35,7 @@ pub fn check_clock<B: Bits<Word = u64>>(filter: &AnyFilter<B>, name: &str) -> Re
     }
 }
 
-/// Returns a message if the present slice of a window filter began in the future.
+/// Returns a message if the current slice of a window filter began in the future.
 pub fn clock_lead<B: Bits<Word = u64>>(filter: &AnyFilter<B>) -> Option<String> {
     let AnyFilter::Window(window) = filter else { return None };
     let lead_millis = window.began_millis()?.saturating_sub(now_millis());

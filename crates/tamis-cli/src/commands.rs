@@ -1,4 +1,4 @@
-//! The commands, one file or folder each.
+//! Contains the commands. Each command has its own file or folder.
 
 pub(crate) mod add;
 pub(crate) mod build;

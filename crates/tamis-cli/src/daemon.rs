@@ -1,4 +1,4 @@
-//! What `tamis serve` and `tamis guard` share: the log on stderr, and the message to systemd.
+//! Configures the log on stderr and notifies systemd, for `tamis serve` and `tamis guard`.
 
 use std::io::IsTerminal as _;
 #[cfg(unix)]
@@ -30,7 +30,8 @@ impl LogArgs {
         let level = if messages::is_quiet() { tracing::Level::ERROR } else { self.loglevel };
         let log = tracing_subscriber::fmt()
             .with_writer(std::io::stderr)
-            // A failed write to the log must not end the server, and the failure cannot be reported.
+            // A failed write to the log must not end the server, and the server cannot report this
+            // failure.
             .log_internal_errors(false)
             .with_max_level(level)
             .with_target(false);
@@ -47,7 +48,8 @@ impl LogArgs {
     }
 }
 
-/// Notifies systemd that the process is ready, if systemd started it (`Type=notify`).
+/// Notifies systemd that the process is ready. Does nothing unless systemd started the process with
+/// `Type=notify`.
 #[cfg(unix)]
 pub fn tell_systemd() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };

@@ -1,4 +1,4 @@
-//! The exit statuses of a command, and its one error line on stderr.
+//! Defines the exit statuses of a command, and its one error line on stderr.
 
 use std::fmt;
 use std::io;
@@ -11,21 +11,23 @@ use crate::io::messages;
 /// The exit status of a command that completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exit {
-    /// Status 0: yes, or done.
+    /// Status 0: the answer is yes, or the work is done.
     #[default]
     Yes = 0,
-    /// Status 1: no, nothing was found.
+    /// Status 1: the answer is no, or nothing was found.
     No = 1,
-    /// Status 3: done, but a filter is over its rate.
+    /// Status 3: the work is done, but the rate of a filter is above its target.
     OverRate = 3,
 }
 
-/// The reason for a failed command: one line that says what failed, where, and what to do.
+/// The reason why a command failed. Its line names the failed operation, the place and the
+/// correction.
 #[derive(Debug)]
 pub enum Failure {
     /// The line to print. The exit status is 2.
     Message(String),
-    /// The reader of our output closed the pipe. The command ends silently with status 0.
+    /// The reader of the output closed the pipe. The command ends with status 0 and prints no
+    /// error.
     BrokenPipe,
 }
 
@@ -43,7 +45,7 @@ impl Failure {
         Failure::Message(format!("{place}: {}", plain(error)))
     }
 
-    /// Returns the failure with the name of a file as the user knows it, instead of its `path`.
+    /// Returns the failure with `name`, the file name that the user gave, in place of `path`.
     #[must_use]
     pub fn renamed(self, path: &Path, name: &str) -> Self {
         match self {
@@ -67,7 +69,7 @@ pub fn plain(error: &io::Error) -> String {
 /// The result of every command.
 pub type CommandResult = Result<Exit, Failure>;
 
-/// True if the command skipped an input, so that its work is incomplete.
+/// True if the command skipped an input. The result is then incomplete.
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
 
 /// Records that the command skipped an input. The exit status will be 2.
@@ -76,7 +78,7 @@ pub fn set_incomplete() {
     IS_INCOMPLETE.store(true, Ordering::Relaxed);
 }
 
-/// Prints the failure of a command, if any, and converts its outcome to the exit status.
+/// Prints the failure of a command, if any. Returns the exit status.
 pub fn report(outcome: CommandResult) -> ExitCode {
     match outcome {
         Ok(_) if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::from(2),

@@ -1,4 +1,4 @@
-//! Filters in files, in tables and on servers: opening, querying, changing.
+//! Opens, queries and changes filters in files, in tables and on servers.
 
 pub(crate) mod change_lock;
 pub(crate) mod column_table;

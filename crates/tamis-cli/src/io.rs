@@ -1,4 +1,4 @@
-//! Input, output, files and progress.
+//! Reads inputs, writes outputs and messages, and draws the progress.
 
 #[macro_use]
 pub(crate) mod messages;

@@ -1,10 +1,10 @@
-//! The modules of the program `tamis`, as a library for fuzz targets and tests. The library has no
-//! stable interface; the program is the interface.
+//! Contains the modules of the program `tamis`, as a library for fuzz targets and tests. The
+//! library has no stable interface. The program is the stable interface.
 //!
-//! Each command is a file with its `Args` (parsed by clap) and `run` (which executes it). The
-//! commands share the modules of `io`.
+//! Each command has a file with a type `Args`, which clap parses, and a function `run`, which
+//! executes the command. All commands share the modules of `io`.
 
-// This module is first because the others use its macro.
+// The module `io` is the first, because the other modules use its macro `note!`.
 #[macro_use]
 mod io;
 mod arguments;
@@ -61,12 +61,12 @@ enum Command {
     Man(commands::completions::ManArgs),
 }
 
-/// Runs the command that the process was started with.
+/// Parses the command line, runs its command and returns the exit status.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // Help and version texts that the user requested, and the help for a call without a
-        // command.
+        // Clap returns requested help and version texts as errors. A call without a command also
+        // returns the help.
         Err(error) if !arguments::usage::is_mistake(&error) => {
             return arguments::usage::show(&error);
         }

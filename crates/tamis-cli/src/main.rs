@@ -1,4 +1,4 @@
-//! The program `tamis`. The library in this crate does all its work.
+//! Starts the program `tamis`. The library of this crate contains all other code.
 
 use std::process::ExitCode;
 

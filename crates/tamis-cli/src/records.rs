@@ -1,4 +1,4 @@
-//! From the bytes of an input to items.
+//! Splits the bytes of an input into records, and extracts the items.
 
 pub(crate) mod calendar;
 pub(crate) mod column_name;

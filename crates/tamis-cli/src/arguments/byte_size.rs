@@ -28,7 +28,7 @@ impl FromStr for ByteSize {
         };
         let number: f64 = digits.parse().map_err(|_| wrong())?;
         let bytes = number * (1_u64 << shift) as f64;
-        // An f64 represents every whole number of bytes up to 2⁵³, eight thousand TiB.
+        // An f64 represents every whole number up to 2⁵³. In bytes, 2⁵³ is 8192 TiB.
         if !(number >= 0.0 && bytes <= (1_u64 << 53) as f64) {
             return Err(wrong());
         }

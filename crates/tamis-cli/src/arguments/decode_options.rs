@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::records::key::rate;
 
 /// Decode options: parameters that the file of another system does not store. Every command that
-/// reads such a file has them.
+/// reads files of other systems accepts these options.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "For filters of other systems")]
 pub struct DecodeArgs {
@@ -61,35 +61,35 @@ pub struct DecodeArgs {
     #[arg(long)]
     pub md5: bool,
 
-    /// The charset is that of the filter to be written.
+    /// True if `charset` is the charset of the filter to be written.
     #[arg(skip)]
     pub is_charset_of_output: bool,
 
-    /// The command needs the type of the items.
+    /// True if the command needs the funnel of the items.
     #[arg(skip)]
     pub requires_funnel: bool,
 }
 
-/// Parses the name of a format. For clap.
+/// Returns the clap parser for the name of a format.
 pub fn format_parser() -> impl TypedValueParser<Value = String> {
     let values = FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.summary));
     PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| name.to_lowercase())
 }
 
-/// Parses the name of a funnel. For clap.
+/// Returns the clap parser for the name of a funnel.
 pub fn funnel_parser() -> impl TypedValueParser<Value = String> {
     let values = Funnel::NAMES.iter().map(|&(name, help)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| name.to_lowercase())
 }
 
-/// Parses the name of a charset. For clap.
+/// Returns the clap parser for the name of a charset.
 pub fn charset_parser() -> impl TypedValueParser<Value = Charset> {
     let values = Charset::ALL.map(|it| PossibleValue::new(it.name()).aliases(it.aliases()));
     PossibleValuesParser::new(values)
         .map(|name| Charset::named(&name).expect("clap checked the name"))
 }
 
-/// Parses the hash of a block. For clap.
+/// Parses the hash of a block for clap.
 fn block_hash(text: &str) -> Result<Hash256, String> {
     let hash: Hash256 = text.parse().map_err(|error: HashError| error.to_string())?;
     if hash.is_reversed_block() {
@@ -103,7 +103,7 @@ fn block_hash(text: &str) -> Result<Hash256, String> {
 }
 
 impl DecodeArgs {
-    /// Returns the decode options of the filter itself.
+    /// Returns the options that the decoder of the filter needs.
     pub fn options(&self) -> DecodeOptions {
         DecodeOptions {
             items: self.items_planned.map(|HumanCount(items)| items),
@@ -135,8 +135,8 @@ impl DecodeArgs {
     }
 }
 
-/// Returns the funnel of this name, which clap has checked. `option` is the option that gives the
-/// charset.
+/// Returns the funnel with the name `name`, which clap has checked. `option` is the option that
+/// sets the charset.
 ///
 /// # Errors
 ///
@@ -153,12 +153,12 @@ pub fn has_charset(funnel: Funnel) -> bool {
     matches!(funnel, Funnel::Text(_) | Funnel::Twice(_))
 }
 
-/// Returns the funnel for the items of a filter. `option` is the option that gives it.
+/// Returns the funnel for the items of a filter. `option` is the option that sets the funnel.
 ///
 /// # Errors
 ///
-/// A message if neither the file nor the user states the funnel, or if the format does not accept
-/// it.
+/// A message if neither the file nor the user states the funnel. A message if the format does not
+/// accept the funnel.
 pub fn funnel(
     format: &Format,
     given: Option<Funnel>,
@@ -189,8 +189,8 @@ pub fn funnel_names(item_domain: ItemDomain) -> String {
 }
 
 /// Returns the failure for a filter that cannot be decoded without `parameter`. The message names
-/// the options for this and all other parameters that the command needs. `keys` lists the
-/// candidates for [`Parameter::Key`], if they are known.
+/// the options for `parameter` and for all other parameters that the command needs. `keys` lists
+/// the candidates for [`Parameter::Key`], if known.
 pub fn missing(
     parameter: Parameter,
     keys: &str,
@@ -225,7 +225,7 @@ pub fn missing(
     Failure::new(all.join("; "))
 }
 
-/// Returns `parameter` and the other parameters that the format needs and the user did not give.
+/// Returns `parameter` and all other parameters that the format needs but the user did not give.
 fn all_missing(
     parameter: Parameter,
     options: &DecodeOptions,
@@ -236,7 +236,7 @@ fn all_missing(
     std::iter::once(parameter).chain(others)
 }
 
-/// Returns a clause for a parameter, and its option.
+/// Returns a phrase for a parameter, and the option that sets the parameter.
 fn phrase(parameter: Parameter) -> (&'static str, &'static str) {
     match parameter {
         Parameter::Items => ("the planned number of items", "--items-planned N"),

@@ -1,4 +1,4 @@
-//! Secret keys for hashing items that an attacker may choose.
+//! Creates secret hash keys. Without the key, an attacker cannot choose items with equal hashes.
 
 use tamis::Hasher;
 

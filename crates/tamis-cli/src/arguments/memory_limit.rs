@@ -1,8 +1,9 @@
 //! Divides the memory of `--memory` among the parts of a command.
 //!
-//! The limit applies to the whole process. The allocated memory (`RssAnon`) stays below it. The
-//! resident memory also contains up to 10 MB of file pages: the program file and the system libraries
-//! (9.1 to 9.8 MB were measured). So the resident memory exceeds the limit by less than 10 MB.
+//! The limit applies to the whole process. The allocated memory (`RssAnon`) stays below the limit.
+//! The resident memory also contains up to 10 MB of file pages: the program file and the system
+//! libraries (measured: 9.1 to 9.8 MB). So the resident memory exceeds the limit by less than 10
+//! MB.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,18 +15,19 @@ use crate::io::read::read_up_to;
 use crate::io::unpack;
 use crate::io::unpack::OWN_BYTES;
 
-/// A decoder may use half of the memory.
+/// A decoder may use one half of the memory.
 const PARTS: u64 = 2;
 
-/// Smallest useful size of a set.
+/// The smallest useful size of a set, in bytes.
 const LEAST_SET_BYTES: u64 = 1 << 20;
 
-/// Reserves memory for unpacking `inputs` and returns the rest of `limit` for sets and filters.
+/// Reserves memory to decompress `inputs`. Returns the rest of `limit` for sets and filters, in
+/// bytes.
 /// Returns `u64::MAX` if there is no limit.
 ///
 /// # Errors
 ///
-/// A message if the limit is too small for any work.
+/// A message if the limit is too small for the command.
 pub fn left_bytes(
     limit: Option<ByteSize>,
     inputs: &[PathBuf],
@@ -42,10 +44,10 @@ pub fn left_bytes(
     Ok(bytes - unpack::reserved_bytes().min(bytes))
 }
 
-/// Reserves memory for the decompression of `paths`, at most one of `parts` parts of `limit`. Data that
-/// need more memory are rejected later.
+/// Reserves memory to decompress `paths`: at most `limit` divided by `parts`. Data that need more
+/// memory are rejected later.
 pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, limit: ByteSize, parts: u64) {
-    /// Reserve for a pipe, whose data may be compressed.
+    /// The memory to reserve for a pipe, because its data may be compressed.
     const PIPE_BYTES: u64 = 4 << 20;
     let max_bytes = limit.bytes.saturating_sub(OWN_BYTES) / parts;
     let of_path = |path: &PathBuf| {
@@ -59,7 +61,7 @@ pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, limit: ByteSize, pa
     unpack::limit_memory(needed);
 }
 
-/// Reads the memory needed for decompression from the start of a file.
+/// Reads the start of a file. Returns the memory in bytes that its decompression needs.
 fn needed_bytes(path: &Path, form: InputForm) -> Option<u64> {
     let mut head = [0; 64];
     let filled = read_up_to(&mut File::open(path).ok()?, &mut head).ok()?;

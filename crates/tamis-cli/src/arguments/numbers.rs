@@ -1,4 +1,4 @@
-//! Numbers of items as people write and read them: `10M`, `1,234,567`.
+//! Parses and formats numbers of items in the notation of users: `10M`, `1,234,567`.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -54,8 +54,8 @@ pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
     threads.ok_or_else(|| format!("'{text}' is not a number of threads: write 1 to {MAX_THREADS}"))
 }
 
-/// Most threads that a user may request. No machine runs more at once; more threads would only use
-/// memory.
+/// The maximum number of threads that a user may request. No machine runs more threads at once.
+/// More threads would only use memory.
 const MAX_THREADS: usize = 1024;
 
 impl fmt::Display for HumanCount {
@@ -73,11 +73,11 @@ impl fmt::Display for HumanCount {
     }
 }
 
-/// Parses a number of slices of a window. For clap.
+/// Parses the number of slices of a window for clap.
 ///
 /// # Errors
 ///
-/// A message with the range.
+/// A message if the number is not from 1 to 255.
 pub fn slices(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(slices) if slices > 0 => Ok(slices),
@@ -110,7 +110,7 @@ pub fn items(count: u64) -> String {
     format!("{} item{}", HumanCount(count), if count == 1 { "" } else { "s" })
 }
 
-/// Returns an estimated number with its noun.
+/// Returns an estimated number with its noun: `1 item` or `2 items`.
 pub fn about(count: f64) -> String {
     let shown = HumanEstimate(count).to_string();
     let noun = if shown == "1" { "item" } else { "items" };

@@ -1,6 +1,7 @@
 //! Removes passwords from messages.
 
-/// Removes everything before the last `@` from each URL in a message: its user and password.
+/// Removes the user and the password from each URL in a message: the text between `://` and the
+/// last `@`.
 pub fn redact(message: &str) -> String {
     let mut shown = String::with_capacity(message.len());
     let mut rest = message;

@@ -11,8 +11,8 @@ use crate::exit::Failure;
 /// The longest token in bytes.
 const MAX_BYTES: u64 = 4096;
 
-/// Reads a token: the text of the file, without spaces around it. An argument would show it to all
-/// users of the machine.
+/// Reads a token from a file, without the white space before and after the token. A token in an
+/// argument would be visible to all users of the machine.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Decides which decode options have an effect on which files. An option without an effect is
-//! rejected, because its user expects one.
+//! Decides on which files a decode option has an effect. A command rejects an option without an
+//! effect, because the user expects an effect.
 
 use tamis_formats::{FORMATS, Format, ItemDomain, Items, Parameter};
 
@@ -9,22 +9,24 @@ use crate::exit::Failure;
 /// A decode option of [`DecodeArgs`].
 #[derive(Debug)]
 pub struct DecodeOption {
-    /// The option as the user types it.
+    /// The name of the option on the command line.
     name: &'static str,
     is_given: fn(&DecodeArgs) -> bool,
     effect: Effect,
 }
 
-/// The subject of a decode option. It decides on which files the option has an effect.
+/// The parameter that a decode option sets. The parameter decides on which files the option has an
+/// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     /// The format itself.
     Format,
     /// The item type of a filter of another system.
     Items,
-    /// The planned rate, which decides whether a filter of another system is over its rate.
+    /// The planned rate of a filter of another system. Commands compare the current rate with the
+    /// planned rate.
     Rate,
-    /// The key in a file of several keys.
+    /// The key of the filter, in a file with several keys.
     Key,
     /// The column of a Parquet table or of an ORC file.
     Column,
@@ -84,13 +86,13 @@ pub enum FilterLocation {
     Columns,
 }
 
-/// The given options that have had no effect yet.
+/// The options that the user gave and that had no effect yet.
 pub struct UnusedOptions {
     options: Vec<&'static DecodeOption>,
 }
 
 impl UnusedOptions {
-    /// Returns all options that were given.
+    /// Creates the set of all options that the user gave.
     pub fn of(decode: &DecodeArgs) -> Self {
         Self { options: OPTIONS.iter().filter(|option| (option.is_given)(decode)).collect() }
     }
@@ -153,7 +155,7 @@ impl Effect {
         }
     }
 
-    /// Returns the purpose of an option, as a clause.
+    /// Returns the purpose of an option, as a clause for a message.
     fn purpose(self) -> String {
         let readers_of = |parameter| {
             let readers = FORMATS.iter().filter(|format| format.reads(parameter));

@@ -29,8 +29,8 @@ pub fn show(help: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns one line with the mistake in `words`, a tip if clap has one, and a reference to the
-/// help. `words` are the arguments after the program name.
+/// Returns one line with the mistake, a tip of clap if available, and a reference to the help.
+/// `words` are the arguments after the program name.
 pub fn line<'a>(
     error: &clap::Error,
     words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
@@ -84,15 +84,15 @@ pub fn line<'a>(
     let said: Vec<String> = text
         .split("\n\n")
         .filter(|text| !text.starts_with("Usage: ") && !text.starts_with("For more information"))
-        // Clap advises to pass a mistyped option as a file.
+        // Removes the tip of clap to pass a mistyped option as a file name.
         .filter(|text| !text.contains("as a value, use"))
         .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     format!("{}; see '{name} --help'", strip(&said.join("; ")))
 }
 
-/// Options of `uniq`, `sort` and programs for CSV, and the options that do the same here: commands,
-/// flag, option.
+/// Options of `uniq`, `sort` and CSV programs, with the equivalent options of `tamis`. Each row has
+/// the commands, the foreign option and the option of `tamis`.
 const HABITS: [(&[&str], &str, &str); 14] = [
     (&["dedup"], "-u", "--unique, the lines that occur once"),
     (&["dedup"], "-D", "--repeated=all, all occurrences after the first"),
@@ -113,8 +113,8 @@ const HABITS: [(&[&str], &str, &str); 14] = [
 /// The commands that read records.
 const RECORDS: &[&str] = &["dedup", "build", "add", "remove", "check", "convert"];
 
-/// Returns the command named by the words, and its full name. Skips flags before a command: none of
-/// them takes a value.
+/// Returns the command that `words` name, and the full name of the command. Skips flags before the
+/// command, because none of these flags takes a value.
 fn command<'a, 'p>(
     program: &'p clap::Command,
     words: impl Iterator<Item = &'a str>,
@@ -128,8 +128,9 @@ fn command<'a, 'p>(
     (at, names.join(" "))
 }
 
-/// Returns the option with the invalid value, as the error shows it, and its environment variable.
-/// Returns `None` if one of `words` is the option: the value then comes from the command line.
+/// Returns the option with the invalid value, in the notation of the error, and its environment
+/// variable. Returns `None` if `words` contain the option, because the value then comes from the
+/// command line.
 fn source_variable<'a, 'p>(
     error: &clap::Error,
     command: &'p clap::Command,
@@ -144,8 +145,8 @@ fn source_variable<'a, 'p>(
     (!words.any(is_flag)).then_some((option, variable))
 }
 
-/// Returns a variable of the command whose value is not UTF-8, although its option takes text.
-/// Paths may contain any bytes.
+/// Returns an environment variable whose option takes text, but whose value is not UTF-8. Options
+/// that take paths accept any bytes.
 fn undecodable_variable(command: &clap::Command) -> Option<&str> {
     let mut args = command.get_arguments().filter(|arg| arg.get_value_hint() != ValueHint::AnyPath);
     args.find_map(|arg| {

@@ -1,5 +1,5 @@
-//! Locks a filter file while a command changes it. Without the lock, if two processes change a
-//! filter at once, the items of one are lost.
+//! Locks a filter file while a command changes the filter. Without the lock, two processes could
+//! change the filter at the same time, and the items of one process would be lost.
 
 use std::fs::{File, TryLockError};
 use std::io;

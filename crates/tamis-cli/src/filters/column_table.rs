@@ -1,4 +1,4 @@
-//! A file whose columns have Bloom filters.
+//! Reads a file whose columns have Bloom filters.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl ColumnTable {
         }
     }
 
-    /// Returns the name of the format of its filters.
+    /// Returns the name of the format of the filters.
     pub fn format(self) -> &'static str {
         match self {
             ColumnTable::Parquet => "parquet",
@@ -43,7 +43,7 @@ impl ColumnTable {
     ///
     /// # Errors
     ///
-    /// A message for a damaged table, a table without a filter of that column, or a funnel that
+    /// A message for a damaged table, a table without a filter of `column`, or a funnel that
     /// contradicts the type of the column.
     pub fn filters(
         self,

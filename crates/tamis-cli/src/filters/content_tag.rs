@@ -1,5 +1,5 @@
-//! The ETag of a filter file: its checksum. So a client computes the tag of the copy that it has,
-//! and verifies what it has received.
+//! Computes the ETag of a filter file: the checksum of the file. A client can compute the tag of
+//! its local copy, and can verify a download.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,15 +7,15 @@ use std::io::{self, Read as _};
 use tamis_guard::EntityTag;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The start of a tag that is a checksum.
+/// The prefix of a tag that is a checksum.
 const PREFIX: &str = "xxh3-";
 
-/// Computes the tag of a content.
+/// Computes the tag of the bytes of a file.
 #[derive(Default)]
 pub struct ContentTag(Xxh3);
 
 impl ContentTag {
-    /// Adds the next bytes.
+    /// Adds the next bytes of the file.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -25,7 +25,7 @@ impl ContentTag {
         EntityTag::new(format!("{PREFIX}{:032x}", self.0.digest128())).expect("visible characters")
     }
 
-    /// Reads a file to its end, and returns its tag.
+    /// Reads a file to its end. Returns the tag of the file.
     ///
     /// # Errors
     ///

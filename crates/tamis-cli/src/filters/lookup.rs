@@ -1,5 +1,6 @@
-//! Queries a filter of any format: a Tamis filter by hashes, any other by the bytes that its system
-//! hashes, and a filter on a Redis server there.
+//! Queries a filter of any format. A Tamis filter is queried by hashes. A filter of another system
+//! is queried by the bytes that this system hashes. A filter on a Redis server is queried on the
+//! server.
 
 use tamis::{Answers, AnyFilter, BitView, Filter as _};
 use tamis_formats::{Contents, TamisFile};
@@ -14,9 +15,9 @@ use crate::records::key::KeyRule;
 
 /// A filter prepared for queries.
 pub enum Lookup<'a> {
-    /// A Tamis filter, used in place. It is queried by hashes.
+    /// A Tamis filter, used in place and queried by hashes.
     Hashes(Box<TamisFile<BitView<'a>>>),
-    /// A filter of another system. It is queried by the bytes of the encoding.
+    /// A filter of another system, queried by the bytes of the encoding.
     Keys(&'a Contents, ItemEncoding),
     /// A filter on a Redis server.
     Redis(&'a mut RedisTarget),
@@ -38,7 +39,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Returns how the filter takes items.
+    /// Returns the encoding of items for this filter.
     pub fn encoding(&self) -> ItemEncoding {
         match self {
             Lookup::Hashes(file) => ItemEncoding::Hash(file.filter.hasher()),
@@ -72,7 +73,7 @@ impl<'a> Lookup<'a> {
         Ok(())
     }
 
-    /// Returns the filter if it counts the copies of an item.
+    /// Returns the filter if the filter counts the copies of an item.
     pub fn counting(&self) -> Option<&AnyFilter<BitView<'_>>> {
         match self {
             Lookup::Hashes(file) if file.filter.plan().kind().can_remove() => Some(&file.filter),

@@ -11,7 +11,7 @@ use crate::io::messages::note_once;
 use crate::records::items::ItemArgs;
 use crate::records::key::KeyRule;
 
-/// Options that describe a filter, alike in every command that writes one.
+/// The options that describe a filter, the same in every command that writes a filter.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Metadata")]
 pub struct MetadataArgs {
@@ -40,11 +40,11 @@ impl MetadataArgs {
         self.meta.is_empty() && !self.stamp
     }
 
-    /// Returns the metadata for a filter of these items.
+    /// Returns the metadata for a filter of `items`.
     ///
     /// # Errors
     ///
-    /// A message for an invalid key, or for more text than fits.
+    /// A message for an invalid key, or for text that exceeds the maximum size.
     pub fn collect(&self, items: &ItemArgs) -> Result<Metadata, Failure> {
         let mut metadata = Metadata::new();
         let normalizations = items.key.rule().normalizations().into_iter();
@@ -77,9 +77,9 @@ fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
     metadata.insert(key, value).map_err(|error| Failure::new(format!("--meta {key}: {error}")))
 }
 
-/// Rejects a query for raw text in a filter of canonical URLs, of trimmed items or of items in lower
-/// case: the filter would miss items. Writes a note for the opposite: the builder of the filter may
-/// have normalized the items before.
+/// Rejects a query for raw text if the filter contains canonical URLs, trimmed items or items in
+/// lower case. This query would miss items. Writes a note in the opposite case, because the builder
+/// of the filter may have normalized the items before.
 ///
 /// # Errors
 ///
@@ -107,11 +107,11 @@ pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Res
     Ok(())
 }
 
-/// Returns the metadata of a merged filter: the pairs that both filters share.
+/// Returns the metadata of a merged filter: the pairs that are equal in both filters.
 ///
 /// # Errors
 ///
-/// A message if the filters hold different types of items.
+/// A message if the filters contain different types of items.
 pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, Failure> {
     if one.get(ITEM) != other.get(ITEM) {
         let kind = |metadata: &Metadata| metadata.get(ITEM).unwrap_or("record").to_owned();

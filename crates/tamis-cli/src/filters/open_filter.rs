@@ -1,4 +1,5 @@
-//! A filter in a file of any format: queried in place, changed in memory, replaced atomically.
+//! Opens a filter in a file of any format. Commands query the filter in place, change the filter in
+//! memory, and replace the file atomically.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use crate::records::key::KeyRule;
 pub struct OpenFilter {
     /// The path of the file.
     pub path: PathBuf,
-    /// The path as typed.
+    /// The path as the user typed the path.
     pub name: String,
     /// The format of the file.
     pub format: &'static Format,
@@ -37,55 +38,56 @@ pub struct OpenFilter {
     pub contents: FilterContents,
     /// The decode options that the user gave.
     pub options: DecodeOptions,
-    /// The funnel of the items, if the user or the file states it.
+    /// The funnel of the items, if the user or the file states the funnel.
     pub funnel: Option<Funnel>,
-    /// The name of the filter's column, in a table.
+    /// The name of the column, if the file is a table.
     pub column_name: Option<ColumnName>,
-    /// The items of the filter's column, in a table. The user may state another item type.
+    /// The items of the column, if the file is a table. The user may state another item type.
     pub column: Option<ColumnItems>,
     /// The uncompressed size of the file.
     pub len_bytes: u64,
-    /// True if the file holds only this filter. The command may then replace the file.
+    /// True if the file contains only this filter. The command may then replace the file.
     pub is_whole_file: bool,
     /// True if the file is compressed.
     pub is_packed: bool,
-    /// True if the format was recognised by bytes that another file may have by chance.
+    /// True if the format is a guess, because another file may contain the same bytes by chance.
     pub is_guess: bool,
 }
 
 /// The bits of a filter.
 pub enum FilterContents {
-    /// A mapped Tamis file. Its words are used in place.
+    /// A mapped Tamis file, whose words are used in place.
     Mapped(Mapped),
     /// A decoded copy of a file of any format.
     Decoded(Contents),
 }
 
-/// A row group of a table without a filter of its column. It may contain any item.
+/// A row group without a filter of the column. The row group may contain any item.
 pub struct NoFilter {
     /// The name of the row group and the column.
     pub name: String,
 }
 
 impl NoFilter {
-    /// Returns the failure of a command that needs the filter. `consequence` ends the message.
+    /// Returns the failure of a command that needs the filter. `consequence` is the end of the
+    /// message.
     pub fn failure(&self, consequence: &str) -> Failure {
         Failure::new(format!("{}: has no filter{consequence}", self.name))
     }
 }
 
-/// The verification of a mapped filter before its words are used.
+/// How a mapped filter is verified before its words are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Verify the checksums: one pass over the file finds every flipped bit.
+    /// Verify the checksums. The verification reads the file once and finds every flipped bit.
     Verify,
-    /// Skip the verification: the words were verified before, or the command copies them and
-    /// verifies the copy.
+    /// Skip the verification, because the words were verified before, or because the command copies
+    /// the words and verifies the copy.
     Assume,
 }
 
 impl OpenFilter {
-    /// Opens a Tamis file. A mapped file stays in place.
+    /// Opens a Tamis file. A mapped file is not copied.
     ///
     /// # Errors
     ///
@@ -123,7 +125,7 @@ impl OpenFilter {
         Ok(Self { len_bytes, is_packed, ..Self::new(path, contents) })
     }
 
-    /// Creates a Tamis filter that was read from `path` or will be written to it.
+    /// Creates a Tamis filter that was read from `path` or will be written to `path`.
     pub fn new(path: &Path, contents: FilterContents) -> Self {
         Self {
             path: path.to_path_buf(),
@@ -159,7 +161,7 @@ impl OpenFilter {
     ///
     /// # Panics
     ///
-    /// If the filter is mapped: see [`into_decoded`](Self::into_decoded).
+    /// Panics if the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
     pub fn contents(&self) -> &Contents {
         match &self.contents {
             FilterContents::Decoded(contents) => contents,
@@ -167,11 +169,11 @@ impl OpenFilter {
         }
     }
 
-    /// Returns the decoded filter for changes.
+    /// Returns the decoded filter as mutable.
     ///
     /// # Panics
     ///
-    /// If the filter is mapped: see [`into_decoded`](Self::into_decoded).
+    /// Panics if the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
     pub fn contents_mut(&mut self) -> &mut Contents {
         match &mut self.contents {
             FilterContents::Decoded(contents) => contents,
@@ -179,20 +181,21 @@ impl OpenFilter {
         }
     }
 
-    /// Returns the decoded filter for changes, if it is a Tamis filter.
+    /// Returns the decoded filter as mutable, if the filter is a Tamis filter.
     ///
     /// # Panics
     ///
-    /// If the filter is mapped: see [`into_decoded`](Self::into_decoded).
+    /// Panics if the filter is mapped. [`into_decoded`](Self::into_decoded) copies a mapped filter.
     pub fn tamis_mut(&mut self) -> Option<&mut TamisFile> {
         self.contents_mut().downcast_mut()
     }
 
-    /// Returns the filter at the present time, if it is a Tamis filter. Its words stay in place.
+    /// Returns the filter at the current time, if the filter is a Tamis filter. Does not copy the
+    /// words of the filter.
     ///
     /// # Errors
     ///
-    /// No error that opening the filter has not returned before.
+    /// Only an error that opening the filter would also return.
     pub fn view(&self) -> Result<Option<TamisFile<BitView<'_>>>, Failure> {
         let mut view = match &self.contents {
             FilterContents::Mapped(bytes) => TamisFile::view(bytes)
@@ -207,12 +210,12 @@ impl OpenFilter {
         Ok(Some(view))
     }
 
-    /// Checks that the file was not modified since it was opened. After a modification, the bytes
-    /// read may belong neither to the old filter nor to the new one.
+    /// Checks that the file was not modified since it was opened. After a modification, the read
+    /// bytes may be a mixture of the old filter and the new filter.
     ///
     /// # Errors
     ///
-    /// A message if it was modified.
+    /// A message if the file was modified.
     pub fn check_unchanged(&self) -> Result<(), Failure> {
         match &self.contents {
             FilterContents::Mapped(bytes) => bytes.check_unchanged(&self.name),
@@ -224,16 +227,16 @@ impl OpenFilter {
     ///
     /// # Errors
     ///
-    /// A message if neither the file nor the user states it.
+    /// A message if neither the file nor the user states the funnel.
     pub fn funnel(&self) -> Result<Funnel, Failure> {
         funnel(self.format, self.funnel, "--funnel", &self.name)
     }
 
-    /// Returns how the filter takes the items that `rule` extracts.
+    /// Returns the encoding of the items that `rule` extracts.
     ///
     /// # Errors
     ///
-    /// A message if the filter holds items of another type, or if neither the file nor the user
+    /// A message if the filter contains items of another type, or if neither the file nor the user
     /// states the funnel.
     pub fn encoding(&self, rule: &KeyRule) -> Result<ItemEncoding, Failure> {
         match self.contents().downcast_ref::<TamisFile>() {
@@ -245,7 +248,7 @@ impl OpenFilter {
         }
     }
 
-    /// Returns how a filter of another system takes items.
+    /// Returns the encoding of items for a filter of another system.
     ///
     /// # Errors
     ///
@@ -257,8 +260,8 @@ impl OpenFilter {
         }
     }
 
-    /// Rejects a compressed file for a change in place: the command would replace it by an
-    /// uncompressed file of the same name.
+    /// Rejects a compressed file for a change in place, because the command would replace the file
+    /// by an uncompressed file of the same name.
     ///
     /// # Errors
     ///
@@ -274,12 +277,12 @@ impl OpenFilter {
         )))
     }
 
-    /// Rejects `output` if it is the source file, and that file holds more than this filter or its
-    /// format is a guess.
+    /// Rejects `output` if `output` is the source file, and the source file contains more than this
+    /// filter. Also rejects the source file if its format is a guess.
     ///
     /// # Errors
     ///
-    /// A message if `output` is that file.
+    /// A message if `output` is the source file and must not be replaced.
     pub fn check_output(&self, output: &Path) -> Result<(), Failure> {
         if self.is_whole_file && !self.is_guess || !is_same_file(&self.path, output) {
             return Ok(());
@@ -299,15 +302,16 @@ impl OpenFilter {
         )))
     }
 
-    /// Replaces `path` by the filter in `format`, after the new file is complete and on disk.
+    /// Replaces `path` by the filter in `format`, after the new file is complete and synced to the
+    /// disk.
     ///
     /// Only the owner may read a filter with a secret key, unless the old file had other
     /// permissions.
     ///
     /// # Errors
     ///
-    /// A message if the format cannot hold the filter, or if the disk is full. The old file is then
-    /// unchanged.
+    /// A message if the format cannot store the filter, or if the disk is full. The old file is
+    /// then unchanged.
     pub fn save_as(
         &self,
         path: &Path,
@@ -316,7 +320,8 @@ impl OpenFilter {
     ) -> Result<(), Failure> {
         if is_url(path) {
             let url = redis_url::parse(path)?;
-            // With a key, Redisson's settings are written too, and RedisBloom's commands.
+            // With a key, the encoder of Redisson also writes the settings. The encoder of
+            // RedisBloom would write commands, so other formats get no key.
             let key = (format.name == "redisson").then(|| url.key.clone());
             let mut bytes = Vec::new();
             self.write(&mut bytes, path, format, &DecodeOptions { key, ..options.clone() })?;
@@ -337,7 +342,7 @@ impl OpenFilter {
     ///
     /// # Errors
     ///
-    /// A message if the format cannot hold the filter, or the error of `out`.
+    /// A message if the format cannot store the filter, or the error of `out`.
     pub fn write(
         &self,
         out: &mut dyn io::Write,

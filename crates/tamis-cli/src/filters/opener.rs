@@ -18,7 +18,8 @@ use crate::filters::unread_file::unread_file;
 use crate::io::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::io::input;
 
-/// Opens the filters of a command and rejects decode options that have no effect on any of them.
+/// Opens the filters of a command. Rejects decode options that have no effect on any of these
+/// filters.
 pub struct Opener<'a> {
     decode: &'a DecodeArgs,
     unused: UnusedOptions,
@@ -35,8 +36,8 @@ impl<'a> Opener<'a> {
     ///
     /// # Errors
     ///
-    /// A message for a missing or unreadable file, a file that is not a complete filter of a known
-    /// format, or a file with several filters.
+    /// A message for a missing or unreadable file, or a file with several filters. A message for a
+    /// file that is not a complete filter of a known format.
     pub fn one(&mut self, path: &Path, trust: Trust) -> Result<OpenFilter, Failure> {
         only(path, self.all(path, trust)?)
     }
@@ -45,7 +46,7 @@ impl<'a> Opener<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`one`](Self::one), except for several filters.
+    /// The errors of [`one`](Self::one), except the error for several filters.
     pub fn all(
         &mut self,
         path: &Path,
@@ -55,15 +56,15 @@ impl<'a> Opener<'a> {
         self.names.push(input::name(path));
         self.unused.read(recognised.kind(), self.decode);
         match recognised.content {
-            // No decode option has an effect, so a funnel without its charset is no error here:
-            // `finish` names both options.
+            // No decode option has an effect here, so a funnel without its charset is not an error
+            // here. `finish` rejects both options.
             Content::Tamis(filter) => Ok(vec![Ok(*filter)]),
             _ => recognised.decode(self.decode),
         }
     }
 
     /// Opens the filter that a URL names, to add or look up items on the server. Returns `None` for
-    /// a file, and if the server cannot look up items in the value.
+    /// a file. Returns `None` also if the server cannot look up items in the value.
     ///
     /// # Errors
     ///
@@ -89,13 +90,13 @@ impl<'a> Opener<'a> {
     ///
     /// # Errors
     ///
-    /// A message if such options exist.
+    /// A message if an option had no effect.
     pub fn finish(&self) -> Result<(), Failure> {
         self.unused.check(&self.names.join(", "))
     }
 }
 
-/// Returns the filter at `path` if it is the only one.
+/// Returns the filter at `path` if the file contains only one filter.
 ///
 /// # Errors
 ///
@@ -139,7 +140,7 @@ pub fn tamis_to_change(path: &Path) -> Result<OpenFilter, Failure> {
     filter.into_decoded()
 }
 
-/// A file whose format is known, but which is not decoded yet.
+/// A file whose format is known, but whose filters are not decoded yet.
 pub struct Recognised {
     path: PathBuf,
     content: Content,
@@ -229,7 +230,7 @@ impl Recognised {
     /// # Errors
     ///
     /// A message for damaged bytes, or for decode options that the user did not give. The message
-    /// names all of these options.
+    /// names all missing options.
     pub fn decode(self, decode: &DecodeArgs) -> Result<Vec<Result<OpenFilter, NoFilter>>, Failure> {
         let Self { path, content, is_guess, is_raw, is_packed } = self;
         let (name, options) = (input::name(&path), decode.options());
@@ -248,7 +249,7 @@ impl Recognised {
         {
             bytes.check_unchanged(&name)?;
             filter.is_packed = is_packed;
-            // A snapshot may hold other keys besides this filter.
+            // A snapshot may contain other keys besides this filter.
             filter.is_whole_file = !Rdb::is_one(&bytes) && is_encoding_of(&bytes, &filter);
             return Ok(vec![Ok(filter)]);
         }
@@ -278,7 +279,7 @@ impl Recognised {
             is_guess,
             ..OpenFilter::new(&path, FilterContents::Decoded(contents))
         };
-        // Snapshots, commands and tables may hold other data besides this filter.
+        // Snapshots, files of commands and tables may contain other data besides this filter.
         let may_be_part = is_dump
             || Rdb::is_one(&bytes)
             || tamis_formats::is_sorted_table(&bytes)
@@ -289,7 +290,7 @@ impl Recognised {
         {
             filter.options.items = filter.options.items.or(Some(items));
             filter.options.rate = filter.options.rate.or(Some(rate));
-            // With its key, a file has the settings too.
+            // With the key, the encoder of Redisson also writes the settings.
             filter.options.key = Some(redis_url::parse(&filter.path)?.key);
         }
         filter.is_whole_file =
@@ -298,16 +299,16 @@ impl Recognised {
     }
 }
 
-/// Tests whether `bytes` are the encoding of the filter alone.
+/// Tests whether `bytes` are the encoding of this filter, without other data.
 fn is_encoding_of(bytes: &[u8], filter: &OpenFilter) -> bool {
     let mut written = Vec::new();
     let encoded = (filter.format.encode)(filter.contents(), &filter.options, &mut written);
     encoded.is_ok() && written == bytes
 }
 
-/// Tests whether a file is read without decompression. This applies if the user gives a format of
-/// plain bits and the file name does not end like that of compressed data. Plain bits may begin
-/// like compressed data.
+/// Tests whether a file is read without decompression, because plain bits may begin like compressed
+/// data. This applies if the user gives a format of plain bits, and the file name does not end like
+/// the name of compressed data.
 fn is_raw(path: &Path, decode: &DecodeArgs) -> bool {
     let is_bits = |format: &Format| {
         !format.is_detectable() || format.parameters.required.contains(&Parameter::Items)
@@ -332,7 +333,7 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
     }
     match Format::of(bytes)[..] {
         [format] => Ok(format),
-        // An empty string of Redis has no bits that are set.
+        // An empty Redis string is a bitmap without set bits.
         [] if bytes.is_empty()
             && let [format] = Format::of_path(path)[..] =>
         {
@@ -341,8 +342,8 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
         [] if let Some((what, advice)) = unread_file(bytes, path) => {
             Err(Failure::new(format!("{name}: {what}: {advice}")))
         }
-        // No format matches the bytes. Decoding them as the format of the file name reports what is
-        // wrong.
+        // No format matches the bytes. Decoding the bytes in the format of the file name reports
+        // the exact error.
         [] if let [format] = Format::of_path(path)[..]
             && format.is_detectable() =>
         {
@@ -369,7 +370,8 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
                     return Ok(format);
                 }
             }
-            // Several formats match the bytes. The file name decides if it belongs to one of them.
+            // Several formats match the bytes. If the file name belongs to one of these formats,
+            // the file name decides.
             let mut named = Format::of_path(path);
             named.retain(|named| several.iter().any(|format| format.name == named.name));
             if let [format] = named[..] {
@@ -384,7 +386,8 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
     }
 }
 
-/// Tests whether the value of `key` is a string; `None` if the bytes are no snapshot with this key.
+/// Tests whether the value of `key` is a string. Returns `None` if the bytes are not a snapshot
+/// with this key.
 fn is_string_in_snapshot(bytes: &[u8], key: &OsStr) -> Option<bool> {
     let snapshot = Rdb::is_one(bytes).then(|| Rdb::new(bytes).ok()).flatten()?;
     let mut entries = snapshot.entries().filter_map(Result::ok);

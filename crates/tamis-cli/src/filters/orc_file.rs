@@ -1,8 +1,9 @@
 //! Finds the Bloom filters of the columns in a whole ORC file. Layout: `docs/formats/orc.md`.
 //!
-//! A file is read from its end: PostScript, footer, then the footer of each stripe, which lists the
-//! streams of the stripe. Every length is checked against the file before anything is
-//! allocated. All parts together have a limit, which a part exceeds by at most one chunk of 8 MiB.
+//! A reader reads the file from its end: the PostScript, the footer, and then the footer of each
+//! stripe. The footer of a stripe lists the streams of the stripe. Every length is checked against
+//! the file size before an allocation. The total size of all parts is limited. A part may exceed
+//! the limit by at most one chunk of 8 MiB.
 
 mod chunks;
 pub mod error;
@@ -20,21 +21,21 @@ use crate::filters::orc_file::schema::Schema;
 /// The magic bytes at the start of a file and at the end of its PostScript.
 pub const MAGIC: &[u8] = b"ORC";
 
-/// The most bytes of the footer of a file or of a stripe, decompressed.
+/// The maximum size of the decompressed footer of a file or a stripe, in bytes.
 const MOST_FOOTER_BYTES: u64 = 64 << 20;
-/// The most stripes of a file.
+/// The maximum number of stripes in a file.
 const MOST_STRIPES: usize = 1_000_000;
-/// The most streams with filters of a file.
+/// The maximum number of filter streams in a file.
 const MOST_STREAMS: usize = 1_000_000;
-/// The most filters of row groups that a reader of a file should keep.
+/// The maximum number of row group filters that a reader of a file should keep.
 pub const MOST_ROW_GROUPS: usize = 200_000;
 
-/// The field 8000 of a PostScript, which is its last one: tag, length and the magic bytes. No text
-/// contains the first two bytes.
+/// The field 8000, the last field of a PostScript: tag, length and magic bytes. Text never contains
+/// the first two bytes.
 const MAGIC_FIELD: &[u8] = b"\x82\xf4\x03\x03ORC";
 
-/// Tests whether `bytes` are a whole ORC file: its last byte is the length of the PostScript, which
-/// ends with the magic bytes.
+/// Tests whether `bytes` are a whole ORC file. The last byte of a whole file is the length of the
+/// PostScript, and the PostScript ends with the magic bytes.
 pub fn is_orc(bytes: &[u8]) -> bool {
     let rest = bytes.strip_prefix(MAGIC).and_then(|rest| rest.split_last());
     rest.is_some_and(|(_, rest)| rest.ends_with(MAGIC_FIELD))
@@ -43,15 +44,15 @@ pub fn is_orc(bytes: &[u8]) -> bool {
 /// The program that wrote a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrcWriter {
-    /// ORC's writer in Java.
+    /// The Java writer of ORC.
     Java,
-    /// ORC's writer in C++, which pyarrow uses.
+    /// The C++ writer of ORC, which pyarrow uses.
     Cpp,
     /// Another program.
     Other(u64),
 }
 
-/// An ORC file whose footer is read.
+/// An ORC file whose footer has been read.
 pub struct OrcFile<'a> {
     bytes: &'a [u8],
     decompressor: Decompressor,
@@ -59,11 +60,11 @@ pub struct OrcFile<'a> {
     pub schema: Schema,
     /// The stripes, in order.
     pub stripes: Vec<Stripe>,
-    /// The rows of a row group; 0 if the file has none.
+    /// The number of rows in a row group. Zero if the file has no row groups.
     pub row_group_rows: u64,
     /// The program that wrote the file.
     pub writer: OrcWriter,
-    /// True if the version of the writer computes hashes that are not the hashes of ORC.
+    /// True if the version of the writer computes hashes that differ from the specification of ORC.
     pub has_wrong_hashes: bool,
     /// The roots of the encrypted columns.
     encrypted: Vec<u32>,
@@ -99,7 +100,7 @@ impl<'a> OrcFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`OrcError`] for a damaged file and for a compression that is not read.
+    /// [`OrcError`] for a damaged file, or for an unsupported compression.
     pub fn open(bytes: &'a [u8]) -> Result<Self, OrcError> {
         let (&len, before) = bytes.split_last().ok_or(OrcError::Damaged("it is empty"))?;
         let at = before.len().checked_sub(len.into()).filter(|_| len > 0);
@@ -156,13 +157,13 @@ impl<'a> OrcFile<'a> {
         Ok(file)
     }
 
-    /// Tests which columns are encrypted, by their numbers. The file may also have filters of such a
-    /// column that are not encrypted: these hold masked values.
+    /// Returns for each column number whether the column is encrypted. The file may also store
+    /// unencrypted filters of an encrypted column, but these filters contain masked values.
     pub fn encrypted_columns(&self) -> Vec<bool> {
         self.schema.inside(&self.encrypted)
     }
 
-    /// Returns the number of row groups of a stripe, each of which has a filter of a column.
+    /// Returns the number of row groups in a stripe. Each row group has one filter per column.
     ///
     /// # Errors
     ///
@@ -178,7 +179,7 @@ impl<'a> OrcFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`OrcError`] for a stripe that is damaged or not inside of the file, and for more streams than
+    /// [`OrcError`] for a stripe that is damaged or outside of the file, or for more streams than
     /// any real file has.
     pub fn filter_streams(&mut self) -> Result<Vec<FilterStream>, OrcError> {
         let mut streams = Vec::new();
@@ -190,7 +191,7 @@ impl<'a> OrcFile<'a> {
         Ok(streams)
     }
 
-    /// Appends the streams with filters of a stripe.
+    /// Appends the filter streams of a stripe.
     fn streams_of(
         &mut self,
         index: usize,
@@ -246,7 +247,7 @@ impl<'a> OrcFile<'a> {
         Ok(())
     }
 
-    /// Reads the filters of a column in a stripe: a message of Protocol Buffers.
+    /// Reads the filters of a column in a stripe, as a message of Protocol Buffers.
     ///
     /// # Errors
     ///
@@ -255,14 +256,14 @@ impl<'a> OrcFile<'a> {
         self.decompressor.part(&self.bytes[stream.bytes.clone()], u64::MAX)
     }
 
-    /// Returns a range that is inside of the file.
+    /// Returns the range, or `None` if the range is not inside the file.
     fn range(&self, start: u64, end: u64) -> Option<Range<usize>> {
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
         (start <= end && end <= self.bytes.len()).then_some(start..end)
     }
 }
 
-/// Returns the refusal of a file with more row groups than [`MOST_ROW_GROUPS`].
+/// Returns the error for a file with more row groups than [`MOST_ROW_GROUPS`].
 pub fn too_many() -> OrcError {
     OrcError::Refused(
         "has more than 200,000 filters of row groups: choose one column with --column, or write \
@@ -271,8 +272,8 @@ pub fn too_many() -> OrcError {
     )
 }
 
-/// Tests whether this version of the C++ writer hashes numbers in another way (ORC-1024). Files before
-/// 1.6.12 and 1.7.1 have these hashes, and old files state no version.
+/// Tests whether this version of the C++ writer computes wrong hashes of numbers (ORC-1024).
+/// Versions before 1.6.12 and 1.7.1 compute these hashes. Old files state no version.
 fn has_wrong_hashes(version: Option<&[u8]>) -> bool {
     let Some(version) = version else { return true };
     let release = version.split(|&byte| byte == b'-').next().unwrap_or_default();
@@ -283,7 +284,7 @@ fn has_wrong_hashes(version: Option<&[u8]>) -> bool {
     patch.is_some_and(|patch| patch.parse::<u32>().is_ok_and(|patch| patch < 12))
 }
 
-/// The parts of the PostScript that are read.
+/// The fields of the PostScript that the reader uses.
 struct PostScript {
     footer_bytes: u64,
     compression: u64,
@@ -292,7 +293,7 @@ struct PostScript {
 
 impl PostScript {
     fn decode(message: &[u8]) -> Result<Self, OrcError> {
-        // The default of ORC.
+        // The default chunk size of ORC.
         const CHUNK_BYTES: u64 = 256 << 10;
         let (mut this, mut has_magic) =
             (Self { footer_bytes: 0, compression: 0, chunk_bytes: CHUNK_BYTES }, false);
@@ -321,7 +322,7 @@ impl Stripe {
     }
 }
 
-/// Returns the numbers of a message with these fields; 0 for a field that is missing.
+/// Returns the values of numeric fields in a message. The value of a missing field is 0.
 fn numbers<const N: usize>(message: &[u8], fields: [u64; N]) -> Result<[u64; N], OrcError> {
     let mut numbers = [0; N];
     for field in Fields::new(message) {
@@ -334,7 +335,7 @@ fn numbers<const N: usize>(message: &[u8], fields: [u64; N]) -> Result<[u64; N],
     Ok(numbers)
 }
 
-/// Returns the roots of the encrypted columns, by the encryption message of the footer.
+/// Returns the roots of the encrypted columns, from the encryption message of the footer.
 fn encrypted_roots(encryption: &[u8]) -> Result<Vec<u32>, OrcError> {
     const VARIANT: u64 = 3;
     let mut roots = Vec::new();

@@ -1,5 +1,5 @@
-//! Reads the Bloom filters of an ORC file's columns. Each row group of a stripe has a filter for each
-//! column that has filters.
+//! Reads the Bloom filters of the columns of an ORC file. In each stripe, each row group has one
+//! filter for each column with filters.
 
 mod column_type;
 
@@ -20,13 +20,13 @@ use crate::io::input;
 use crate::records::column_name::{ColumnName, check_unique, full_name};
 use crate::records::column_text::ColumnItems;
 
-/// Reads the filters of `column`, or of all columns, in the order of the stripes and their row groups.
-/// The data of the file are not read.
+/// Reads the filters of `column`, or of all columns, in the order of the stripes and their row
+/// groups. Does not read the data of the file.
 ///
 /// # Errors
 ///
-/// A message for a damaged file, a file without a filter of that column that can be read, or a funnel
-/// that contradicts the type of the column.
+/// A message for a damaged file, a file without a readable filter of `column`, or a funnel that
+/// contradicts the type of the column.
 pub fn filters(
     path: &Path,
     bytes: &[u8],
@@ -106,12 +106,12 @@ pub fn filters(
     found.finish(&names, NO_FILTER).map_err(|error| failure(&error))
 }
 
-/// Reads the filters of a stripe's column, one for each of its row groups.
+/// Reads the filters of a column in a stripe: one filter for each row group.
 fn read(name: &str, bytes: &[u8], is_utf8: bool, row_groups: u64) -> Result<RowGroups, Failure> {
     let filters = RowGroups::decode_at_most(bytes, is_utf8, row_groups)
         .map_err(|error| Failure::new(format!("{name}: its stream of filters: {error}")))?;
     let count = filters.filters().len();
-    // An item of a row group without a filter would be reported as absent.
+    // Without this check, an item of a row group without a filter would be reported as absent.
     if count as u64 != row_groups {
         return Err(Failure::new(format!(
             "{name}: damaged: its {row_groups} row groups have {count} filters"
@@ -123,9 +123,9 @@ fn read(name: &str, bytes: &[u8], is_utf8: bool, row_groups: u64) -> Result<RowG
 /// A column and its filters.
 struct ColumnStreams {
     name: ColumnName,
-    /// The filters of each stripe that has some.
+    /// The filters of each stripe that has filters.
     streams: BTreeMap<usize, FilterStream>,
-    /// The items, or why the filters are not read.
+    /// The items, or the reason why the filters are not read.
     items: Result<ColumnItems, String>,
 }
 
@@ -140,7 +140,8 @@ fn columns(bytes: &[u8]) -> Result<(OrcFile<'_>, Vec<ColumnStreams>), OrcError> 
         if old.is_some_and(|old| old.is_utf8 == stream.is_utf8) {
             return Err(OrcError::Damaged("a stripe has two streams of filters for one column"));
         }
-        // A writer may store both streams. Only BLOOM_FILTER_UTF8 has hashes of text that are known.
+        // A writer may store both streams. Only BLOOM_FILTER_UTF8 has a fixed charset for the
+        // hashes of text.
         if old.is_none_or(|old| !old.is_utf8) {
             of_column.insert(stream.stripe, stream);
         }

@@ -1,5 +1,5 @@
-//! Reads the Bloom filters of a Parquet table's columns. Each row group may have a filter for each
-//! column.
+//! Reads the Bloom filters of the columns of a Parquet table. Each row group may have one filter
+//! for each column.
 
 mod column_type;
 mod thrift;
@@ -25,12 +25,12 @@ pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC) && bytes.len() > 2 * MAGIC.len()
 }
 
-/// Reads the filters of `column`, or of all columns, in the order of the row groups. The data of
-/// the table are not read.
+/// Reads the filters of `column`, or of all columns, in the order of the row groups. Does not read
+/// the data of the table.
 ///
 /// # Errors
 ///
-/// A message for a damaged table, a table without a filter of that column, or a funnel that
+/// A message for a damaged table, a table without a filter of `column`, or a funnel that
 /// contradicts the type of the column.
 pub fn filters(
     path: &Path,
@@ -68,7 +68,8 @@ pub fn filters(
                 Err(_) if is_encrypted(footer) => return Err(failure(&ENCRYPTED)),
                 read => read?,
             };
-            // Each filter has its own bytes. A damaged footer may refer to one filter several times.
+            // Filters do not share bytes, but a damaged footer may refer to the same filter several
+            // times.
             filter_bytes += len_bytes;
             if filter_bytes > bytes.len() as u64 {
                 return Err(failure(&"damaged: its filters are larger than the file"));
@@ -97,21 +98,22 @@ pub fn filters(
     found.finish(&columns, without).map_err(|error| failure(&error))
 }
 
-/// What to do about a funnel that contradicts the type of a column.
+/// The advice for a funnel that contradicts the type of a column.
 const HEX: &str = "leave out --funnel, or use --funnel hex and write items as hexadecimal bytes";
 
-/// The message about an encrypted table whose footer is plain.
+/// The message about an encrypted table whose footer is not encrypted.
 const ENCRYPTED: &str =
     "some of its columns are encrypted, and their filters too: decrypt the table first";
 
-/// Tests whether columns of a table are encrypted. The footer then names the algorithm.
+/// Tests whether some columns of a table are encrypted. In this case, the footer names the
+/// algorithm.
 fn is_encrypted(footer: &[u8]) -> bool {
     const ENCRYPTION_ALGORITHM: i64 = 8;
     thrift::has_field(footer, ENCRYPTION_ALGORITHM) == Some(true)
 }
 
-/// Returns the footer: the metadata of the table. It precedes the last eight bytes, which store its
-/// length.
+/// Returns the footer: the metadata of the table. The footer ends before the last eight bytes,
+/// which contain the length of the footer.
 fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
     let (before, tail) = bytes.split_last_chunk().expect("a table has the magic twice");
     let len = FooterTail::try_new(tail)?.metadata_length();
@@ -122,7 +124,7 @@ fn footer(bytes: &[u8]) -> Result<&[u8], ParquetError> {
     Ok(&before[at..])
 }
 
-/// Reads the filter at byte `at`. Returns it with its length in bytes.
+/// Reads the filter at byte `at`. Returns the filter and its length in bytes.
 fn read(
     name: &str,
     bytes: &[u8],

@@ -1,4 +1,5 @@
-//! Notes about a filter that is full, or over its planned rate. A filter is saved with its notes.
+//! Creates notes about a filter that is full or over its planned rate. A command that saves a
+//! filter also writes these notes to stderr.
 
 use std::path::Path;
 
@@ -10,21 +11,21 @@ use crate::exit::{CommandResult, Exit, Failure};
 use crate::filters::open_filter::OpenFilter;
 use crate::io::output;
 
-/// A filter with a higher rate than this is reported as over-full.
+/// A filter with a rate above this value is reported as over-full.
 const OVERFULL_RATE: f64 = 0.3;
 
-/// What a command reports about the state of a filter.
+/// The set of notes that a command reports about a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notes {
-    /// The notes about its rate.
+    /// Only the notes about the rate of the filter.
     Rate,
-    /// The warnings of its format as well.
+    /// The notes about the rate, and the warnings of the format.
     All,
 }
 
 impl OpenFilter {
     /// Returns the notes about the rate of the decoded filter. The second value is the note that
-    /// the filter is over its planned rate, if it is.
+    /// the filter is over its planned rate, or `None`.
     pub fn rate_notes(&self, info: &FilterInfo) -> (Vec<String>, Option<String>) {
         let planned = self.contents().exceeded_rate(info, self.options.rate);
         let excess = planned.map(|planned| excess(info.items, None, info.rate_now, planned));
@@ -36,7 +37,8 @@ impl OpenFilter {
         (full.into_iter().chain(excess.clone()).collect(), excess)
     }
 
-    /// Returns the notes about the decoded filter, and the note that it is over its planned rate.
+    /// Returns the notes about the decoded filter. The second value is the note that the filter is
+    /// over its planned rate, or `None`.
     pub(crate) fn notes(&self, notes: Notes) -> (Vec<String>, Option<String>) {
         if let Some(file) = self.contents().downcast_ref::<TamisFile>() {
             return tamis_notes(file);
@@ -47,7 +49,7 @@ impl OpenFilter {
         (info.changes.into_iter().chain(warnings).chain(of_rate).collect(), excess)
     }
 
-    /// Writes the notes about the filter at the present time to stderr.
+    /// Writes the notes about the filter at the current time to stderr.
     ///
     /// # Errors
     ///
@@ -61,8 +63,9 @@ impl OpenFilter {
         Ok(if excess.is_some() { Exit::OverRate } else { Exit::Yes })
     }
 
-    /// Replaces `output` by the changed filter after the new file is complete and on disk. With
-    /// `force`, also if the filter is over its planned rate. Writes `notes` to stderr.
+    /// Replaces `output` by the changed filter, after the new file is complete and synced to the
+    /// disk. With `force`, also replaces `output` if the filter is over its planned rate. Writes
+    /// `notes` to stderr.
     ///
     /// # Errors
     ///
@@ -83,7 +86,8 @@ impl OpenFilter {
     }
 }
 
-/// Returns the notes about a Tamis filter, and the note that it is over its planned rate.
+/// Returns the notes about a Tamis filter. The second value is the note that the filter is over its
+/// planned rate, or `None`.
 fn tamis_notes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> (Vec<String>, Option<String>) {
     let (filter, plan) = (&file.filter, file.filter.plan());
     let excess = file.is_over_rate().then(|| {
@@ -93,7 +97,7 @@ fn tamis_notes<B: Bits<Word = u64>>(file: &TamisFile<B>) -> (Vec<String>, Option
 }
 
 /// Returns the note that a filter is over its planned rate. `capacity` is the planned number of
-/// items, if the file stores it.
+/// items, if the file stores this number.
 fn excess(items: f64, capacity: Option<u64>, rate: f64, planned: f64) -> String {
     let capacity =
         capacity.map_or_else(String::new, |it| format!(" and was planned for {}", HumanCount(it)));

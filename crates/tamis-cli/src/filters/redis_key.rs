@@ -1,7 +1,8 @@
-//! Filters on a Redis server: a command takes a [URL](crate::filters::redis_url) in the place of a file.
+//! Filters on a Redis server. A command takes a [URL](crate::filters::redis_url) instead of a file
+//! name.
 //!
-//! `value` reads what is stored under the key, `upload` writes a filter there, `filter` inserts and
-//! looks up items on the server, and `discard` deletes what was not completed.
+//! `value` reads the value of the key. `upload` writes a filter to a new key. `filter` inserts and
+//! looks up items on the server. `discard` deletes an unfinished filter.
 
 mod discard;
 mod filter;

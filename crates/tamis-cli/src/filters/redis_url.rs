@@ -1,4 +1,4 @@
-//! The URL of a key as an argument: the URL of a server, followed by the key.
+//! Parses the URL of a key: the URL of a server, followed by the key.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ pub use tamis_redis::KeyUrl as RedisUrl;
 
 use crate::exit::Failure;
 
-/// The variable with the password, as for `redis-cli`.
+/// The environment variable with the password, the same as for `redis-cli`.
 const PASSWORD: &str = "REDISCLI_AUTH";
 
 /// Tests whether an argument is the URL of a key and not the path of a file.
@@ -23,7 +23,7 @@ pub fn without_password(path: &Path) -> String {
     if is_url(path) { tamis_redis::without_password(&text) } else { text }
 }
 
-/// Parses the URL of a key. Takes the password from `REDISCLI_AUTH` if the URL has none.
+/// Parses the URL of a key. Reads the password from `REDISCLI_AUTH` if the URL has no password.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub fn parse(path: &Path) -> Result<RedisUrl, Failure> {
     RedisUrl::parse(text, password.as_deref()).map_err(|error| Failure::new(error.to_string()))
 }
 
-/// Returns the key of a filter whose name is text.
+/// Returns the key of a URL as text.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn text_key(url: &RedisUrl) -> Result<&str, Failure> {
     url.text_key().map_err(Failure::new)
 }
 
-/// Returns the failure of a command that takes only files.
+/// Returns the failure of a command that accepts only files.
 pub fn not_a_file(path: &Path) -> Failure {
     Failure::new(format!(
         "{}: this command takes filters in files; info, check, add, build, merge and convert take \

@@ -1,4 +1,4 @@
-//! Filters with a layout of Tamis in the result of `DUMP`, or in a snapshot of the module.
+//! Opens a filter with a Tamis layout from the result of `DUMP`, or from a snapshot of the module.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::filters::open_filter::{FilterContents, OpenFilter};
 use crate::io::input;
 
-/// Opens the filter in `bytes`; `None` if they hold no filter of a Tamis server.
+/// Opens the filter in `bytes`. Returns `None` if `bytes` contain no filter of a Tamis server.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn open(
         return Err(failure("a filter whose load with BF.LOADCHUNK has not ended"));
     }
     let contents = value.into_contents().ok_or_else(|| failure("not enough memory"))?;
-    // A filter in one part is read like its Tamis file.
+    // A filter that has only one part is handled as a Tamis file.
     let is_file = contents.downcast_ref::<TamisFile>().is_some();
     let format = Format::named(if is_file { "tamis" } else { "redisbloom" }).expect("a row");
     Ok(Some(OpenFilter {

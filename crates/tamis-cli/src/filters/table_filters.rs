@@ -1,5 +1,5 @@
-//! The filters of a table's columns: which of them the user means. A table is a Parquet table or an
-//! ORC file.
+//! Selects the filters of a table by the column that the user requests. A table is a Parquet table
+//! or an ORC file.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,7 +14,7 @@ pub const NO_FILTER: &str = "none of its columns has a Bloom filter: write it wi
 
 /// The filters that were found in a table, in the order of the row groups.
 pub struct TableFilters {
-    /// The column that the user asks for.
+    /// The column that the user requests.
     asked: Option<String>,
     filters: Vec<(String, Result<OpenFilter, NoFilter>)>,
     with_filters: Vec<String>,
@@ -23,7 +23,8 @@ pub struct TableFilters {
 }
 
 impl TableFilters {
-    /// Starts without filters. `asked` is the full name of the column that the user asks for.
+    /// Creates an empty set of filters. `asked` is the full name of the column that the user
+    /// requests.
     pub fn new(asked: Option<String>) -> Self {
         Self {
             asked,
@@ -34,7 +35,7 @@ impl TableFilters {
         }
     }
 
-    /// Records that `column` has a filter. Tests whether the user asks for this column.
+    /// Records that `column` has a filter. Tests whether the user requests this column.
     pub fn wants(&mut self, column: &ColumnName) -> bool {
         if self.is_with_filter.insert(column.quoted.clone()) {
             self.with_filters.push(column.quoted.clone());
@@ -42,7 +43,7 @@ impl TableFilters {
         self.is_asked(column)
     }
 
-    /// Tests whether the user asks for this column, or names none.
+    /// Tests whether the user requests this column, or requests no column.
     pub fn is_asked(&self, column: &ColumnName) -> bool {
         self.asked.as_ref().is_none_or(|asked| *asked == column.quoted)
     }
@@ -53,26 +54,28 @@ impl TableFilters {
         self.filters.push((column.quoted.clone(), Ok(filter)));
     }
 
-    /// Appends a row group without a filter of its column. `name` is the name of both.
+    /// Appends a row group without a filter of its column. `name` names the row group and the
+    /// column.
     pub fn push_missing(&mut self, column: &ColumnName, name: String) {
         if self.is_asked(column) {
             self.filters.push((column.quoted.clone(), Err(NoFilter { name })));
         }
     }
 
-    /// Records that the user's funnel contradicts the items of a column.
+    /// Records that the funnel of the user contradicts the items of a column.
     pub fn contradict(&mut self, column: &ColumnName, items: &ColumnItems, advice: &str) {
         self.contradiction.get_or_insert_with(|| {
             format!("an item of its column {column} is {}: {advice}", items.item)
         });
     }
 
-    /// Returns the filters of the asked column, or of all columns that have one in any row group.
+    /// Returns the filters of the requested column. If the user requests no column, returns the
+    /// filters of all columns that have a filter in any row group.
     ///
     /// # Errors
     ///
-    /// A message if there are none, and if the funnel contradicts the column. `without` is the message
-    /// about a table without filters.
+    /// A message if there are no filters, or if the funnel contradicts the column. `without` is the
+    /// message about a table without filters.
     pub fn finish(
         self,
         columns: &[ColumnName],
@@ -81,8 +84,8 @@ impl TableFilters {
         let Self { asked, filters, with_filters, is_with_filter, contradiction } = self;
         let has_filter = filters.into_iter().filter(|(column, _)| is_with_filter.contains(column));
         let filters: Vec<_> = has_filter.map(|(_, filter)| filter).collect();
-        // If several columns have filters and the user names none, the error that requests --column
-        // comes first.
+        // If several columns have filters and the user names no column, the error that requests
+        // `--column` comes first.
         if let Some(contradiction) =
             contradiction.filter(|_| asked.is_some() || with_filters.len() == 1)
         {
@@ -103,7 +106,7 @@ impl TableFilters {
     }
 }
 
-/// Rejects filters of several columns, and asks for `--column`.
+/// Rejects filters of several columns. The message requests `--column`.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Files that hold filters in formats that Tamis does not read. A file is rejected by its name, with
-//! what to do instead.
+//! Recognises files whose filters have a format that Tamis does not read. The error names the type
+//! of the file and an alternative.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use crate::filters::orc_file::{MAGIC, is_orc};
 /// The advice for a file whose end is missing.
 const COPY: &str = "copy the whole file";
 
-/// Describes a file at `path` that Tamis knows but does not read: what it is, and what to do.
+/// Describes a file at `path` that Tamis recognises but does not read. Returns the type of the file
+/// and the advice.
 pub fn unread_file(bytes: &[u8], path: &Path) -> Option<(String, &'static str)> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     let ends = |magic: &[u8]| bytes.ends_with(magic);
@@ -46,13 +47,13 @@ pub fn unread_file(bytes: &[u8], path: &Path) -> Option<(String, &'static str)> 
     Some((what.into(), advice))
 }
 
-/// Tests whether bytes are binary. A text may begin with the letters of a magic number, but has no control
-/// characters.
+/// Tests whether bytes are binary. Text may begin with the letters of a magic number, but contains
+/// no control characters.
 fn is_binary(bytes: &[u8]) -> bool {
     bytes.iter().take(4096).any(|&byte| byte < b'\t')
 }
 
-/// Describes an object written by Java's serialization.
+/// Describes an object that the serialization of Java wrote.
 fn java_object(class: &str) -> (String, &'static str) {
     let (what, advice) = match class.strip_prefix("cn.hutool.bloomfilter.") {
         Some(class) => (

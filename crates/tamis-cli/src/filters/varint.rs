@@ -1,6 +1,6 @@
-//! Numbers of variable length, as Protocol Buffers and Thrift have them.
+//! Reads numbers of variable length, as in Protocol Buffers and Thrift.
 
-/// Reads a number of up to 64 bits: seven in each byte, the lowest first.
+/// Reads a number of up to 64 bits. Each byte contains seven bits, and the lowest bits come first.
 pub fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {

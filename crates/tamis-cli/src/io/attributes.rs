@@ -1,5 +1,5 @@
-//! Copies the attributes of a replaced file to the new file: owner, group, permissions, access
-//! control list and the other extended attributes, as far as the system permits.
+//! Copies the attributes of a replaced file to the new file, as far as the system permits. The
+//! attributes are the owner, group, permissions, access control list and other extended attributes.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -30,7 +30,8 @@ pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     }
     new.set_permissions(Permissions::from_mode(mode))?;
     if !extended::copy(path, new) {
-        // With an access control list, the group bits are its mask: the maximum of its entries.
+        // With an access control list, the group bits of the mode are the mask of the list. The
+        // mask limits the permissions of the entries.
         new.set_permissions(Permissions::from_mode(mode & !0o070))?;
     }
     Ok(())
@@ -56,7 +57,8 @@ mod extended {
     /// Name of the attribute that stores the access control list.
     const ACCESS: &str = "system.posix_acl_access";
 
-    /// Most bytes of a list of names, or of a value. This is the limit of the system.
+    /// The maximum size of a list of names, or of a value, in bytes. The operating system sets this
+    /// limit.
     const MOST_BYTES: usize = 64 << 10;
 
     /// Copies the extended attributes of the file at `path`. Returns false if the file has an
@@ -76,7 +78,8 @@ mod extended {
             }
         }
         if !has_list {
-            // `new` may have inherited a default list from its folder. Most folders have none.
+            // `new` may have inherited a default list from its folder. Most folders have no default
+            // list.
             _ = fremovexattr(new, ACCESS);
         }
         is_list_copied
@@ -112,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         fs::write(&path, "old").unwrap();
-        // Only the superuser may give a file away.
+        // Only the superuser may change the owner of a file.
         let is_given = chown(&path, Some(1234), Some(4321)).is_ok();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         replace(&path);

@@ -1,4 +1,4 @@
-//! The bytes of a filter file: mapped, or read and decompressed.
+//! Loads the bytes of a filter file: maps the file, or reads and decompresses the file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -29,7 +29,7 @@ pub enum FileContent {
     Bytes(Bytes),
 }
 
-/// The bytes of a file. A plain file is mapped; any other file is copied.
+/// The bytes of a file. An uncompressed file is mapped, and any other file is copied.
 pub enum Bytes {
     /// The file itself, mapped into memory.
     Mapped(Mapped),
@@ -42,7 +42,7 @@ impl Bytes {
     ///
     /// # Errors
     ///
-    /// A message if it was modified.
+    /// A message if the file was modified.
     pub fn check_unchanged(&self, name: &str) -> Result<(), Failure> {
         match self {
             Bytes::Mapped(bytes) => bytes.check_unchanged(name),
@@ -63,12 +63,12 @@ impl Deref for Bytes {
 }
 
 impl LoadedFile {
-    /// Returns uncompressed bytes as a file.
+    /// Creates a loaded file from uncompressed bytes.
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
         Self { content: FileContent::Bytes(Bytes::Copied(bytes)), is_packed: false }
     }
 
-    /// Reads and decompresses a file. If `is_raw`, reads it without decompression.
+    /// Reads and decompresses a file. If `is_raw` is true, does not decompress the file.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Reads inputs: a file or standard input, plain or compressed.
 //!
-//! The first bytes of text determine the compression; the file name does not (`unpack.rs`). Binary
-//! data are decompressed only if the caller says so.
+//! For text, the first bytes determine the compression, and the file name has no effect
+//! (`packing.rs`). Binary data are decompressed only if the caller requests decompression.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -24,10 +24,11 @@ use crate::io::unpack::{NotUnpacked, too_much_memory, unpack};
 /// How the bytes of inputs are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputForm {
-    /// How the inputs are decompressed. With `None`, text is decompressed by its first bytes, and
-    /// binary data are read as they are: a number may look like the first bytes of a format.
+    /// How the inputs are decompressed. With `None`, the first bytes of text determine the
+    /// compression. Binary data are then read without decompression, because a number may look like
+    /// magic bytes.
     pub unpack: Option<Unpack>,
-    /// If true, the inputs are text: a byte order mark before it is skipped.
+    /// True if the inputs are text. The reader then skips a byte order mark at the start.
     pub is_text: bool,
 }
 
@@ -35,7 +36,7 @@ impl InputForm {
     /// The form of files whose own format begins with magic bytes.
     pub const FILTER: Self = Self { unpack: Some(Unpack::Auto), is_text: false };
 
-    /// Returns how the inputs are decompressed without an option.
+    /// Returns the decompression that applies if the user gives no option.
     fn usual(self) -> Unpack {
         if self.is_text { Unpack::Auto } else { Unpack::No }
     }
@@ -45,14 +46,14 @@ impl InputForm {
         self.unpack.unwrap_or(self.usual()).packing(head)
     }
 
-    /// Describes how the inputs are decompressed, if it is not the usual way.
+    /// Describes how the inputs are decompressed, or returns `None` for the default.
     pub fn describe(self) -> Option<String> {
         let unusual = self.unpack.filter(|unpack| *unpack != self.usual())?;
         Some(format!("--unpack {}", unusual.to_possible_value()?.get_name()))
     }
 
-    /// Rejects binary data that begin and are named like compressed data. Without such a name,
-    /// writes a note.
+    /// Rejects binary data if both the first bytes and the file name indicate compression. Writes a
+    /// note if only the first bytes indicate compression.
     fn check_plain(self, name: &str, head: &[u8]) -> Result<(), Failure> {
         let looks = Packing::of(head);
         if self.unpack.is_some() || self.is_text || looks == Packing::Plain {
@@ -82,13 +83,13 @@ pub struct Input {
     len_bytes: Option<u64>,
     consumed_bytes: Arc<AtomicU64>,
     packing: Packing,
-    // A byte order mark may follow.
+    // True if a byte order mark may follow.
     is_text_start: bool,
     reader: Box<dyn Read + Send>,
 }
 
 impl Input {
-    /// Opens `path`, or standard input if it is `-`.
+    /// Opens `path`, or standard input if `path` is `-`.
     ///
     /// # Errors
     ///
@@ -108,8 +109,8 @@ impl Input {
         Self::of(name, len_bytes, file, form)
     }
 
-    /// Reads the first bytes of `reader` and decompresses the rest if they show a compressed
-    /// format.
+    /// Reads the first bytes of `reader`. If these bytes show a compressed format, decompresses the
+    /// data.
     fn of(
         name: String,
         len_bytes: Option<u64>,
@@ -120,8 +121,8 @@ impl Input {
         let mut reader = Counted { reader, bytes: Arc::clone(&consumed_bytes) };
         let mut head = [0; ZSTD_HEAD_BYTES];
         let mut filled = 0;
-        // A terminal or `tail -f` may send a line of two bytes and then wait for its answer. So no
-        // more bytes are read than the detection needs.
+        // A terminal or `tail -f` may send a short line and then wait for the result. So this loop
+        // reads no more bytes than the detection needs.
         while Packing::may_become_known(&head[..filled]) {
             // Four bytes identify most formats.
             let until = if filled < 4 { 4 } else { MARK_BYTES };
@@ -140,7 +141,7 @@ impl Input {
             )));
         }
         if packing == Packing::Zstd {
-            // The header tells how much memory the frame needs.
+            // The frame header contains the size of the memory that the frame needs.
             filled += read_up_to(&mut reader, &mut head[filled..])
                 .map_err(|error| Failure::io(&name, &error))?;
         }
@@ -150,8 +151,8 @@ impl Input {
         Ok(Self { name, len_bytes, consumed_bytes, packing, is_text_start, reader })
     }
 
-    /// Decompresses on a second thread. Uncompressed bytes are read on the caller's thread, because
-    /// a thread would not make this faster.
+    /// Decompresses on a second thread. Does nothing for uncompressed data, because a second thread
+    /// would not be faster.
     #[must_use]
     pub fn unpacked_ahead(mut self) -> Self {
         if self.is_packed() {
@@ -161,7 +162,7 @@ impl Input {
         self
     }
 
-    /// Returns the path as typed, or `standard input`.
+    /// Returns the path as the user typed the path, or `standard input`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -182,7 +183,7 @@ impl Input {
         self.packing != Packing::Plain
     }
 
-    /// Returns the failure of reading this input.
+    /// Converts an error of reading this input to a failure.
     pub fn failure(&self, error: &io::Error) -> Failure {
         Failure::Message(format!("{}: {}", self.name, exit::plain(error)))
     }
@@ -217,7 +218,7 @@ impl Read for Input {
             return Ok(len);
         }
         self.is_text_start = false;
-        // A pipe may send the mark in pieces.
+        // A pipe may send the mark in several parts.
         while len < buffer.len().min(BYTE_ORDER_MARK.len())
             && BYTE_ORDER_MARK.starts_with(&buffer[..len])
         {
@@ -244,7 +245,7 @@ fn is_want_of_memory(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("too much memory")
 }
 
-/// A reader that counts the bytes it passes on.
+/// A reader that counts the bytes it returns.
 struct Counted<R> {
     reader: R,
     bytes: Arc<AtomicU64>,
@@ -276,9 +277,9 @@ pub fn name(path: &Path) -> String {
     if is_stdin(path) { "standard input".into() } else { without_password(path) }
 }
 
-/// Returns the inputs of a command: its files, or standard input if there are none.
+/// Returns the inputs of a command: its files, or standard input if the user gave no file.
 ///
-/// Every file is opened once, so that a missing file is reported before any work.
+/// Opens every file once, to report a missing file before any work.
 ///
 /// # Errors
 ///
@@ -291,16 +292,16 @@ pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(files.to_vec())
 }
 
-/// Like [`checked`], for a command whose result is useful without one of its inputs. Unreadable
-/// inputs are reported and skipped, and the exit status will be 2.
+/// Works like [`checked`], for a command whose result is useful without some of its inputs. Reports
+/// and skips unreadable inputs. The exit status will then be 2.
 ///
-/// If one of `outputs` is a file, every input must be readable: an incomplete result must not
-/// replace the old file.
+/// If one of `outputs` is a file, every input must be readable, because an incomplete result must
+/// not replace the old file.
 ///
 /// # Errors
 ///
-/// The errors of [`checked`] if one of `outputs` is a file. Otherwise a message if no input
-/// remains: every file is missing, unreadable or a directory.
+/// The errors of [`checked`] if one of `outputs` is a file. Otherwise, a message if all files are
+/// missing, unreadable or directories.
 pub fn present(files: &[PathBuf], outputs: &[Option<&Path>]) -> Result<Vec<PathBuf>, Failure> {
     if outputs.iter().flatten().any(|path| is_replaced(path)) {
         return checked(files);
@@ -340,14 +341,14 @@ fn check(path: &Path) -> Result<(), Failure> {
         let message = format!("{}: is a directory, not a file of records", name(path));
         return Err(Failure::new(message));
     }
-    // Opening a named pipe would block until its writer opens it.
+    // Opening a named pipe would block until a writer opens the pipe.
     if metadata.is_file() {
         File::open(path).map_err(|error| failure(&error))?;
     }
     Ok(())
 }
 
-/// Returns the total size of all inputs on disk, or `None` if one of them is not a regular file.
+/// Returns the total size of all inputs on disk, or `None` if an input is not a regular file.
 pub fn total_len_bytes(paths: &[PathBuf]) -> Option<u64> {
     paths
         .iter()
@@ -441,7 +442,7 @@ pub(crate) mod tests {
         assert_eq!(read(b"\xef\xbb\xbf".to_vec()).unwrap(), b"");
         assert_eq!(read(b"\xef\xbb".to_vec()).unwrap(), b"\xef\xbb");
         assert_eq!(read(b"\xef\xbba".to_vec()).unwrap(), b"\xef\xbba");
-        // A pipe that sends single bytes.
+        // This reader returns single bytes, like a slow pipe.
         struct Bytes(Vec<u8>);
         impl Read for Bytes {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -478,7 +479,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_window_above_the_limit_is_named_with_the_way_out() {
-        // A frame header with a window of 1 GiB.
+        // This frame header requests a window of 1 GiB.
         let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0x00, 20 << 3][..], &[0; 20]].concat();
         let Err(Failure::Message(line)) = read(frame) else { panic!() };
         assert!(line.contains("the limit is 128 MiB") && line.contains("--long=31"), "{line}");

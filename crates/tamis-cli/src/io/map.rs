@@ -8,8 +8,8 @@ use memmap2::Mmap;
 
 use crate::exit::Failure;
 
-/// A mapped file. The system reads its pages on first access and shares them with all processes
-/// that map the file.
+/// A mapped file. The system reads a page of the file on its first access. All processes that map
+/// the file share these pages.
 pub struct Mapped {
     bytes: Mmap,
     file: File,
@@ -28,9 +28,9 @@ impl Mapped {
         let at_first = file.metadata()?;
         // SAFETY: the bytes must not change while they are borrowed. `tamis` never writes into an
         // existing file: it replaces the file, and a mapping keeps the old content. If another
-        // program writes into the file, `check_unchanged` reports this before the command gives an
-        // answer that depends on it. If another program truncates the file, the SIGBUS handler ends
-        // this process with a message.
+        // program writes into the file, `check_unchanged` reports the change before the command
+        // prints a result that depends on the bytes. If another program truncates the file, the
+        // SIGBUS handler ends this process with a message.
         #[allow(unsafe_code)]
         let bytes = unsafe { Mmap::map(&file) }?;
         Ok(Self { bytes, file, at_first })
@@ -40,7 +40,7 @@ impl Mapped {
     ///
     /// # Errors
     ///
-    /// A message if it was modified. `name` is the name of the file.
+    /// A message if the file was modified. `name` is the name of the file.
     pub fn check_unchanged(&self, name: &str) -> Result<(), Failure> {
         let now = self.file.metadata().map_err(|error| Failure::io(name, &error))?;
         let is_as_before = now.len() == self.at_first.len()
@@ -61,7 +61,8 @@ impl Deref for Mapped {
 const CHANGED: &str =
     "was overwritten while it was in use; put a new filter in its place with 'mv', not 'cp'";
 
-/// Handles SIGBUS, the signal for a page that a truncated file no longer has.
+/// Handles SIGBUS. The system sends this signal on access to a page that a truncated file no longer
+/// has.
 #[cfg(unix)]
 mod end_in_words {
     use std::io;

@@ -1,8 +1,7 @@
 //! Writes messages to stderr. If stderr is full or closed, the messages are lost and the work
 //! continues.
 //!
-//! In that case, the macros of the standard library (`eprintln!`) would end the program with a
-//! panic.
+//! The macros of the standard library (`eprintln!`) would panic if stderr is full or closed.
 
 use std::fmt;
 use std::io::Write as _;
@@ -29,12 +28,14 @@ pub fn is_quiet() -> bool {
 
 /// Writes a line to stderr without a prefix.
 pub fn line(text: impl fmt::Display) {
-    // One write, so that lines of several processes do not mix. A failed write cannot be reported.
+    // A single write call keeps the lines of several processes apart. A failed write cannot be
+    // reported.
     _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Writes the reason why the command failed, completely or in part. Shows no password of a URL.
-/// Escapes all control characters but line feeds: a name in a file must not control the terminal.
+/// Writes the reason why the command failed, completely or in part. Removes passwords from URLs.
+/// Escapes all control characters except line feeds, because text from a file must not control the
+/// terminal.
 pub fn error(text: impl fmt::Display) {
     let text = redact(&text.to_string());
     let lines: Vec<String> = text.split('\n').map(plain).collect();
@@ -48,7 +49,8 @@ pub fn note(text: impl fmt::Display) {
     }
 }
 
-/// Writes a note only once. An input may be read twice: to estimate its length, and to process it.
+/// Writes a note, but only once per run. A command may read an input twice, and would otherwise
+/// repeat the note.
 pub fn note_once(text: String) {
     static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut noted = NOTED.lock();
@@ -58,7 +60,7 @@ pub fn note_once(text: String) {
     }
 }
 
-/// Formats a [`note`] and writes it.
+/// Formats and writes a [`note`].
 macro_rules! note {
     ($($format:tt)*) => { $crate::io::messages::note(format_args!($($format)*)) };
 }

@@ -1,8 +1,8 @@
 //! Writes results to standard output, or to a file that is replaced atomically at the end.
 //!
-//! With `-o FILE`, the results go to a temporary file in the same folder. The temporary file is
-//! renamed to FILE only when it is complete and synced to the disk. A failure, a full disk or a
-//! kill leaves the old file unchanged, and FILE may be one of the inputs.
+//! With `-o FILE`, the results go to a temporary file in the same folder. The program syncs the
+//! complete temporary file to the disk, and then renames the file to FILE. A failure, a full disk
+//! or a kill leaves the old file unchanged. FILE may be one of the inputs.
 
 pub(crate) mod place;
 mod position;
@@ -38,12 +38,12 @@ pub struct Output {
 }
 
 enum Sink {
-    /// Standard output, or a device, pipe or socket given by name. It is never replaced.
+    /// Standard output, or a device, pipe or socket with a name. No file replaces a stream.
     Stream(Box<dyn Write + Send>),
     /// A temporary file that replaces `path` at the end.
     Replacement { file: Temporary, path: PathBuf },
-    /// A file that replaces `path` at the end. It remains if the program is killed, so that the
-    /// next run can resume it.
+    /// A file that replaces `path` at the end. If the program is killed, this file remains, and the
+    /// next run can resume its output.
     Partial { file: File, partial: PathBuf, path: PathBuf },
     /// Standard output that is redirected to a file.
     Appended(File),
@@ -75,7 +75,7 @@ impl Output {
     }
 
     /// Creates a replacement for `path`. A new file gets `new_permissions`. With `None`, only the
-    /// owner can read it.
+    /// owner can read the new file.
     fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -96,8 +96,8 @@ impl Output {
         if existing.is_some() {
             check_writable(&path).map_err(failure)?;
         }
-        // A file that replaces another stays private to its owner until it gets the permissions of
-        // the old file.
+        // The replacement of an existing file is private to its owner until the replacement gets
+        // the permissions of the existing file.
         let permissions = new_permissions.filter(|_| existing.is_none());
         let file = temporary(&name, &path, permissions)?;
         if let Some(existing) = &existing {
@@ -107,8 +107,8 @@ impl Output {
         Ok(Self::new(name, Sink::Replacement { file, path }))
     }
 
-    /// Syncs the file to the disk and returns the mark at its end. Returns `None` if the output is
-    /// not a file.
+    /// Syncs the file to the disk. Returns the mark at the end of the file, or `None` if the output
+    /// is not a file.
     ///
     /// # Errors
     ///
@@ -128,10 +128,10 @@ impl Output {
         matches!(self.sink, Sink::Partial { .. } | Sink::Appended(_))
     }
 
-    /// Removes the unfinished file of a run with a state.
+    /// Removes the unfinished file of a run with `--state`.
     pub fn abandon(self) {
         if let Sink::Partial { partial, .. } = &self.sink {
-            // The next run replaces a file that cannot be removed.
+            // If the removal fails, the next run replaces the file.
             std::fs::remove_file(partial).ok();
         }
     }
@@ -179,8 +179,8 @@ impl Output {
         self.sink.writer().write_all(bytes)
     }
 
-    /// Writes everything to the disk. [`finish`](Self::finish) then only renames the file. A run
-    /// with two outputs syncs both before it replaces one.
+    /// Syncs the output to the disk. [`finish`](Self::finish) then only renames the file. A run
+    /// with two outputs syncs both outputs before it replaces the first file.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Output {
         file.sync_all().map_err(|error| Failure::io(&self.name, &error))
     }
 
-    /// Writes the buffer to the sink, so that the reader of a pipe receives it.
+    /// Writes the buffer to the sink, so that the reader of a pipe receives the bytes.
     ///
     /// # Errors
     ///
@@ -209,8 +209,8 @@ impl Output {
         self.written_bytes
     }
 
-    /// Flushes the output, and returns the path of the file that will replace the named one, for a
-    /// check before [`finish`](Self::finish). Returns `None` if the output replaces no file.
+    /// Flushes the output. Returns the path of the temporary file, which the caller can check
+    /// before [`finish`](Self::finish). Returns `None` if the output replaces no file.
     ///
     /// # Errors
     ///
@@ -224,7 +224,8 @@ impl Output {
         })
     }
 
-    /// Flushes the output. A file is synced to the disk and renamed to its final name.
+    /// Flushes the output. If the output is a file, syncs the file to the disk and renames the file
+    /// to its final name.
     ///
     /// # Errors
     ///
@@ -235,7 +236,7 @@ impl Output {
     }
 }
 
-/// For encoders. The errors do not name the output.
+/// Writes the bytes of encoders. The errors do not name the output.
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.append(bytes).map(|()| bytes.len())
@@ -275,7 +276,7 @@ impl Sink {
     }
 }
 
-/// Writes `bytes` to `path`. If `path` is `None` or `-`, writes them to standard output.
+/// Writes `bytes` to `path`. If `path` is `None` or `-`, writes `bytes` to standard output.
 ///
 /// # Errors
 ///
@@ -286,8 +287,9 @@ pub fn write_whole(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     output.finish()
 }
 
-/// Creates the file `path` with `bytes`, on the disk. Only the owner can read it. Does nothing if the
-/// file exists. The file never exists with a part of the bytes.
+/// Creates the file `path` with the content `bytes`, and syncs the file to the disk. Only the owner
+/// can read the file. Does nothing if the file exists. A crash leaves either no file or the
+/// complete file.
 ///
 /// # Errors
 ///
@@ -306,8 +308,8 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|error| Failure::io(&name, &error))
 }
 
-/// Creates the temporary file that will get the path `path`. With `None` as its permissions, only the
-/// owner can read it. `name` is the name of the output for messages.
+/// Creates the temporary file that will be renamed to `path`. If `permissions` is `None`, only the
+/// owner can read the file. Messages name the output by `name`.
 fn temporary(
     name: &str,
     path: &Path,
@@ -336,8 +338,8 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Rejects a file that the user may not write to. The user may still rename another file over it,
-/// but a program that writes in place, such as `sort -o`, would fail.
+/// Rejects a file that the user may not write. A rename over this file would succeed, but a program
+/// that writes in place, such as `sort -o`, would fail.
 fn check_writable(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).open(path) {
         Err(error)
@@ -352,7 +354,7 @@ fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a note if `existing` has other hard links. They keep the old content.
+/// Writes a note if `existing` has other hard links. The other links keep the old content.
 fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     #[cfg(unix)]
     {
@@ -367,8 +369,8 @@ fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     let _ = (name, existing);
 }
 
-/// Returns the permissions of a new file before the user's umask is applied. With `None`, only the
-/// owner can read a temporary file.
+/// Returns the permissions of a new file, before the umask of the user applies. With `None`, only
+/// the owner can read a temporary file.
 fn usual_permissions() -> Option<Permissions> {
     #[cfg(unix)]
     {
@@ -438,7 +440,7 @@ mod tests {
     fn one_file_is_known_under_two_names() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
-        // The first pass runs without the file, the second one with it.
+        // The first pass runs without the file, and the second pass runs with the file.
         for _ in 0..2 {
             assert!(is_same_file(&path, &folder.path().join("./file")));
             assert!(!is_same_file(&path, &other));

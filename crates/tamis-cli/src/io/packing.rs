@@ -1,4 +1,4 @@
-//! Detects the compression of data by their first bytes, and reads from them how much memory
+//! Detects the compression of data by their first bytes. Reads from these bytes how much memory the
 //! decompression needs.
 //!
 //! | format | begins with | may follow |
@@ -9,7 +9,7 @@
 //! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames, zeros |
 
 //!
-//! Other bytes behind the data are an error: they are not read.
+//! If other bytes follow the data, the reader returns an error.
 
 use std::ops::RangeInclusive;
 
@@ -62,7 +62,7 @@ impl Unpack {
 /// Length of the longest magic bytes that identify a format.
 pub const MARK_BYTES: usize = 10;
 
-/// Length of the longest header of a zstd frame, which holds the size of the window.
+/// Length of the longest header of a zstd frame, which contains the size of the window.
 pub const ZSTD_HEAD_BYTES: usize = 18;
 
 /// The magic bytes of each format.
@@ -72,8 +72,9 @@ const MARKS: [(&[RangeInclusive<u8>], Packing); 6] = [
     // A zstd stream may begin with a skippable frame.
     (&[0x50..=0x5f, 0x2a..=0x2a, 0x4d..=0x4d, 0x18..=0x18], Packing::Zstd),
     (&[0xfd..=0xfd, b'7'..=b'7', b'z'..=b'z', b'X'..=b'X', b'Z'..=b'Z', 0..=0], Packing::Xz),
-    // The first three bytes could also begin a line of text. So the next six bytes are checked too:
-    // the decimal digits of π at the start of a block, or those of √π at the end of the stream.
+    // The first three bytes could also begin a line of text, so the next six bytes are checked too.
+    // A block starts with the decimal digits of π. The end of the stream starts with the digits of
+    // √π.
     (&bzip2([0x31, 0x41, 0x59, 0x26, 0x53, 0x59]), Packing::Bzip2),
     (&bzip2([0x17, 0x72, 0x45, 0x38, 0x50, 0x90]), Packing::Bzip2),
 ];
@@ -155,7 +156,7 @@ pub fn zstd_bytes(head: &[u8]) -> Option<u64> {
     let len = [1, 2, 4, 8][usize::from(descriptor >> 6)];
     let mut size = [0; 8];
     size[..len].copy_from_slice(head.get(at..at + len)?);
-    // A size of two bytes is stored less 256.
+    // A size field of two bytes stores the size minus 256.
     Some(u64::from_le_bytes(size).saturating_add(if len == 2 { 256 } else { 0 }))
 }
 
@@ -174,8 +175,8 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_decoder_is_read_from_the_header() {
-        // Headers written by `xz -6`, `xz -0` and `zstd -19` (window 8 MiB), and by `zstd` for ten
-        // bytes (a single segment).
+        // `xz -6`, `xz -0` and `zstd -19` (window 8 MiB) wrote these headers. The last header is a
+        // single segment of ten bytes, which `zstd` wrote.
         let xz =
             |bits| [&b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01"[..], &[bits, 0]].concat();
         assert_eq!(xz_bytes(&xz(0x16)), Some(8 << 20));

@@ -1,4 +1,6 @@
-//! Makes values ahead of their consumer, in order. The consumer or a thread makes them.
+//! Makes values in order, ahead of their consumer. Either the consumer or a thread makes the
+//! values.
+//! values.
 //!
 //! ```text
 //!              ┌──── values made, in order, at most MAX_QUEUED of them ────▶
@@ -6,26 +8,27 @@
 //!              ◀──────── used values, whose memory is reused ──────────┘
 //! ```
 //!
-//! Values are moved and never copied, so large values keep their memory.
+//! Values are moved and never copied, so the memory of large values is reused.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// The maximum number of values that are made and not yet consumed. Two did not make `dedup`
-/// faster.
+/// The maximum number of values that are made and not yet consumed. A maximum of two did not make
+/// `dedup` faster.
 const MAX_QUEUED: usize = 1;
 
-/// Replaces an old value by the next one. Returns false if no value follows.
+/// A function that replaces an old value by the next value. Returns false if no value follows.
 type Make<T, E> = Box<dyn FnMut(&mut T) -> Result<bool, E> + Send>;
 
-/// A source of values of type `T`. It makes one value after the other until the last or an error.
+/// A source of values of type `T`. The source makes the values in order, until the last value or an
+/// error.
 ///
 /// If the source is dropped early, the thread ends after its next value.
 pub struct Prefetcher<T, E> {
     handoff: Handoff<T, E>,
 }
 
-/// The maker of the values.
+/// The side that makes the values: the consumer or a thread.
 enum Handoff<T, E> {
     /// The consumer makes the values.
     Inline(Make<T, E>),
@@ -40,19 +43,20 @@ where
     T: Default + Send + 'static,
     E: Send + 'static,
 {
-    /// Creates a source of the values that `make` returns. The consumer makes them until
+    /// Creates a source of the values that `make` returns. The consumer makes the values until
     /// [`start`](Self::start).
     pub fn new(make: impl FnMut(&mut T) -> Result<bool, E> + Send + 'static) -> Self {
         Self { handoff: Handoff::Inline(Box::new(make)) }
     }
 
     /// Makes the remaining values on a thread. If the system provides no thread, the consumer
-    /// continues to make them.
+    /// continues to make the values.
     pub fn start(&mut self) {
         let Handoff::Inline(_) = &self.handoff else { return };
         let (sender, made) = sync_channel(MAX_QUEUED);
         let (used, used_values) = channel();
-        // `make` is sent after the thread has started: a thread that fails to start would drop it.
+        // If a thread fails to start, its closure is dropped. So `make` is sent only after the
+        // thread has started.
         let (give, take) = channel::<Make<T, E>>();
         let work = move || {
             if let Ok(make) = take.recv() {
@@ -66,7 +70,7 @@ where
         }
     }
 
-    /// Replaces the used value `value` by the next one. Returns false if no value follows.
+    /// Replaces the used value `value` by the next value. Returns false if no value follows.
     ///
     /// # Errors
     ///
@@ -130,8 +134,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the numbers from 0 to `last` and the error after them. The consumer makes the first
-    /// `inline` numbers; a thread makes the rest.
+    /// Returns the numbers from 0 to `last`, and the error that follows the numbers. The consumer
+    /// makes the first `inline` numbers, and a thread makes the rest.
     fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
         let mut next = 0;
         let mut prefetcher = Prefetcher::new(move |number: &mut Vec<u64>| {

@@ -9,7 +9,7 @@ use indicatif::{
     BinaryBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
 
-/// Time before the bar appears.
+/// The time before the bar appears.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// True if the user wants no progress bar.
@@ -30,19 +30,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts the clock. `total_bytes` is the size of all inputs, if it is known.
+    /// Starts the clock. `total_bytes` is the size of all inputs, if known.
     pub fn new(total_bytes: Option<u64>) -> Self {
         let is_wanted = !IS_OFF.load(Ordering::Relaxed) && std::io::stderr().is_terminal();
         Self { total_bytes, started: Instant::now(), bar: None, is_wanted }
     }
 
-    /// Returns the size of all inputs, if it is known.
+    /// Returns the size of all inputs, if known.
     pub fn total_bytes(&self) -> Option<u64> {
         self.total_bytes
     }
 
-    /// Reports that `bytes` of the total have been read. Call it once per block, not once per
-    /// record.
+    /// Reports that `bytes` of the total have been read. Call this function once per block, not
+    /// once per record.
     pub fn at(&mut self, bytes: u64) {
         if !self.is_wanted {
             return;
@@ -73,8 +73,8 @@ impl Progress {
         };
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template(template).expect("a valid template");
-        // The rate is the average since the start. The library's own estimate ignores the time
-        // before the bar appeared and started with a rate ten times too high.
+        // The rate is the average since the start. The estimate of the library omits the time
+        // before the bar appeared. Its first value was ten times too high.
         let style = style
             .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
                 write!(out, "{}/s", BinaryBytes(bytes_per_second(state) as u64)).ok();

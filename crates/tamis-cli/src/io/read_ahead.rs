@@ -1,4 +1,4 @@
-//! Reads on a second thread, mainly to decompress there.
+//! Reads and decompresses data on a second thread.
 
 use std::io::{self, Read};
 
@@ -8,8 +8,8 @@ use crate::records::split::BLOCK_BYTES;
 
 /// A reader whose bytes are read by another thread.
 ///
-/// The thread passes bytes on as soon as they arrive, so a slow source causes no further delay. If
-/// the reader is dropped early, the thread ends after its next piece.
+/// The thread delivers bytes immediately, so the thread adds no delay to a slow source. If the
+/// reader is dropped early, the thread ends after its next piece.
 pub struct ReadAhead {
     pieces: Prefetcher<Piece, io::Error>,
     piece: Piece,

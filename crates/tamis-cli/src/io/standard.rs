@@ -10,7 +10,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 ///
-/// A message if it was closed.
+/// A message if standard output was closed.
 pub fn check_output() -> Result<(), Failure> {
     check(1, "standard output")
 }
@@ -19,7 +19,7 @@ pub fn check_output() -> Result<(), Failure> {
 ///
 /// # Errors
 ///
-/// A message if it was closed.
+/// A message if standard input was closed.
 pub fn check_input() -> Result<(), Failure> {
     check(0, "standard input")
 }

@@ -1,16 +1,16 @@
 //! Draws charts as SVG: a frame with two axes, and curves, bars and marks inside.
 //!
-//! Colours follow the reader's light or dark theme. Every curve carries its name, so that no chart
-//! depends on colour alone.
+//! Colours follow the light or dark theme of the reader. Every curve has its name as a label, so
+//! that a reader can identify a curve without colours.
 
 use std::fmt::Write;
 
 /// The mapping from values to places on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisScale {
-    /// Equal differences have equal lengths.
+    /// Equal differences between values have equal lengths on the axis.
     Linear,
-    /// Equal ratios have equal lengths.
+    /// Equal ratios of values have equal lengths on the axis.
     Log,
 }
 
@@ -70,7 +70,7 @@ fn power_of_ten(d: i32) -> String {
     }
 }
 
-/// The side of a mark on which its label stands.
+/// The side of a mark on which its label is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Left of the mark, for a curve that rises.
@@ -89,7 +89,7 @@ pub enum ChartLayer {
     Across { name: String, at: f64 },
     /// A dashed vertical line at a value of the horizontal axis.
     Up { name: String, at: f64 },
-    /// A point with its label above it, on the side away from the curve.
+    /// A point. Its label is above the point, on the side away from the curve.
     Mark { name: String, at: (f64, f64), side: Side },
 }
 
@@ -112,8 +112,7 @@ const RIGHT: f64 = 120.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 64.0;
 
-/// Style sheet with plain classes. It uses no CSS variables, because some viewers do not support
-/// them.
+/// The style sheet. Uses only plain classes, because some viewers do not support CSS variables.
 const STYLE: &str = "
 text{font:13px system-ui,'Noto Sans CJK SC',sans-serif;fill:#1f2430}
 .title{font-size:16px;font-weight:600}.tick,.note{fill:#5d6675;font-size:12px}
@@ -135,7 +134,7 @@ text{fill:#e8eaf0}.tick,.note{fill:#9aa3b2}
 }
 ";
 
-/// Draws charts below each other, as one SVG document.
+/// Draws the charts from top to bottom, as one SVG document.
 pub fn document(charts: &[Chart]) -> String {
     let height = HEIGHT * charts.len() as f64;
     let mut svg = format!(

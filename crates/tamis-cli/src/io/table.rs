@@ -39,7 +39,8 @@ fn columns_of(text: &str) -> usize {
     text.chars().map(|c| 1 + usize::from(wide(c))).sum()
 }
 
-/// Returns `text` with control characters escaped: text from a file must not control the terminal.
+/// Returns `text` with control characters escaped, because text from a file must not control the
+/// terminal.
 pub fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

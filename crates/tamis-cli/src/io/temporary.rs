@@ -1,8 +1,8 @@
 //! Temporary files that are removed when the program is interrupted.
 //!
-//! A thread receives the signals that end the program (Ctrl-C, a closed terminal, `kill`). It
-//! removes every temporary file and then ends the program as the signal would have done. A process
-//! cannot catch `kill -9`; the file then remains.
+//! A thread receives the signals that end the program (Ctrl-C, a closed terminal, `kill`). The
+//! thread removes every temporary file, and then applies the default action of the signal. A
+//! process cannot catch `kill -9`, so its temporary files remain.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use tempfile::{NamedTempFile, PersistError};
 
-/// A temporary file. It is removed when it is dropped or when the program is interrupted.
+/// A temporary file. The file is removed when this value is dropped or when the program is
+/// interrupted.
 pub struct Temporary {
     /// `None` only during the drop.
     file: Option<NamedTempFile>,
@@ -24,24 +25,27 @@ static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The message for the user when the program is interrupted.
 static HINT: Mutex<Option<String>> = Mutex::new(None);
 
-/// What runs when the program is interrupted.
+/// The function that runs when the program is interrupted.
 static HANDLER: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
-/// Runs a function when the program is interrupted, until [`end_interruption_handler`].
+/// Registers a function that runs when the program is interrupted. [`end_interruption_handler`]
+/// removes the function.
 pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
     #[cfg(unix)]
     signals::watch();
     *HANDLER.lock() = Some(Box::new(handler));
 }
 
-/// Runs a function that an interruption waits for: [`at_interruption`] runs its function before or
-/// after it, and nothing follows.
+/// Runs `work` without interruption. If the program is interrupted meanwhile, the function of
+/// [`at_interruption`] runs after `work`. If that function has already started, `work` never
+/// starts.
 pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
     let _waits = HANDLER.lock();
     work()
 }
 
-/// Forgets the function. If the program is being interrupted, waits until the function has run.
+/// Removes the function of [`at_interruption`]. If the program is being interrupted, this call
+/// blocks until the program ends.
 pub fn end_interruption_handler() {
     *HANDLER.lock() = None;
 }
@@ -144,13 +148,13 @@ mod signals {
                 let signals = Signals::new(wanted());
                 drop(ready);
                 if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
-                    // The lock is held until the end, so that no other thread creates or renames a
-                    // file now.
+                    // The thread holds this lock until the program ends, so no other thread can
+                    // create or rename a file.
                     let paths = super::PATHS.lock();
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
                     }
-                    // This lock too is held until the end.
+                    // The thread also holds this lock until the program ends.
                     let mut handler = super::HANDLER.lock();
                     if let Some(handler) = handler.take() {
                         handler();
@@ -160,21 +164,21 @@ mod signals {
                         // A terminal has printed `^C` before this line.
                         note!("interrupted: {hint}");
                     }
-                    // This call returns only if the system rejects it.
+                    // This call returns only if the system rejects the call.
                     emulate_default_handler(signal).ok();
                     std::process::exit(128 + signal);
                 }
             };
             if thread::Builder::new().name("signals".into()).spawn(wait).is_ok() {
-                // The thread sends nothing. It drops the channel after the signal handlers are
-                // installed.
+                // The thread sends nothing. The thread drops the channel after the installation of
+                // the signal handlers.
                 is_ready.recv().ok();
             }
         });
     }
 
-    /// Returns the signals to wait for. Leaves out signals that the parent process set to
-    /// ignored, as `nohup` does.
+    /// Returns the signals to wait for. Omits signals that the parent process set to ignored, as
+    /// `nohup` does.
     fn wanted() -> Vec<i32> {
         let ignored = ignored();
         [SIGHUP, SIGINT, SIGTERM]
@@ -187,8 +191,8 @@ mod signals {
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        // On systems other than Linux, the mask is unknown; only the signal that `nohup` ignores is
-        // assumed.
+        // Systems other than Linux do not show the mask. On these systems, the function assumes
+        // that only the signal that `nohup` ignores is ignored.
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(1 << (SIGHUP - 1))
     }
 }

@@ -39,7 +39,8 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// A decoder may use one part in this number of `--memory`; 0 if the command has no such option.
+/// A decoder may use `--memory` divided by this number. The number is 0 if the command has no
+/// option `--memory`.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
 /// The largest window that the library of zstd accepts, as a power of two.
@@ -48,8 +49,8 @@ const MOST_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 
 /// A decoder that needs at most this many bytes is not limited.
 const LITTLE_BYTES: u64 = 512 << 10;
 
-/// The memory limit of a decoder without `--memory`: the memory that the formats' own tools use at
-/// their highest levels. A hostile header cannot request more.
+/// The memory limit of a decoder without `--memory`, in bytes. The tools of the formats use this
+/// memory at their highest levels. A hostile header cannot request more memory.
 const MOST_BYTES: u64 = (128 << 20) + DECODER_BYTES;
 
 /// Returns the memory limit of a decoder.
@@ -62,7 +63,7 @@ pub fn is_limited() -> bool {
     IS_LIMITED.load(Ordering::Relaxed)
 }
 
-/// An error whose text is complete. The text of a decoder's error is not.
+/// An error with a complete message. The messages of the decoders are incomplete.
 #[derive(Debug)]
 pub struct NotUnpacked(String);
 
@@ -74,8 +75,8 @@ impl fmt::Display for NotUnpacked {
 
 impl std::error::Error for NotUnpacked {}
 
-/// Returns the error of data whose decompression needs more memory than allowed: `needed_bytes`, if
-/// known.
+/// Returns the error for data whose decompression needs more memory than allowed. `needed_bytes` is
+/// the needed memory, if known.
 pub fn too_much_memory(packing: Packing, needed_bytes: Option<u64>) -> io::Error {
     let needed = needed_bytes.map_or_else(
         || "more memory than allowed".to_owned(),
@@ -110,7 +111,8 @@ pub fn reserved_bytes() -> u64 {
     RESERVED_BYTES.load(Ordering::Relaxed)
 }
 
-/// Records that the command has the option `--memory`, of which a decoder may use one of `parts` parts.
+/// Records that the command has the option `--memory`. A decoder may use this memory divided by
+/// `parts`.
 pub fn set_parts(parts: u64) {
     PARTS.store(parts, Ordering::Relaxed);
 }
@@ -159,7 +161,7 @@ impl<R: BufRead> Members<R> {
                         ));
                     }
                     Some(_) => MOST_WINDOW_LOG,
-                    // A skippable frame, or the header is not read yet.
+                    // The frame is skippable, or its header is not read yet.
                     None => most_bytes.ilog2().clamp(10, MOST_WINDOW_LOG),
                 };
                 let mut decoder = zstd::Decoder::with_buffer(packed)?.single_frame();
@@ -175,7 +177,7 @@ impl<R: BufRead> Members<R> {
         Ok(())
     }
 
-    /// Starts the next member, if there is one.
+    /// Starts the next member, if any.
     fn start_next(&mut self) -> io::Result<()> {
         let mut packed = match self.member.take() {
             Some(Member::Gzip(decoder)) => decoder.into_inner(),

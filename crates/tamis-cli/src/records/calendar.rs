@@ -1,7 +1,7 @@
-//! The Gregorian calendar.
+//! Converts dates of the Gregorian calendar.
 
-/// Returns the number of days from 1970-01-01 to a day. Returns `None` if the calendar has no such
-/// day. The calendar also extends to the years before its introduction.
+/// Returns the number of days from 1970-01-01 to a day. Returns `None` if the calendar does not
+/// contain the day. The rules of the calendar also apply to the years before its introduction.
 ///
 /// Hinnant, "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`: years begin in March,
 /// so that a leap day is the last day of a year.

@@ -1,14 +1,15 @@
-//! The name of a column in a table, which may be a member of another column.
+//! Formats and finds the name of a column in a table. A column may be a member of another column.
 
 use std::fmt;
 
 /// The name of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnName {
-    /// The names from the root of the schema on, each in quotes if it contains a point or a quote or
-    /// is empty, as in SQL: `"a.b"` is a column, and `a.b` the member `b` of `a`.
+    /// The names from the root of the schema to the column, separated by points. As in SQL, a name
+    /// is in quotes if the name is empty or contains a point or a quote. For example, `"a.b"` is
+    /// one column, and `a.b` is the member `b` of the column `a`.
     pub quoted: String,
-    /// The same without quotes.
+    /// The names from the root of the schema to the column, separated by points, without quotes.
     pub plain: String,
 }
 
@@ -32,8 +33,8 @@ impl fmt::Display for ColumnName {
     }
 }
 
-/// Returns the name of the column that the user means. A name with a point needs no quotes if only one
-/// column has it.
+/// Returns the full name of the column that the user means. A name with a point needs no quotes if
+/// only one column has this name.
 pub fn full_name(columns: &[ColumnName], asked: &str) -> String {
     let is_full = columns.iter().any(|column| column.quoted == asked);
     let mut found = columns.iter().filter(|column| column.plain == asked);
@@ -43,12 +44,12 @@ pub fn full_name(columns: &[ColumnName], asked: &str) -> String {
     }
 }
 
-/// Rejects a column whose name another column has too: its filter says nothing about the values of
-/// the other one.
+/// Rejects a column if another column has the same name. The filter of one column gives no
+/// information about the values of another column.
 ///
 /// # Errors
 ///
-/// A message with the name.
+/// A message with the name if several columns have this name.
 pub fn check_unique(columns: &[ColumnName], wanted: &ColumnName) -> Result<(), String> {
     match columns.iter().filter(|column| *column == wanted).nth(1) {
         None => Ok(()),
@@ -69,7 +70,7 @@ mod tests {
         let error = check_unique(&names, &names[0]).unwrap_err();
         assert!(error.starts_with("has several columns id: "), "{error}");
         assert_eq!(check_unique(&names, &names[1]), Ok(()));
-        // The member `b` of `a` has another name than the column `a.b`.
+        // The member `b` of `a` and the column `a.b` have different names.
         let names = [names[1].clone(), ColumnName::of(&["a".to_owned(), "b".to_owned()])];
         assert_eq!(check_unique(&names, &names[1]), Ok(()));
     }

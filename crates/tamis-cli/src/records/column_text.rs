@@ -1,28 +1,30 @@
-//! The texts in which programs print the values of a column of a Parquet table or an ORC file, and
-//! the bytes of these values.
+//! Converts the printed text of a value to the bytes of the value, for a column of a Parquet table
+//! or an ORC file.
 //!
-//! A filter of Parquet holds the bytes of a value in plain encoding, and a filter of ORC holds its
-//! hash. A writer prints a `DATE` as `2026-11-21`, and stores the number of days since 1970.
+//! A filter of Parquet contains the bytes of a value in plain encoding. A filter of ORC contains
+//! the hash of a value. For example, programs print a `DATE` as `2026-11-21`, but the file stores
+//! the number of days since 1970.
 
 use tamis_formats::{Funnel, OrcType};
 
 use crate::records::calendar::days_since_1970;
 
-/// The items of a column: the values that it can hold.
+/// The items of a column: all values that the column can store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnItems {
-    /// The texts that are items.
+    /// The kind of text of an item.
     pub text: ColumnText,
-    /// The funnel of the items, unless the user gives another one.
+    /// The funnel of the items, unless the user gives another funnel.
     pub funnel: Funnel,
     /// A description of an item for this funnel.
     pub item: String,
 }
 
-/// The kind of text of a column, beside the plain numbers and bytes of its [`Funnel`].
+/// The kind of text in which programs print a value, in addition to the plain numbers and bytes of
+/// a [`Funnel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnText {
-    /// Text or bytes: a carriage return at the end belongs to it.
+    /// Text or bytes. A carriage return at the end belongs to the item.
     Bytes,
     /// A number or hexadecimal digits, for the funnel of the column.
     Plain,
@@ -30,29 +32,29 @@ pub enum ColumnText {
     Uuid,
     /// Days since 1970-01-01.
     Date,
-    /// The time of day in units, of which a second has `per_second`.
+    /// The time of day, as a number of units.
     Time {
         /// The number of units in a second.
         per_second: i64,
     },
-    /// The time since 1970-01-01 in units.
+    /// The time since 1970-01-01, as a number of units.
     Timestamp {
         /// The number of units in a second.
         per_second: i64,
     },
-    /// Nanoseconds of the day and the Julian day, as Impala and Spark wrote them.
+    /// Nanoseconds of the day and the Julian day, in the format of Impala and Spark.
     Int96,
     /// Days since 1970-01-01 in ORC.
     OrcDate,
-    /// Milliseconds since 1970-01-01 in ORC. A column may hold finer times, whose milliseconds are
-    /// hashed.
+    /// Milliseconds since 1970-01-01 in ORC. A column may store finer times, but only their
+    /// milliseconds are hashed.
     OrcTimestamp {
-        /// True if the column holds local times, which have no offset.
+        /// True if the column stores local times, which have no offset.
         is_local: bool,
     },
-    /// A decimal number with `scale` digits behind the point.
+    /// A decimal number with `scale` digits after the decimal point.
     Decimal {
-        /// The number of digits behind the point.
+        /// The number of digits after the decimal point.
         scale: u32,
         /// How the number is stored.
         storage: DecimalStorage,
@@ -62,13 +64,13 @@ pub enum ColumnText {
 /// How a decimal number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecimalStorage {
-    /// As an integer, by the funnel of the column.
+    /// As an integer, which the funnel of the column encodes.
     Integer,
-    /// As this number of bytes, the highest first.
+    /// As this number of bytes, in big-endian order.
     Fixed(u32),
-    /// As the fewest bytes, the highest first.
+    /// As the smallest sufficient number of bytes, in big-endian order.
     Fewest,
-    /// As text without zeros at the end of the fraction.
+    /// As text without trailing zeros in the fraction.
     Text,
 }
 
@@ -102,15 +104,15 @@ impl ColumnText {
         })
     }
 
-    /// Returns the bytes of `item`, a text as the column's writer prints it. `funnel` is the funnel
-    /// of the column. Returns a message if the item is no value of the column.
+    /// Returns the bytes of `item`, the printed text of a value. `funnel` is the funnel of the
+    /// column. Returns a message if the column cannot store the value.
     pub fn key<'a>(
         self,
         funnel: Funnel,
         item: &'a [u8],
         scratch: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], String> {
-        // No number ends with a carriage return, and lines of Windows do.
+        // A line of Windows ends with a carriage return, which is never part of a number.
         let item = match self {
             ColumnText::Bytes => item,
             _ => item.strip_suffix(b"\r").unwrap_or(item),
@@ -165,7 +167,7 @@ impl ColumnText {
         };
         match integer {
             Some(integer) => by(funnel, integer.to_string().as_bytes(), scratch),
-            // The number itself is accepted too; the funnel rejects any other text.
+            // The stored number is accepted too. The funnel rejects any other text.
             None => funnel.key(item, scratch).map_err(|error| error.to_string()),
         }
     }
@@ -173,7 +175,7 @@ impl ColumnText {
 
 const OUT_OF_RANGE: &str = "out of the range of the column";
 
-/// Returns the bytes of `digits`, which the result does not borrow.
+/// Returns the bytes of `digits`. The result does not borrow `digits`.
 fn by<'a>(funnel: Funnel, digits: &[u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], String> {
     let mut own = Vec::new();
     let key = funnel.key(digits, &mut own).map_err(|error| error.to_string())?;
@@ -182,7 +184,7 @@ fn by<'a>(funnel: Funnel, digits: &[u8], scratch: &'a mut Vec<u8>) -> Result<&'a
     Ok(scratch)
 }
 
-/// Returns the name of the units, of which a second has `per_second`.
+/// Returns the name of the unit. A second has `per_second` units.
 fn units(per_second: i64) -> &'static str {
     match per_second {
         1000 => "milliseconds",
@@ -203,7 +205,7 @@ fn uuid(text: &str) -> Option<String> {
     (lens == [8, 4, 4, 4, 12]).then(|| groups.concat())
 }
 
-/// Reads `2026-11-21` as days since 1970-01-01.
+/// Parses a date, such as `2026-11-21`. Returns the days since 1970-01-01.
 fn date(text: &str) -> Option<i64> {
     let (year, rest) = text.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
@@ -212,7 +214,8 @@ fn date(text: &str) -> Option<i64> {
     if is_form { days_since_1970(year, month, day) } else { None }
 }
 
-/// Reads `10:00:59.123` in units since midnight. Digits that the unit cannot hold must be zeros.
+/// Parses a time of day, such as `10:00:59.123`. Returns the units since midnight. Digits that the
+/// unit cannot represent must be zeros.
 fn time_of_day(text: &str, per_second: i64) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let parts: Vec<&str> = whole.split(':').collect();
@@ -232,21 +235,21 @@ fn time_of_day(text: &str, per_second: i64) -> Option<i64> {
     Some(((hour * 60 + minute) * 60 + second) * per_second + nanos / per_unit)
 }
 
-/// Reads a date, or a date and a time of day with an offset or without one, in units since
+/// Parses a date, or a date and a time of day with or without an offset. Returns the units since
 /// 1970-01-01 in UTC.
 fn timestamp(text: &str, per_second: i64) -> Option<i64> {
     let (nanos, per_unit) = (instant(text)?.nanos, i128::from(NANOS / per_second));
     (nanos % per_unit == 0).then(|| i64::try_from(nanos / per_unit).ok()).flatten()
 }
 
-/// A time as a program prints it.
+/// A time that was parsed from a printed text.
 struct Instant {
     /// Nanoseconds since 1970-01-01.
     nanos: i128,
     has_offset: bool,
 }
 
-/// Reads a date, or a date and a time of day with an offset or without one.
+/// Parses a date, or a date and a time of day with or without an offset.
 fn instant(text: &str) -> Option<Instant> {
     let (day, time) = match text.find(['T', ' ']) {
         Some(at) => (&text[..at], &text[at + 1..]),
@@ -265,8 +268,8 @@ fn instant(text: &str) -> Option<Instant> {
 /// The first day of the Gregorian calendar, 1582-10-15, in days since 1970-01-01.
 const GREGORIAN: i64 = -141_427;
 
-/// Returns a day if every writer of ORC counts it alike. Some writers count older days by the Julian
-/// calendar.
+/// Returns `day` if all writers of ORC store the same number for this day. For older days, some
+/// writers use the Julian calendar.
 fn gregorian_day(day: i64) -> Result<i64, String> {
     if day >= GREGORIAN {
         return Ok(day);
@@ -276,7 +279,8 @@ fn gregorian_day(day: i64) -> Result<i64, String> {
         .into())
 }
 
-/// Reads a time of an ORC column in milliseconds. Returns `Ok(None)` if the text is no time.
+/// Parses a time of an ORC column. Returns the milliseconds, or `Ok(None)` if the text is not a
+/// time.
 fn orc_millis(text: &str, is_local: bool) -> Result<Option<i64>, String> {
     const NANOS_OF_MILLI: i128 = 1_000_000;
     let Some(Instant { nanos, has_offset }) = instant(text) else { return Ok(None) };
@@ -291,18 +295,18 @@ fn orc_millis(text: &str, is_local: bool) -> Result<Option<i64>, String> {
                 .into(),
         );
     }
-    // A date has at most six digits of the year.
+    // The year of a date has at most six digits.
     Ok(i64::try_from(nanos.div_euclid(NANOS_OF_MILLI)).ok())
 }
 
-/// Reads `Z`, `+02:00`, `+0200` or `+02` in seconds.
+/// Parses an offset: `Z`, `+02:00`, `+0200` or `+02`. Returns the seconds.
 fn offset(text: &str) -> Option<i64> {
     if text == "Z" {
         return Some(0);
     }
     let sign = if text.starts_with('-') { -1 } else { 1 };
     let digits = text.strip_prefix(['+', '-'])?.replacen(':', "", 1);
-    // Digits of two bytes could not be split below.
+    // This check ensures ASCII digits, so the length in bytes is the number of digits.
     let number_of_all = number(&digits)?;
     let (hours, minutes) = match digits.len() {
         2 => (number_of_all, 0),
@@ -312,13 +316,13 @@ fn offset(text: &str) -> Option<i64> {
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60)
 }
 
-/// Reads decimal digits without a sign.
+/// Parses decimal digits without a sign.
 fn number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Returns the digits of a decimal number, without its point, for a column with `scale` digits
-/// behind the point.
+/// Returns the digits of a decimal number without its decimal point, for a column with `scale`
+/// digits after the decimal point.
 fn unscaled(text: &str, scale: u32) -> Result<String, String> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let sign = if text.starts_with('-') { "-" } else { "" };
@@ -330,7 +334,7 @@ fn unscaled(text: &str, scale: u32) -> Result<String, String> {
         return Err("not a decimal number".into());
     }
     if scale > 0 && !digits.contains('.') {
-        // A number without its point may be meant as `12.00` or as `0.12`.
+        // A number without a decimal point is ambiguous: `12` could mean `12.00` or `0.12`.
         return Err(format!("has no point: write all {scale} digits behind the point"));
     }
     let fraction = if fraction.len() > scale {
@@ -345,8 +349,8 @@ fn unscaled(text: &str, scale: u32) -> Result<String, String> {
     Ok(if significant.is_empty() { "0".into() } else { format!("{sign}{significant}") })
 }
 
-/// Returns a decimal number with `scale` of its `digits` behind the point, without zeros at the end of
-/// the fraction.
+/// Returns a decimal number with `scale` of its `digits` after the decimal point, without trailing
+/// zeros in the fraction.
 fn shortest_decimal(digits: &str, scale: u32) -> String {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -361,14 +365,14 @@ fn shortest_decimal(digits: &str, scale: u32) -> String {
     }
 }
 
-/// The most digits of a decimal number. Parquet has no limit; the widest type of Arrow has 76
-/// digits.
+/// The maximum number of digits of a decimal number. Parquet has no limit, and the widest type of
+/// Arrow has 76 digits.
 pub const MOST_DIGITS: usize = 100;
 
-/// Appends an integer as two's complement, the highest byte first.
+/// Appends an integer in two's complement and big-endian order.
 fn twos_complement(digits: &str, storage: DecimalStorage, out: &mut Vec<u8>) -> Result<(), String> {
     let is_negative = digits.starts_with('-');
-    // The lowest byte first.
+    // The lowest byte is first.
     let mut bytes = vec![0_u8];
     for digit in digits.trim_start_matches('-').bytes() {
         let mut carry = u32::from(digit - b'0');
@@ -382,7 +386,7 @@ fn twos_complement(digits: &str, storage: DecimalStorage, out: &mut Vec<u8>) -> 
         }
     }
     if bytes.last().is_some_and(|&highest| highest >= 0x80) {
-        // The highest bit is the sign.
+        // The highest bit is the sign bit.
         bytes.push(0);
     }
     if is_negative {
@@ -391,7 +395,7 @@ fn twos_complement(digits: &str, storage: DecimalStorage, out: &mut Vec<u8>) -> 
             let (sum, next) = (!*byte).overflowing_add(u8::from(carry));
             (*byte, carry) = (sum, next);
         }
-        // -128 is one byte, and 128 are two.
+        // The number -128 takes one byte, but 128 takes two bytes.
         while matches!(bytes[..], [.., low, 0xff] if low >= 0x80) {
             bytes.pop();
         }
@@ -485,7 +489,7 @@ mod tests {
         {
             let expected = number.to_be_bytes();
             assert_eq!(of(DecimalStorage::Fixed(8), &number.to_string()).unwrap(), expected);
-            // A byte that only repeats the sign is left out.
+            // The shortest encoding omits each byte that only repeats the sign.
             let skip = (0..7).take_while(|&i| {
                 let sign = if expected[i + 1] >= 0x80 { 0xff } else { 0 };
                 expected[i] == sign

@@ -1,4 +1,4 @@
-//! Rows of CSV (RFC 4180): where a row ends, and the value of a column.
+//! Finds the ends of CSV rows (RFC 4180) and the values of columns.
 //!
 //! ```text
 //! id,name,note\r\n             the header
@@ -20,18 +20,18 @@ use crate::records::csv::fields::QUOTE;
 pub use crate::records::csv::output_header::OutputHeader;
 pub use crate::records::csv::row_key::{Field, RowKey, field};
 
-/// The most bytes of a row without `--memory`. A quote that is never closed makes one row of the
-/// rest of the file, so a limit is needed.
+/// The maximum size of a row in bytes, without `--memory`. A quote that is never closed makes one
+/// row of the rest of the file, so a limit is needed.
 const MAX_ROW_BYTES: usize = 64 << 20;
 
-/// How a file of CSV is read.
+/// The format of the CSV inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsvForm {
     /// The byte between two fields.
     pub delimiter: u8,
-    /// If true, the first row of each input has the names of the columns.
+    /// True if the first row of each input contains the names of the columns.
     pub has_header: bool,
-    /// A longer row is rejected.
+    /// The maximum size of a row in bytes. A longer row is rejected.
     pub max_row_bytes: usize,
 }
 
@@ -41,8 +41,8 @@ impl CsvForm {
         Self { delimiter, has_header, max_row_bytes: MAX_ROW_BYTES }
     }
 
-    /// Returns the form for a command that may use `memory_bytes`. A row takes an eighth of this
-    /// memory at most, because several blocks of rows are in memory at once.
+    /// Returns the form for a command that may use `memory_bytes`. A row may use at most an eighth
+    /// of this memory, because several blocks of rows are in memory at once.
     #[must_use]
     pub fn within(self, memory_bytes: u64) -> Self {
         let max_row_bytes = usize::try_from(memory_bytes / 8).unwrap_or(usize::MAX);
@@ -67,15 +67,15 @@ impl RowScanner {
         Self { delimiter, at: 0, row_start: 0, opened: None }
     }
 
-    /// Returns the end of the next row in `bytes`, behind its newline. `bytes` are the bytes of the
-    /// earlier calls and those that have arrived since.
+    /// Returns the end of the next row in `bytes`, after its newline. `bytes` must contain the
+    /// bytes of all earlier calls, followed by the new bytes.
     pub fn next_end(&mut self, bytes: &[u8]) -> Option<usize> {
         while self.at < bytes.len() {
             let rest = &bytes[self.at..];
             if self.opened.is_some() {
                 self.at += memchr(QUOTE, rest).unwrap_or(rest.len());
                 match bytes.get(self.at + 1) {
-                    // Two quotes in a quoted field are one quote of its text.
+                    // In a quoted field, two quotes stand for one quote of the text.
                     Some(&QUOTE) => self.at += 2,
                     Some(_) => {
                         self.at += 1;
@@ -103,7 +103,8 @@ impl RowScanner {
         None
     }
 
-    /// Returns the position of a quote that is not closed, if `bytes` are all bytes of the input.
+    /// Returns the position of a quote that is never closed. `bytes` must be all bytes of the
+    /// input.
     pub fn unclosed(&self, bytes: &[u8]) -> Option<usize> {
         self.opened.filter(|_| self.at >= bytes.len())
     }

@@ -1,5 +1,5 @@
-//! Reads the items of a command's inputs and encodes them for a filter: as hashes, or as the bytes
-//! that another system hashes.
+//! Reads the items of a command's inputs and encodes the items for a filter: as hashes, or as the
+//! bytes that another system hashes.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::records::column_text::ColumnText;
 use crate::records::key::{KeyArgs, KeyRule, RecordArgs, RecordForm, no_key};
 use crate::records::record_reader::{RecordBlock, RecordReader};
 
-/// Which items a command reads, alike in `build` and `add`.
+/// The options that select the items, the same in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct ItemArgs {
     /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2); '-' or none is
@@ -35,12 +35,12 @@ impl ItemArgs {
     }
 }
 
-/// The number of records read.
+/// The numbers of records that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCount {
-    /// Number of records that are items, including repeats.
+    /// The number of records that are items, including repeated items.
     pub items: u64,
-    /// Number of records without the requested field, JSON value or URL.
+    /// The number of records without the requested field, JSON value or URL.
     pub skipped: u64,
 }
 
@@ -55,14 +55,14 @@ impl RecordCount {
     }
 }
 
-/// How a filter takes an item.
+/// How an item is encoded for a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ItemEncoding {
-    /// As the hash of its bytes.
+    /// As the hash of the bytes of the item.
     Hash(Hasher),
     /// As the bytes that another system hashes.
     Key(Funnel),
-    /// As the bytes of a value of a table's column, from the text that its writer prints.
+    /// As the bytes of a value in a table column, from its printed text.
     Column(ColumnText, Funnel),
 }
 
@@ -82,7 +82,7 @@ impl ItemEncoding {
     }
 }
 
-/// Writes a note about lines of Windows, once in a run.
+/// Writes a note about line ends of Windows, once per run.
 #[cold]
 fn note_return() {
     static NOTED: Once = Once::new();
@@ -94,7 +94,7 @@ fn note_return() {
     });
 }
 
-/// The inputs of a command, and the rule that extracts items from them.
+/// The inputs of a command, and the rule that extracts items from the inputs.
 pub struct ItemReader<'a> {
     /// The inputs.
     pub paths: &'a [PathBuf],
@@ -109,8 +109,8 @@ impl ItemReader<'_> {
     ///
     /// # Errors
     ///
-    /// An error of reading or of `each`; a message if no record has the key; for a record that is
-    /// not an item of the filter, a message with its file and line.
+    /// An error of reading or of `each`. A message if no record has the key. A message with file
+    /// and line for a record that is not an item of the filter.
     pub fn each_batch(
         &self,
         encoding: ItemEncoding,
@@ -143,13 +143,13 @@ pub struct ItemBatch {
     hashes: Vec<u64>,
     key_bytes: Vec<u8>,
     key_ends: Vec<usize>,
-    /// The indices of the records that are no items, ascending.
+    /// The indices of the records that are not items, in ascending order.
     pub skipped: Vec<usize>,
 }
 
 impl ItemBatch {
-    /// Encodes the items of a block. They replace the items of the previous block. `hint` ends the
-    /// message about a record that the filter cannot hold.
+    /// Encodes the items of a block. The new items replace the items of the previous block. `hint`
+    /// is the end of the message about a record that the filter cannot contain.
     ///
     /// # Errors
     ///
@@ -197,20 +197,21 @@ impl ItemBatch {
         self.hashes.len() + self.key_ends.len()
     }
 
-    /// Returns the items as hashes. Empty unless the encoding is [`ItemEncoding::Hash`].
+    /// Returns the items as hashes. The slice is empty unless the encoding is
+    /// [`ItemEncoding::Hash`].
     pub fn hashes(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// Returns the items as keys. Empty if the encoding is [`ItemEncoding::Hash`].
+    /// Returns the items as keys. The result is empty if the encoding is [`ItemEncoding::Hash`].
     pub fn keys(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(&0).chain(&self.key_ends);
         starts.zip(&self.key_ends).map(|(&start, &end)| &self.key_bytes[start..end]).collect()
     }
 }
 
-/// Returns a message with the item that was read. It escapes control characters, such as the `\r`
-/// that Windows writes before each line end.
+/// Returns a message that contains the item, with its control characters escaped. For example,
+/// Windows writes the control character `\r` before each line end.
 fn wrong_item(item: &[u8], error: &str) -> String {
     const SHOWN: usize = 40;
     let text = String::from_utf8_lossy(item);

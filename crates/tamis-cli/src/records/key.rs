@@ -15,7 +15,7 @@ use crate::io::packing::Unpack;
 use crate::records::csv::{CsvForm, Field, RowKey};
 use crate::records::split::RecordEnd;
 
-/// The options that choose the key, alike in every command.
+/// The options that choose the key, the same in every command.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Comparison")]
 #[command(group = ArgGroup::new("splitting").args(["field", "csv"]).multiple(true))]
@@ -56,7 +56,7 @@ pub struct KeyArgs {
     trim: bool,
 }
 
-/// Bytes between fields. A newtype, because clap would parse a `Vec<u8>` as a list.
+/// The bytes that separate fields. A newtype, because clap would parse a `Vec<u8>` as a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Delimiter(Vec<u8>);
 
@@ -70,7 +70,7 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
     }
 }
 
-/// Parses a JSON pointer. For clap.
+/// Parses a JSON pointer for clap.
 ///
 /// # Errors
 ///
@@ -94,14 +94,14 @@ impl KeyArgs {
         }
     }
 
-    /// Returns the rule that these options select, for a comparison of keys with each other: a
-    /// number in JSON then differs from the string of its digits.
+    /// Returns the rule that these options select, for a comparison of keys with each other. In
+    /// this rule, a number in JSON differs from the string of its digits.
     pub fn typed_rule(&self) -> KeyRule {
         KeyRule { is_typed: true, ..self.rule() }
     }
 
-    /// Returns a rule for another part of the record than the key, such as the time. Records are
-    /// split as for the key.
+    /// Returns a rule for a part of the record other than the key, such as the time. The options
+    /// split the record as for the key.
     pub fn rule_of(&self, field: Option<&Field>, json: Option<&str>) -> KeyRule {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         let part = match (json, field) {
@@ -122,7 +122,7 @@ impl KeyArgs {
 pub struct KeyRule {
     part: KeyPart,
     url: bool,
-    // A number in JSON is not the string of its digits.
+    // True if a number in JSON differs from the string of its digits.
     is_typed: bool,
     ignores_case: bool,
     trims: bool,
@@ -143,12 +143,12 @@ impl KeyRule {
         matches!(self.part, KeyPart::Whole) && !self.url && !self.ignores_case && !self.trims
     }
 
-    /// Rejects a delimiter of fields that no record can hold, and the name of a column that no
-    /// header has. `form` is the form of the records.
+    /// Rejects a delimiter of fields that no record can contain, and a column name without a
+    /// header. `form` is the form of the records.
     ///
     /// # Errors
     ///
-    /// A message with the correction.
+    /// A message that states how to correct the options.
     pub fn check(&self, form: RecordForm) -> Result<(), Failure> {
         let record_end = form.end.byte();
         match &self.part {
@@ -169,8 +169,8 @@ impl KeyRule {
         }
     }
 
-    /// Finds the column of CSV in the header of an input. The caller does so for each input that
-    /// has a header, before its records.
+    /// Finds the column of CSV in the header of an input. The caller must call this method for each
+    /// input with a header, before the records of the input.
     ///
     /// # Errors
     ///
@@ -182,8 +182,8 @@ impl KeyRule {
         }
     }
 
-    /// Returns the options that change a key, and whether they are set. A filter stores the first
-    /// words; a user sets the second ones.
+    /// Returns the options that change a key. Each entry has the word in the metadata of a filter,
+    /// the option on the command line, and whether the option is set.
     pub fn normalizations(&self) -> [(&'static str, &'static str, bool); 3] {
         [
             ("url", "--url", self.url),
@@ -193,12 +193,12 @@ impl KeyRule {
     }
 
     /// Returns the key of `record`. Returns `None` if the record has too few fields, is not JSON,
-    /// or lacks the value, or if the key is not a URL. `scratch` may hold the key.
+    /// or lacks the value, or if the key is not a URL. `scratch` is a buffer that may hold the key.
     ///
     /// The key of a JSON string is its text without quotes. The key of a number is its digits as
-    /// written. Any other value becomes the byte `ff`, which no text holds, and compact JSON with
-    /// the members of objects sorted. So `null` differs from `"null"`. With
-    /// [`typed_rule`](KeyArgs::typed_rule), this holds for numbers too.
+    /// written. The key of any other value starts with the byte `ff`, which no text contains. The
+    /// value follows as compact JSON with sorted object members. So `null` differs from `"null"`.
+    /// With [`typed_rule`](KeyArgs::typed_rule), the key of a number has this form too.
     pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         if !self.ignores_case && !self.trims {
             return self.part_of(record, scratch);
@@ -219,7 +219,7 @@ impl KeyRule {
             }
         }
         if self.ignores_case {
-            // For bytes that are not UTF-8.
+            // This call converts bytes that are not UTF-8.
             scratch.make_ascii_lowercase();
         }
         Some(scratch)
@@ -244,7 +244,7 @@ impl KeyRule {
                 if !self.url {
                     return Some(scratch);
                 }
-                // `canonical_url` reuses `scratch` for the URL, so the text moves out first.
+                // `canonical_url` reuses `scratch` for the URL, so the text is moved out first.
                 let text = std::mem::take(scratch);
                 return canonical_url(&text, scratch);
             }
@@ -252,8 +252,8 @@ impl KeyRule {
         if self.url { canonical_url(part, scratch) } else { Some(part) }
     }
 
-    /// Returns a text that is equal for equal rules. A caller stores it with the data built by the
-    /// rule.
+    /// Returns a text that is equal for equal rules. A caller stores this text with the data that
+    /// the rule built.
     pub fn describe(&self) -> String {
         let part = match &self.part {
             KeyPart::Whole => "record".into(),
@@ -269,7 +269,7 @@ impl KeyRule {
     }
 }
 
-/// Writes a note about quotes, once in a run.
+/// Writes a note about quotes, once per run.
 #[cold]
 fn tip_of_quotes() {
     static NOTED: Once = Once::new();
@@ -317,7 +317,7 @@ fn canonical_url<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> 
 }
 
 /// Appends a URL with the percent-encoding of RFC 3986, section 6.2.2: unreserved characters are
-/// not encoded, and hexadecimal digits are in upper case. The resource stays the same.
+/// not encoded, and hexadecimal digits are in upper case. The new URL identifies the same resource.
 fn normalize_escapes(url: &[u8], out: &mut Vec<u8>) {
     let mut rest = url;
     while let Some(at) = memchr::memchr(b'%', rest) {
@@ -355,7 +355,7 @@ pub fn no_key(key: &str) -> Failure {
     Failure::new(format!("no line has the key ({key}): {advice}"))
 }
 
-/// The options that choose how records are read, alike in every command.
+/// The options that choose how records are read, the same in every command.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct RecordArgs {
     /// Read records that end with NUL instead of newline (as from 'find -print0')
@@ -397,7 +397,7 @@ impl RecordArgs {
         RecordForm { input, end: RecordEnd::Byte(if self.null { 0 } else { b'\n' }) }
     }
 
-    /// Returns the form of the inputs, which are CSV if `key` says so.
+    /// Returns the form of the inputs. The inputs are CSV if `key` contains `--csv`.
     pub fn form(self, key: &KeyArgs) -> RecordForm {
         let lines = self.lines();
         if !key.csv {
@@ -409,8 +409,8 @@ impl RecordArgs {
     }
 }
 
-/// Parses a rate: a probability between 0 and 1, both excluded, or a percentage with a percent
-/// sign. For clap.
+/// Parses a rate for clap: a probability between 0 and 1, both excluded, or a percentage with a
+/// percent sign.
 ///
 /// # Errors
 ///

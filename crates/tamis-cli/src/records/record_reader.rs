@@ -19,7 +19,7 @@ pub struct InputPosition {
     pub at_bytes: u64,
 }
 
-/// Reads several inputs, one after the other.
+/// Reads several inputs in order.
 pub struct RecordReader {
     paths: Vec<PathBuf>,
     form: RecordForm,
@@ -27,9 +27,9 @@ pub struct RecordReader {
     // The blocks of the input at `position`, if that input is open.
     blocks: Option<BlockReader<Input>>,
     is_unpacked_ahead: bool,
-    // The last block is a header.
+    // True if the last block is a header.
     is_header: bool,
-    // The bytes read from the inputs before `position`, before decompression.
+    // The number of bytes read from all earlier inputs, before decompression.
     done_bytes: u64,
 }
 
@@ -47,15 +47,15 @@ impl RecordReader {
         }
     }
 
-    /// Starts at `position`, which an earlier run has reached. If `is_unpacked_ahead`, decompresses on
-    /// a second thread.
+    /// Starts at `position`, at which an earlier run stopped. If `is_unpacked_ahead` is true,
+    /// decompresses on a second thread.
     #[must_use]
     pub fn starting_at(self, position: InputPosition, is_unpacked_ahead: bool) -> Self {
         Self { position, is_unpacked_ahead, ..self }
     }
 
-    /// Reads the next records into `block`. All of them are records of one input. Returns false at
-    /// the end of the inputs.
+    /// Reads the next records into `block`. All records of a block belong to one input. Returns
+    /// false at the end of the inputs.
     ///
     /// If the inputs have headers, the header of each input is a block of its own, before the
     /// records of the input.
@@ -94,8 +94,8 @@ impl RecordReader {
         }
     }
 
-    /// Keeps the first `len_bytes` of the last block read, which must be complete records. The
-    /// next block starts with the other records.
+    /// Shortens the last block to its first `len_bytes`, which must be complete records. The next
+    /// block starts with the remaining records.
     pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
         self.position.at_bytes -= (block.len() - len_bytes) as u64;
         if let Some(blocks) = &mut self.blocks {
@@ -125,14 +125,14 @@ impl RecordReader {
         self.done_bytes + of_input
     }
 
-    /// Tests whether the input may block before its next bytes, as a pipe does. The caller should
-    /// then write its results.
+    /// Tests whether the next read may block, as on a pipe. The caller should then write its
+    /// results.
     pub fn may_wait(&self) -> bool {
         self.blocks.as_ref().is_some_and(BlockReader::may_wait)
     }
 
-    /// Passes all blocks to `visit` until it breaks. `visit` returns the number of records in the
-    /// block, from which the messages count lines. Draws the progress.
+    /// Passes all blocks to `visit` until `visit` breaks. `visit` returns the number of records in
+    /// the block. Messages count lines with this number. Draws the progress.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl RecordReader {
 pub struct RecordBlock<'a> {
     bytes: &'a [u8],
     end: RecordEnd,
-    /// True if the block is the header of its input, and has no records.
+    /// True if the block is the header of its input. The block then contains no records.
     pub is_header: bool,
     path: &'a Path,
     // The number of lines of the input before this block.
@@ -217,7 +217,8 @@ fn read_header(blocks: &mut BlockReader<Input>, block: &mut BlockBuffer) -> Resu
     Ok(true)
 }
 
-/// Skips the bytes that an earlier run has processed, of which `read_bytes` have been read.
+/// Skips the bytes that an earlier run has processed. `read_bytes` of these bytes have already been
+/// read.
 fn skip(blocks: &mut BlockReader<Input>, read_bytes: u64, len_bytes: u64) -> Result<(), Failure> {
     let skipped = blocks.skip(len_bytes.saturating_sub(read_bytes));
     let input = blocks.reader();

@@ -1,4 +1,4 @@
-//! Handles repeated items: `--copies` stores every copy of an item in a cuckoo filter.
+//! Handles repeated items. With `--copies`, a cuckoo filter stores every copy of an item.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ pub enum RepeatPolicy {
     Each,
     /// Insert an item once per run of the command. An exact set of hashes finds the repeats.
     Once,
-    /// Insert an item only if the filter does not contain it.
+    /// Insert an item only if the filter does not contain the item.
     IfAbsent,
 }
 
-/// Options about repeats, alike in `build` and `add`.
+/// The options for repeated items, the same in `build` and `add`.
 #[derive(clap::Args, Debug)]
 pub struct RepeatArgs {
     /// Insert every copy of a repeated line into a cuckoo filter, so that copies can be deleted one
@@ -36,7 +36,7 @@ impl RepeatArgs {
     ///
     /// # Errors
     ///
-    /// `--copies` for a kind in which it has no effect.
+    /// A message if `--copies` has no effect on this kind.
     pub fn of(&self, kind: Option<Kind>) -> Result<RepeatPolicy, Failure> {
         let stores_copies = kind.is_some_and(Kind::stores_copies);
         match (kind, self.copies) {
@@ -138,7 +138,7 @@ impl Inserter {
     }
 }
 
-/// Returns the failure for a filter of `kind` that refused items. `advice` is shown if the filter
+/// Returns the failure for a filter of `kind` that rejected items. `advice` is shown if the filter
 /// is full. The file is unchanged.
 pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
     let name = input::name(path);

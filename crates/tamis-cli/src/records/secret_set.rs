@@ -1,17 +1,17 @@
 //! An exact set of hashes that resists hashes chosen by an attacker.
 //!
-//! An attacker can compute the hashes of a filter without a key, and search for items that share a
-//! part of the hash. A [`DigestSet`] places a digest by its high bits, so n chosen hashes that
-//! share them take n² steps. This set stores each hash under a secret permutation, drawn at random
-//! for each run. An attacker who does not know the permutation cannot choose hashes that collide in
-//! the set.
+//! An attacker can compute the hashes of a filter without a key, and can search for items whose
+//! hashes have equal high bits. A [`DigestSet`] places a digest by its high bits, so n hashes with
+//! equal high bits take n² steps. This set stores each hash under a secret permutation, which is
+//! random in each run. An attacker who does not know the permutation cannot choose hashes that
+//! collide in the set.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 
 use crate::arguments::hash_key::random_words;
 use crate::exit::Failure;
 
-/// A set of hashes in a secret order.
+/// A set of hashes, stored under a secret permutation.
 pub struct SecretSet {
     set: DigestSet<u64>,
     permutation: Permutation,
@@ -29,7 +29,7 @@ impl SecretSet {
         Ok(Self { set: DigestSet::within(max_bytes), permutation, permuted: Vec::new() })
     }
 
-    /// Inserts hashes in order and writes to `new` which of them are new.
+    /// Inserts hashes in order. Writes to `new` whether each hash is new.
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ impl SecretSet {
         self.set.len()
     }
 
-    /// Passes all hashes to `each` in batches and frees the memory meanwhile. The order differs
-    /// from run to run.
+    /// Passes all hashes to `each` in batches, and frees the memory of the set step by step. The
+    /// order is different in each run.
     pub fn drain_each(self, mut each: impl FnMut(&[u64])) {
         let (permutation, mut hashes) = (self.permutation, self.permuted);
         self.set.drain_each(|permuted| {

@@ -3,7 +3,8 @@
 //!
 //! A record is a sequence of bytes. Nothing is trimmed: a carriage return before the newline
 //! belongs to the record. The last record may lack its delimiter. A record of any length is
-//! returned whole: the buffer grows by a quarter at a time for it and shrinks after it.
+//! returned whole. For a long record, the buffer grows by a quarter at a time. After the record,
+//! the buffer shrinks.
 
 use std::io::{self, Read};
 
@@ -13,12 +14,12 @@ use crate::arguments::byte_size::ByteSize;
 use crate::io::read::read_some;
 use crate::records::csv::{CsvForm, RowScanner, count_lines};
 
-/// Where records end.
+/// The rule that determines where a record ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordEnd {
-    /// At this byte.
+    /// A record ends at this byte.
     Byte(u8),
-    /// Where a row of CSV ends.
+    /// A record is a row of CSV.
     Csv(CsvForm),
 }
 
@@ -31,8 +32,8 @@ impl RecordEnd {
         }
     }
 
-    /// Iterates over the ends of the records in `block`, which starts with a record. An end is behind
-    /// the delimiter. The last record may lack its delimiter.
+    /// Iterates over the ends of the records in `block`, which must start with a record. An end is
+    /// the position after the delimiter. The last record may lack its delimiter.
     pub fn ends(self, block: &[u8]) -> impl Iterator<Item = usize> {
         let mut ends = match self {
             RecordEnd::Byte(byte) => Ends::Byte(memchr_iter(byte, block)),
@@ -55,14 +56,14 @@ impl RecordEnd {
     }
 }
 
-/// Bytes per read. A block of this size stays in the second-level cache between reading, hashing
-/// and writing.
+/// The size of a read, in bytes. A block of this size stays in the second-level cache between
+/// reading, hashing and writing.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
 /// Consecutive records as bytes. The buffer is reused for the next block.
 #[derive(Default)]
 pub struct BlockBuffer {
-    // Zeroed once, when it is allocated. Only the first `len` bytes are valid.
+    // The buffer is zeroed once, at its allocation. Only the first `len` bytes are valid.
     buffer: Vec<u8>,
     len: usize,
 }
@@ -80,17 +81,17 @@ pub struct BlockReader<R> {
     reader: R,
     end: RecordEnd,
     block_bytes: usize,
-    // Lines of CSV before `rest`. A row may have several lines, and messages name lines.
+    // The number of CSV lines before `rest`. A row may have several lines, and messages name lines.
     lines: u64,
     // Bytes that were read but not returned yet.
     rest: Vec<u8>,
     is_at_end: bool,
-    // The last read returned less than half a block.
+    // True if the last read returned less than half a block.
     may_wait: bool,
 }
 
 impl<R: Read> BlockReader<R> {
-    /// Creates a source of the records of `reader`, which end at `end`.
+    /// Creates a reader of the records of `reader`, which end at `end`.
     pub fn new(reader: R, end: RecordEnd) -> Self {
         Self::with_block_bytes(reader, end, BLOCK_BYTES)
     }
@@ -100,20 +101,21 @@ impl<R: Read> BlockReader<R> {
         Self { reader, end, block_bytes, lines: 0, rest, is_at_end: false, may_wait: false }
     }
 
-    /// Reads the next records into `block`. Each record ends with the delimiter; only the last
-    /// record of the input may lack it. Returns false at the end of the input.
+    /// Reads the next records into `block`. Each record ends with the delimiter. Only the last
+    /// record of the input may have no delimiter. Returns false at the end of the input.
     ///
     /// # Errors
     ///
-    /// The error of the reader, [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
-    /// memory, or [`io::ErrorKind::InvalidData`] for a row of CSV that has no end.
+    /// The error of the reader. [`io::ErrorKind::OutOfMemory`] for a record that does not fit in
+    /// memory. [`io::ErrorKind::InvalidData`] for a row of CSV that has no end.
     pub fn read_block(&mut self, block: &mut BlockBuffer) -> io::Result<bool> {
         let mut end = self.rest.len();
         let BlockBuffer { buffer, len } = block;
-        // Not the whole capacity: the end of a block must not depend on earlier blocks.
+        // The read does not use the whole capacity, because the end of a block must not depend on
+        // earlier blocks.
         let mut most = end.max(self.block_bytes);
         if buffer.len() > 4 * most {
-            // The buffer grew for a long record that has ended, so its memory is released.
+            // The buffer grew for a long record. The record has ended, so the memory is released.
             *buffer = Vec::new();
         }
         grow(buffer, most)?;
@@ -138,7 +140,8 @@ impl<R: Read> BlockReader<R> {
                 most += (most / 4).max(self.block_bytes);
                 grow(buffer, most)?;
             }
-            // At most one block: bytes after a long record are copied until they are used.
+            // A read returns at most one block, because each later read copies the unused bytes
+            // again.
             let until = most.min(end + self.block_bytes);
             let read = read_some(&mut self.reader, &mut buffer[end..until])?;
             self.is_at_end = read == 0;
@@ -147,10 +150,10 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// Keeps the first `len_bytes` of the last block read, which must be complete records. The
-    /// other bytes are returned again by the next read.
+    /// Shortens the last block to its first `len_bytes`, which must be complete records. The next
+    /// read returns the other bytes again.
     pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
-        // The bytes that were read beyond the block still follow it in the buffer.
+        // In the buffer, the bytes that were read beyond the block still follow the block.
         let end = block.len + self.rest.len();
         self.rest.clear();
         self.rest.extend_from_slice(&block.buffer[len_bytes..end]);
@@ -158,8 +161,8 @@ impl<R: Read> BlockReader<R> {
         block.len = len_bytes;
     }
 
-    /// Skips bytes behind the last block. Returns the number of bytes that were skipped, which is
-    /// smaller only at the end of the input.
+    /// Skips bytes after the last block. Returns the number of skipped bytes. This number is
+    /// smaller than `len_bytes` only at the end of the input.
     ///
     /// # Errors
     ///
@@ -206,8 +209,8 @@ impl<R: Read> BlockReader<R> {
         self.lines
     }
 
-    /// Tests whether the source may block before its next bytes, as a pipe does. The caller should
-    /// then write its results.
+    /// Tests whether the next read may block, as on a pipe. The caller should then write its
+    /// results.
     pub fn may_wait(&self) -> bool {
         self.may_wait
     }
@@ -250,7 +253,7 @@ impl Search {
         }
     }
 
-    /// Rejects a row without an end: `bytes` hold no complete record. `lines` is the number of
+    /// Rejects a row without an end. `bytes` contain no complete record. `lines` is the number of
     /// lines before `bytes`.
     fn check(&self, bytes: &[u8], lines: u64, is_at_end: bool) -> io::Result<()> {
         let Search::Csv { form, scanner } = self else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Decompresses the parts of an ORC file. A part is a sequence of chunks with a header of three
-//! bytes each.
+//! Decompresses the parts of an ORC file. A part is a sequence of chunks. Each chunk has a header
+//! of three bytes.
 
 use std::borrow::Cow;
 
@@ -38,32 +38,32 @@ impl Compression {
     }
 }
 
-/// The largest chunk. The length in a header has 23 bits.
+/// The maximum size of a chunk, in bytes. The length field in a header has 23 bits.
 const MOST_CHUNK_BYTES: u64 = 1 << 23;
-/// The most bytes that all parts of a file have together. A small file may expand to terabytes, and
-/// a damaged footer may refer to one part many times.
+/// The maximum total size of all parts of a file, in bytes. A small file may expand to terabytes,
+/// and a damaged footer may refer to the same part many times.
 const MOST_BYTES: u64 = 1 << 30;
-/// The bytes that a chunk counts in addition to its content. A part may have millions of empty
-/// chunks.
+/// The bytes that each chunk counts in addition to its content. Without this cost, a part could
+/// have millions of empty chunks.
 const CHUNK_COST_BYTES: usize = 1 << 10;
 
 /// Decompresses the parts of one file.
 pub struct Decompressor {
     compression: Compression,
-    /// The most bytes of a chunk, decompressed.
+    /// The maximum decompressed size of a chunk, in bytes.
     chunk_bytes: usize,
-    /// How many bytes all parts may still have.
+    /// The number of bytes that all later parts together may have.
     left: u64,
-    /// The bytes of the present chunk.
+    /// The bytes of the current chunk.
     chunk: Vec<u8>,
 }
 
 impl Decompressor {
-    /// Creates the decompressor of a file, by the fields of its PostScript.
+    /// Creates the decompressor of a file from the fields of its PostScript.
     ///
     /// # Errors
     ///
-    /// [`OrcError`] for a compression that is not read, and for chunks larger than ORC has them.
+    /// [`OrcError`] for an unsupported compression, or for chunks larger than the maximum of ORC.
     pub fn new(kind: u64, chunk_bytes: u64) -> Result<Self, OrcError> {
         let compression = Compression::of(kind)?;
         if compression != Compression::None && !(1..=MOST_CHUNK_BYTES).contains(&chunk_bytes) {
@@ -73,7 +73,7 @@ impl Decompressor {
         Ok(Self { compression, chunk_bytes, left: MOST_BYTES, chunk: Vec::new() })
     }
 
-    /// Decompresses a part, which has at most `most_bytes`.
+    /// Decompresses a part of at most `most_bytes` bytes.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Decompressor {
         Ok(Cow::Owned(out))
     }
 
-    /// Counts `len` more bytes of a part that already has `so_far`.
+    /// Counts `len` more bytes of a part that already has `so_far` bytes.
     fn take(&mut self, len: usize, most_bytes: u64, so_far: usize) -> Result<(), OrcError> {
         let (len, so_far) = (len as u64, so_far as u64);
         let left = self.left.checked_sub(len).filter(|_| so_far + len <= most_bytes);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused_before_it_fills_the_memory() {
-        // Each chunk of some kilobytes expands to 8 MiB.
+        // Each compressed chunk has some kilobytes, and expands to 8 MiB.
         let bomb = chunk(&compressed(1, &vec![0; MOST_CHUNK_BYTES as usize]), false).repeat(9);
         let mut decompressor = Decompressor::new(1, MOST_CHUNK_BYTES).unwrap();
         let error = decompressor.part(&bomb, 64 << 20).unwrap_err().to_string();

@@ -1,13 +1,14 @@
-//! Why an ORC file is not read.
+//! Defines the error of reading an ORC file.
 
 use std::fmt;
 
-/// Why an ORC file is not read.
+/// The reason why an ORC file is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrcError {
-    /// The file contradicts the format. The text says what is wrong.
+    /// The file contradicts the format. The text names the contradiction.
     Damaged(&'static str),
-    /// The file may be intact, but is not read. The text says why, and what to do.
+    /// The file may be intact, but Tamis does not support the file. The text gives the reason and
+    /// the correction.
     Refused(String),
 }
 

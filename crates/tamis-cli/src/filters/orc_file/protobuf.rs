@@ -1,4 +1,4 @@
-//! The fields of a message of Protocol Buffers.
+//! Reads the fields of a Protocol Buffers message.
 
 use crate::filters::orc_file::error::OrcError;
 use crate::filters::varint::varint;
@@ -10,15 +10,15 @@ pub enum Value<'a> {
     Number(u64),
     /// Text, bytes, a message, or several integers.
     Bytes(&'a [u8]),
-    /// A number of 4 or 8 bytes. The messages that are read have none.
+    /// A number of 4 or 8 bytes. The reader needs no field of this type.
     Fixed,
 }
 
-/// An iterator over the fields of a message, in order. It ends after the first error.
+/// An iterator over the fields of a message, in order. The iterator ends after the first error.
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Starts at the first field of a message.
+    /// Creates an iterator that starts at the first field of a message.
     pub fn new(message: &'a [u8]) -> Self {
         Self(message)
     }

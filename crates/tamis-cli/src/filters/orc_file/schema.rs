@@ -1,13 +1,14 @@
-//! The types of an ORC file: a tree, in the order of its nodes.
+//! Reads the types of an ORC file. The types form a tree, and the file stores the nodes in order.
 
 use crate::filters::orc_file::error::OrcError;
 use crate::filters::orc_file::protobuf::{Fields, Value, packed};
 
-/// The most columns of a file, with the members of structs, lists and maps.
+/// The maximum number of columns in a file, including the members of structs, lists and maps.
 const MOST_COLUMNS: usize = 100_000;
-/// The most structs, lists and maps inside of each other.
+/// The maximum depth of nested structs, lists and maps.
 const MOST_DEPTH: u32 = 64;
-/// The most bytes of the paths of all columns together. Each path repeats the names of its structs.
+/// The maximum total size of the paths of all columns, in bytes. Each path repeats the names of its
+/// structs.
 const MOST_PATH_BYTES: usize = 16 << 20;
 
 /// The kind of a type.
@@ -39,7 +40,7 @@ pub enum TypeKind {
     Union,
     /// `DECIMAL`
     Decimal {
-        /// The number of digits behind the point.
+        /// The number of digits after the decimal point.
         scale: u32,
     },
     /// `DATE`
@@ -78,7 +79,7 @@ impl TypeKind {
         }
     }
 
-    /// Tests whether a column of this type has members, which have the values.
+    /// Tests whether a column of this type has members. The members then contain the values.
     fn has_members(self) -> bool {
         matches!(self, TypeKind::List | TypeKind::Map | TypeKind::Struct | TypeKind::Union)
     }
@@ -89,9 +90,9 @@ impl TypeKind {
 struct Node {
     kind: TypeKind,
     members: Vec<u32>,
-    /// The names of a struct's members.
+    /// The names of the members of a struct.
     names: Vec<String>,
-    /// The parent, and the name in it. `None` for the root.
+    /// The parent, and the name of this node in the parent. `None` for the root.
     parent: Option<(u32, String)>,
     depth: u32,
 }
@@ -100,7 +101,7 @@ struct Node {
 #[derive(Debug, Default)]
 pub struct Schema {
     nodes: Vec<Node>,
-    /// The number of names of all nodes.
+    /// The total number of names in all nodes.
     names: usize,
 }
 
@@ -111,13 +112,13 @@ pub struct Column {
     pub id: u32,
     /// The type of its values.
     pub kind: TypeKind,
-    /// The names from the root of the schema on. As in ORC, an element of a list is `_elem`, and
-    /// the parts of a map are `_key` and `_value`.
+    /// The names from the root of the schema to the column. As in ORC, an element of a list is
+    /// `_elem`, and the parts of a map are `_key` and `_value`.
     pub path: Vec<String>,
 }
 
 impl Schema {
-    /// Appends a type, a message of the footer.
+    /// Appends a type. `message` is a message of the footer.
     pub(super) fn push(&mut self, message: &[u8]) -> Result<(), OrcError> {
         let (mut kind, mut scale) = (0, 0);
         let (mut members, mut names) = (Vec::new(), Vec::new());
@@ -145,7 +146,8 @@ impl Schema {
         Ok(())
     }
 
-    /// Links the types to their parents. Each type but the first is the member of one type before it.
+    /// Links the types to their parents. Each type except the first is a member of one earlier
+    /// type.
     pub(super) fn link(&mut self) -> Result<(), OrcError> {
         const NO_TREE: OrcError = OrcError::Damaged("the types of its footer do not form a tree");
         for id in 0..self.nodes.len() {
@@ -209,7 +211,7 @@ impl Schema {
         Ok(columns)
     }
 
-    /// Tests which columns are in one of `roots` or in a member of them, by their numbers.
+    /// Returns for each column number whether the column is one of `roots` or a member of a root.
     pub(super) fn inside(&self, roots: &[u32]) -> Vec<bool> {
         let mut inside = vec![false; self.nodes.len()];
         for root in roots {
@@ -233,7 +235,7 @@ fn push_member(members: &mut Vec<u32>, member: u64) -> Result<(), OrcError> {
     Ok(())
 }
 
-/// Rejects one more column, after `count` of them.
+/// Rejects another column if the file already has the maximum number of columns.
 fn check_count(count: usize) -> Result<(), OrcError> {
     if count >= MOST_COLUMNS {
         return Err(OrcError::Refused(
@@ -247,7 +249,7 @@ fn check_count(count: usize) -> Result<(), OrcError> {
 mod tests {
     use super::*;
 
-    /// Returns a type as its message: the kind, the members and their names.
+    /// Encodes a type as its message: the kind, the members and their names.
     fn message(kind: u8, members: &[u8], names: &[&str]) -> Vec<u8> {
         let mut message = vec![0x08, kind, 0x12, members.len() as u8];
         message.extend_from_slice(members);

@@ -1,4 +1,4 @@
-//! The type of a column of an ORC file. It determines how an item becomes a hash.
+//! Determines how an item becomes a hash, by the type of an ORC column.
 
 use tamis_formats::{Funnel, OrcType};
 
@@ -6,8 +6,8 @@ use crate::filters::orc_file::schema::TypeKind;
 use crate::filters::orc_file::{FilterStream, OrcWriter};
 use crate::records::column_text::{ColumnItems, ColumnText, DecimalStorage, MOST_DIGITS};
 
-/// Returns the items of a column of this type, by a stream with its filters. An error is a clause about
-/// the column that says why its filters are not read: their answers could be wrong.
+/// Returns the items of a column of this type. `stream` contains filters of the column. An error is
+/// a clause that states why the filters are not read: their results could be wrong.
 pub fn items_of(
     kind: TypeKind,
     stream: &FilterStream,
@@ -83,7 +83,7 @@ fn hashed_as(
         TypeKind::String => ("STRING", OrcType::Bytes, ColumnText::Bytes),
         TypeKind::Varchar => ("VARCHAR", OrcType::Bytes, ColumnText::Bytes),
         TypeKind::Binary => ("BINARY", OrcType::Bytes, ColumnText::Bytes),
-        // A crafted schema may ask for millions of digits an item.
+        // A crafted schema may request millions of digits per item.
         TypeKind::Decimal { scale } if scale as usize <= MOST_DIGITS => {
             let text = ColumnText::Decimal { scale, storage: DecimalStorage::Text };
             ("DECIMAL", OrcType::Bytes, text)

@@ -1,4 +1,4 @@
-//! The type of a column of a Parquet table. It determines how an item becomes bytes.
+//! Determines how an item becomes bytes, by the type of a Parquet column.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::schema::types::ColumnDescriptor;
@@ -17,7 +17,8 @@ pub struct ColumnType {
 }
 
 impl ColumnType {
-    /// Returns the type of a column by the schema. `None` for booleans: they have no filters.
+    /// Returns the type of a column in the schema. Returns `None` for booleans, which have no
+    /// filters.
     pub fn of(column: &ColumnDescriptor) -> Option<Self> {
         let physical = column.physical_type();
         let means = column.converted_type();
@@ -46,7 +47,7 @@ impl ColumnType {
         Some(Self { physical, is_text, items: ColumnItems { text, funnel, item } })
     }
 
-    /// Tests whether items of this funnel can be in the column. With any other funnel, the filter
+    /// Tests whether the column can contain items of this funnel. With any other funnel, the filter
     /// would report every item as absent.
     pub fn takes(&self, funnel: Funnel) -> bool {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
@@ -61,7 +62,7 @@ impl ColumnType {
     }
 }
 
-/// Returns the texts in which programs print the values of a column.
+/// Returns the kind of text in which programs print the values of a column.
 fn text(column: &ColumnDescriptor) -> ColumnText {
     let physical = column.physical_type();
     let per_second = |unit: &TimeUnit| match unit {
@@ -74,7 +75,8 @@ fn text(column: &ColumnDescriptor) -> ColumnText {
         scale: u32::try_from(column.type_scale()).unwrap_or(0),
         storage,
     };
-    // A crafted schema may ask for millions of digits or bytes an item. Its items are hexadecimal.
+    // A crafted schema may request millions of digits or bytes per item. The items of that column
+    // are hexadecimal.
     let is_small = |number: i32| usize::try_from(number).is_ok_and(|number| number <= MOST_DIGITS);
     let is_decimal = (column.converted_type() == ConvertedType::DECIMAL
         || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_))))

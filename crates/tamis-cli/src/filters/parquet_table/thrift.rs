@@ -1,9 +1,9 @@
-//! Looks for a field in a struct of Thrift's compact protocol, such as the footer of a Parquet table.
+//! Finds a field in a struct of Thrift's compact protocol, such as the footer of a Parquet table.
 
 use crate::filters::varint::varint;
 
 /// Tests whether the struct at the start of `bytes` has the field `wanted`. Returns `None` if the
-/// bytes are no struct.
+/// bytes are not a struct.
 pub fn has_field(bytes: &[u8], wanted: i64) -> Option<bool> {
     let mut rest = Rest(bytes);
     let mut id = 0;
@@ -16,7 +16,7 @@ pub fn has_field(bytes: &[u8], wanted: i64) -> Option<bool> {
     Some(false)
 }
 
-/// The most structs and lists inside of each other.
+/// The maximum depth of nested structs and lists.
 const MOST_DEPTH: u32 = 32;
 
 struct Rest<'a>(&'a [u8]);
@@ -33,8 +33,8 @@ impl Rest<'_> {
         Some(())
     }
 
-    /// Reads the header of the next field: returns its type and sets its number. `Some(None)` is the
-    /// end of the struct.
+    /// Reads the header of the next field. Returns the type of the field, and sets `id` to the
+    /// number of the field. `Some(None)` means the end of the struct.
     fn field(&mut self, id: &mut i64) -> Option<Option<u8>> {
         let header = self.byte()?;
         if header == 0 {
@@ -50,11 +50,11 @@ impl Rest<'_> {
         Some(Some(header & 15))
     }
 
-    /// Skips a value. `kind` is its type.
+    /// Skips a value of the type `kind`.
     fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
-            // The type of a boolean field is its value.
+            // The type of a boolean field contains its value.
             1 | 2 => {}
             3 => self.bytes(1)?,
             4..=6 => _ = varint(&mut self.0)?,
@@ -90,7 +90,7 @@ impl Rest<'_> {
         Some(())
     }
 
-    /// Skips an element of a list, a set or a map. A boolean takes a byte there.
+    /// Skips an element of a list, a set or a map. A boolean element takes one byte.
     fn element(&mut self, kind: u8, depth: u32) -> Option<()> {
         if matches!(kind, 1 | 2) { self.bytes(1) } else { self.skip(kind, depth) }
     }

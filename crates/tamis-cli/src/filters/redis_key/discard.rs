@@ -1,4 +1,4 @@
-//! Deletes the keys of a filter that was not completed.
+//! Deletes the keys of an unfinished filter.
 
 use tamis_redis::{RedisGeneration, RedisNodes};
 
@@ -12,7 +12,7 @@ pub fn discard_at_interruption(url: &RedisUrl, generation: &RedisGeneration) {
     at_interruption(move || discard(&url, &generation));
 }
 
-/// Deletes the keys of an unfinished filter. They remain if the server does not answer.
+/// Deletes the keys of an unfinished filter. The keys remain if the server does not respond.
 pub fn discard(url: &RedisUrl, generation: &RedisGeneration) {
     let nodes = RedisNodes::connect(&url.server, patience());
     if let Err(error) = nodes.and_then(|mut nodes| generation.discard(&mut nodes)) {

@@ -19,13 +19,13 @@ use crate::records::items::{ItemBatch, ItemEncoding};
 /// The largest number of items in one command of a module.
 const MODULE_BATCH: usize = 1000;
 
-/// A filter on a server that items are added to or looked up in.
+/// A filter on a server. Commands add items to the filter or look up items in the filter.
 pub struct RedisTarget {
-    /// Its URL without the password.
+    /// The URL of the filter, without the password.
     pub name: String,
     /// The properties that decide which decode options have an effect.
     pub kind: FileKind,
-    /// The note that the filter is over its rate.
+    /// The note that the filter is over its rate, if any.
     pub excess: Option<String>,
     url: RedisUrl,
     client: Client,
@@ -41,13 +41,13 @@ enum Client {
 }
 
 impl RedisTarget {
-    /// Opens the filter of a URL. Returns `None` if the server cannot look up items in the value:
-    /// [`download`](crate::filters::redis_key::download) copies it.
+    /// Opens the filter of a URL. Returns `None` if the server cannot look up items in the value.
+    /// The caller can then copy the value with [`download`](crate::filters::redis_key::download).
     ///
     /// # Errors
     ///
-    /// A message if there is no filter, if decode options are missing, or with the error of the
-    /// server or the connection.
+    /// A message if there is no filter, or if decode options are missing. A message with the error
+    /// of the server or the connection.
     pub fn open(url: RedisUrl, decode: &DecodeArgs) -> Result<Option<Self>, Failure> {
         let stored = StoredValue::open(url)?;
         let format = decode.format.as_deref();
@@ -88,7 +88,7 @@ impl RedisTarget {
         Self::java(stored, format, plan, funnel).map(Some)
     }
 
-    /// Opens a filter in the layout of a Java program. The plan of a filter of Redisson is in its
+    /// Opens a filter in the layout of a Java program. A filter of Redisson stores its plan in its
     /// settings.
     fn java(
         mut stored: StoredValue,
@@ -142,7 +142,7 @@ impl RedisTarget {
         Self::of_bytes(url, Client::Module { nodes, insert, lookup })
     }
 
-    /// Returns a filter whose items are bytes and which takes no decode option.
+    /// Creates a filter whose items are bytes, and on which no decode option has an effect.
     fn of_bytes(url: RedisUrl, client: Client) -> Self {
         let kind = FileKind {
             format: Format::named("tamis").expect("the first row"),
@@ -151,7 +151,7 @@ impl RedisTarget {
         Self { name: url.name.clone(), kind, excess: None, url, client, funnel: Funnel::Bytes }
     }
 
-    /// Writes a note to stderr if the filter is over its rate. Returns true if it is.
+    /// Writes a note to stderr and returns true if the filter is over its rate.
     pub fn report(&self) -> bool {
         if let Some(excess) = &self.excess {
             note!("{}: {excess}", self.name);
@@ -159,7 +159,7 @@ impl RedisTarget {
         self.excess.is_some()
     }
 
-    /// Returns how the filter takes items.
+    /// Returns the encoding of items for this filter.
     pub fn encoding(&self) -> ItemEncoding {
         ItemEncoding::Key(self.funnel)
     }
@@ -207,7 +207,7 @@ impl RedisTarget {
         answers.map_err(|error| failure(&self.url, &error))
     }
 
-    /// Opens the filter again. Its note about the rate is then up to date.
+    /// Opens the filter again, to update the note about its rate.
     ///
     /// # Errors
     ///
@@ -231,23 +231,23 @@ impl RedisTarget {
     }
 }
 
-/// The command that adds items, with the arguments between the key and the items; and the command
-/// that looks items up.
+/// A pair of commands for a value of a module. The first command adds items, and its arguments
+/// stand between the key and the items. The second command looks up items.
 type Commands = (&'static [&'static str], &'static str);
 
 /// Returns the commands for a type of value.
 fn commands_of(kind: &str) -> Option<Commands> {
     match kind {
         "MBbloom--" => Some((&["BF.MADD"], "BF.MEXISTS")),
-        // As in a file of RedisBloom: an item that the filter has is not added again.
+        // As in a file of RedisBloom, an item that the filter contains is not added again.
         "MBbloomCF" => Some((&["CF.INSERTNX", "ITEMS"], "CF.MEXISTS")),
         "tamis-flt" => Some((&["TM.MADD"], "TM.MEXISTS")),
         _ => None,
     }
 }
 
-/// Runs a command of a module on items. `argv` is the command, and the arguments between the key and
-/// the items.
+/// Runs a command of a module on items. `argv` contains the command, followed by the arguments
+/// between the key and the items.
 fn ask_module(
     nodes: &mut RedisNodes,
     argv: &[&str],
@@ -258,7 +258,8 @@ fn ask_module(
     for items in items.chunks(MODULE_BATCH) {
         let mut command = Cmd::new();
         command.arg(argv[0]).arg(&url.key).arg(&argv[1..]).arg(items);
-        // A counting filter would count a repeated insert twice.
+        // The client must not retry this command, because a counting filter would count the item
+        // twice.
         let reply = nodes.query_once(&url.key, command);
         let Value::Array(values) = reply.map_err(|error| failure(url, &error))? else {
             return Err(Failure::new(format!("{}: the server sent no list", url.name)));

@@ -9,8 +9,8 @@ use crate::exit::Failure;
 use crate::filters::redis_key::value::{StoredKind, StoredValue, command};
 use crate::filters::redis_url::RedisUrl;
 
-/// Puts values under their final keys, unless one of these exists. Keys: the temporary ones, then
-/// the final ones. Replies with the number of the final key that exists, or with 0.
+/// Renames the temporary keys to the final keys, unless a final key exists. The arguments are first
+/// the temporary keys, then the final keys. Returns the number of the final key that exists, or 0.
 const PUBLISH: &str = "\
 local count = #KEYS / 2
 for i = 1, count do if redis.call('EXISTS', KEYS[count + i]) == 1 then return i end end
@@ -20,15 +20,16 @@ redis.call('PERSIST', KEYS[count + i])
 end
 return 0";
 
-/// How long the server keeps a value that is never put under its final key.
+/// The lifetime of a temporary key, in seconds. The server then deletes a value that has no final
+/// key.
 const LIFETIME_SECONDS: &str = "3600";
 
-/// Writes a filter in `format` under a key that does not exist. Other clients see the whole filter
-/// or nothing.
+/// Writes a filter in `format` under a key that does not exist. Other clients see either the whole
+/// filter or no filter.
 ///
 /// # Errors
 ///
-/// A message if the key exists, or with the error of the server or the connection.
+/// A message if the key exists. A message with the error of the server or the connection.
 pub fn upload(url: RedisUrl, format: &Format, bytes: &[u8]) -> Result<(), Failure> {
     let mut stored = StoredValue::open(url)?;
     stored.check_absent(format)?;
@@ -70,7 +71,7 @@ enum StoredBytes {
 fn write_all(stored: &mut StoredValue, values: &[(Vec<u8>, StoredBytes)]) -> Result<(), Failure> {
     let [id] = random_words::<1>()?;
     let temporary = |i: usize, key: &[u8]| {
-        // In the slot of its final key.
+        // The temporary key must be in the same slot as its final key.
         let (start, end) = if key.contains(&b'{') { ("", "") } else { ("{", "}") };
         [start.as_bytes(), key, end.as_bytes(), format!(":tamis-{id:016x}-{i}").as_bytes()].concat()
     };
@@ -109,7 +110,7 @@ fn write_all(stored: &mut StoredValue, values: &[(Vec<u8>, StoredBytes)]) -> Res
 }
 
 impl StoredValue {
-    /// Rejects a key that exists, or that cannot hold a filter in `format`.
+    /// Rejects a key that exists, or a key that cannot store a filter in `format`.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl StoredValue {
     fn exists(&self, key: &[u8]) -> Failure {
         let key = String::from_utf8_lossy(key);
         match self.kind {
-            // `DEL` would leave the shards.
+            // `DEL` would not delete the shards of this filter.
             StoredKind::Native => self.failure(format_args!(
                 "the key {key} holds a filter of tamis-redis: write to another key"
             )),
@@ -145,7 +146,7 @@ impl StoredValue {
         }
     }
 
-    /// Rejects a server without the command that loads a file of Tamis.
+    /// Rejects a server without the command that loads a Tamis file.
     fn check_loads_tamis(&mut self, key: &[u8]) -> Result<(), Failure> {
         match self.nodes.query(key, command(&[b"TM.LOAD"])) {
             Err(error) if error.is_unknown_command() => Err(self.failure(

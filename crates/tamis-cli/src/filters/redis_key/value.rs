@@ -1,4 +1,4 @@
-//! The value under a key: reads its type, and reads it as the bytes of a file.
+//! Reads the value of a key: the type of the value, and its bytes in the form of a file.
 
 use redis::{Cmd, Value};
 use tamis_formats::redisson::config_key;
@@ -9,13 +9,13 @@ use crate::arguments::decode_options::DecodeArgs;
 use crate::exit::Failure;
 use crate::filters::redis_url::{RedisUrl, text_key};
 
-/// How many bytes of a string one command reads.
+/// The number of bytes of a string that one command reads.
 const CHUNK_BYTES: u64 = 4 << 20;
 
-/// The fields of Redisson's settings.
+/// The fields of the settings of Redisson.
 const SETTINGS: [&str; 4] = ["size", "hashIterations", "expectedInsertions", "falseProbability"];
 
-/// What is stored under the key of a URL.
+/// The value under the key of a URL.
 pub struct StoredValue {
     /// The URL.
     pub url: RedisUrl,
@@ -28,9 +28,9 @@ pub struct StoredValue {
 /// The kind of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredKind {
-    /// There is no value.
+    /// The key does not exist.
     Nothing,
-    /// A filter of `tamis-redis`: its metadata.
+    /// The metadata of a filter of `tamis-redis`.
     Native,
     /// A filter of Redisson. Its bitmap may not exist yet.
     Redisson,
@@ -42,7 +42,7 @@ pub enum StoredKind {
     Other(String),
 }
 
-/// Returns the time limits of a connection. A reply may take 60 s.
+/// Returns the time limits of a connection. A response may take 60 seconds.
 pub fn patience() -> Patience {
     Patience { response: std::time::Duration::from_secs(60), ..Patience::default() }
 }
@@ -70,7 +70,7 @@ pub fn failure(url: &RedisUrl, error: &RedisItemError) -> Failure {
         }
         other => other.to_string(),
     };
-    // A server may send several lines, and codes for a terminal.
+    // A server may send several lines, and control codes for a terminal.
     let lines: Vec<&str> =
         text.split(char::is_control).filter(|line| !line.trim().is_empty()).collect();
     Failure::new(format!("{}: {}", url.name, lines.join("; ")))
@@ -105,7 +105,7 @@ impl StoredValue {
     ///
     /// # Errors
     ///
-    /// A message if no server answers or the server refuses a command.
+    /// A message if no server responds, or if the server rejects a command.
     pub fn open(url: RedisUrl) -> Result<Self, Failure> {
         let failed = |error| failure(&url, &error);
         let nodes = RedisNodes::connect(&url.server, patience()).map_err(failed)?;
@@ -118,7 +118,7 @@ impl StoredValue {
     ///
     /// # Errors
     ///
-    /// A message if it cannot be opened.
+    /// A message if the filter cannot be opened.
     pub fn native(self) -> Result<(RedisUrl, RedisFilter<RedisNodes>), Failure> {
         let Self { url, nodes, .. } = self;
         match RedisFilter::open(nodes, text_key(&url)?) {
@@ -153,12 +153,12 @@ impl StoredValue {
         self.query(key, command(&[b"TYPE", key])).map(text)
     }
 
-    /// Tests whether Redisson has settings for the key.
+    /// Tests whether Redisson has stored settings for the key.
     fn has_settings(&mut self) -> Result<bool, Failure> {
         let config = config_key(&self.url.key);
         match self.nodes.query(&config, command(&[b"TYPE", &config])) {
             Ok(kind) => Ok(text(kind) == "hash"),
-            // The user may use the key, but not that of the settings.
+            // The user may access the key, but not the key of the settings.
             Err(RedisItemError::Server { code, .. }) if *code == *"NOPERM" => Ok(false),
             Err(error) => Err(failure(&self.url, &error)),
         }
@@ -173,7 +173,7 @@ impl StoredValue {
         self.nodes.query(key, command).map_err(|error| failure(&self.url, &error))
     }
 
-    /// Runs a command on the node of a key that must not run twice.
+    /// Runs a command that must not run twice, on the node of a key.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl StoredValue {
         self.nodes.query_once(key, command).map_err(|error| failure(&self.url, &error))
     }
 
-    /// Returns an integer reply of a command whose argument is a key.
+    /// Returns the integer reply of a command whose argument is a key.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl StoredValue {
         }
     }
 
-    /// Returns the failure of a command with the name of the URL.
+    /// Creates a failure whose message starts with the name of the URL.
     pub fn failure(&self, what: impl std::fmt::Display) -> Failure {
         Failure::new(format!("{}: {what}", self.url.name))
     }
@@ -234,7 +234,8 @@ impl StoredValue {
         )
     }
 
-    /// Rejects a key other than that of the first bitmap: the class `RedisBitmaps` has fixed keys.
+    /// Rejects a key that is not the key of the first bitmap, because the class `RedisBitmaps` uses
+    /// fixed keys.
     ///
     /// # Errors
     ///
@@ -249,8 +250,8 @@ impl StoredValue {
         ))
     }
 
-    /// Reads a string in chunks. Another client may set bits meanwhile; the copy then has some of
-    /// them. No client clears bits.
+    /// Reads a string in chunks. Another client may set bits during the read, and the copy then
+    /// contains some of these bits. No client clears bits.
     fn string(&mut self, key: &[u8]) -> Result<Vec<u8>, Failure> {
         let len = self.count("STRLEN", key)?;
         let mut bytes = Vec::new();
@@ -268,7 +269,7 @@ impl StoredValue {
         Ok(bytes)
     }
 
-    /// Reads a filter of a module: as a file of Tamis, or as the result of `DUMP`.
+    /// Reads a filter of a module, as a Tamis file or as the result of `DUMP`.
     fn dump(&mut self, key: &[u8]) -> Result<Vec<u8>, Failure> {
         if let Ok(Value::BulkString(bytes)) = self.nodes.query(key, command(&[b"TM.DUMP", key])) {
             return Ok(bytes);
@@ -325,7 +326,7 @@ impl StoredValue {
 ///
 /// # Errors
 ///
-/// A message if there is no filter, or one that has no form as a file.
+/// A message if there is no filter, or if the filter cannot be stored as a file.
 pub fn download(url: RedisUrl, decode: &DecodeArgs) -> Result<Vec<u8>, Failure> {
     let mut stored = StoredValue::open(url)?;
     let key = stored.url.key.clone();

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::filters::redis_url::without_password;
 
-/// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens it.
+/// Opens `path` if it is a regular file. Opening a pipe would block until a writer opens the pipe.
 pub(super) fn regular_file(path: &Path) -> Option<File> {
     if path.is_file() { File::open(path).ok() } else { None }
 }
 
-/// Returns `path` with symbolic links resolved. An output replaces or creates the target of a link;
-/// the link remains.
+/// Returns `path` with symbolic links resolved. An output replaces or creates the target of a link,
+/// and the link remains.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     /// The limit of Linux for links in one path.
     const MOST_LINKS: usize = 40;
@@ -45,13 +45,13 @@ pub fn folder(path: &Path) -> &Path {
 }
 
 /// Tests whether an output at `path` replaces or creates a file. Returns false for standard output,
-/// devices and pipes: each record is written there at once.
+/// devices and pipes, because commands write each record there immediately.
 pub fn is_replaced(path: &Path) -> bool {
     !is_stdout(path) && path.metadata().map_or(true, |metadata| metadata.is_file())
 }
 
-/// Tests whether `a` and `b` name the same regular file, which need not exist yet. Returns false
-/// for devices and pipes: using one of them twice loses no data.
+/// Tests whether `a` and `b` name the same regular file. The file need not exist yet. Returns false
+/// for devices and pipes, because two uses of the same device lose no data.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let known = |path: &Path| {
         path.canonicalize().or_else(|_| {
@@ -63,7 +63,7 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     is_replaced(a) && is_replaced(b) && known(a).is_ok_and(|a| known(b).is_ok_and(|b| a == b))
 }
 
-/// Syncs the folder of `path`, so that a new name in it survives a crash.
+/// Syncs the folder of `path`, so that a new file name in the folder survives a crash.
 ///
 /// # Errors
 ///
@@ -72,8 +72,8 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
 }
 
-/// Returns standard output without the line buffer of the standard library, which would need a
-/// system call for each line.
+/// Returns standard output without the line buffer of the standard library. The line buffer would
+/// make a system call for each line.
 pub(super) fn stdout() -> Box<dyn Write + Send> {
     // If the process has no free file descriptor, the buffered handle is used.
     stdout_file()

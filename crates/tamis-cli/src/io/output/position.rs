@@ -26,13 +26,13 @@ impl OutputPosition {
         OutputPosition::of(&file).ok().flatten()
     }
 
-    /// Tests whether this is the file of `earlier` with fewer bytes. Usually `> FILE` has emptied
-    /// it.
+    /// Tests whether both positions belong to the same file, and the file has become shorter. The
+    /// usual reason is a redirection (`> FILE`), which empties the file.
     pub fn is_cut(&self, earlier: &OutputPosition) -> bool {
         self.is_same_file(earlier) && self.len_bytes < earlier.len_bytes
     }
 
-    /// Returns the mark at the end of `file`, or `None` if it is not a regular file.
+    /// Returns the mark at the end of `file`, or `None` if `file` is not a regular file.
     pub(super) fn of(file: &File) -> io::Result<Option<OutputPosition>> {
         #[cfg(unix)]
         {
@@ -56,7 +56,7 @@ impl OutputPosition {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Tests whether this is the file of `earlier` with at least as many bytes.
+    /// Tests whether both positions belong to the same file, and the file has not become shorter.
     pub fn continues(&self, earlier: &OutputPosition) -> bool {
         self.is_same_file(earlier) && self.len_bytes >= earlier.len_bytes
     }

@@ -13,14 +13,14 @@ use crate::io::output::place::{is_same_file, is_stdout, name, regular_file, stdi
 use crate::io::output::position::OutputPosition;
 use crate::io::standard;
 
-/// Rejects an input file that standard output appends to. The command would read its own output
-/// without end.
+/// Rejects an input file if standard output appends to the same file. The command would otherwise
+/// read its own output in an endless loop.
 ///
-/// `output` is the output that the user names. `None` is standard output.
+/// `output` is the output that the user gave. `None` means standard output.
 ///
 /// # Errors
 ///
-/// A message if one of `paths` is that file.
+/// A message if standard output appends to one of `paths`.
 pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Failure> {
     if output.is_some_and(|output| !is_stdout(output)) {
         return Ok(());
@@ -40,12 +40,12 @@ pub fn refuse_endless(paths: &[PathBuf], output: Option<&Path>) -> Result<(), Fa
     }
 }
 
-/// Rejects an output that cannot store a filter, before the work starts: closed standard output, a
-/// terminal, or a file name of compressed data. Filters are written uncompressed.
+/// Rejects an output that cannot store a filter: closed standard output, a terminal, or a file name
+/// of compressed data. Filters are written uncompressed.
 ///
 /// # Errors
 ///
-/// A message if `output` is one of these.
+/// A message if `output` cannot store a filter.
 pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     if is_url(output) {
         return redis_url::parse(output).map(drop);
@@ -64,11 +64,11 @@ pub fn check_filter_output(output: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rejects a file name that belongs to another format than `format`.
+/// Rejects a file name that belongs to a format other than `format`.
 ///
 /// # Errors
 ///
-/// A message if `output` has such a name.
+/// A message if the name of `output` belongs to another format.
 pub fn refuse_name_of_other_format(output: &Path, format: &Format) -> Result<(), Failure> {
     let of_path = Format::of_path(output);
     match of_path.first() {
@@ -85,8 +85,8 @@ pub fn refuse_name_of_other_format(output: &Path, format: &Format) -> Result<(),
     }
 }
 
-/// Rejects a terminal as the output of binary data. `what` names the data. An `output` of `None` is
-/// standard output.
+/// Rejects a terminal as the output of binary data. `what` names the data. If `output` is `None`,
+/// the output is standard output.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub fn refuse_terminal(output: Option<&Path>, what: &str) -> Result<(), Failure>
 #[cfg(unix)]
 fn is_terminal(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
-    // Opening a pipe would block until its reader opens it.
+    // Opening a pipe would block until a reader opens the pipe.
     let is_device = path.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device());
     is_device
         && OpenOptions::new().write(true).open(path).is_ok_and(|terminal| terminal.is_terminal())
@@ -119,7 +119,7 @@ fn is_terminal(_: &Path) -> bool {
     false
 }
 
-/// Rejects an output that is an input of the same filter.
+/// Rejects an output that is also an input of the filter.
 ///
 /// # Errors
 ///

@@ -12,9 +12,9 @@ use crate::io::output::{Output, Sink, check_writable, not_created, note_other_na
 use crate::io::standard;
 
 impl Output {
-    /// Opens `path` like [`open`](Self::open), but keeps the file if the program is killed. If
-    /// `mark` is the [`mark`](Self::mark) of an earlier run and its file still exists, the file is
-    /// truncated to the mark and resumed. Without a mark, the output starts empty.
+    /// Opens `path` like [`open`](Self::open), but keeps the file if the program is killed. `mark`
+    /// is the [`mark`](Self::mark) of an earlier run. If the file of the mark still exists,
+    /// truncates the file to the mark and resumes the output. Otherwise, the output starts empty.
     ///
     /// The returned boolean is true if the file is resumed.
     ///
@@ -31,7 +31,7 @@ impl Output {
         }
     }
 
-    /// Opens standard output. It can be resumed if it is redirected to a file.
+    /// Opens standard output. Standard output can be resumed if it is redirected to a file.
     fn open_appended(mark: Option<&OutputPosition>) -> Result<(Self, bool), Failure> {
         standard::check_output()?;
         let name = "standard output".to_string();
@@ -62,22 +62,21 @@ impl Output {
         let earlier = OpenOptions::new().read(true).write(true).open(&partial).ok();
         let mut is_resumed = false;
         if let Some(file) = &earlier {
-            // The lock lasts until the run ends, so that no other run removes the file or writes to
-            // it.
+            // The lock lasts until the run ends, so that no other run removes or writes the file.
             lock_part(file, &name)?;
             is_resumed = resume(file, mark).map_err(failure)?;
         }
         let file = match earlier {
             Some(file) if is_resumed => file,
-            // The lock of the earlier file lasts until it is replaced.
+            // The lock of the earlier file lasts until the file is replaced.
             _locked => create_partial(&name, &partial, &target)?,
         };
         Ok((Self::new(name, Sink::Partial { file, partial, path: target }), is_resumed))
     }
 }
 
-/// Truncates the output of an earlier run to its `mark`, and moves to its end. Returns false if
-/// there is no mark, or if the file is not that of the mark.
+/// Truncates the output of an earlier run to `mark`, and moves to the end. Returns false if `mark`
+/// is `None` or belongs to another file.
 fn resume(mut file: &File, mark: Option<&OutputPosition>) -> io::Result<bool> {
     let Some(mark) = mark else { return Ok(false) };
     let is_resumed = OutputPosition::of(file)?.is_some_and(|found| found.continues(mark));
@@ -91,7 +90,7 @@ fn resume(mut file: &File, mark: Option<&OutputPosition>) -> io::Result<bool> {
 /// Creates an empty file at `partial`, which will replace `target`.
 fn create_partial(name: &str, partial: &Path, target: &Path) -> Result<File, Failure> {
     let failure = |error: io::Error| Failure::io(name, &error);
-    // A new file has another inode, so the marks of an abandoned run do not match it.
+    // A new file has another inode, so the marks of an abandoned run do not match the new file.
     match std::fs::remove_file(partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failure(error)),
         _ => {}
@@ -106,7 +105,7 @@ fn create_partial(name: &str, partial: &Path, target: &Path) -> Result<File, Fai
     Ok(file)
 }
 
-/// Locks the unfinished output of a run with a state.
+/// Locks the unfinished output of a run with `--state`.
 fn lock_part(file: &File, name: &str) -> Result<(), Failure> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Failure::new(format!(

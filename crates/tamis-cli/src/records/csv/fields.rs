@@ -4,7 +4,7 @@ use memchr::memchr;
 
 pub(super) const QUOTE: u8 = b'"';
 
-/// Iterates over the fields of a row, as they are written. An empty row has no fields.
+/// Iterates over the fields of a row, including quotes. An empty row has no fields.
 pub(super) fn fields(row: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = (!row.is_empty()).then_some(row);
     std::iter::from_fn(move || {
@@ -33,7 +33,7 @@ fn quoted_len(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Returns the text of a field. `scratch` may hold the text.
+/// Returns the text of a field. `scratch` is a buffer that may hold the text.
 pub(super) fn unquoted<'a>(field: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     let len = quoted_len(field);
     if len == 0 {
@@ -46,12 +46,12 @@ pub(super) fn unquoted<'a>(field: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8
     }
     scratch.clear();
     while let Some(at) = memchr(QUOTE, text) {
-        // Two quotes are one quote of the text.
+        // Two quotes stand for one quote of the text.
         scratch.extend_from_slice(&text[..=at]);
         text = text.get(at + 2..).unwrap_or_default();
     }
     scratch.extend_from_slice(text);
-    // Text behind the quotes belongs to the field.
+    // Text after the closing quote belongs to the field.
     scratch.extend_from_slice(&field[len..]);
     scratch
 }

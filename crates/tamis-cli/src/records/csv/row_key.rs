@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use crate::records::csv::fields::{QUOTE, fields, unquoted, without_return};
 
-/// Which field of a record is meant.
+/// The field of a record that the user selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The field with this number, counted from 1.
@@ -15,7 +15,7 @@ pub enum Field {
     Name(Box<str>),
 }
 
-/// Parses the number of a field or the name of a column. For clap.
+/// Parses the number of a field or the name of a column for clap.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn field(text: &str) -> Result<Field, String> {
 pub struct RowKey {
     delimiter: Box<[u8]>,
     column: Option<Field>,
-    // The number of the column; zero if no header has the name yet.
+    // The number of the column. The number is zero until a header with the name is read.
     number: usize,
 }
 
@@ -48,11 +48,11 @@ impl RowKey {
         Self { delimiter: delimiter.into(), column, number }
     }
 
-    /// Rejects a delimiter that CSV cannot have, and a name without a header.
+    /// Rejects a delimiter that CSV cannot have, and a column name without a header.
     ///
     /// # Errors
     ///
-    /// A message with the correction.
+    /// A message that states how to correct the options.
     pub fn check(&self, has_header: bool) -> Result<(), String> {
         if self.delimiter.len() != 1 || b"\"\r\n".contains(&self.delimiter[0]) {
             return Err(format!(
@@ -84,8 +84,9 @@ impl RowKey {
     ///
     /// # Errors
     ///
-    /// A message that names the columns if the header has no such column, or more than one. A message
-    /// if the header contains a carriage return: if rows end with it, the whole file is the header.
+    /// A message with the column names if the header has no such column, or several. A message if
+    /// the header contains a carriage return. If rows end with a carriage return, the whole file
+    /// would be the header.
     pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
         let has_return =
             |field: &[u8]| field.first() != Some(&QUOTE) && memchr(b'\r', field).is_some();
@@ -124,8 +125,8 @@ impl RowKey {
         Ok(())
     }
 
-    /// Returns the key of `row`. Returns `None` if the row has too few fields. `scratch` may hold
-    /// the key.
+    /// Returns the key of `row`. Returns `None` if the row has too few fields. `scratch` is a
+    /// buffer that may hold the key.
     pub fn of<'a>(&self, row: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let row = without_return(row);
         if self.column.is_none() {
