@@ -14,8 +14,8 @@ const OF_THREAD: u64 = 4;
 /// connections.
 pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
 
-/// The number of additional connections that serve only `/healthz`. They are used when all other
-/// HTTP connections wait for responses.
+/// The number of additional connections that serve only `/healthz`. The server uses these
+/// connections when all other HTTP connections wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
 /// Returns how many open files the server reserves in addition to one socket for each client.
