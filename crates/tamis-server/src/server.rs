@@ -1,4 +1,4 @@
-//! The server: starts its threads and stops them.
+//! Starts and stops a server and its threads.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -39,7 +39,7 @@ impl Config {
     /// Writes the changed options to the configuration file that was read. If the file sets an
     /// option, the option is changed if its value differs from the file. Otherwise the option is
     /// changed if its value differs from the value before the file was read. Comments and the order
-    /// in the file are kept. The file is replaced completely or not at all.
+    /// in the file are kept. The file is replaced atomically.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! The secret hash key of new filters.
 //!
 //! ```text
-//! hash-key random (default)   a key that the first start draws and keeps in DIR/hash-key
+//! hash-key random (default)   a key that the first start generates and stores in DIR/hash-key
 //!          none               no key: the fold hash, which anyone can compute
-//!          32 hex digits      this key, such as that of another server
+//!          32 hex digits      this key, such as the key of another server
 //! ```
 //!
 //! Each filter stores its own key in its serialized form. The file is used only for filters that

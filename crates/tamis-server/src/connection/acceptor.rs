@@ -148,7 +148,7 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
 /// The time that connections have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Accepts connections, hands them to the threads in turn, and runs the periodic tasks.
+/// Accepts connections, passes them to the connection threads in turn, and runs the periodic tasks.
 pub(crate) fn admit(
     shared: &Arc<SharedState>,
     listeners: Vec<(TcpListener, bool)>,

@@ -110,7 +110,7 @@ impl Clients {
         PendingConnection(self.pending.clone())
     }
 
-    /// Returns the number of connections, including those that are not registered as clients yet.
+    /// Returns the number of connections, including connections that are not registered yet.
     pub fn connections(&self) -> usize {
         self.len() + self.pending.load(Ordering::Relaxed)
     }

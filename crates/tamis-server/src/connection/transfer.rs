@@ -26,8 +26,11 @@ enum Event {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Reads the next input of the client, and writes the waiting replies at the same time. Returns
-    /// 0 in three cases: at the end of the stream, after the client was idle for the time of
-    /// `timeout`, or if the client monitors and has lost the permission.
+    /// 0 in three cases:
+    ///
+    /// * The stream has ended.
+    /// * The client was idle for the time of `timeout`.
+    /// * The client monitors other clients and has lost the permission to monitor.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
         let (limit, idle) = self.session.server.read_config(|config| {
             (config.output_limit, Duration::from_secs(config.timeout_seconds))

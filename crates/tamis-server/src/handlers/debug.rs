@@ -1,4 +1,4 @@
-//! `DEBUG`: commands for tests of the server. `enable-debug-command` enables them.
+//! `DEBUG`: commands for tests of the server. The option `enable-debug-command` enables `DEBUG`.
 
 use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Value};

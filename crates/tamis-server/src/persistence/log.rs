@@ -29,7 +29,7 @@ use record::Record;
 use state::answers::Readiness;
 use state::{FsyncPolicy, LogState};
 
-/// The log of a running server. Several threads can use it at the same time.
+/// The log of a running server. Several threads can use the log at the same time.
 #[derive(Debug)]
 pub(crate) struct Log {
     core: Arc<LogCore>,

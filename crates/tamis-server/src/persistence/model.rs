@@ -8,7 +8,7 @@
 //! After each crash, the oracle compares the recovered keys with the history of the log:
 //!
 //! * The recovered state is the state after some prefix of the history. Each change of the prefix
-//!   is applied exactly once, and each transaction is applied completely or not at all.
+//!   is applied exactly once, and each transaction is applied atomically.
 //! * The prefix contains every change whose reply was sent. The prefix also contains every change
 //!   that a reply depends on, such as the reply "already present". With [`FsyncPolicy::Always`]
 //!   this rule holds after a power loss. With the other policies, the rule holds after a process is

@@ -10,7 +10,6 @@
 //! leaves the pages in the cache but marks the pages as written: no later sync writes these pages,
 //! as on Linux. A disk can have a capacity. A reservation that does not fit takes all remaining
 //! space, as on ext4. A change of the file length frees the space after the end of the file.
-//! ext4, and a changed length frees the space behind the end of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

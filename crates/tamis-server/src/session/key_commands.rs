@@ -1,4 +1,4 @@
-//! Runs commands about one key under a shared or an exclusive lock of its value.
+//! Runs commands on one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
     Argv, Batch, BatchItems, BatchPart, Command, Env, Flag, KeyHandler, KeyReply, Outcome,
@@ -207,7 +207,6 @@ impl Session {
     ///
     /// Returns the same error for every command if there is no memory for a value that the commands
     /// created. The new value is removed.
-    /// is removed.
     fn change<R>(
         &self,
         command: &Command,

@@ -1,4 +1,4 @@
-//! Replaces a file completely or not at all.
+//! Replaces a file atomically.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! Frames: the units in which changes are appended to a log. A frame takes effect completely or not
-//! at all.
+//! Frames: the units in which changes are appended to a log. The effect of a frame
+//! is atomic.
 //!
 //! ```text
 //! | length: u64 | check of the length: u32 | checksum: u64 | records, `length` bytes |

@@ -368,7 +368,7 @@ impl LogState {
     }
 
     /// Reports the end of a sync job. `is_present` is true if the job included the current file and
-    /// its name. It is false if the file was switched after the job began.
+    /// its name. `is_present` is false if the file was switched after the job began.
     pub fn sync_ended(&mut self, result: Result<(), String>, is_present: bool) {
         let Some(position) = self.syncing.take() else { return };
         match result {
