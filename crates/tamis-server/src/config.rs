@@ -138,7 +138,7 @@ impl Default for Config {
     }
 }
 
-/// Whether the server serves a console, and on which port.
+/// Selects the port of the console, or disables the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpPort {
     /// The server serves no console.
@@ -165,7 +165,7 @@ pub enum DebugCommand {
     Yes,
 }
 
-/// Whether clients must present a certificate.
+/// Selects which clients must present a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
     /// The server refuses a client without a certificate.

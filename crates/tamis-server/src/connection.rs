@@ -127,7 +127,7 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
-    /// Buffer for the arguments of one command, reused by later reads.
+    /// The buffer for the arguments of one command. Later reads reuse the buffer.
     found: Vec<WordSpan>,
     /// Counts the memory of a long command that is still incomplete.
     held: Hold,

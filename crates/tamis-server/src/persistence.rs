@@ -18,9 +18,9 @@
 //!
 //! A snapshot starts a new log, and then writes one key after another while the server serves
 //! clients. The position of a serialized value in the log shows which changes the value already
-//! contains. The replay skips these changes. In a reserved Bloom filter, bits only change from 0 to
-//! 1. The server can therefore serialize the filter while clients insert, because a repeated insert
-//! changes nothing.
+//! contains. The replay skips these changes. In a reserved Bloom filter, an insert only sets bits,
+//! so a repeated insert changes nothing. The server can therefore serialize the filter while
+//! clients insert.
 //!
 //! `docs/formats/server.md` shows the layout of the files.
 

@@ -124,7 +124,7 @@ impl Users {
     ///
     /// # Errors
     ///
-    /// The error reply. Nothing is changed then.
+    /// The error reply. On an error, nothing is changed.
     pub fn set_within(
         &self,
         name: &[u8],
@@ -181,7 +181,7 @@ impl Users {
     ///
     /// # Errors
     ///
-    /// The error reply. Nothing is changed then.
+    /// The error reply. On an error, nothing is changed.
     pub fn load(&self, path: &Path, default_password: &str) -> Result<(), Reply> {
         let read = file::read(path, || self.next_number()).map_err(acl::not_loaded)?;
         let mut next: BTreeMap<Vec<u8>, Arc<User>> = BTreeMap::new();

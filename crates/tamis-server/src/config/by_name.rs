@@ -61,7 +61,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if the option or the value is invalid. Nothing is changed then.
+    /// [`ConfigError`] if the option or the value is invalid. On an error, nothing is changed.
     ///
     /// # Examples
     ///

@@ -48,8 +48,8 @@ const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // As the listener of the standard library does: a new server may listen on the port of a server
-    // that has just ended.
+    // Set `SO_REUSEADDR`, as the standard library does: a new server may listen on the port of a
+    // server that has just ended.
     socket.set_reuse_address(cfg!(unix))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use crate::shared_state::SharedState;
 
-/// Arriving commands may always take 1/`SHARE` of `maxmemory`, even if the keys take all of
-/// `maxmemory`. A short command then gets the error `OOM`, and the connection stays open.
+/// Arriving commands may always take one part in `SHARE` of `maxmemory`, even if the keys take all
+/// of `maxmemory`. A short command then gets the error `OOM`, and the connection stays open.
 const SHARE: u64 = 16;
 
 /// The memory that arriving commands may always take, in bytes, even if `maxmemory` is smaller.

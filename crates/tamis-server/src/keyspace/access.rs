@@ -74,8 +74,8 @@ impl Keyspace {
     /// Calls `lock` repeatedly until no key that `is_affected` accepts has a read lease. Returns
     /// the access.
     async fn unleased<A>(&self, lock: impl Fn() -> A, is_affected: impl Fn(&[u8]) -> bool) -> A {
-        // The waiter exists until this function returns. No new lease of these keys begins before
-        // that.
+        // The waiter exists until this function returns. Until then, no new lease of these keys
+        // begins.
         let mut waiter = self.leases.waiter();
         loop {
             let keys = lock();
@@ -90,7 +90,7 @@ impl Keyspace {
 
 impl KeyspaceRef<'_> {
     /// Tests whether the value of a key has a read lease. If a command locked such a value
-    /// exclusively, the command would wait and block every command behind it. No lease begins while
+    /// exclusively, the command would wait and block all later commands. No lease begins while
     /// the caller has access to the keys.
     #[must_use]
     pub fn is_leased(&self, key: &[u8]) -> bool {

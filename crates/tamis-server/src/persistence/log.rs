@@ -64,10 +64,9 @@ impl Log {
         });
     }
 
-    /// Opens a group. All records that are appended before the end of the group take effect either
-    /// completely or not at all. The caller has exclusive access to the keys. The group has disk
-    /// space for images of `image_bytes` bytes in total. The caller keeps the space for all other
-    /// records.
+    /// Opens a group. All records that are appended before the end of the group become one atomic
+    /// change. The caller has exclusive access to the keys. The group has disk space for images of
+    /// `image_bytes` bytes in total. The caller keeps the space for all other records.
     ///
     /// # Errors
     ///

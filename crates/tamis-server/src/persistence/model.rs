@@ -10,9 +10,9 @@
 //! * The recovered state is the state after some prefix of the history. Each change of the prefix
 //!   is applied exactly once, and each transaction is applied atomically.
 //! * The prefix contains every change whose reply was sent. The prefix also contains every change
-//!   that a reply depends on, such as the reply "already present". With [`FsyncPolicy::Always`]
-//!   this rule holds after a power loss. With the other policies, the rule holds after a process is
-//!   killed.
+//!   that a reply depends on, such as the reply that an item is already present. With
+//!   [`FsyncPolicy::Always`] this rule holds after a power loss. With the other policies, the rule
+//!   holds after a process is killed.
 //! * The prefix contains every synced change, with each policy.
 
 mod oracle;

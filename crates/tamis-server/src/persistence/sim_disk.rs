@@ -1,10 +1,11 @@
 //! A simulated disk for the model test. A seed determines which data a crash leaves on the disk.
 //!
 //! A write goes to the page cache. A sync makes the written bytes durable. After a power loss, any
-//! subset of the unsynced pages remains, one of these pages is torn, and a file that grew has any
-//! length. A file name becomes durable when its folder is synced. After a power loss, each name has
-//! a prefix of the changes to this name since the last sync of the folder. If the name of a folder
-//! is lost, all names in the folder are lost. A killed process loses no data of the page cache.
+//! subset of the unsynced pages remains. One of these pages is torn. A file that grew has any
+//! length up to the new length. A file name becomes durable when its folder is synced. After a
+//! power loss, each name has a prefix of the changes to this name since the last sync of the
+//! folder. If the name of a folder is lost, all names in the folder are lost. A killed process
+//! loses no data of the page cache.
 //!
 //! A test can make an operation fail. A failed write writes any part of its bytes. A failed sync
 //! leaves the pages in the cache but marks the pages as written: no later sync writes these pages,

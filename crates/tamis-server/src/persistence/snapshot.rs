@@ -17,10 +17,9 @@
 //!
 //! The check is the XXH3-64 hash of the 32 bytes before the check. The checksum is the XXH3-64 hash
 //! of the value, the key and the three numbers after the key length. Both use the same seed: the
-//! offset of the item, combined by exclusive or with the secret of the file. After a damaged item,
-//! a repair searches for the next item and tests one check per byte. A client does not know the
-//! secret, so no value that a client chose looks like an item. The second header replaces a damaged
-//! first header.
+//! offset of the item, XOR the secret of the file. After a damaged item, a repair searches for the
+//! next item and tests one check per byte. A client does not know the secret, so no value that a
+//! client chose looks like an item. The second header replaces a damaged first header.
 
 pub(super) mod reader;
 pub(super) mod writer;

@@ -45,8 +45,8 @@ impl ChunkPacing {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            // A chunk may be small because the command has few items or a lower limit. If such a
-            // chunk is quick, the chunk must not reduce the size.
+            // A chunk may be small because the command has few items or a lower limit. A quick
+            // small chunk must not reduce the size.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }

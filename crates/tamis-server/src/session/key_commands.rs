@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Runs a batch under shared access to its value, and passes the replies to `take`. Returns
-    /// false if the batch needs exclusive access. Nothing is changed then.
+    /// false and changes nothing if the batch needs exclusive access.
     fn run_shared(
         &self,
         items: BatchItems,

@@ -12,7 +12,7 @@ pub(crate) struct Permissions {
     allowed: Vec<u64>,
     /// True if all commands are allowed and no later rule has removed a command.
     allows_all: bool,
-    /// True if the rules start with all commands; false if the rules start with no command.
+    /// True if the rules start with all commands. False if the rules start with no command.
     began_with_all: bool,
     rules: Vec<CommandRule>,
     keys: Patterns,

@@ -1,5 +1,4 @@
-//! Frames: the units in which changes are appended to a log. The effect of a frame
-//! is atomic.
+//! Frames: the units in which changes are appended to a log. The effect of a frame is atomic.
 //!
 //! ```text
 //! | length: u64 | check of the length: u32 | checksum: u64 | records, `length` bytes |
@@ -10,10 +9,10 @@
 //! allocates no memory for a damaged length.
 //!
 //! The checksum is the XXH3-64 hash of the records. The length check and the checksum use the same
-//! seed. The seed is the position of the frame in the stream of all logs, combined by exclusive or
-//! with the secret of the log (`header.rs`). A frame that was valid at another position, such as in
-//! a recycled disk block, is therefore invalid here. A client does not know the secret, so a client
-//! cannot create bytes that are a valid frame.
+//! seed. The seed is the position of the frame in the stream of all logs, XOR the secret of the log
+//! (`header.rs`). A frame that was valid at another position, such as in a recycled disk block, is
+//! therefore invalid here. A client does not know the secret, so a client cannot create bytes that
+//! are a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -39,12 +39,12 @@ use group::Group;
 /// The times at which the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FsyncPolicy {
-    /// Before the reply to a change is sent.
+    /// The log is synced before the reply to a change is sent.
     Always,
-    /// Once per second.
+    /// The log is synced once per second.
     #[default]
     EverySecond,
-    /// Only when the operating system writes its cache to the disk.
+    /// The log is synced only when the operating system writes its cache to the disk.
     Never,
 }
 
@@ -394,9 +394,8 @@ impl LogState {
 const KEEP_BYTES: usize = 1 << 20;
 
 impl LogState {
-    /// Opens a group. All records that are appended before the end of the group take effect either
-    /// completely or not at all. `images` is the disk space for the images that the commands of the
-    /// group will log.
+    /// Opens a group. All records that are appended before the end of the group become one atomic
+    /// change. `images` is the disk space for the images that the commands of the group will log.
     pub fn begin_group(&mut self, images: Option<Hold>) {
         debug_assert!(self.group.is_none(), "a transaction is alone");
         let space = images.unwrap_or_else(|| self.admitted.hold(0));
