@@ -1,5 +1,5 @@
-//! The options of a server, with Redis's names. A file, the environment, flags and `CONFIG SET`
-//! share the same names.
+//! The options of a server, with the names that Redis uses. The configuration file, the
+//! environment, the flags and `CONFIG SET` use the same names.
 
 mod bind;
 mod by_name;
@@ -30,11 +30,11 @@ pub struct Config {
     pub bind: Vec<BindAddress>,
     /// `port`; 0 selects a free port.
     pub port: u16,
-    /// False for `port no`: the server then accepts only TLS connections.
+    /// False for `port no`. The server then accepts only TLS connections.
     pub listens_plain: bool,
-    /// `tls-port`: the port for TLS; 0 selects a free port, `None` disables TLS.
+    /// `tls-port`: the port for TLS. 0 selects a free port; `None` disables TLS.
     pub tls_port: Option<u16>,
-    /// `tls-cert-file`: the certificate chain of the server up to a root, in PEM.
+    /// `tls-cert-file`: the certificate chain of the server, up to a root certificate, in PEM.
     pub tls_cert_file: Option<PathBuf>,
     /// `tls-key-file`: the private key of the server, in PEM.
     pub tls_key_file: Option<PathBuf>,
@@ -48,20 +48,23 @@ pub struct Config {
     pub http_bind: IpAddr,
     /// `requirepass`: the password; empty for no password.
     pub password: String,
-    /// `protected-mode`: whether to refuse to listen on a non-loopback address without a password.
+    /// `protected-mode`: if true, the server does not start when it would listen on a network
+    /// address without a password.
     pub protected_mode: bool,
-    /// `io-threads`: the number of threads that serve clients; 0 for one per core.
+    /// `io-threads`: the number of threads that serve clients. 0 means one thread per CPU core.
     pub threads: usize,
     /// `maxclients`: the maximum number of connections.
     pub max_clients: usize,
     /// `client-output-buffer-limit`: the maximum bytes of unread replies per client.
     pub output_limit: OutputLimit,
-    /// `client-query-buffer-limit`, in bytes: the server disconnects a client whose incomplete
-    /// command takes more memory.
+    /// `client-query-buffer-limit`, in bytes. The server disconnects a client if the client's
+    /// incomplete command takes more memory than this limit.
     pub max_query_bytes: u64,
-    /// `maxmemory`, in bytes: above it the server rejects commands that add data; 0 for no limit.
+    /// `maxmemory`, in bytes. Above this limit, the server rejects commands that add data. 0 means
+    /// no limit.
     pub max_memory_bytes: u64,
-    /// `timeout`, in seconds: the server closes a connection that is idle for longer; 0 for never.
+    /// `timeout`, in seconds. The server closes a connection that is idle for longer. 0 disables
+    /// the timeout.
     pub timeout_seconds: u64,
     /// `appendonly`: whether the server writes changes to a log. Without a log, all data is lost
     /// when the server ends.
@@ -72,26 +75,28 @@ pub struct Config {
     pub dir: PathBuf,
     /// `appendfsync`: when the server syncs the log to disk.
     pub sync: FsyncPolicy,
-    /// `auto-aof-rewrite-min-size`, in bytes: the server replaces a log of at least this length by
-    /// a new snapshot when it is twice as long as its snapshot.
+    /// `auto-aof-rewrite-min-size`, in bytes. The server writes a new snapshot when the log has at
+    /// least this length and is twice as long as the last snapshot. The new snapshot replaces the
+    /// log.
     pub rewrite_bytes: u64,
     /// `aclfile`: the file of users.
     pub users_file: Option<PathBuf>,
     /// `acllog-max-len`: the maximum number of entries in `ACL LOG`.
     pub max_refusals: usize,
-    /// `slowlog-log-slower-than`, in microseconds: the slow log records commands that take longer;
-    /// negative for none.
+    /// `slowlog-log-slower-than`, in microseconds. The slow log records commands that take longer.
+    /// A negative value disables the slow log.
     pub slow_micros: i64,
     /// `slowlog-max-len`: the maximum number of entries in the slow log.
     pub slow_entries: usize,
-    /// `metrics-max-filters`: the number of filters with individual metrics. The server selects
-    /// those closest to their limits.
+    /// `metrics-max-filters`: the number of filters with individual metrics. The server selects the
+    /// filters that are closest to their limits.
     pub metrics_max_filters: usize,
     /// `hash-key`: the secret hash key of new filters.
     pub hash_key: HashKey,
-    /// `bf-*` and `cf-*`.
+    /// The options `bf-*` and `cf-*` for new filters.
     pub filters: Settings,
-    /// The file from which the options were [read](Self::read_file). `CONFIG REWRITE` writes to it.
+    /// The configuration file that was [read](Self::read_file). `CONFIG REWRITE` writes to this
+    /// file.
     pub file: Option<ConfigFile>,
 }
 
@@ -133,14 +138,14 @@ impl Default for Config {
     }
 }
 
-/// Whether the server serves a console, and on which port.
+/// Selects the port of the console, or disables the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpPort {
-    /// No console.
+    /// The server serves no console.
     Off,
-    /// The [usual](Self::DEFAULT) port, if it is free.
+    /// The server uses the [default](Self::DEFAULT) port if that port is free.
     Auto,
-    /// This port; 0 selects a free port.
+    /// The server uses this port. 0 selects a free port.
     At(u16),
 }
 
@@ -152,21 +157,22 @@ impl HttpPort {
 /// The clients that may run `DEBUG`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DebugCommand {
-    /// No client.
+    /// No client may run `DEBUG`.
     No,
-    /// Clients that connect from this machine's loopback addresses.
+    /// A client may run `DEBUG` if the client connects from a loopback address of this machine.
     Local,
-    /// Every client with the permission.
+    /// Every client with the permission may run `DEBUG`.
     Yes,
 }
 
-/// Whether clients must present a certificate.
+/// Selects which clients must present a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// A client without a certificate is refused.
+    /// The server refuses a client without a certificate.
     #[default]
     Required,
-    /// A client may present a certificate; an invalid one is refused.
+    /// A client may connect without a certificate. The server refuses a client with an invalid
+    /// certificate.
     Optional,
     /// The server does not request a certificate.
     NotRequested,
@@ -176,13 +182,14 @@ pub enum ClientCertificates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigFile {
     pub(crate) path: PathBuf,
-    /// The options before the file was read. They apply where the file sets no value.
+    /// The options before the file was read. An option that the file does not set has its value
+    /// from this list.
     pub(crate) defaults: Vec<(&'static str, String)>,
 }
 
 impl Config {
-    /// Returns a non-loopback address that the server listens on in protected mode; `None` if there
-    /// is none.
+    /// Returns a non-loopback address that the server listens on in protected mode. Returns `None`
+    /// if every address is a loopback address.
     pub(crate) fn network_address(&self) -> Option<IpAddr> {
         let console = (self.http_port != HttpPort::Off).then_some(self.http_bind);
         let all = self.bind.iter().flat_map(BindAddress::addresses).copied().chain(console);

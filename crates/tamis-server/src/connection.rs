@@ -1,5 +1,5 @@
-//! A connection: reads the available bytes of the socket, runs all complete commands, writes the
-//! replies at once.
+//! A connection reads the available bytes of the socket, runs all complete commands, and then
+//! writes all replies together.
 
 pub(crate) mod acceptor;
 pub(crate) mod change_replies;
@@ -32,22 +32,25 @@ use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 
-/// Spare capacity of the input buffer for the next read, in bytes.
+/// The spare capacity of the input buffer for the next read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// How many bytes of a long command are read before other connections get their turn.
+/// The connection reads at most this many bytes of a long command before the thread serves other
+/// connections.
 const TURN_BYTES: usize = 256 << 10;
 
-/// An incomplete command with at least this many bytes received counts as long.
+/// An incomplete command is long if the server has received at least this many bytes of the
+/// command.
 const LONG_BYTES: usize = 1 << 20;
 
-/// A buffer that grew for a large command is freed above this capacity, in bytes.
+/// A buffer that grew for a large command is freed if its capacity is above this number of bytes.
 const KEEP_BYTES: usize = 256 << 10;
 
 /// The maximum time of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// The maximum time to close TLS. A proper close proves to the client that the data is complete.
+/// The maximum time to close TLS. A complete TLS close proves to the client that all data has
+/// arrived.
 const TLS_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
@@ -124,11 +127,11 @@ struct Connection<S> {
     stream: S,
     decoder: RequestDecoder,
     input: Vec<u8>,
-    /// Buffer for the arguments of one command, reused by later reads.
+    /// The buffer for the arguments of one command. Later reads reuse the buffer.
     found: Vec<WordSpan>,
-    /// The counted memory of a long command that is still incomplete.
+    /// Counts the memory of a long command that is still incomplete.
     held: Hold,
-    /// Replies that may not be sent before the log is settled.
+    /// Replies that the connection may not send before the log has written the changes.
     output: Vec<u8>,
     /// Replies that the client has not read yet.
     waiting: OutputBuffer,
@@ -142,8 +145,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             while self.run().await? && !self.session.is_closing {}
             if !self.waiting.is_flushed() {
-                // The client does not read its replies: its further commands must not block other
-                // connections.
+                // The client does not read its replies. Yield, so that further commands of this
+                // client do not block other connections.
                 tokio::task::yield_now().await;
             }
         }
@@ -151,13 +154,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // Room for as many bytes as an incomplete command has so far, which doubles the buffer. A
-        // connection that has not authenticated gets no more than `READ_BYTES`.
+        // Reserve as many bytes as the incomplete command already has. This doubles the buffer. A
+        // connection that has not authenticated gets at most `READ_BYTES`.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {
-            // Reads of available bytes never wait, so other connections get their turn between
-            // them.
+            // A read of available bytes never waits. Yield between the reads, so that the thread
+            // serves other connections.
             tokio::task::yield_now().await;
         }
         if self.input.len() >= LONG_BYTES {
@@ -175,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Counts the memory of the received part of a long command and returns it in bytes.
     fn count_input(&mut self) -> u64 {
         let bytes = match self.input.len() {
-            // Every connection, even an idle one, has a buffer of this size.
+            // Every connection has a buffer of this size, even an idle connection.
             ..=READ_BYTES => 0,
             len => (len + self.decoder.unfinished_bytes()) as u64,
         };
@@ -185,11 +188,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Runs the complete commands of the input and writes their replies. Returns true if the input
-    /// may contain more of them.
+    /// may contain more complete commands.
     async fn run(&mut self) -> io::Result<bool> {
         let input = std::mem::take(&mut self.input);
-        // A client that has not authenticated may send only a little. Its commands are read one at
-        // a time, because each of them may authenticate it and change the limits.
+        // A client that has not authenticated may send only short commands. The server parses one
+        // command at a time, because each command may authenticate the client and change the
+        // limits.
         let authenticated = self.session.is_authenticated;
         self.decoder.set_limits(Limits { authenticated, ..Limits::default() });
         let mut parsed =
@@ -205,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(consumed > 0 && !self.input.is_empty())
     }
 
-    /// Runs the commands of the input. Writes replies only when there are many of them.
+    /// Runs the commands of the input. Writes the replies only if they are long.
     async fn run_parsed(&mut self, input: &[u8], parsed: &ParsedInput) -> io::Result<()> {
         let short = parsed.short_words(input);
         let others = parsed.other_words(input).await;
@@ -229,8 +233,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Keeps the input after its first `consumed` bytes: the start of the next command. Ends the
-    /// connection if that takes too much memory.
+    /// Keeps the input after the first `consumed` bytes, which is the start of the next command.
+    /// Ends the connection if the rest takes too much memory.
     async fn keep_rest(&mut self, input: Vec<u8>, consumed: usize) {
         self.input = input;
         self.input.drain(..consumed);
@@ -249,17 +253,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Replies with an error, and ends the connection after the replies.
+    /// Appends an error reply. The connection ends after all replies are sent.
     fn close_with(&mut self, error: &Reply) {
         error.encode(self.session.protocol, &mut self.output);
         self.session.is_closing = true;
     }
 
-    /// Writes the replies after the log has written or synced their changes, as `appendfsync`
-    /// requires.
+    /// Writes the replies to the client. First waits until the log has written or synced the
+    /// changes, as `appendfsync` requires.
     async fn write(&mut self) -> io::Result<()> {
-        // Counted as held memory while the connection waits for the disk, later as output of the
-        // client.
+        // While the connection waits for the disk, the replies count as held memory. Afterwards the
+        // replies count as output of the client.
         let held = (self.output.len() > KEEP_BYTES)
             .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {

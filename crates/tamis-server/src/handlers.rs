@@ -1,5 +1,5 @@
-//! Handlers of the commands for the server, the connection and several keys: all commands that are
-//! not a function of one value.
+//! The handlers of all commands that are not a function of one value. These commands concern the
+//! server, the connection or several keys.
 
 mod acl;
 mod admin;
@@ -36,7 +36,7 @@ pub(crate) async fn run_server(
 ) -> Reply {
     match handler {
         ServerCommand::Debug if !asks_for_help(call) => debug::debug(session, call.argv).await,
-        // The snapshot locks the keys exclusively for short moments.
+        // `SAVE` writes a snapshot. The snapshot locks all keys exclusively for short times.
         ServerCommand::Save => admin::save_now(session).await,
         _ => run_server_at_once(session, handler, call),
     }
@@ -141,7 +141,7 @@ pub(crate) async fn run_write_keys(
     }
 }
 
-/// Runs a command that may change several keys, and logs the change before another command can see
+/// Runs a command that may change several keys. Logs the change before another command can read
 /// these keys.
 pub(crate) fn write_keys(
     server: &SharedState,

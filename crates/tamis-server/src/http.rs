@@ -5,10 +5,11 @@
 //!            hyper       guard.rs                     data as JSON (api.rs)
 //! ```
 //!
-//! One thread serves all connections and answers `/healthz` immediately. It takes no lock of the
-//! keyspace. A second thread prepares all other responses, one after the other. The sampler runs on
-//! a third thread, so that neither delays `/healthz`. The second and third threads take only short
-//! shared locks. No request changes anything: the server answers only `GET` and `HEAD`.
+//! One thread serves all connections and responds to `/healthz` immediately. This thread takes no
+//! lock of the keyspace. A second thread prepares all other responses, one after the other. A third
+//! thread runs the sampler. Neither the second nor the third thread can delay `/healthz`. Both
+//! threads take only short shared locks. No request changes data: the server accepts only `GET` and
+//! `HEAD`.
 
 mod answer;
 mod api;
@@ -49,18 +50,19 @@ use console::Console;
 /// The maximum length of a request's head, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// The maximum time for the head of a request, and between two requests on a connection.
+/// The maximum time to receive the head of a request. Also the maximum time between two requests on
+/// a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum lifetime of a connection, so that a client that reads nothing cannot occupy it
-/// permanently.
+/// The maximum lifetime of a connection. Without this limit, a client that reads nothing could
+/// occupy a connection permanently.
 const MAX_CONNECTION: Duration = Duration::from_secs(300);
 
-/// The time in which a connection may end normally after [`MAX_CONNECTION`].
+/// After [`MAX_CONNECTION`], a connection has this time to end normally.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Opens the configured port. Returns `None` if the console is off, or if the default port is not
-/// required and is in use.
+/// Opens the configured port. Returns `None` if the console is off. Also returns `None` if the
+/// default port is in use and the configuration does not require the port.
 pub(crate) fn listen(config: &Config) -> Result<Option<TcpListener>, ServerError> {
     let (port, must_be) = match config.http_port {
         HttpPort::Off => return Ok(None),
@@ -96,7 +98,7 @@ pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
                 return tracing::error!(%error, "the console is off: its sampler cannot start");
             }
         };
-        // A task of its own: a panic in it does not stop the console.
+        // The history runs in a separate task: a panic in that task does not stop the console.
         let recording = console.clone();
         tokio::task::spawn_local(async move { recording.history.keep(&recording.shared).await });
         let connections = Rc::default();
@@ -108,8 +110,8 @@ pub(crate) fn serve(shared: &Arc<SharedState>, listener: TcpListener) {
     });
 }
 
-/// Runs the sampler until the server ends. It has a separate thread, because it waits for locks of
-/// the keyspace.
+/// Runs the sampler until the server ends. The sampler has a separate thread, because the sampler
+/// waits for locks of the keyspace.
 fn spawn_sampler(console: &Arc<Console>) -> io::Result<JoinHandle<()>> {
     let console = console.clone();
     std::thread::Builder::new().name("tamis-sampler".to_owned()).spawn(move || {
@@ -135,7 +137,7 @@ async fn accept(
                 tokio::task::spawn_local(async move {
                     connections.run(&open, connection(&console, &open, stream)).await;
                 });
-                // Read the request before the next connection may end this one.
+                // Read the request first, because the next connection may end this connection.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -194,8 +196,8 @@ async fn answer_to(
             "too many connections wait for answers: try again",
         )));
     }
-    // The worker holds the permit: if a client disconnects, the next response still waits for this
-    // one.
+    // The worker holds the permit. If the client disconnects, the next response still waits until
+    // the worker has finished this response.
     let turn = console.turn.clone().acquire_owned().await.expect("it is never closed");
     let (console, (request, _)) = (console.clone(), request.into_parts());
     let making = tokio::task::spawn_blocking(move || {
@@ -207,7 +209,7 @@ async fn answer_to(
         answer::error(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed: see the server's log")
     });
     if answer.status() == StatusCode::UNAUTHORIZED {
-        // Delay clients that guess passwords.
+        // Slow down clients that guess passwords.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(answer)
@@ -221,7 +223,7 @@ fn route(console: &Console, request: &Parts) -> Answer {
     if let Some(asset) = assets::find(path) {
         return answer::asset(asset, &request.headers);
     }
-    // Each path returns the data of a command, and requires the permission for that command.
+    // Each path returns the data of a command. The user needs the permission for that command.
     let needed = match path {
         "/metrics" | "/api/overview.json" | "/api/history.json" => "info",
         "/api/filters.json" | "/api/filter.json" => "tm.info",
@@ -244,8 +246,8 @@ fn route(console: &Console, request: &Parts) -> Answer {
     }
 }
 
-/// Responds to a browser with the page, which reports the unknown path and links to the start;
-/// responds to other clients with an error.
+/// Returns the response to an unknown path. A browser gets the console page, which reports the
+/// unknown path and links to the start page. Other clients get an error.
 fn not_found(path: &str, headers: &HeaderMap) -> Answer {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok());
     let is_browser = accepted.into_iter().any(|kinds| kinds.contains("text/html"));
@@ -290,7 +292,7 @@ mod tests {
         String::from_utf8(line[9..].to_vec()).unwrap()
     }
 
-    /// The HTTP port of a server, without its sampler and its history.
+    /// The HTTP port of a server, without the sampler and the history.
     struct Port {
         console: Arc<Console>,
         connections: Rc<Connections>,
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn health_is_answered_while_all_connections_wait_for_answers() {
         with_port(&test_server::start(), async |port| {
-            // No response is prepared until the permit is free again.
+            // The server prepares no response until the permit is free again.
             let turn = port.console.turn.acquire().await.unwrap();
             let mut waiting = Vec::new();
             for _ in 0..MAX_HTTP_CONNECTIONS {
@@ -327,7 +329,8 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             }
-            // More monitors than connections for health: idle ones are closed.
+            // Open more connections for `/healthz` than the limit allows. The server closes the
+            // idle connections.
             let mut monitors = Vec::new();
             for _ in 0..HEALTH_CONNECTIONS + 3 {
                 let mut monitor = port.ask("/healthz").await;
@@ -369,7 +372,7 @@ mod tests {
         shared.keyspace.shared().put(b"filter", 0, filter, None);
         let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        // The first round of the sampler waits for the lock of the keyspace.
+        // The first run of the sampler waits for the lock of the keyspace.
         let alone = shared.keyspace.exclusive();
         let serving = std::thread::spawn({
             let shared = shared.clone();

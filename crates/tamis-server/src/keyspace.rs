@@ -6,9 +6,9 @@
 //!           a lookup             exclusively by everything else
 //! ```
 //!
-//! Every thread takes the locks in this order and holds none of them across an await. A command
-//! that must see several keys at once (a transaction, `RENAME`, `FLUSHALL`) takes the
-//! [gate](Keyspace::exclusive) exclusively, so no other command runs meanwhile.
+//! Every thread takes the locks in this order and holds no lock across an await. Some commands need
+//! all keys at the same time: a transaction, `RENAME`, `FLUSHALL`. These commands take the
+//! [gate](Keyspace::exclusive) exclusively, and no other command runs during that time.
 
 mod access;
 mod cell;

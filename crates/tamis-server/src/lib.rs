@@ -22,13 +22,13 @@
 //! | type | meaning |
 //! | --- | --- |
 //! | [`Server`], [`ServerHandle`] | a running server; stops it from another thread |
-//! | [`Config`], [`ConfigFile`], [`ConfigOption`] | the options of a server; a file of options; the table of all options |
+//! | [`Config`], [`ConfigFile`], [`ConfigOption`] | the options of a server; a file of options; all options |
 //! | [`check_data`], [`repair_data`], [`DataReport`] | verify or repair the data folder of a stopped server |
 //! | [`HashKey`] | the secret key with which the server hashes items |
-//! | [`keyspace::Keyspace`] | the keys and their values, for embedding without sockets |
+//! | [`keyspace::Keyspace`] | the keys and their values, for a program that embeds the keyspace without sockets |
 //!
-//! Each thread serves its own connections. All threads share the [keyspace](keyspace::Keyspace) and
-//! hold its locks for at most one batch.
+//! Each thread serves its own connections. All threads share the [keyspace](keyspace::Keyspace). A
+//! thread holds the locks of the keyspace for at most one batch of commands.
 
 mod config;
 mod connection;

@@ -1,14 +1,15 @@
 //! Glob patterns for keys and options: `*`, `?`, `[a-z]`, `[^a]` and `\`, with the rules of Redis.
 
-/// The longest pattern, in bytes. Matching a key takes time proportional to the product of both
-/// lengths.
+/// The length of the longest pattern, in bytes. Matching a key takes time proportional to the
+/// product of the two lengths.
 pub(crate) const MAX_PATTERN_BYTES: usize = 1024;
 
-/// Tests whether a text matches a pattern. Takes time at most proportional to the product of their
-/// lengths.
+/// Tests whether a text matches a pattern. The time is at most proportional to the product of the
+/// two lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to retry if the part after the last star does not match: one character later.
+    // The positions after the last star in the pattern and in the text. If the rest does not match,
+    // the match starts again one character later in the text.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == b'*' {
@@ -34,7 +35,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Matches a character with the front of a pattern that does not start with a star. Returns the
+/// Matches a character with the start of a pattern that does not begin with a star. Returns the
 /// length of the matched part of the pattern.
 fn matches_one(pattern: &[u8], c: u8) -> Option<usize> {
     match pattern {

@@ -1,4 +1,4 @@
-//! Keeps data across restarts: a log of all changes, and snapshots that keep the log short.
+//! Keeps data across restarts: writes a log of all changes, and snapshots that keep the log short.
 //!
 //! ```text
 //! dir/ lock               locked by the one server that uses the folder
@@ -7,17 +7,20 @@
 //!      log-3.tamis        all changes since that snapshot began
 //! ```
 //!
-//! A change is appended to the log while the lock of its key is held, so the log contains the
-//! changes of each key in order. One state machine (`log/state.rs`) orders frames, files, syncs and
-//! answers. A model test explores it (`model.rs`).
+//! The server appends a change to the log while the server holds the lock of the changed key. The
+//! log therefore contains the changes of each key in order. One state machine (`log/state.rs`)
+//! orders the frames, the files, the syncs and the replies. A model test (`model.rs`) explores this
+//! state machine.
 //!
-//! A change is logged with all its parameters: the replay reads no setting. A new filter is logged
-//! as its parameters, items of a Bloom filter as their hashes, any other change as the command.
+//! The log contains all parameters of a change, so the replay reads no option. The log records the
+//! creation of a filter as the parameters of the filter. The log records the new items of a Bloom
+//! filter as their hashes. The log records any other change as the command.
 //!
-//! A snapshot begins with a new log, and then writes key after key while the server works. The
-//! position of a serialization determines which changes of the new log it contains: the replay
-//! skips those. Bits of a reserved Bloom filter only change from 0 to 1, so the server writes its
-//! serialization while clients insert: a repeated insert changes nothing.
+//! A snapshot starts a new log, and then writes one key after another while the server serves
+//! clients. The position of a serialized value in the log shows which changes the value already
+//! contains. The replay skips these changes. In a reserved Bloom filter, an insert only sets bits,
+//! so a repeated insert changes nothing. The server can therefore serialize the filter while
+//! clients insert.
 //!
 //! `docs/formats/server.md` shows the layout of the files.
 

@@ -1,4 +1,4 @@
-//! The server: its threads, its start and stop.
+//! Starts and stops a server and its threads.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::system::descriptors;
 use crate::system::procfs::memory_of_machine;
 use crate::users::Users;
 
-/// A running server. It runs until it is [stopped](Self::stop) or dropped. The
-/// [crate's page](crate) has an example.
+/// A running server. The server runs until it is [stopped](Self::stop) or dropped. The [crate
+/// documentation](crate) contains an example.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<SharedState>,
@@ -33,7 +33,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server. Its sockets are open when this returns.
+    /// Starts a server. When the method returns, the sockets of the server accept connections.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Server {
         let loading = config.append_only.then(load).transpose().map_err(ServerError::Thread)?;
         let open = || Durable::open(&config.dir, config.sync, &keyspace);
         let durable = config.append_only.then(open).transpose().map_err(ServerError::Durability)?;
-        // After the lock of the folder is taken.
+        // The caller already holds the lock of the folder.
         let dir = config.append_only.then_some(config.dir.as_path());
         let key = config.hash_key.key(dir).map_err(ServerError::HashKey)?;
         config.filters.set_hash_key(key);
@@ -123,7 +123,7 @@ impl Server {
             self.spawn(&format!("tamis-{number}"), move || acceptor::serve(&shared, arrivals))?;
         }
         for (i, early) in early().into_iter().enumerate() {
-            // The thread ends only with the server.
+            // The thread ends only when the server ends.
             _ = senders[i % senders.len()].send(Arrival::early(early, &self.shared.clients));
         }
         let shared = self.shared.clone();
@@ -135,7 +135,7 @@ impl Server {
         name: &str,
         run: impl FnOnce() + Send + 'static,
     ) -> Result<(), ServerError> {
-        // On an error, the caller drops the server, which stops it.
+        // If a thread cannot start, the caller drops the server, and the drop stops the server.
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         self.threads.push(thread.map_err(ServerError::Thread)?);
         Ok(())
@@ -153,7 +153,7 @@ impl Server {
         &self.tls_addresses
     }
 
-    /// Returns the address of the console; `None` if the console is off.
+    /// Returns the address of the console. Returns `None` if the console is off.
     #[must_use]
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
@@ -164,7 +164,7 @@ impl Server {
         &self.shared
     }
 
-    /// Stops the server. Each connection is closed after the commands that it is running.
+    /// Stops the server. Each connection finishes its running commands and is then closed.
     pub fn stop(&self) {
         self.shared.stop();
     }
@@ -179,7 +179,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServerError::NotKept`] if the last changes could not be written.
+    /// [`ServerError::NotKept`] if the server could not write the last changes to the log.
     pub fn wait(mut self) -> Result<(), ServerError> {
         self.join()
     }
@@ -190,7 +190,8 @@ impl Server {
                 tracing::error!("a server thread panicked");
             }
         }
-        // A snapshot in progress is abandoned: the write of the log must not wait for it.
+        // `finish` aborts a running snapshot, because the final write of the log must not wait for
+        // the snapshot.
         match &self.shared.durable {
             Some(durable) => durable.finish().map_err(|error| ServerError::NotKept { error }),
             None => Ok(()),
@@ -198,7 +199,8 @@ impl Server {
     }
 }
 
-/// Checks that the server listens on at least one port, and on each port once.
+/// Checks that the server listens on at least one port, and that no two listeners use the same
+/// port.
 fn check_ports(config: &Config) -> Result<(), ServerError> {
     let why = match config.tls_port {
         None if !config.listens_plain => "there is nowhere to listen: give --port or --tls-port",
@@ -210,7 +212,7 @@ fn check_ports(config: &Config) -> Result<(), ServerError> {
     if why.is_empty() { Ok(()) } else { Err(ServerError::Ports { why }) }
 }
 
-/// Lowers `maxclients` to the limit of open files.
+/// Lowers `maxclients` to the number of clients that the limit of open files permits.
 fn limit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError> {
     let reserved = descriptors::reserved(config, threads);
     let fitting = descriptors::fit(config.max_clients, reserved);
@@ -233,17 +235,17 @@ fn limit_clients(config: &mut Config, threads: usize) -> Result<(), ServerError>
 pub struct ServerHandle(Arc<SharedState>);
 
 impl ServerHandle {
-    /// Stops the server, as [`Server::stop`] does.
+    /// Stops the server. This method does the same as [`Server::stop`].
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Reloads the TLS files. New connections use their current contents. Returns false if the
-    /// server does not use TLS.
+    /// Reloads the TLS files. New connections use the new contents of the files. Returns false if
+    /// the server does not use TLS.
     ///
     /// # Errors
     ///
-    /// [`TlsError`] if the files cannot be used. Nothing changes then.
+    /// [`TlsError`] if the files cannot be used. The server then keeps its old TLS configuration.
     pub fn reload_tls(&self) -> Result<bool, TlsError> {
         self.0.reload_tls()
     }

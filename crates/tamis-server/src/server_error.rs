@@ -1,4 +1,4 @@
-//! Why a server does not start, or ends with an error.
+//! The errors that prevent a server from starting, or that end a server.
 
 use std::net::{IpAddr, SocketAddr};
 use std::{fmt, io};
@@ -9,7 +9,7 @@ use crate::persistence::DurabilityError;
 use crate::system::system_error::without_code;
 use crate::users::UsersError;
 
-/// Why a server does not start, or ends with an error.
+/// An error that prevents a server from starting, or that ends a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -27,35 +27,35 @@ pub enum ServerError {
         /// The cause.
         error: io::Error,
     },
-    /// The server would listen for the whole network without a password.
+    /// The server would listen on a network address without a password.
     Unprotected {
         /// The address.
         address: IpAddr,
     },
     /// No port is set, or two listeners have the same port.
     Ports {
-        /// What to do.
+        /// The problem, and what to do.
         why: &'static str,
     },
     /// The TLS files cannot be used.
     Tls(TlsError),
     /// The ACL file cannot be used.
     Users(UsersError),
-    /// The limit of open files leaves none for a client.
+    /// The limit of open files is too low for even one client.
     Files {
-        /// How many files the server itself needs.
+        /// The number of files that the server itself needs.
         reserved: u64,
     },
-    /// The system does not start a thread.
+    /// The operating system cannot start a thread.
     Thread(io::Error),
-    /// The last changes before the stop could not be written.
+    /// The server could not write the last changes to the log before the server stopped.
     NotKept {
         /// The cause.
         error: String,
     },
     /// The hash key for new filters cannot be read or created.
     HashKey(HashKeyError),
-    /// The files of an earlier run cannot be used.
+    /// The data files of an earlier run cannot be used.
     Durability(DurabilityError),
 }
 

@@ -37,27 +37,28 @@ pub(crate) struct Session {
     pub client: Arc<Client>,
     pub protocol: Protocol,
     pub is_authenticated: bool,
-    /// The user that runs the commands: the default user until the connection authenticates as
-    /// another user.
+    /// The user that runs the commands. The user is the default user until the connection
+    /// authenticates as another user.
     pub user: Arc<User>,
     /// The version of the user list when `user` was looked up.
     users_version: u64,
     pub transaction: Option<Transaction>,
-    /// Set while the client sees the commands of all others.
+    /// Set while the client monitors the commands of all other clients.
     pub monitoring: Option<Monitoring>,
     pub watched: Watched,
-    /// Marks the replies since the last write that answer commands that may have changed a value.
+    /// The positions of replies to commands that may have changed a value, since the last write.
     pub change_replies: ChangeReplies,
-    /// The connection ends once the replies are written.
+    /// True if the connection ends after the replies are written.
     pub is_closing: bool,
     /// The length of the longest reply since the last write of replies, in bytes.
     pub longest_reply: usize,
-    /// Counts the keys that commands have looked up since the last write of replies: found, and not
-    /// found.
+    /// Counts the keys that commands have looked up since the last write of replies: `[found, not
+    /// found]`.
     lookups: Cell<[u64; 2]>,
     /// The chunk size for long commands.
     pub pace: ChunkPacing,
-    /// The last command that ran. Most often the next one has the same name.
+    /// The last command that ran. The next command often has the same name, so the server looks
+    /// here first.
     last_command: Option<&'static Command>,
 }
 
@@ -87,14 +88,14 @@ impl Session {
         session
     }
 
-    /// Finds a command. Most often it is the same command as before.
+    /// Finds a command by its name. First compares the name with the last command.
     pub(crate) fn find(&mut self, name: &[u8]) -> Option<&'static Command> {
         let last = self.last_command.filter(|it| it.name.as_bytes() == name);
         self.last_command = last.or_else(|| find(name));
         self.last_command
     }
 
-    /// Counts commands that ran, and the keys that they looked up.
+    /// Counts commands that ran, and the keys that the commands looked up.
     pub(crate) fn count_run(&self, commands: usize) {
         let stats = &self.server.stats;
         stats.commands.fetch_add(commands as u64, Ordering::Relaxed);
@@ -107,7 +108,7 @@ impl Session {
         }
     }
 
-    /// Sends consecutive calls of one command to the clients that monitor.
+    /// Sends consecutive calls of one command to the monitoring clients.
     pub fn show(&self, command: &'static Command, commands: &[Argv<'_>], config: &Config) {
         if self.server.monitors.any() {
             let most = config.output_limit.hard_bytes;
@@ -122,14 +123,14 @@ impl Session {
         replies: Range<usize>,
         commands: usize,
     ) {
-        // A transaction may contain such commands.
+        // A transaction may contain commands that change a value.
         let is_logged = self.server.durable.is_some();
         if is_logged && (command.may_change() || is_exec(command)) {
             self.change_replies.push(replies, commands);
         }
     }
 
-    /// Ends the connection of a client whose replies exceed the limit for one client.
+    /// Ends the connection of a client if the client's replies exceed the limit.
     pub fn overflow(&mut self) {
         self.is_closing = true;
         self.server.stats.overflows.fetch_add(1, Ordering::Relaxed);
@@ -153,15 +154,15 @@ impl Session {
         reply.encode(self.protocol, out);
     }
 
-    /// Counts the reply to a command if it is an error.
+    /// If the reply is an error, counts the error.
     pub fn count_failure(&self, command: &Command, reply: &Reply) {
         if let Reply::Error(error) = reply {
             self.server.stats.count_failed(command, error);
         }
     }
 
-    /// Counts consecutive calls of one command that ran since `began`, each with an equal share of
-    /// the time. Returns the current time.
+    /// Counts consecutive calls of one command that ran since `began`. Each call counts with an
+    /// equal share of the time. Returns the current time.
     pub fn count(
         &self,
         command: &Command,
@@ -175,7 +176,7 @@ impl Session {
         stats.calls.count(command.index(), commands.len() as u64, each);
         let is_slow = u64::try_from(config.slow_micros)
             .is_ok_and(|limit| each >= Duration::from_micros(limit));
-        // The commands of a transaction are counted one by one.
+        // Each command of a transaction is counted separately.
         if is_slow && !is_exec(command) {
             stats.slow.push(&self.client, commands, each, config.slow_entries);
         }
@@ -183,7 +184,7 @@ impl Session {
     }
 }
 
-/// A command that runs, with its arguments and its environment.
+/// A running command, with its arguments and its environment.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'c> {
     pub command: &'static Command,
@@ -192,7 +193,7 @@ pub(crate) struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// Returns the same call at another time, in milliseconds since 1970.
+    /// Returns the same call with another current time, in milliseconds since 1970.
     pub fn at(&self, now_millis: u64) -> Self {
         Self { env: self.env.at(now_millis), ..*self }
     }

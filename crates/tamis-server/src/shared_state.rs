@@ -33,17 +33,17 @@ pub(crate) struct SharedState {
     pub monitors: Arc<Monitors>,
     pub started_millis: u64,
     pub users: Users,
-    /// Permits for copies of large values. Each copy takes as much memory again, which is not
-    /// counted before the copy has a key or is sent.
+    /// Permits for copies of large values. Each copy takes as much memory as its value. The memory
+    /// of a copy is not counted until the copy has a key or is sent.
     pub copies: Semaphore,
-    /// Counts memory that belongs to no key.
+    /// Counts the memory that belongs to no key.
     pub held: HeldMemory,
-    /// The files that keep data across restarts; `None` without the append-only log.
+    /// The files that keep data across restarts. `None` if the append-only log is off.
     pub durable: Option<Durable>,
     config: RwLock<Arc<Config>>,
     /// A copy of the option `maxmemory`, which many commands read.
     max_memory_bytes: AtomicU64,
-    /// The TLS configuration for new connections; `None` without TLS.
+    /// The TLS configuration for new connections. `None` if the server does not use TLS.
     pub tls: Option<RwLock<Arc<ServerConfig>>>,
     pub port: u16,
     pub threads: usize,
@@ -51,17 +51,17 @@ pub(crate) struct SharedState {
     stopped: Notify,
 }
 
-/// A reply up to this length is not checked against `maxmemory`.
+/// A reply of at most this length, in bytes, is not checked against `maxmemory`.
 const SHORT_REPLY_BYTES: u64 = 256 << 10;
 
 /// The size of a short change in the log, in bytes.
 const SHORT_CHANGE_BYTES: u64 = 16 << 10;
 
-/// The number of large values that may be copied at a time. Further copies wait.
+/// The number of large values that may be copied at the same time. Further copies wait.
 const COPIES: usize = 2;
 
 impl SharedState {
-    /// Creates the state of a server that has read its data.
+    /// Creates the state of a server after the server has loaded its data.
     pub fn new(
         config: Config,
         users: Users,
@@ -101,7 +101,8 @@ impl SharedState {
         read(&self.config.read())
     }
 
-    /// Changes the options, all or none. Reloads the TLS files if a changed option names one.
+    /// Changes the options: either all changes apply or none. Reloads the TLS files if a changed
+    /// option is the path of a TLS file.
     pub fn change_config(
         &self,
         is_about_tls: bool,
@@ -137,21 +138,23 @@ impl SharedState {
         Reply::ok()
     }
 
-    /// Reloads the TLS files; false if the server does not use TLS.
+    /// Reloads the TLS files. Returns false if the server does not use TLS.
     pub fn reload_tls(&self) -> Result<bool, TlsError> {
         let Some(tls) = &self.tls else { return Ok(false) };
-        // The read lock prevents a concurrent CONFIG SET, whose reload would be undone.
+        // The read lock blocks a concurrent `CONFIG SET`. Without the lock, this reload could
+        // overwrite the newer TLS configuration.
         let config = self.config.read();
         *tls.write() = tls::read(&config)?;
         Ok(true)
     }
 
-    /// Logs a command that changed a value. The caller holds the lock of its key.
+    /// Logs a command that changed a value. The caller holds the lock of the command's key.
     pub fn log_command(&self, argv: Argv<'_>, env: &Env<'_>) {
         self.log_together(std::iter::once(argv.to_vec()), env);
     }
 
-    /// Logs commands that take effect together. The caller holds the locks of their keys.
+    /// Logs several commands as one atomic change. The caller holds the locks of all keys of the
+    /// commands.
     pub fn log_together<'w>(&self, commands: impl Iterator<Item = Vec<&'w [u8]>>, env: &Env<'_>) {
         if let Some(durable) = &self.durable {
             let now_millis = env.now_millis;
@@ -160,7 +163,7 @@ impl SharedState {
         }
     }
 
-    /// Logs items that were new to a Bloom filter. The caller holds the lock of its key.
+    /// Logs the new items of a Bloom filter. The caller holds the lock of the filter's key.
     pub fn log_inserted(&self, key: &[u8], batch: &Batch<'_>, now_millis: u64) {
         if let Some(durable) = &self.durable {
             let hashes = batch.new_hashes();
@@ -168,8 +171,8 @@ impl SharedState {
         }
     }
 
-    /// Logs the changes of commands about one key that ran together. The caller holds the lock of
-    /// the key.
+    /// Logs the changes of several commands on one key that ran as one batch. The caller holds the
+    /// lock of the key.
     pub fn log_outcome<R>(
         &self,
         key: &[u8],
@@ -199,14 +202,18 @@ impl SharedState {
         }
     }
 
-    /// Returns the option `maxmemory` in bytes; 0 without a limit.
+    /// Returns the option `maxmemory` in bytes. 0 means no limit.
     pub fn max_memory(&self) -> u64 {
         self.max_memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the memory that `maxmemory` limits, in bytes: keys and values, values that
-    /// `FLUSHALL` is freeing, queued transactions, copies and dumps in progress, arriving commands,
-    /// replies that clients have not read yet, and users.
+    /// Returns the memory that `maxmemory` limits, in bytes. This memory includes:
+    ///
+    /// * keys and values, and values that `FLUSHALL` is freeing
+    /// * queued transactions, and commands that are still arriving
+    /// * copies and dumps in progress
+    /// * replies that clients have not read yet
+    /// * users
     pub fn used_memory(&self) -> u64 {
         self.unheld_memory() + self.held.bytes()
     }
@@ -220,8 +227,8 @@ impl SharedState {
             + self.users.heap_bytes()
     }
 
-    /// Returns how much memory may still be allocated under `maxmemory`, in bytes; `u64::MAX`
-    /// without a limit.
+    /// Returns how much more memory the server may use under `maxmemory`, in bytes. Returns
+    /// `u64::MAX` if there is no limit.
     pub fn memory_left(&self) -> u64 {
         match self.max_memory() {
             0 => u64::MAX,
@@ -229,8 +236,8 @@ impl SharedState {
         }
     }
 
-    /// Counts `bytes` bytes as used until the result is dropped; `None` if they exceed `maxmemory`.
-    /// Concurrent calls together never exceed the limit.
+    /// Counts `bytes` bytes as used until the returned `Hold` is dropped. Returns `None` if the
+    /// used memory would exceed `maxmemory`. Concurrent calls cannot exceed the limit together.
     pub fn reserve_memory(&self, bytes: u64) -> Option<Hold> {
         match self.max_memory() {
             0 => Some(self.held.hold(bytes)),
@@ -238,8 +245,9 @@ impl SharedState {
         }
     }
 
-    /// Returns the maximum length of a reply with a value, in bytes. A long reply is in memory up
-    /// to three times: as a copy of the value, as its bytes, and encoded.
+    /// Returns the maximum length of a reply that contains a value, in bytes. A long reply takes up
+    /// to three times its length in memory: the copy of the value, the serialized value, and the
+    /// encoded reply.
     pub fn max_reply_bytes(&self, value: Option<&Value>) -> u64 {
         match value {
             Some(value) if value.longest_reply_bytes() > SHORT_REPLY_BYTES => {
@@ -249,7 +257,7 @@ impl SharedState {
         }
     }
 
-    /// Returns the maximum length of a reply with values that may be long, in bytes.
+    /// Returns the maximum length of a reply that contains several long values, in bytes.
     pub fn max_long_reply_bytes(&self) -> u64 {
         (self.memory_left() / 3).max(SHORT_REPLY_BYTES)
     }
@@ -260,32 +268,35 @@ impl SharedState {
         left_bytes == u64::MAX || value.is_none_or(|value| value.heap_bytes() <= left_bytes)
     }
 
-    /// Tests whether a change of at most `bytes` bytes can be logged, before it is applied. Returns
-    /// the disk space for it, which the caller keeps until the change is logged; `None` without a
-    /// log.
+    /// Tests whether the log can record a change of at most `bytes` bytes, before the change is
+    /// applied. Returns a reservation of disk space. The caller keeps the reservation until the
+    /// change is logged. Returns `None` if there is no log.
     ///
     /// # Errors
     ///
-    /// The error of a command that changes nothing, because the log cannot be written.
+    /// The error reply if the log cannot be written. The command must then change nothing.
     pub fn admit_change(&self, bytes: u64) -> Result<Option<Hold>, String> {
         let log = self.durable.as_ref().map(|durable| &durable.log);
         log.map(|log| log.admit(bytes)).transpose().map_err(|why| server::no_log(&why))
     }
 
-    /// Tests whether an image of at most `bytes` bytes can be logged, before its command is applied.
-    /// The caller has exclusive access to the keys. Returns the disk space for the image, which the
-    /// caller keeps until the image is logged. Returns `None` without a log, and in a transaction,
-    /// which keeps the space of its images until its end.
+    /// Tests whether the log can record an image of at most `bytes` bytes, before the command is
+    /// applied. The caller has exclusive access to the keys. Returns a reservation of disk space.
+    /// The caller keeps the reservation until the image is logged.
+    ///
+    /// Returns `None` if there is no log. Also returns `None` in a transaction, because the
+    /// transaction reserves the space for all its images until its end.
     ///
     /// # Errors
     ///
-    /// The error of a command that changes nothing, because the log cannot be written.
+    /// The error reply if the log cannot be written. The command must then change nothing.
     pub fn admit_image(&self, bytes: u64) -> Result<Option<Hold>, String> {
         let Some(durable) = &self.durable else { return Ok(None) };
         durable.log.admit_image(bytes).map_err(|why| server::no_log(&why))
     }
 
-    /// Returns why a short change cannot be logged at the moment, if it cannot.
+    /// Returns the reason why the log cannot record a short change now. Returns `None` if the log
+    /// can record the change.
     pub fn log_failure(&self) -> Option<String> {
         self.durable.as_ref()?.log.admit(SHORT_CHANGE_BYTES).err()
     }
@@ -298,7 +309,8 @@ impl SharedState {
     /// Waits until the server stops.
     pub async fn stopping(&self) {
         let mut stopped = std::pin::pin!(self.stopped.notified());
-        // From here on, `stop` wakes this task. An earlier stop has set the flag.
+        // After `enable`, each call of `stop` wakes this task. If `stop` was called earlier, the
+        // flag is already set.
         stopped.as_mut().enable();
         if !self.is_stopping.load(Ordering::Acquire) {
             stopped.await;

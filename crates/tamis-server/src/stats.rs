@@ -21,15 +21,16 @@ use tamis_commands::Command;
 use crate::system::clock::since_1970;
 use crate::system::hex;
 
-/// Counters that grow until they are reset.
+/// Counters that increase until they are reset.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     /// Identifies this run of the server: 40 random digits.
     pub run_id: String,
-    /// Lookups of keys by commands that found the key, and lookups that did not.
+    /// Key lookups of commands: `hits` counts the keys that exist, `misses` counts the keys that do
+    /// not exist.
     pub hits: AtomicU64,
     pub misses: AtomicU64,
-    /// The peak memory of the values.
+    /// The peak memory of all values, in bytes.
     peak_memory: AtomicU64,
     pub saves: Saves,
     pub commands: AtomicU64,
@@ -44,7 +45,7 @@ pub(crate) struct Stats {
     pub errors: AtomicU64,
     /// The calls of each command.
     pub calls: Calls,
-    /// Commands and bytes in the last second.
+    /// The rates of commands and bytes in the last second.
     pub rates: Rates,
     pub slow: SlowLog,
     errors_by_code: Mutex<BTreeMap<String, u64>>,
@@ -67,7 +68,7 @@ impl Stats {
         self.count_error(error);
     }
 
-    /// Counts a command that ran and got an error reply.
+    /// Counts a command that ran and replied with an error.
     pub fn count_failed(&self, command: &Command, error: &str) {
         self.calls.count_failed(command.index());
         self.count_error(error);
@@ -75,7 +76,7 @@ impl Stats {
 
     fn count_error(&self, error: &str) {
         self.errors.fetch_add(1, Ordering::Relaxed);
-        // Some texts of RedisBloom have no code.
+        // Some error texts of RedisBloom have no code.
         let word = error.split(' ').next().unwrap_or_default();
         let is_code = !word.is_empty() && word.bytes().all(|c| c.is_ascii_uppercase());
         let code = if is_code { word } else { "ERR" };
@@ -127,7 +128,8 @@ impl Stats {
 /// Returns 40 random hexadecimal digits.
 fn random_digits() -> String {
     let mut bytes = [0; 20];
-    // The ID only distinguishes runs, so the time replaces missing random numbers.
+    // The ID only distinguishes runs of the server. The time is sufficient if no random numbers are
+    // available.
     if getrandom::fill(&mut bytes).is_err() {
         bytes[..16].copy_from_slice(&since_1970().as_nanos().to_le_bytes());
     }

@@ -1,4 +1,4 @@
-//! What the server needs from the operating system.
+//! The functions of the operating system that the server uses.
 
 pub(crate) mod clock;
 pub(crate) mod descriptors;

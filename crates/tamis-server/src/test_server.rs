@@ -36,7 +36,7 @@ pub(crate) fn run(session: &mut Session, commands: &[Argv<'_>]) -> Vec<u8> {
     out
 }
 
-/// Runs a future that must end before the deadline of the tests.
+/// Runs a future. The test fails if the future does not end before the deadline.
 #[track_caller]
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let limited = runtime().block_on(async { tokio::time::timeout(DEADLINE, future).await });

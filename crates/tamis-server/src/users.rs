@@ -5,9 +5,9 @@
 //!                               one bit per command, patterns of keys
 //! ```
 //!
-//! A connection holds its user, and looks it up again only when the version of all users has
-//! changed. For a user with all permissions, a check reads two flags per command. For any other
-//! user, it reads a bit and matches the keys with patterns.
+//! A connection keeps its user. The connection looks up the user again only when the version of the
+//! user list has changed. For a user with all permissions, a check reads two flags per command. For
+//! any other user, a check reads one bit and matches the keys with the patterns.
 
 mod acl_log;
 mod file;
@@ -39,10 +39,10 @@ pub(crate) struct Users {
     /// Incremented after each change.
     version: AtomicU64,
     last_number: AtomicU64,
-    /// The memory of all users, in bytes. Changed under the lock of `all`.
+    /// The memory of all users, in bytes. Changes only under the lock of `all`.
     heap_bytes: AtomicU64,
-    /// True if the default user must have a password or be disabled, because the server listens on
-    /// a network address.
+    /// True if the server listens on a network address. The default user must then have a password
+    /// or be disabled.
     requires_password: bool,
     pub log: AclLog,
 }
@@ -87,7 +87,7 @@ impl Users {
         self.heap_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Counts the memory of a user that replaces another one.
+    /// Updates the memory count when `after` replaces `before`.
     fn count(&self, before: Option<&User>, after: Option<&User>) {
         self.heap_bytes.fetch_add(after.map_or(0, entry_bytes), Ordering::Relaxed);
         self.heap_bytes.fetch_sub(before.map_or(0, entry_bytes), Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Users {
 
     /// Returns a number that changes whenever a user changes.
     pub fn version(&self) -> u64 {
-        // Acquire: a thread that reads a version also sees the users of that version.
+        // Acquire: a thread that reads a version also reads at least the users of that version.
         self.version.load(Ordering::Acquire)
     }
 
@@ -112,19 +112,19 @@ impl Users {
         self.all.read().values().cloned().collect()
     }
 
-    /// Returns the user with this name if the password is correct. The comparison
-    /// takes constant time.
+    /// Returns the user with this name if the password is correct. The comparison takes constant
+    /// time.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.get(name);
         if User::accepts_password(user.as_deref(), password) { user } else { None }
     }
 
-    /// Creates or changes a user. Applies all rules or none. The user may take at most `left_bytes`
-    /// bytes of memory more than before.
+    /// Creates or changes a user. Applies either all rules or none. The user may take at most
+    /// `left_bytes` more bytes of memory than before.
     ///
     /// # Errors
     ///
-    /// The error reply, with nothing changed.
+    /// The error reply. On an error, nothing is changed.
     pub fn set_within(
         &self,
         name: &[u8],
@@ -157,7 +157,7 @@ impl Users {
         Ok(user)
     }
 
-    /// Sets the only password of the default user; an empty password removes all.
+    /// Sets the only password of the default user. An empty password removes all passwords.
     pub fn set_default_password(&self, password: &str) {
         let mut all = self.all.write();
         let mut user = (**all.get(DEFAULT).expect("it is never deleted")).clone();
@@ -168,7 +168,7 @@ impl Users {
         self.changed();
     }
 
-    /// Deletes a user; returns false if it does not exist.
+    /// Deletes a user. Returns false if the user does not exist.
     pub fn delete(&self, name: &[u8]) -> bool {
         let mut all = self.all.write();
         let deleted = all.remove(name);
@@ -177,11 +177,11 @@ impl Users {
         deleted.is_some()
     }
 
-    /// Reloads the users from their file. Replaces all users or none.
+    /// Reloads the users from their file. Replaces either all users or none.
     ///
     /// # Errors
     ///
-    /// The error reply, with nothing changed.
+    /// The error reply. On an error, nothing is changed.
     pub fn load(&self, path: &Path, default_password: &str) -> Result<(), Reply> {
         let read = file::read(path, || self.next_number()).map_err(acl::not_loaded)?;
         let mut next: BTreeMap<Vec<u8>, Arc<User>> = BTreeMap::new();
@@ -202,13 +202,13 @@ impl Users {
         Ok(())
     }
 
-    /// Writes the users to their file.
+    /// Writes all users to their file.
     ///
     /// # Errors
     ///
-    /// [`UsersError`], with the file unchanged.
+    /// [`UsersError`] if the file cannot be written. The file is unchanged then.
     pub fn save(&self, path: &Path) -> Result<(), UsersError> {
-        // Hold the lock, because two concurrent saves would write the same temporary file.
+        // Hold the lock: two concurrent saves would write the same temporary file.
         let all = self.all.write();
         file::write(path, all.values().map(|user| &**user))
     }
@@ -218,7 +218,8 @@ impl Users {
     }
 }
 
-/// Returns the memory of a user and its entry, in bytes. A node of the tree is half full or more.
+/// Returns the memory of a user and its tree entry, in bytes. A node of the tree is at least half
+/// full.
 fn entry_bytes(user: &User) -> u64 {
     let node_bytes = 3 * size_of::<(Vec<u8>, Arc<User>)>() as u64 / 2;
     let counts = 2 * size_of::<usize>();

@@ -1,8 +1,8 @@
 //! The versions that the server reports to clients.
 
-/// The Redis version that Tamis is compatible with. Clients use it to select features.
+/// The Redis version that Tamis is compatible with. Clients use the version to select features.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
 
-/// The version of `bf` in `MODULE LIST`: major * 10000 + minor * 100 + patch of the RedisBloom that
-/// Tamis is compatible with.
+/// The version of `bf` in `MODULE LIST`: `major * 10000 + minor * 100 + patch`. This is the
+/// RedisBloom version that Tamis is compatible with.
 pub(crate) const MODULE_VERSION: i64 = 81_000;

@@ -1,4 +1,4 @@
-//! The addresses to listen on, as IP addresses or host names.
+//! The addresses that the server listens on: IP addresses or host names.
 
 use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use crate::config::error::OptionValueError;
 
-/// An address to listen on, or a host name with its addresses. A host name is resolved once, when
-/// the option is parsed.
+/// An address to listen on, or a host name with its addresses. A host name is resolved only once,
+/// when the option is parsed.
 ///
 /// # Examples
 ///
@@ -30,24 +30,26 @@ const NO_ADDRESS: OptionValueError =
     OptionValueError("neither an IP address nor a host name that resolves to one");
 
 impl BindAddress {
-    /// Returns the addresses, at least one.
+    /// Returns the addresses. The slice contains at least one address.
     #[must_use]
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
     }
 
-    /// Splits a text into addresses and names, without the leading minus signs that Redis allows.
+    /// Splits a text into addresses and host names. Removes the leading minus signs that Redis
+    /// allows.
     pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
         let words = text.split([' ', ',']).filter(|word| !word.is_empty());
         words.map(|word| word.trim_start_matches('-'))
     }
 
-    /// Returns an address or name in the form that `CONFIG GET` shows, without resolving names.
+    /// Returns an address or name in the form that `CONFIG GET` shows. Does not resolve host names.
     pub(crate) fn shown(word: &str) -> String {
         word.parse::<IpAddr>().map_or_else(|_| word.to_owned(), |address| address.to_string())
     }
 
-    /// Tests whether the option was a host name. This machine may lack some addresses of a name.
+    /// Tests whether the option is a host name. This machine may lack some addresses of a host
+    /// name.
     pub(crate) fn is_name(&self) -> bool {
         self.name.is_some()
     }
@@ -66,7 +68,7 @@ impl FromStr for BindAddress {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(address.into());
         }
-        // Do not query the network for a text that cannot be a name.
+        // Do not send a DNS query for a text that cannot be a host name.
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if text.is_empty() || !text.chars().all(is_name) {
             return Err(NO_ADDRESS);
@@ -84,7 +86,7 @@ impl FromStr for BindAddress {
     }
 }
 
-/// Writes the address or name as it was given.
+/// Writes the address or the host name as the user wrote it.
 impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {

@@ -35,7 +35,7 @@ impl Config {
         options
     }
 
-    /// Returns every option with its value, in order.
+    /// Returns every option with its value, in the order of the table.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         let filters = Settings::ALL
             .iter()
@@ -43,12 +43,13 @@ impl Config {
         rows().map(|row| (row.name, (row.get)(self))).chain(filters)
     }
 
-    /// Tests whether the value of this option must not appear in logs and error messages.
+    /// Tests whether logs and error messages must hide the value of this option.
     pub(crate) fn is_secret(name: &[u8]) -> bool {
         rows().any(|row| row.is_secret && name.eq_ignore_ascii_case(row.name.as_bytes()))
     }
 
-    /// Returns every option with the value that a client may see. No client sees a fixed hash key.
+    /// Returns every option with the value that a client may see. A fixed hash key is never shown
+    /// to a client.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         self.all().map(|(name, value)| match name {
             HASH_KEY => (name, self.hash_key.shown().to_owned()),
@@ -60,7 +61,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`], with nothing changed.
+    /// [`ConfigError`] if the option or the value is invalid. On an error, nothing is changed.
     ///
     /// # Examples
     ///
@@ -89,7 +90,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As for [`set`](Self::set), and [`ConfigError::Fixed`].
+    /// The errors of [`set`](Self::set), and [`ConfigError::Fixed`].
     pub fn set_live(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let opens = name.eq_ignore_ascii_case("requirepass") && value.is_empty();
         if opens && self.network_address().is_some() {
@@ -125,7 +126,8 @@ mod tests {
             let Some((_, default)) = help.split_once("[default: ") else { continue };
             let mut config = Config::default();
             config.set(name, default.strip_suffix(']').unwrap()).unwrap();
-            // The program serves a console by default; the library does not.
+            // The program serves a console by default. The library does not serve a console by
+            // default.
             if name != "http-port" {
                 assert_eq!(config, Config::default(), "{name}");
             }

@@ -1,4 +1,5 @@
-//! The options in a TOML file. The server reads it at the start, and `CONFIG REWRITE` writes it.
+//! The options in a TOML file. The server reads the file at the start, and `CONFIG REWRITE` writes
+//! the file.
 
 use std::path::Path;
 use std::{fs, io};
@@ -10,12 +11,12 @@ use crate::system::replace_file::replace_file;
 use crate::system::system_error::without_code;
 
 impl Config {
-    /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`, and
-    /// overwrites the current ones. `CONFIG REWRITE` writes to this file.
+    /// Reads options from a TOML file, such as `port = 7000` and `maxmemory = "2gb"`. The options
+    /// in the file replace the current values. `CONFIG REWRITE` later writes to this file.
     ///
     /// # Errors
     ///
-    /// The problem, with its line in the file.
+    /// The problem, with its line number in the file.
     pub fn read_file(&mut self, path: &Path) -> Result<(), String> {
         let fail = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let text = fs::read_to_string(path).map_err(|error| fail(&without_code(&error)))?;
@@ -35,10 +36,10 @@ impl Config {
         Ok(())
     }
 
-    /// Writes the changed options to the file from which the options were read. An option is
-    /// changed if it differs from its value in the file or, if the file does not set it, from its
-    /// value before the file was read. Comments and order in the file are kept. The file is
-    /// replaced completely or not at all.
+    /// Writes the changed options to the configuration file that was read. If the file sets an
+    /// option, the option is changed if its value differs from the file. Otherwise the option is
+    /// changed if its value differs from the value before the file was read. Comments and the order
+    /// in the file are kept. The file is replaced atomically.
     ///
     /// # Errors
     ///
@@ -54,7 +55,7 @@ impl Config {
         for ((name, value), (_, default)) in self.all().zip(defaults) {
             let given = document.get(name).and_then(text_of);
             let is_given = given.is_some_and(|given| {
-                // Compare the names as text. Resolving them again may be slow, and their addresses
+                // Compare the host names as text. A second DNS query may be slow, and the addresses
                 // may have changed.
                 if name == "bind" {
                     return BindAddress::split(&given).map(BindAddress::shown).eq(value.split(' '));
@@ -67,7 +68,7 @@ impl Config {
                 continue;
             }
             let mut new = Item::from(shown(&value));
-            // Keep the comment after the value.
+            // Keep the comment that follows the value.
             if let (Some(old), Some(new)) =
                 (document.get(name).and_then(Item::as_value), new.as_value_mut())
             {
@@ -79,8 +80,8 @@ impl Config {
     }
 }
 
-/// Converts an option's value to a TOML number or boolean if that has exactly the same text, and to
-/// a string otherwise. A password that only looks like a number stays a string.
+/// Converts an option's value to a TOML number or boolean if the number or boolean has exactly the
+/// same text. Converts any other value to a string. A password such as `007` stays a string.
 fn shown(value: &str) -> Value {
     let number = value.parse::<i64>().map(Value::from).ok();
     let fraction = || value.parse::<f64>().ok().filter(|it| it.is_finite()).map(Value::from);

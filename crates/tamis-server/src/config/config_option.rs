@@ -1,19 +1,19 @@
-//! The row of an option: its name, help and value.
+//! A row of the option table: the name, the help text and the value of an option.
 
 use crate::config::Config;
 
 /// An option of the server. The command line builds its flags from these rows.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigOption {
-    /// The name, as in `CONFIG GET`.
+    /// The name that `CONFIG GET` shows.
     pub name: &'static str,
     /// The group in the help text.
     pub group: OptionGroup,
     /// The placeholder of the value in the help text, such as `PORT`.
     pub value: &'static str,
-    /// What the option does, and its default.
+    /// The effect of the option, and its default.
     pub help: &'static str,
-    /// True if the value, such as a password, must not appear in logs and error messages.
+    /// True if logs and error messages must hide the value, such as a password.
     pub is_secret: bool,
     /// True if `CONFIG SET` may change the option.
     pub(super) is_live: bool,
@@ -22,8 +22,8 @@ pub struct ConfigOption {
     pub(super) set: fn(&mut Config, &str) -> Option<()>,
 }
 
-/// Creates the row of an option that is set before the start and is no secret. `expected` says which
-/// values it takes.
+/// Creates the row of an option that can be set only before the start and is not secret. `expected`
+/// describes the valid values.
 pub(super) const fn option(
     name: &'static str,
     group: OptionGroup,
@@ -46,7 +46,8 @@ impl ConfigOption {
         Self { get, ..self }
     }
 
-    /// Sets the function that parses a text and stores the value; `None` if the text is invalid.
+    /// Sets the function that parses a text and stores the value. The function returns `None` if
+    /// the text is invalid.
     pub(super) const fn set(self, set: fn(&mut Config, &str) -> Option<()>) -> Self {
         Self { set, ..self }
     }

@@ -1,10 +1,10 @@
-//! Why an option is not set.
+//! The errors of setting an option.
 
 use std::fmt;
 
 use tamis_commands::SettingError;
 
-/// Why an option rejects a value.
+/// The reason why an option rejects a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -44,7 +44,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Why a text is no value of an option: what the option expects.
+/// The reason why a text is not a valid value: the description of the valid values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionValueError(pub(super) &'static str);
 

@@ -1,13 +1,13 @@
-//! The secret key that new filters hash with.
+//! The secret hash key of new filters.
 //!
 //! ```text
-//! hash-key random (default)   a key that the first start draws and keeps in DIR/hash-key
+//! hash-key random (default)   a key that the first start generates and stores in DIR/hash-key
 //!          none               no key: the fold hash, which anyone can compute
-//!          32 hex digits      this key, such as that of another server
+//!          32 hex digits      this key, such as the key of another server
 //! ```
 //!
-//! Each filter stores the key it was created with in its serialization. The file only serves
-//! filters that are created later.
+//! Each filter stores its own key in its serialized form. The file is used only for filters that
+//! are created later.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,27 +17,28 @@ use crate::system::hex;
 use crate::system::replace_file::replace_file;
 use crate::system::system_error::without_code;
 
-/// The option `hash-key`: which key new filters hash with.
+/// The option `hash-key`: the hash key of new filters.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum HashKey {
-    /// A secret key of this server, drawn at its first start.
+    /// A secret key of this server, which the server generates at its first start.
     #[default]
     Random,
     /// No key.
     None,
-    /// This key, for servers whose filters must have equal bytes or be mergeable.
+    /// This key. Servers need the same key if their filters must have equal bytes or must be
+    /// mergeable.
     Fixed([u8; 16]),
 }
 
 impl fmt::Debug for HashKey {
-    /// Hides the key, because debug output may be logged.
+    /// Hides the key, because logs may contain debug output.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.shown())
     }
 }
 
 impl HashKey {
-    /// Parses the value of the option; `None` if it is invalid.
+    /// Parses the value of the option. Returns `None` if the value is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_lowercase().as_str() {
@@ -47,12 +48,13 @@ impl HashKey {
         }
     }
 
-    /// Tests whether a server with this option can start with the key of a folder. Only a random key
-    /// is read from there. The file has a key or does not exist.
+    /// Tests whether a server with this option can start with the key in a folder. Only the option
+    /// `random` reads the key from the folder. The result is true if the file contains a key or
+    /// does not exist.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(crate) fn can_use(self, dir: &Path) -> io::Result<bool> {
         if self != HashKey::Random {
             return Ok(true);
@@ -64,7 +66,8 @@ impl HashKey {
         }
     }
 
-    /// Returns the value of the option with the key: for a configuration file, never for a client.
+    /// Returns the value of the option, including the key. The text is for a configuration file
+    /// only, never for a client.
     pub(crate) fn text(self) -> String {
         match self {
             HashKey::Fixed(key) => hex::encode(&key),
@@ -81,12 +84,13 @@ impl HashKey {
         }
     }
 
-    /// Returns the key of new filters, if they have one. A random key is stored in the folder of
-    /// the append-only log, if there is one. The caller holds the lock of the folder.
+    /// Returns the key of new filters, or `None` if new filters have no key. A random key is stored
+    /// in the folder of the append-only log, if the log is on. The caller holds the lock of the
+    /// folder.
     ///
     /// # Errors
     ///
-    /// [`HashKeyError`] if the key of the folder cannot be read or created.
+    /// [`HashKeyError`] if the key in the folder cannot be read or created.
     pub(crate) fn key(self, dir: Option<&Path>) -> Result<Option<[u8; 16]>, HashKeyError> {
         Ok(match (self, dir) {
             (HashKey::None, _) => None,
@@ -99,7 +103,7 @@ impl HashKey {
     }
 }
 
-/// Why a server has no key for new filters.
+/// The reason why the server has no key for new filters.
 #[derive(Debug)]
 pub struct HashKeyError {
     path: PathBuf,
@@ -123,19 +127,19 @@ impl std::error::Error for HashKeyError {}
 /// The name of the file with the key.
 pub(crate) const FILE_NAME: &str = "hash-key";
 
-/// Returns the path of the file with the key of a folder.
+/// Returns the path of the key file in a folder.
 pub(crate) fn path(dir: &Path) -> PathBuf {
     dir.join(FILE_NAME)
 }
 
-/// What is wrong with a damaged file.
+/// The problem of a damaged key file.
 pub(crate) const NO_KEY: &str = "no key of 32 hexadecimal digits";
 
 fn parse(text: &[u8]) -> Option<[u8; 16]> {
     hex::decode(&text.trim_ascii().to_ascii_lowercase())
 }
 
-/// Returns the key of a folder and creates one if the folder has none.
+/// Returns the key in a folder. Creates a key if the folder contains no key.
 fn of_folder(dir: &Path) -> Result<[u8; 16], HashKeyError> {
     let path = path(dir);
     match fs::read(&path) {

@@ -11,7 +11,7 @@ use crate::config::values::{
 };
 use crate::persistence::FsyncPolicy;
 
-/// The option whose value clients never see.
+/// The name of the option whose value is never shown to clients.
 pub(super) const HASH_KEY: &str = "hash-key";
 
 const SYNC: [(FsyncPolicy, &str); 3] = [

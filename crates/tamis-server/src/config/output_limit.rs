@@ -1,4 +1,4 @@
-//! `client-output-buffer-limit`: the maximum bytes of replies for a client that does not read them.
+//! `client-output-buffer-limit`: limits the bytes of replies that wait for a client.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +6,24 @@ use std::str::FromStr;
 use crate::config::error::OptionValueError;
 use crate::config::values::parse_bytes;
 
-/// The limit of unread replies per client. The server disconnects a client above it.
+/// The limit of unread replies per client. The server disconnects a client above the limit.
 ///
-/// The syntax is that of Redis: `normal <hard> <soft> <soft seconds>`. Zero bytes mean no limit.
+/// The syntax is the same as in Redis: `normal <hard> <soft> <soft seconds>`. Zero bytes mean no
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// Above this number of bytes, the server disconnects the client immediately; 0 for no limit.
+    /// The server disconnects a client immediately if more than this number of bytes are unread. 0
+    /// means no limit.
     pub hard_bytes: u64,
-    /// Above this number of bytes for longer than `soft_seconds`, the server disconnects the
-    /// client; 0 for no limit.
+    /// The server disconnects a client if more than this number of bytes are unread for longer than
+    /// `soft_seconds`. 0 means no limit.
     pub soft_bytes: u64,
-    /// How long more than `soft_bytes` may stay unread, in seconds.
+    /// The maximum time for which more than `soft_bytes` may be unread, in seconds.
     pub soft_seconds: u64,
 }
 
 impl Default for OutputLimit {
-    /// 256 MiB, and no soft limit. Redis has no limit for normal clients.
+    /// Returns 256 MiB as the hard limit, and no soft limit. Redis has no limit for normal clients.
     fn default() -> Self {
         Self { hard_bytes: 256 << 20, soft_bytes: 0, soft_seconds: 0 }
     }
@@ -39,8 +41,8 @@ const INVALID: OptionValueError = OptionValueError("expected 'normal <hard> <sof
 impl FromStr for OutputLimit {
     type Err = OptionValueError;
 
-    /// Parses Redis's list of classes. The server has only normal clients: it validates the limits
-    /// of replicas and subscribers, which have no effect.
+    /// Parses Redis's list of client classes. The server has only normal clients. The limits for
+    /// replicas and subscribers are checked, but have no effect.
     fn from_str(text: &str) -> Result<Self, OptionValueError> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         if fields.is_empty() || !fields.len().is_multiple_of(4) {

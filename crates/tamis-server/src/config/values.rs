@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Parses a number of bytes. The units are those of Redis: powers of 1000 (`k`, `m`, `g`) or of
-/// 1024 (`kb`, `mb`, `gb`).
+/// Parses a number of bytes with an optional unit. The units are the same as in Redis: powers of
+/// 1000 (`k`, `m`, `g`) or powers of 1024 (`kb`, `mb`, `gb`).
 pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -33,7 +33,7 @@ pub(super) fn parse_yes(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses a port; `Some(None)` means no port.
+/// Parses a port. Returns `Some(None)` for the text `no`.
 pub(super) fn parse_port(text: &str) -> Option<Option<u16>> {
     if text.eq_ignore_ascii_case("no") { Some(None) } else { text.parse().ok().map(Some) }
 }
@@ -54,18 +54,18 @@ pub(super) fn yes(is_yes: bool) -> String {
     if is_yes { "yes" } else { "no" }.to_owned()
 }
 
-/// Returns the name of a value.
+/// Returns the name of a value in the list.
 pub(super) fn name_of<T: Copy + PartialEq>(value: T, names: &[(T, &'static str)]) -> String {
     let named = names.iter().find(|(it, _)| *it == value);
     named.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
 }
 
-/// Returns the value with a name, ignoring case.
+/// Returns the value that has this name in the list. Ignores case.
 pub(super) fn named<T: Copy>(text: &str, names: &[(T, &'static str)]) -> Option<T> {
     names.iter().find(|(_, name)| text.eq_ignore_ascii_case(name)).map(|(value, _)| *value)
 }
 
-/// Stores a value that was parsed; `None` if the text was invalid.
+/// Stores a parsed value in an option. Returns `None` if `value` is `None`.
 pub(super) fn put<T>(option: &mut T, value: Option<T>) -> Option<()> {
     *option = value?;
     Some(())

@@ -1,5 +1,5 @@
-//! Accepts connections and hands them to the connection threads in turn. The same thread runs the
-//! periodic tasks.
+//! Accepts connections and passes them to the connection threads in turn. The acceptor thread also
+//! runs the periodic tasks.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -23,33 +23,33 @@ use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 use crate::system::runtime::runtime;
 
-/// An accepted connection on its way to a connection thread, with the TLS configuration if it uses
-/// TLS.
+/// An accepted connection that a connection thread will serve. The TLS configuration is present if
+/// the connection uses TLS.
 pub(crate) struct Arrival {
     stream: std::net::TcpStream,
     tls: Option<Arc<ServerConfig>>,
-    /// Counts the connection from the moment it is accepted.
+    /// Counts the connection from the time at which the connection is accepted.
     pending: PendingConnection,
-    /// The bytes that the client has sent already.
+    /// The bytes that the server has already received from the client.
     input: Vec<u8>,
 }
 
 impl Arrival {
-    /// Converts a client that connected while the server loaded its data.
+    /// Converts a client that connected while the server loaded its data into an arrival.
     pub fn early(early: EarlyClient, clients: &Clients) -> Self {
         _ = early.stream.set_nodelay(true);
         Self { stream: early.stream, tls: None, pending: clients.add_pending(), input: early.input }
     }
 }
 
-/// The length of the listen queue. With the usual 128 of the system, some clients of a burst wait
-/// for seconds until they retry.
+/// The length of the listen queue. The usual system value of 128 is too short for a burst of
+/// clients: some clients then retry only after seconds.
 const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // As in a bound listener of the standard library: a server may start on the port of a server
-    // that has just ended.
+    // Set `SO_REUSEADDR`, as the standard library does: a new server may listen on the port of a
+    // server that has just ended.
     socket.set_reuse_address(cfg!(unix))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -57,7 +57,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Opens a port on all addresses; no listener if `port` is `None`.
+/// Opens a port on all addresses. Opens no listener if `port` is `None`.
 pub(crate) fn listen(
     addresses: &[BindAddress],
     port: Option<u16>,
@@ -69,7 +69,7 @@ pub(crate) fn listen(
         let mut missing = None;
         let mut is_open = false;
         for &address in bind.addresses() {
-            // A host name may resolve to an address that is open already.
+            // A host name may resolve to an address that is already open.
             if opened.contains(&address) {
                 is_open = true;
                 continue;
@@ -78,8 +78,8 @@ pub(crate) fn listen(
             let fail = |error| ServerError::Listen { address, error };
             match open(address) {
                 Ok(listener) => {
-                    // If the port is 0, the system picks it for the first address, and the others
-                    // use the same port.
+                    // If the port is 0, the system selects a port for the first address. All other
+                    // addresses use the same port.
                     port = listener.local_addr().map_err(fail)?.port();
                     opened.push(address.ip());
                     listeners.push(listener);
@@ -116,7 +116,7 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
         loop {
             let arrival = tokio::select! {
                 arrival = arrivals.recv() => arrival,
-                // A JoinSet keeps a finished task until `join_next` takes it.
+                // A `JoinSet` keeps a finished task until `join_next` removes the task.
                 Some(_) = connections.join_next() => continue,
                 () = shared.stopping() => break,
             };
@@ -136,7 +136,7 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
             }
         }
     });
-    // The connections notice that the server stops, and end.
+    // Each connection notices that the server stops, and ends.
     runtime.block_on(async {
         let ended = async { while connections.join_next().await.is_some() {} };
         _ = tokio::time::timeout(GRACE, ended).await;
@@ -145,10 +145,10 @@ pub(crate) fn serve(shared: &Arc<SharedState>, mut arrivals: mpsc::UnboundedRece
     runtime.shutdown_background();
 }
 
-/// How long connections have to end when the server stops.
+/// The time that connections have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Accepts connections, hands them to the threads in turn, and runs the periodic tasks.
+/// Accepts connections, passes them to the connection threads in turn, and runs the periodic tasks.
 pub(crate) fn admit(
     shared: &Arc<SharedState>,
     listeners: Vec<(TcpListener, bool)>,
@@ -169,7 +169,7 @@ pub(crate) fn admit(
                 accept(&shared, &listener, is_tls, &senders, &next).await;
             });
         }
-        // Tasks of their own: a panic in one of them stops neither the others nor the accepting.
+        // Run separate tasks: a panic in one task stops neither the other tasks nor the acceptor.
         let (sweeping, measuring, saving) = (shared.clone(), shared.clone(), shared.clone());
         tokio::task::spawn_local(async move { sweep(&sweeping).await });
         tokio::task::spawn_local(async move { measure(&measuring).await });
@@ -191,7 +191,7 @@ async fn accept(
                 if shared.clients.connections() >= shared.config().max_clients {
                     shared.stats.rejected.fetch_add(1, Ordering::Relaxed);
                     if is_tls {
-                        // A TLS client would not understand a plain error.
+                        // A TLS client cannot read an error that is not encrypted.
                         continue;
                     }
                     let text = b"-ERR max number of clients reached\r\n";
@@ -208,7 +208,7 @@ async fn accept(
                 }
             }
             Err(error) => {
-                // The usual cause is the limit of open files: a connection has to end first.
+                // The usual cause is the limit of open files. Wait until another connection ends.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -216,7 +216,7 @@ async fn accept(
     }
 }
 
-/// Saves a snapshot when it is due and samples the statistics, once per second.
+/// Each second, saves a snapshot if one is due and samples the statistics.
 async fn save_and_sample(shared: &Arc<SharedState>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -226,7 +226,7 @@ async fn save_and_sample(shared: &Arc<SharedState>) {
     }
 }
 
-/// Measures the filters, one shard at a time, and all of them in about half a minute.
+/// Measures the filters, one shard at a time. A pass over all shards takes about half a minute.
 async fn measure(shared: &SharedState) {
     for part in 0.. {
         tokio::time::sleep(Duration::from_millis(30)).await;
@@ -234,7 +234,7 @@ async fn measure(shared: &SharedState) {
     }
 }
 
-/// Removes expired keys, one shard at a time, and checks all shards in about ten seconds.
+/// Removes expired keys, one shard at a time. A pass over all shards takes about ten seconds.
 async fn sweep(shared: &SharedState) {
     for part in 0.. {
         tokio::time::sleep(Duration::from_millis(10)).await;

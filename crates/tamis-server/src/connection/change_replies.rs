@@ -1,12 +1,12 @@
-//! The replies of a connection to commands that may have changed a value. They are valid only once
-//! the log is written.
+//! The replies of a connection to commands that may have changed a value. The replies are valid
+//! only after the log is written.
 
 use std::ops::Range;
 
 use tamis_commands::text::server;
 use tamis_resp::{Protocol, Reply};
 
-/// The byte ranges of these replies in the output, in order, each with its number of commands.
+/// The byte ranges of the replies in the output, in order. Each range has its number of commands.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeReplies(Vec<(Range<usize>, usize)>);
 
@@ -27,13 +27,14 @@ impl ChangeReplies {
         self.0.is_empty()
     }
 
-    /// Forgets all ranges after their replies are sent.
+    /// Removes all ranges. The caller has sent the replies.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Replaces each of the replies by an error: the log could not be written after the changes were
-    /// applied. The changes are in memory; they may or may not survive a restart.
+    /// Replaces each recorded reply by an error, because the log could not be written after the
+    /// changes were applied. The changes are in memory. After a restart, the changes may or may not
+    /// exist.
     pub fn replace_by_error(&mut self, why: &str, protocol: Protocol, output: &mut Vec<u8>) {
         let mut error = Vec::new();
         Reply::error(server::uncertain(why)).encode(protocol, &mut error);

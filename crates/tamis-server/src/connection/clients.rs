@@ -15,15 +15,16 @@ use crate::users::DEFAULT;
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     last_id: AtomicU64,
-    /// The memory of unread replies of all clients together.
+    /// The memory of the unread replies of all clients.
     pub output: HeldMemory,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// Connections that were accepted and are not registered as clients yet: they wait for their
-    /// thread and the TLS handshake.
+    /// The number of accepted connections that are not registered as clients yet. These connections
+    /// wait for their thread or for the TLS handshake.
     pending: Arc<AtomicUsize>,
 }
 
-/// Counts a connection that is not registered as a client yet, until this is dropped.
+/// Counts a connection that is not registered as a client yet. The count ends when this value is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct PendingConnection(Arc<AtomicUsize>);
 
@@ -33,7 +34,7 @@ impl Drop for PendingConnection {
     }
 }
 
-/// A registered client. Dropping this removes the client.
+/// A registered client. Dropping this value removes the client.
 #[derive(Debug)]
 pub(crate) struct Connected<'c> {
     clients: &'c Clients,
@@ -41,8 +42,8 @@ pub(crate) struct Connected<'c> {
 }
 
 impl Drop for Connected<'_> {
-    /// Removes the client even if one of its commands panicked; otherwise it would count towards
-    /// `maxclients` for ever.
+    /// Removes the client even if one of its commands panicked. Otherwise the client would count
+    /// towards `maxclients` permanently.
     fn drop(&mut self) {
         self.clients.all.lock().remove(&self.client.id);
     }
@@ -58,20 +59,20 @@ pub(crate) struct Client {
     pub last_millis: AtomicU64,
     /// The memory of replies that the client has not read yet.
     pub output: HeldMemory,
-    /// The memory of the long command that is arriving, in bytes.
+    /// The memory of the long command that is still arriving, in bytes.
     pub input: AtomicU64,
-    /// The connection ends because the arriving commands exceed `maxmemory`.
+    /// True if the connection must end because the arriving commands exceed `maxmemory`.
     pub is_evicted: AtomicBool,
     pub properties: Mutex<ClientProperties>,
     /// Notified when the connection must end.
     pub killed: Notify,
 }
 
-/// The properties that a client sets for itself, and its last command.
+/// The properties that a client can set, and the last command of the client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientProperties {
     pub name: String,
-    /// The user that the connection runs as; `None` before it has authenticated.
+    /// The user of the connection. `None` until the connection has authenticated.
     pub user: Option<Vec<u8>>,
     pub library: String,
     pub library_version: String,
@@ -109,7 +110,7 @@ impl Clients {
         PendingConnection(self.pending.clone())
     }
 
-    /// Returns the number of connections, including those that are not registered as clients yet.
+    /// Returns the number of connections, including connections that are not registered yet.
     pub fn connections(&self) -> usize {
         self.len() + self.pending.load(Ordering::Relaxed)
     }
@@ -119,7 +120,7 @@ impl Clients {
         self.all.lock().values().cloned().collect()
     }
 
-    /// Returns the number of clients since the start.
+    /// Returns the number of clients since the start of the server.
     pub fn ever(&self) -> u64 {
         self.last_id.load(Ordering::Relaxed)
     }
@@ -133,7 +134,7 @@ impl ClientProperties {
 }
 
 impl Client {
-    /// Returns the line of `CLIENT LIST`.
+    /// Returns the client's line in `CLIENT LIST`.
     pub fn line(&self, now_millis: u64) -> String {
         let properties = self.properties.lock();
         let seconds = |since: u64| now_millis.saturating_sub(since) / 1000;

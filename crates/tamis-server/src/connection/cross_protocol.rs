@@ -1,15 +1,16 @@
-//! Detects HTTP requests on the port of commands.
+//! Detects HTTP requests on the port for commands.
 //!
-//! A web page may send a request to any port of the machine that its browser runs on. The lines of
-//! that request would run as inline commands. A browser sends the method first, and a `Host:` line
-//! before any data that the page chooses. `POST` and `Host:` both end the connection, so the server
-//! reads no line that the page chose.
+//! A web page may send a request to any port of the machine on which the browser runs. The lines of
+//! the request would run as inline commands. A browser sends the method first. The browser then
+//! sends a `Host:` line before any data that the page chooses. `POST` and `Host:` both end the
+//! connection. The server therefore reads no line that the page chose.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tamis_commands::Argv;
 
-/// The minimum time between two warnings, so that a page cannot flood the log.
+/// The minimum time between two warnings, in milliseconds. The limit prevents a web page from
+/// flooding the log.
 const WARN_MILLIS: u64 = 60_000;
 
 /// Tests whether a command is a line of an HTTP request.
@@ -19,19 +20,20 @@ pub(crate) fn is_http(argv: Argv<'_>) -> bool {
     argv[0].eq_ignore_ascii_case(b"POST") || starts_with(b"HOST:")
 }
 
-/// Limits how often the warning is written.
+/// Limits how often the server writes the warning about HTTP requests.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
-    /// When the last warning was written, in milliseconds since 1970; 0 for never.
+    /// The time of the last warning, in milliseconds since 1970. 0 means that no warning was
+    /// written.
     last_millis: AtomicU64,
 }
 
 impl Warnings {
-    /// Returns true if a warning is due now. The next one is due a minute later.
+    /// Returns true if a warning is due now. The next warning is due one minute later.
     pub fn is_due(&self, now_millis: u64) -> bool {
         let last = self.last_millis.load(Ordering::Relaxed);
         let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;
-        // Only one of several concurrent threads writes it.
+        // If several threads call this method at the same time, only one thread writes the warning.
         is_due
             && self
                 .last_millis

@@ -1,22 +1,23 @@
-//! The memory of arriving commands under `maxmemory`.
+//! Limits the memory of arriving commands under `maxmemory`.
 //!
-//! A command is refused only after all its bytes have arrived. So the server also limits the sum of
-//! all arriving commands: it disconnects the client with the longest one, as Redis evicts clients.
+//! The server can reject a command only after all bytes of the command have arrived. The server
+//! therefore also limits the total memory of all arriving commands. Above the limit, the server
+//! disconnects the client with the longest arriving command, as Redis evicts clients.
 
 use std::sync::atomic::Ordering;
 
 use crate::shared_state::SharedState;
 
-/// The share of `maxmemory` that arriving commands may take even if the keys take all of it: one
-/// part of this many. A short command then gets the error `OOM` and not a closed connection.
+/// Arriving commands may always take one part in `SHARE` of `maxmemory`, even if the keys take all
+/// of `maxmemory`. A short command then gets the error `OOM`, and the connection stays open.
 const SHARE: u64 = 16;
 
-/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is less.
+/// The memory that arriving commands may always take, in bytes, even if `maxmemory` is smaller.
 const LEAST_BYTES: u64 = 4 << 20;
 
 impl SharedState {
-    /// Disconnects clients, those with the longest arriving commands first, until the arriving
-    /// commands of all clients fit under `maxmemory`.
+    /// Disconnects clients until the arriving commands of all clients fit under `maxmemory`. Starts
+    /// with the client that has the longest arriving command.
     pub fn limit_inputs(&self) {
         let (used, max) = (self.used_memory(), self.max_memory());
         if max == 0 || used <= max {
@@ -27,7 +28,7 @@ impl SharedState {
         let all: u64 = clients.iter().map(|client| bytes_of(&client.input)).sum();
         let allowed =
             max.saturating_sub(used.saturating_sub(all)).max(max / SHARE).max(LEAST_BYTES);
-        // The memory of an evicted client is freed as soon as its connection ends.
+        // The memory of an evicted client is freed when the connection of the client ends.
         let mut inputs: Vec<_> = clients
             .iter()
             .filter(|client| !client.is_evicted.load(Ordering::Relaxed))

@@ -1,14 +1,15 @@
 //! The replies that a client has not read yet.
 //!
-//! A client may send many commands before it reads the first reply. If the server stopped reading
-//! until the client reads, both would wait for ever. So the connection continues to run commands,
-//! and keeps the replies here.
+//! A client may send many commands before the client reads the first reply. If the server stopped
+//! reading, the server and the client would wait for each other forever. The connection therefore
+//! continues to run commands, and keeps the replies in this buffer.
 //!
 //! ```text
 //! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket
 //! ```
 //!
-//! The buffer holds only replies that may be sent. `client-output-buffer-limit` limits its length.
+//! The buffer contains only replies that may already be sent. `client-output-buffer-limit` limits
+//! the length of the buffer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,44 +22,47 @@ use tokio::io::AsyncWrite;
 use crate::config::OutputLimit;
 use crate::system::held_memory::Hold;
 
-/// How many bytes are written to the socket before other connections of the thread get their turn.
+/// The maximum number of bytes that are written to the socket before the thread serves its other
+/// connections.
 const TURN_BYTES: usize = 256 << 10;
 
-/// Short replies are gathered in pieces of this length.
+/// Short replies are collected in pieces of this length, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The unread replies of one connection, oldest first.
 #[derive(Debug)]
 pub(crate) struct OutputBuffer {
     pieces: VecDeque<Vec<u8>>,
-    /// How many bytes of the first piece are written.
+    /// The number of bytes of the first piece that are already written.
     written: usize,
-    /// The number of bytes that are not written yet.
+    /// The number of bytes that are not yet written.
     len: usize,
-    /// Written bytes may still be in a TLS buffer.
+    /// True if a TLS buffer may still contain written bytes.
     must_flush: bool,
-    /// The memory of the pieces, counted for all clients and for this one.
+    /// The memory of the pieces, counted for all clients and for this client.
     memory: [Hold; 2],
-    /// Since when the buffer exceeds the soft limit, and that limit in bytes.
+    /// The time since which the buffer exceeds the soft limit, and the soft limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// When the socket last accepted bytes. For replies that enter an empty buffer: when the socket
-    /// was first full.
+    /// The time at which the socket last accepted bytes. If replies enter an empty buffer, this is
+    /// the time at which the socket first accepted no bytes.
     pub progress: Instant,
-    /// True after replies enter an empty buffer, until the socket accepts or refuses bytes.
+    /// True from the time when replies enter an empty buffer until the socket accepts or refuses
+    /// bytes.
     is_untried: bool,
 }
 
-/// Why a client that does not read its replies is disconnected.
+/// The reason for disconnecting a client that does not read its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputOverflow {
-    /// More bytes wait than the hard limit allows.
+    /// The waiting bytes exceed the hard limit.
     Hard,
-    /// More bytes than the soft limit waited for longer than its time.
+    /// The waiting bytes exceeded the soft limit for longer than `soft_seconds`.
     Soft,
 }
 
 impl OutputBuffer {
-    /// Creates an empty buffer that counts its memory for all clients and for its own.
+    /// Creates an empty buffer. The buffer counts its memory in both holds: for all clients and for
+    /// this client.
     pub fn new(memory: [Hold; 2]) -> Self {
         Self {
             pieces: VecDeque::new(),
@@ -72,7 +76,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns the number of bytes that wait.
+    /// Returns the number of waiting bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -82,7 +86,7 @@ impl OutputBuffer {
         self.len == 0 && !self.must_flush
     }
 
-    /// Appends replies and leaves `replies` empty. Long replies are moved, not copied.
+    /// Appends the replies and clears `replies`. Long replies are moved, not copied.
     pub fn push(&mut self, replies: &mut Vec<u8>) {
         if replies.is_empty() {
             return;
@@ -108,9 +112,9 @@ impl OutputBuffer {
         self.pieces.push_back(piece);
     }
 
-    /// Writes as much as the socket accepts. Ready once all bytes are written and flushed. The
-    /// memory of a written piece moves to `spare` if `spare` has no capacity and the piece is
-    /// small.
+    /// Writes as much as the socket accepts. Returns `Ready` after all bytes are written and
+    /// flushed. `spare` gets the memory of a written piece if `spare` has no capacity and the piece
+    /// is small.
     pub fn poll_write<S: AsyncWrite + Unpin>(
         &mut self,
         context: &mut Context<'_>,
@@ -160,8 +164,8 @@ impl OutputBuffer {
         Poll::Ready(Ok(()))
     }
 
-    /// Checks the waiting bytes against the limit. A single reply of `longest` bytes may exceed the
-    /// hard limit: only the other bytes count then.
+    /// Checks the waiting bytes against the limits. A single reply may exceed the hard limit. The
+    /// check of the hard limit therefore does not count the `longest` bytes of the longest reply.
     pub fn check(
         &mut self,
         limit: OutputLimit,
@@ -184,7 +188,8 @@ impl OutputBuffer {
         Ok(())
     }
 
-    /// Returns when the soft limit ends the connection if the client does not read until then.
+    /// Returns the time at which the soft limit ends the connection. Returns `None` if the buffer
+    /// is below the soft limit.
     pub fn soft_deadline(&self, limit: OutputLimit) -> Option<Instant> {
         self.soft_since?.0.checked_add(Duration::from_secs(limit.soft_seconds))
     }
@@ -195,13 +200,13 @@ mod tests {
     use super::*;
     use crate::system::held_memory::HeldMemory;
 
-    /// Returns an empty buffer and the counter of its memory.
+    /// Returns an empty buffer and the counter of the buffer's memory.
     fn buffer() -> (OutputBuffer, HeldMemory) {
         let all = HeldMemory::default();
         (OutputBuffer::new([all.hold(0), HeldMemory::default().hold(0)]), all)
     }
 
-    /// Accepts `room` bytes, and then none until it has more room.
+    /// A socket that accepts `room` bytes, and then accepts no bytes until `room` increases.
     struct Socket {
         room: usize,
         taken: Vec<u8>,

@@ -3,38 +3,42 @@
 use smallvec::SmallVec;
 use tamis_resp::{ProtocolError, Request, RequestDecoder, WordSpan};
 
-/// How many arguments of a long command are parsed before other connections get their turn.
+/// The maximum number of arguments of a long command that are parsed before the thread serves other
+/// connections.
 const TURN_WORDS: usize = 1 << 14;
 
-/// The buffer for the arguments of a command is freed above this capacity, because its memory is
-/// not counted for any client.
+/// The buffer for the arguments of a command is freed above this capacity, because no client is
+/// charged for its memory.
 const KEEP_WORDS: usize = 256;
 
-/// glibc maps an allocation of more than 32 MiB separately. Such an allocation takes no memory
-/// where it is unused, grows without a copy, and can be returned to the system in parts.
+/// An allocation of this size, in bytes, is mapped separately: glibc uses `mmap` above 32 MiB. The
+/// unused part of the allocation takes no memory. The allocation grows without a copy, and parts of
+/// the allocation can be returned to the system.
 const APART_BYTES: usize = 33 << 20;
 
-/// How many bytes are returned to the system at a time.
+/// The number of bytes that are returned to the system at a time.
 const RELEASE_BYTES: usize = 4 << 20;
 
-/// The commands that are complete in the input of a connection.
+/// The complete commands in the input of a connection.
 ///
-/// A client that waits for each reply sends one short command: no memory is allocated for it.
+/// A client that waits for each reply sends one short command at a time. The parser allocates no
+/// memory for this case.
 #[derive(Default)]
 pub(super) struct ParsedInput {
     commands: SmallVec<[ParsedCommand; 2]>,
     /// The arguments of the short commands.
     spans: SmallVec<[WordSpan; 8]>,
-    /// The bytes of the commands.
+    /// The number of bytes that the commands take.
     pub consumed: usize,
-    /// Why the bytes after the commands are no command.
+    /// The error if the bytes after the commands are not a valid command.
     pub error: Option<ProtocolError>,
 }
 
-/// A command of the input. Its arguments are spans of the input or separate strings.
+/// A command of the input. The arguments are spans of the input or separate strings.
 enum ParsedCommand {
     Spans(std::ops::Range<usize>),
-    /// A command with very many arguments. The spans count from byte `start` of the input.
+    /// A command with very many arguments. The offsets of the spans are relative to byte `start` of
+    /// the input.
     Long {
         start: usize,
         spans: Vec<WordSpan>,
@@ -84,8 +88,7 @@ impl ParsedInput {
     /// Adds a command that begins at byte `start` of the input.
     fn push(&mut self, start: usize, found: &mut Vec<WordSpan>) {
         if found.len() > TURN_WORDS {
-            // The spans are moved, not copied: a copy would take longer than other connections
-            // should wait.
+            // The spans are moved, because a copy would block the other connections for too long.
             let spans = std::mem::take(found);
             self.commands.push(ParsedCommand::Long { start, spans });
             return;
@@ -116,8 +119,8 @@ impl ParsedInput {
         words
     }
 
-    /// Returns the commands, from their [short](Self::short_words) and [other](Self::other_words)
-    /// arguments.
+    /// Returns all commands. The arguments come from [`short_words`](Self::short_words) and
+    /// [`other_words`](Self::other_words).
     pub fn commands<'w, 'i>(
         &self,
         short: &'w [&'i [u8]],
@@ -143,8 +146,7 @@ impl ParsedInput {
     }
 }
 
-/// Collects the arguments of a long command from the input, and yields to other connections in
-/// between.
+/// Collects the arguments of a long command from the input. Yields to other connections repeatedly.
 async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
     let mut argv = Vec::new();
     reserve_apart(&mut argv);
@@ -156,20 +158,20 @@ async fn long_words<'i>(input: &'i [u8], spans: &[WordSpan]) -> Vec<&'i [u8]> {
     argv
 }
 
-/// Reserves [`APART_BYTES`] for a vector that will be long.
+/// Reserves [`APART_BYTES`] for a vector that will become long.
 pub(super) fn reserve_apart<T>(memory: &mut Vec<T>) {
     let room = APART_BYTES / size_of::<T>();
     memory.reserve_exact(room.saturating_sub(memory.len()));
 }
 
-/// Frees a vector of values that need no drop, and yields to other connections in between.
+/// Frees a vector whose elements need no drop. Yields to other connections repeatedly.
 pub(super) async fn release<T: Copy>(mut memory: Vec<T>) {
     memory.clear();
     release_capacity(&mut memory).await;
 }
 
 /// Returns the unused capacity of a vector to the system, except for a small rest. Yields to other
-/// connections in between, because returning some ten MiB takes a millisecond.
+/// connections repeatedly, because returning ten MiB takes about a millisecond.
 pub(super) async fn release_capacity<T>(memory: &mut Vec<T>) {
     let turn = RELEASE_BYTES / size_of::<T>();
     while memory.capacity() - memory.len() > turn {

@@ -14,12 +14,12 @@ use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig}
 use crate::config::{ClientCertificates, Config};
 use crate::system::system_error::without_code;
 
-/// Why a server cannot use TLS.
+/// The reason why a server cannot use TLS.
 #[derive(Debug)]
 pub struct TlsError {
-    /// The option that is missing or wrong.
+    /// The option that is missing or invalid.
     pub option: &'static str,
-    /// The file of the option, if it has one.
+    /// The file of the option, if the option names a file.
     pub path: Option<PathBuf>,
     /// The problem, and what to do.
     pub why: String,
@@ -36,7 +36,7 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Reads the files and builds the TLS configuration for new connections.
+/// Reads the TLS files and builds the TLS configuration for new connections.
 pub(crate) fn read(config: &Config) -> Result<Arc<ServerConfig>, TlsError> {
     let cert_file = given("tls-cert-file", config.tls_cert_file.as_deref())?;
     let key_file = given("tls-key-file", config.tls_key_file.as_deref())?;
@@ -64,7 +64,8 @@ pub(crate) fn read(config: &Config) -> Result<Arc<ServerConfig>, TlsError> {
     Ok(Arc::new(tls))
 }
 
-/// Builds the verifier of client certificates; `None` if the server does not request them.
+/// Builds the verifier of client certificates. Returns `None` if the server does not request client
+/// certificates.
 fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
     let ca_file = match (config.tls_auth_clients, config.tls_ca_cert_file.as_deref()) {
         (ClientCertificates::NotRequested, _) => return Ok(None),
@@ -95,8 +96,8 @@ fn verifier(config: &Config) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsE
     builder.build().map(Some).map_err(|error| wrong(format!("cannot be used: {error}")))
 }
 
-/// Rejects a certificate outside its validity period. Otherwise clients reject it one by one, and
-/// the log does not show why.
+/// Rejects a server certificate outside its validity period. Without this check, each client would
+/// reject the certificate, and the log would not show the reason.
 fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let (first, others) = chain.split_first().expect("read as not empty");
     let mut roots = RootCertStore::empty();
@@ -104,7 +105,7 @@ fn check_time(chain: &[CertificateDer<'_>]) -> Result<(), String> {
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
     let verifier = verifier.map_err(|error| format!("not a certificate: {error}"))?;
-    // The verifier checks client certificates, so its other errors do not apply to a server
+    // The verifier is made for client certificates. Its other errors do not apply to a server
     // certificate.
     match verifier.verify_client_cert(first, others, UnixTime::now()) {
         Err(Error::InvalidCertificate(
@@ -145,8 +146,8 @@ fn fail(option: &'static str, path: &Path) -> impl Fn(String) -> TlsError {
 fn unreadable(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => format!("cannot be read: {}", without_code(error)),
-        // Other details of the error contain bytes of the file, which may be a different, secret
-        // file.
+        // Other details of the error contain bytes of the file. The file may be a secret file that
+        // is not a certificate.
         _ => "not in PEM".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads from and writes to a client. Neither direction waits for the other.
+//! Reads from a client and writes to a client. Neither direction waits for the other direction.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,26 +12,31 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use crate::connection::output::OutputOverflow;
 use crate::connection::{Connection, KEEP_BYTES, TURN_BYTES};
 
-/// How long a closing connection waits while its client reads none of the last replies.
+/// The maximum time that a closing connection waits for a client that reads none of the last
+/// replies.
 const LAST_WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// The event that ends a wait of a connection.
 enum Event {
-    /// Received this many bytes from the client; 0 at the end of the stream.
+    /// The server has received this many bytes from the client. 0 means the end of the stream.
     Input(usize),
-    /// Lines are ready for a client that monitors.
+    /// Lines are ready for a monitoring client.
     Lines,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Reads the next input of the client, and meanwhile writes the waiting replies. Returns 0 at
-    /// the end of the stream, after the client was idle for the time of `timeout`, or if the client
-    /// monitors and has lost the permission.
+    /// Reads the next input of the client, and writes the waiting replies at the same time. Returns
+    /// 0 in three cases:
+    ///
+    /// * The stream has ended.
+    /// * The client was idle for the time of `timeout`.
+    /// * The client monitors other clients and has lost the permission to monitor.
     pub(super) async fn read_while_writing(&mut self) -> io::Result<usize> {
         let (limit, idle) = self.session.server.read_config(|config| {
             (config.output_limit, Duration::from_secs(config.timeout_seconds))
         });
-        // Reading the clock takes as long as running a short command.
+        // Without a timeout, do not read the clock: reading the clock takes as long as running a
+        // short command.
         let began = if idle.is_zero() { self.waiting.progress } else { Instant::now() };
         loop {
             let feed = self.session.monitoring.as_ref().map(|it| it.feed.clone());
@@ -62,12 +67,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 {
                     return Poll::Ready(Err(error));
                 }
-                // The buffer of a long command may have room for all bytes of the socket, so one
-                // read is limited.
+                // Limit one read, because the buffer of a long command may have space for all bytes
+                // of the socket.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
                 let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Event::Input);
-                // Input comes first: lines may be ready all the time, and the client's commands
-                // must still run.
+                // Check the input first: lines may be ready all the time, and the commands of the
+                // client must still run.
                 if read.is_pending() && notified.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Ok(Event::Lines));
                 }
@@ -92,10 +97,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Writes as much of the replies as the socket accepts now, and keeps the rest.
+    /// Writes as much of the replies as the socket accepts now. Keeps the rest in the buffer.
     ///
     /// # Errors
-    /// If the connection is broken, or the waiting replies exceed `client-output-buffer-limit`.
+    /// Returns an error if the connection is broken, or if the waiting replies exceed
+    /// `client-output-buffer-limit`.
     pub(super) async fn send(&mut self) -> io::Result<()> {
         let longest = std::mem::take(&mut self.session.longest_reply);
         self.waiting.push(&mut self.output);
@@ -116,17 +122,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Err(self.overflow(overflow));
         }
         if limit.hard_bytes > 0 && self.waiting.len() as u64 > limit.hard_bytes {
-            // A single reply is longer than the limit: the following commands wait until it is
+            // A single reply is longer than the limit. The next commands wait until the reply is
             // sent.
             self.drain(usize::try_from(limit.hard_bytes).unwrap_or(usize::MAX)).await?;
         }
         Ok(())
     }
 
-    /// Writes until at most `most` bytes wait.
+    /// Writes until at most `most` bytes are waiting.
     ///
     /// # Errors
-    /// If the connection is broken, or the client reads nothing for [`LAST_WRITE_TIME`].
+    /// Returns an error if the connection is broken, or if the client reads nothing for
+    /// [`LAST_WRITE_TIME`].
     pub(super) async fn drain(&mut self, most: usize) -> io::Result<()> {
         loop {
             let deadline = self.waiting.progress + LAST_WRITE_TIME;
@@ -181,7 +188,7 @@ mod tests {
     use crate::session::Session;
     use crate::shared_state::SharedState;
 
-    /// A socket on which another client sends a command with every write.
+    /// A socket that simulates a busy server: with every write, another client sends a command.
     struct Busy {
         server: Arc<SharedState>,
         other: Arc<Client>,

@@ -1,4 +1,4 @@
-//! `ACL`: users, their permissions, and refusals.
+//! `ACL`: manages users and their permissions, and lists refusals.
 
 use tamis_commands::text::{self, acl as texts, shown};
 use tamis_commands::{Argv, Category, Env, Permission, find, parse_integer};
@@ -56,7 +56,7 @@ fn members(category: &[u8]) -> Reply {
 }
 
 fn password(bits: usize) -> Reply {
-    // One hexadecimal digit per four bits, rounded up.
+    // Each hexadecimal digit has four bits. Round up to whole digits.
     let digits = bits.div_ceil(4);
     let mut bytes = vec![0; digits.div_ceil(2)];
     if getrandom::fill(&mut bytes).is_err() {
@@ -128,7 +128,7 @@ fn describe(session: &Session, name: &[u8]) -> Reply {
     ])
 }
 
-/// Replies whether a user may run a command, without running it.
+/// Checks whether a user may run a command. Does not run the command.
 fn dry_run(session: &Session, name: &[u8], argv: Argv<'_>) -> Reply {
     let Some(user) = session.server.users.get(name) else { return texts::no_user(name) };
     let Some(command) = find(argv[0]) else { return texts::no_such_command(argv[0]) };

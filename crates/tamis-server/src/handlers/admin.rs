@@ -1,4 +1,4 @@
-//! Options and shutdown of the server.
+//! Commands for the options and the shutdown of the server.
 
 use std::sync::atomic::Ordering;
 
@@ -33,7 +33,7 @@ pub(super) fn time() -> Reply {
 pub(super) fn shutdown(session: &mut Session) -> Reply {
     session.is_closing = true;
     session.server.stop();
-    // Redis closes the connection without a reply, and clients expect that.
+    // Redis closes the connection without a reply, and clients expect no reply.
     Reply::ok()
 }
 
@@ -43,7 +43,7 @@ pub(super) fn last_save(session: &Session) -> Reply {
     Reply::Integer((durable.last_save_millis.load(Ordering::Relaxed) / 1000) as i64)
 }
 
-/// `BGSAVE` and `BGREWRITEAOF`, which differ only in their replies. Both write a snapshot, and
+/// `BGSAVE` and `BGREWRITEAOF` differ only in their replies. Both commands write a snapshot, and
 /// every snapshot starts a new log.
 pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if session.server.durable.is_none() {
@@ -53,7 +53,8 @@ pub(super) fn save(session: &Session, reply: &'static str) -> Reply {
     if begins { Reply::simple(reply) } else { Reply::error(server::SAVING) }
 }
 
-/// `SAVE`: saves as `BGSAVE` does, but replies at the end. Only this client waits.
+/// `SAVE`: writes a snapshot as `BGSAVE` does, but replies after the snapshot is complete. Only
+/// this client waits.
 pub(super) async fn save_now(session: &Session) -> Reply {
     let server = session.server.clone();
     let saved = tokio::task::spawn_blocking(move || {
@@ -91,13 +92,13 @@ pub(super) fn config(session: &mut Session, argv: Argv<'_>) -> Reply {
             Ok(()) => Reply::ok(),
             Err(error) => server::not_rewritten(without_code(&error)),
         },
-        // Names and values must come in pairs.
+        // Each name must have a value.
         b"SET" => tamis_commands::text::wrong_arity("config|set"),
         _ => unknown_subcommand("CONFIG", argv[1]),
     }
 }
 
-/// Sets all options or none.
+/// Sets either all options or none.
 fn set(session: &mut Session, pairs: Argv<'_>) -> Reply {
     let is_about_tls =
         pairs.chunks(2).any(|pair| pair[0].to_ascii_lowercase().starts_with(b"tls-"));

@@ -1,4 +1,4 @@
-//! Commands for the connection: its user, its protocol, and its end.
+//! Commands for the connection: authentication, protocol version, and closing of connections.
 
 use std::sync::atomic::Ordering;
 
@@ -51,7 +51,7 @@ pub(super) fn reset(session: &mut Session) -> Reply {
     Reply::simple("RESET")
 }
 
-/// Authenticates the connection; returns the error reply if this fails.
+/// Authenticates the connection. Returns the error reply if the authentication fails.
 fn authenticate(session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), Reply> {
     let Some(found) = session.server.users.authenticate(user, password) else {
         session.log_refused("auth", b"AUTH", user);
@@ -75,7 +75,8 @@ pub(super) fn auth(session: &mut Session, argv: Argv<'_>) -> Result<Reply, Reply
     Ok(Reply::ok())
 }
 
-/// Checks a name as Redis does: it must be a single word in a list.
+/// Checks a client name as Redis does. A name must be a single word, because `CLIENT LIST` shows
+/// the name.
 fn name_of(word: &[u8], error: Text) -> Result<String, Reply> {
     let is_plain = word.iter().all(u8::is_ascii_graphic);
     if is_plain { Ok(String::from_utf8_lossy(word).into_owned()) } else { Err(Reply::error(error)) }
@@ -127,7 +128,7 @@ pub(super) fn hello(session: &mut Session, argv: Argv<'_>) -> Result<Reply, Repl
     ]))
 }
 
-/// Returns the fields of the module that clients expect to be loaded.
+/// Returns the reply fields of the module `bf`, which clients expect to be loaded.
 pub(super) fn bf_module() -> Reply {
     map([
         ("name", Reply::bulk("bf")),
@@ -169,7 +170,7 @@ pub(super) fn client(session: &mut Session, call: Call<'_>) -> Result<Reply, Rep
         (b"NO-EVICT" | b"NO-TOUCH", [word])
             if word.eq_ignore_ascii_case(b"ON") || word.eq_ignore_ascii_case(b"OFF") =>
         {
-            // The server never evicts keys and does not record accesses.
+            // The server never evicts keys and does not record accesses to keys.
             Reply::ok()
         }
         (b"REPLY", [word]) if word.eq_ignore_ascii_case(b"ON") => Reply::ok(),
@@ -205,7 +206,8 @@ fn list(session: &Session, arguments: Argv<'_>, env: &Env<'_>) -> Result<Reply, 
 
 fn kill(session: &mut Session, arguments: Argv<'_>) -> Result<Reply, Reply> {
     let all = session.server.clients.all();
-    // The old form takes an address. Its reply is an error if no client has this address.
+    // The old form of the command takes an address. The reply is an error if no client has the
+    // address.
     if let [address] = arguments {
         let found = all.iter().find(|it| it.peer.to_string().as_bytes() == *address);
         end(session, found.ok_or(Reply::error(server::NO_CLIENT))?);
@@ -259,7 +261,7 @@ pub(super) fn close_connections_of(session: &mut Session, is_gone: impl Fn(&[u8]
 
 fn end(session: &mut Session, client: &Client) {
     if client.id == session.client.id {
-        // Close the connection after the reply.
+        // Close this connection after the reply is sent.
         session.is_closing = true;
         return;
     }

@@ -1,4 +1,4 @@
-//! `COPY`, with the copy of a large value on a separate thread.
+//! `COPY`: copies large values on a separate thread.
 
 use tamis_commands::WriteKeys;
 use tamis_commands::text::server;
@@ -9,10 +9,10 @@ use crate::session::write_keys::copy::{Copied, copy, copy_of, heap_bytes, refusa
 use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
-/// Copies a value. A separate thread copies a large one under a lease, while other commands run.
-/// The command locks the keys exclusively only while it stores the copy under its key. If the
-/// source has changed in the meantime, a copy of a reserved Bloom filter takes over the bits that
-/// differ. Any other value is copied again under that lock.
+/// Copies a value. A separate thread copies a large value under a lease, while other commands run.
+/// The command locks the keys exclusively only while it stores the copy under the destination key.
+/// The source may change during the copy. The copy of a reserved Bloom filter is then updated with
+/// the changed bits. Any other value is copied again under the exclusive lock.
 pub(super) async fn copy_in_background(
     session: &mut Session,
     call: Call<'_>,
@@ -40,7 +40,7 @@ pub(super) async fn copy_in_background(
     session.check_change(command, 0, &server.config()).map_err(Reply::error)?;
     let call = call.at(now_millis());
     let _admitted = write_log::admit(&server, WriteKeys::Copy, call, &alone)?;
-    // From here on, the keyspace counts the memory of the copy.
+    // After this line, the keyspace counts the memory of the copy.
     drop(hold);
     let done = copy(argv, &call.env, &alone, copied, server.memory_left());
     write_log::log(&server, WriteKeys::Copy, call, &alone, &done);

@@ -1,4 +1,4 @@
-//! `DEBUG`: for tests of the server, enabled with `enable-debug-command`.
+//! `DEBUG`: commands for tests of the server. The option `enable-debug-command` enables `DEBUG`.
 
 use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, Value};
@@ -40,7 +40,7 @@ pub(super) async fn debug(session: &Session, argv: Argv<'_>) -> Reply {
     }
 }
 
-/// Encodes each value as a snapshot does, and replaces it by the decoded value.
+/// Encodes each value in the same way as a snapshot, and replaces the value by the decoded value.
 fn reload(keys: &ExclusiveAccess<'_>, now_millis: u64) -> Reply {
     for part in 0..keys.shard_count() {
         let mut names: Vec<Vec<u8>> = Vec::new();

@@ -30,7 +30,7 @@ pub(super) fn command(argv: Argv<'_>) -> Reply {
     }
 }
 
-/// Handles `COMMAND LIST`. As in Redis, an unknown module or category has no commands, and the
+/// Handles `COMMAND LIST`. As in Redis, the list is empty for an unknown module or category. The
 /// category is written without `@`.
 fn list(arguments: Argv<'_>) -> Reply {
     let names = |is_listed: &dyn Fn(Permission) -> bool| {
@@ -74,13 +74,13 @@ fn commands() -> impl Iterator<Item = Permission> {
     COMMANDS.iter().map(|command| Permission { command, subcommand: None })
 }
 
-/// Returns the subcommands of a command; none for a subcommand.
+/// Returns the subcommands of a command. Returns an empty list for a subcommand.
 fn subcommands(permission: Permission) -> impl Iterator<Item = Permission> {
     let rows = if permission.subcommand.is_none() { permission.command.subcommands } else { &[] };
     rows.iter().map(move |it| Permission { command: permission.command, subcommand: Some(it) })
 }
 
-/// One entry of `COMMAND INFO`.
+/// Returns one entry of `COMMAND INFO`.
 fn row(permission: Permission) -> Reply {
     let texts = |texts: Vec<String>| Reply::Set(texts.into_iter().map(Reply::simple).collect());
     let Permission { command, subcommand } = permission;
@@ -106,8 +106,8 @@ fn row(permission: Permission) -> Reply {
     ])
 }
 
-/// Handles `HELP` of a command with subcommands. The reply is built from their rows, in the layout
-/// of Redis.
+/// Handles the `HELP` subcommand of a command. The reply lists the rows of the subcommands in the
+/// layout of Redis.
 pub(super) fn help(command: &Command) -> Reply {
     let name = command.name;
     let mut lines =
@@ -121,7 +121,7 @@ pub(super) fn help(command: &Command) -> Reply {
     Reply::Array(lines.into_iter().map(Reply::simple).collect())
 }
 
-/// One entry of `COMMAND DOCS`.
+/// Returns one entry of `COMMAND DOCS`.
 fn documented(permission: Permission) -> (Reply, Reply) {
     let Permission { command, subcommand } = permission;
     let group = match command.categories {
@@ -151,7 +151,8 @@ fn documented(permission: Permission) -> (Reply, Reply) {
     (Reply::bulk(permission.name()), Reply::Map(fields.collect()))
 }
 
-/// Splits the syntax into arguments for clients' help: one per word, with brackets kept together.
+/// Splits the syntax into arguments for the help of clients. Each word is one argument, and a text
+/// in brackets is one argument.
 fn arguments(syntax: &str) -> Vec<Reply> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0, 0);

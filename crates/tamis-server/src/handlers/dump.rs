@@ -22,9 +22,9 @@ pub(super) fn dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> 
     })
 }
 
-/// Dumps a value for a transaction, which holds the keys exclusively. The memory of the payload is
-/// counted during the call. No permit is needed: the transaction creates one payload at a time, and
-/// no other transaction runs.
+/// Dumps a value for a transaction. The transaction holds the keys exclusively. The memory of the
+/// payload is counted during the call. The call needs no permit: a transaction creates only one
+/// payload at a time, and no other transaction runs.
 pub(super) fn dump_alone(server: &SharedState, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     match server.reserve_memory(memory_to_dump(call, keys)) {
         Some(_hold) => dump(call, keys),
@@ -32,8 +32,8 @@ pub(super) fn dump_alone(server: &SharedState, call: Call<'_>, keys: &KeyspaceRe
     }
 }
 
-/// Returns the memory that dumping a value takes, in bytes: its contents and the payload around
-/// them.
+/// Returns the memory that a dump of a value takes, in bytes. The memory includes the contents of
+/// the value and the payload.
 fn memory_to_dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> u64 {
     let bytes = |value: Option<&Value>| {
         value.map_or(0, |value| value.heap_bytes().max(value.longest_reply_bytes()))
@@ -41,7 +41,7 @@ fn memory_to_dump(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> u
     2 * keys.read(argv[1], env.now_millis, bytes)
 }
 
-/// Dumps a value. A separate thread dumps a large one, while other commands use the keys.
+/// Dumps a value. A separate thread dumps a large value, while other commands use the keys.
 pub(super) async fn dump_in_background(session: &Session, call: Call<'_>) -> Reply {
     let Call { argv, env, .. } = call;
     {
@@ -73,7 +73,7 @@ fn dumped(value: &Value) -> Reply {
     Reply::Bulk(value.to_payload())
 }
 
-/// Restores a value. Its payload is decoded before the keys are locked.
+/// Restores a value. Decodes the payload before the keys are locked.
 pub(super) async fn restore_in_background(
     session: &Session,
     call: Call<'_>,
@@ -89,7 +89,8 @@ pub(super) async fn restore_in_background(
     restore_decoded(&server, call.at(now_millis()), &alone, Some(Ok(decoded)))
 }
 
-/// Restores a value. Decodes its payload if that was not done before the keys were locked.
+/// Restores a value. Decodes the payload if the payload was not decoded before the keys were
+/// locked.
 pub(crate) fn restore_decoded(
     server: &SharedState,
     call: Call<'_>,
@@ -107,8 +108,8 @@ pub(crate) fn restore_decoded(
         None => payload_decoder(server, &call.env)(call.argv[3]),
     };
     let value = value.map_err(NotDecoded::into_reply)?;
-    // The log gets the image of the value, which may be longer than the value in memory: a reserved
-    // filter without items has no bits in memory.
+    // The log contains the image of the value. The image may be longer than the value in memory: a
+    // reserved filter without items has no bits in memory.
     let image_bytes = value.image_bytes();
     let log = server.durable.as_ref().map(|durable| &durable.log);
     let mut memory_bytes = value.heap_bytes();
@@ -174,8 +175,8 @@ mod tests {
                     test_server::run(&mut session, &[&argv])
                 })
             });
-            // Wait until all payloads are decoded. A slow machine may decode them one after the
-            // other, and then rejects the later ones too.
+            // Wait until all payloads are decoded. A slow machine may decode the payloads one after
+            // the other. The server then also rejects the later payloads.
             std::thread::sleep(Duration::from_millis(200));
             drop(held);
             restores.map(|restore| restore.join().unwrap()).into()

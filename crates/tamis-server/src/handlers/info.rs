@@ -1,4 +1,4 @@
-//! `INFO`: reports on the server and its filters, as text.
+//! `INFO`: reports the state of the server and its filters, as text.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use crate::shared_state::SharedState;
 use crate::system::procfs::{cpu_seconds, memory_of_machine, memory_of_process};
 use crate::version::{MODULE_VERSION, REDIS_VERSION};
 
-/// The sections: the name, whether `INFO` without arguments includes the section, and the function
-/// that writes its lines.
+/// The sections of `INFO`. Each row has the name, whether `INFO` without arguments includes the
+/// section, and the function that writes the lines of the section.
 const SECTIONS: [(&str, bool, WriteLines); 14] = [
     ("Server", true, server),
     ("Clients", true, clients),
@@ -56,7 +56,7 @@ pub(super) fn info(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) ->
     verbatim(info.text)
 }
 
-/// The text of the reply, and the values that it shows.
+/// The text of the reply, and the values that the text shows.
 struct Info<'i> {
     text: String,
     server: &'i SharedState,
@@ -69,7 +69,7 @@ impl Info<'_> {
         write!(self.text, "{name}:{value}\r\n").expect("writing to text");
     }
 
-    /// Writes a number of bytes twice: as a number, and with a unit.
+    /// Writes a number of bytes in two forms: as a plain number, and with a unit.
     fn bytes(&mut self, name: &str, bytes: u64) {
         self.line(name, bytes);
         self.line(&format!("{name}_human"), human(bytes));
@@ -132,7 +132,7 @@ fn persistence(info: &mut Info<'_>) {
     info.line("aof_enabled", u8::from(server.durable.is_some()));
     let Some(durable) = &server.durable else { return };
     let saves = stats.saves.info(info.now_millis);
-    // A snapshot and a new log are written together, so both sections report on it.
+    // A snapshot and a new log are written together, so both sections report the same state.
     let in_progress = u8::from(durable.is_saving());
     let status_of = |has_failed| if has_failed { "err" } else { "ok" };
     let status = status_of(saves.has_failed);
@@ -265,8 +265,8 @@ fn count(number: &AtomicU64) -> u64 {
     number.load(Ordering::Relaxed)
 }
 
-/// Returns the number of items in a filter: counted, or from the last measurement; `None` if the
-/// value is no filter.
+/// Returns the number of items in a filter. The number is an exact count or the result of the last
+/// measurement. Returns `None` if the value is not a filter.
 fn items_of(value: &Value, measured: Option<u64>, now_millis: u64) -> Option<u64> {
     let estimated = || value.utilization(now_millis).map(|utilization| utilization.items as u64);
     value.counted_items().or(measured).or_else(estimated)

@@ -1,4 +1,4 @@
-//! `LATENCY`: the durations of command calls.
+//! `LATENCY`: reports the durations of command calls.
 
 use tamis_commands::text::{self, server};
 use tamis_commands::{Argv, COMMANDS, Command, find};
@@ -12,8 +12,8 @@ use crate::stats::{Called, bound_nanos};
 pub(super) fn latency(session: &Session, argv: Argv<'_>) -> Reply {
     match (argv[1].to_ascii_uppercase().as_slice(), &argv[2..]) {
         (b"HISTOGRAM", names) => histogram(session, names),
-        // The server records no latency events, such as a slow disk. SLOWLOG and the metrics show
-        // slow commands.
+        // The server does not record latency events, such as a slow disk. `SLOWLOG` and the metrics
+        // show slow commands.
         (b"LATEST", []) | (b"HISTORY", [_]) => Reply::Array(Vec::new()),
         (b"RESET", _) => Reply::Integer(0),
         (b"DOCTOR", []) => verbatim(
@@ -35,7 +35,7 @@ fn histogram(session: &Session, names: Argv<'_>) -> Reply {
     for command in commands {
         let called = session.server.stats.calls.of(command.index());
         let name = Reply::bulk(command.name.to_ascii_lowercase());
-        // List a name only once, because the reply is a map.
+        // List each name only once, because the reply is a map.
         if called.calls() > 0 && listed.iter().all(|(other, _)| *other != name) {
             listed.push((name, of_command(&called)));
         }
@@ -49,7 +49,7 @@ fn of_command(called: &Called) -> Reply {
     for (bucket, &calls) in called.buckets.iter().enumerate().filter(|(_, calls)| **calls > 0) {
         sum += calls;
         let below = bound_nanos(bucket).or(bound_nanos(bucket - 1).map(|most| 2.0 * most));
-        // Integer microseconds allow no finer bounds.
+        // The bounds in the reply are whole microseconds, so finer bounds are not possible.
         let micros = (below.unwrap_or(0.0) / 1000.0).max(1.0) as i64;
         if micros == last {
             counts.pop();

@@ -1,4 +1,4 @@
-//! Commands that look keys up: `EXISTS`, `MGET`, `MEMORY`, `OBJECT`.
+//! Commands that look up keys: `EXISTS`, `MGET`, `MEMORY`, `OBJECT`.
 
 use tamis_commands::text::server;
 use tamis_commands::{Value, get_string};
@@ -16,7 +16,8 @@ pub(super) fn count_existing(session: &Session, call: Call<'_>, keys: &KeyspaceR
     Reply::Integer(found as i64)
 }
 
-/// The maximum bytes of strings in one reply, equal to the longest string.
+/// The maximum total bytes of strings in one reply. The longest possible string has the same
+/// length.
 const MAX_REPLY_BYTES: usize = 512 << 20;
 
 pub(super) fn get_each(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
@@ -24,7 +25,7 @@ pub(super) fn get_each(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>
     let read = |key: &&[u8]| {
         let get = |value: Option<&Value>| get_string(value, &[], &env);
         let reply = keys.read(key, env.now_millis, get);
-        // A value of another type counts as missing.
+        // A value that is not a string counts as missing.
         if matches!(reply, Reply::Error(_)) { Reply::Null } else { reply }
     };
     let len = |key: &&[u8]| {
@@ -33,7 +34,7 @@ pub(super) fn get_each(session: &Session, call: Call<'_>, keys: &KeyspaceRef<'_>
             _ => 0,
         })
     };
-    // The command may name a key many times, and its string may be sparse.
+    // The command may contain the same key many times, and the string may be sparse.
     let bytes = argv[1..].iter().map(len).fold(0, usize::saturating_add);
     if bytes > MAX_REPLY_BYTES {
         return Reply::error(server::LONG_REPLY);

@@ -25,7 +25,7 @@ pub(super) fn list(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> 
 }
 
 pub(super) fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
-    // Start at a part that the time selects, because any key may be returned.
+    // Start at a shard that the current time selects, because `RANDOMKEY` may return any key.
     let first = env.now_millis as usize % keys.shard_count();
     for part in (first..keys.shard_count()).chain(0..first) {
         let mut found = None;
@@ -37,8 +37,9 @@ pub(super) fn random_key(env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     Reply::Null
 }
 
-/// Returns whole parts of the keyspace until there are enough keys. A key that exists during the
-/// whole scan is in exactly one part. The cursor is the index of the next part.
+/// Returns whole shards of the keyspace until the reply contains enough keys. A key that exists
+/// during the whole scan is returned exactly once, because the key is in exactly one shard. The
+/// cursor is the index of the next shard.
 pub(super) fn scan(Call { argv, env, .. }: Call<'_>, keys: &KeyspaceRef<'_>) -> Reply {
     let Some(mut part) = parse_integer(argv[1]).and_then(|n| usize::try_from(n).ok()) else {
         return Reply::error(server::CURSOR);

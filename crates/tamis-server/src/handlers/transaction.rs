@@ -23,15 +23,15 @@ pub(super) fn discard(session: &mut Session) -> Reply {
     Reply::ok()
 }
 
-/// Ends the transaction, and clears the watched keys.
+/// Ends the transaction and clears the watched keys. Returns the transaction.
 pub(crate) fn end(session: &mut Session) -> Option<Transaction> {
     session.client.properties.lock().queued = None;
     session.watched.clear();
     session.transaction.take()
 }
 
-/// The maximum memory of the keys that a client watches, in bytes. Above it, the client may watch
-/// no further key.
+/// The maximum memory of the keys that a client watches, in bytes. Above this limit, the client
+/// cannot watch more keys.
 const MAX_WATCHED_BYTES: u64 = 512 << 20;
 
 pub(super) fn watch(session: &mut Session, Call { argv, env, .. }: Call<'_>) -> Reply {

@@ -1,4 +1,4 @@
-//! Logs commands that change several keys, before another command can see these keys.
+//! Logs commands that change several keys, before another command can access these keys.
 
 use tamis_commands::text::server;
 use tamis_commands::{Argv, Env, Value, WriteKeys};
@@ -12,7 +12,7 @@ use crate::session::write_keys::sets;
 use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
-/// Logs the changes of a command, before any other command can see the keys.
+/// Logs the changes of a command before another command can access the keys.
 pub(crate) fn log(
     server: &SharedState,
     handler: WriteKeys,
@@ -23,11 +23,12 @@ pub(crate) fn log(
     let Call { argv, env, .. } = call;
     let Some(durable) = server.durable.as_ref().filter(|_| done.is_ok()) else { return };
     match (handler, image_keys(handler, argv)) {
-        // Log each key separately, because a snapshot may already contain some of them.
+        // Log each key separately, because a running snapshot may already contain some of the keys.
         (WriteKeys::Delete, _) => {
             server.log_together(argv[1..].iter().map(|key| vec![&b"DEL"[..], key]), &env);
         }
-        // A later version may read the payload of a client in another way.
+        // Log the image of the value and not the payload: a later version of the server may decode
+        // the payload differently.
         (WriteKeys::Restore, _) => log_image(durable, argv[1], None, &env, keys),
         (WriteKeys::SetEach, _) => server.log_together(sets(argv).map(Vec::from), &env),
         (_, Some((written, removed))) if durable.is_saving() => {
@@ -37,9 +38,9 @@ pub(crate) fn log(
     }
 }
 
-/// Returns the key that a command writes from the values of other keys, and the key that it
-/// removes. While a snapshot is saved, the log gets the whole value. The reason: the snapshot may
-/// contain one of the keys from before the command and the other from after it.
+/// Returns the key that a command writes from the values of other keys, and the key that the
+/// command removes. While a snapshot is being written, the log gets the whole value. The snapshot
+/// may contain one key from before the command and another key from after the command.
 fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Option<&'w [u8]>)> {
     match handler {
         WriteKeys::BitOp | WriteKeys::Copy => Some((argv[2], None)),
@@ -71,17 +72,18 @@ fn log_image(
     durable.log.append_all(&records);
 }
 
-/// The maximum size of a value that may be renamed while a snapshot is saved, in bytes. The value
-/// is written to the log.
+/// The maximum size of a value that may be renamed while a snapshot is being written, in bytes. The
+/// log gets the whole value.
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
-/// Returns the disk space for the images that a command writes to the log, which the caller keeps
-/// until they are logged; `None` if the command logs no image, or if a transaction keeps the space.
+/// Returns a reservation of disk space for the images that a command writes to the log. The caller
+/// keeps the reservation until the images are logged. Returns `None` if the command logs no image,
+/// or if a transaction keeps the reservation.
 ///
 /// # Errors
 ///
-/// The error reply if the command must wait until the running snapshot is saved, or if the log has
-/// no space for the images.
+/// Returns the error reply if the command must wait until the running snapshot is complete, or if
+/// the log has no space for the images.
 pub(crate) fn admit(
     server: &SharedState,
     handler: WriteKeys,
@@ -103,17 +105,17 @@ pub(crate) fn admit(
     server.admit_image(space_bytes(bytes)).map_err(Reply::error)
 }
 
-/// Returns the disk space for the images of a command, in bytes, from the result of
+/// Returns the disk space for the images of a command, in bytes. The argument is the result of
 /// [`image_bytes`].
 pub(crate) fn space_bytes(image_bytes: u64) -> u64 {
     if image_bytes == 0 { 0 } else { image_bytes.saturating_add(IMAGE_HEAD_BYTES) }
 }
 
-/// An upper bound of the bytes of an image that are not in the memory of its value.
+/// An upper bound of the bytes that an image has in addition to the memory of its value.
 const IMAGE_HEAD_BYTES: u64 = 4096;
 
-/// Estimates how many bytes of values a command writes to the log if it runs while a snapshot is
-/// saved.
+/// Estimates the number of value bytes that a command writes to the log while a snapshot is being
+/// written.
 pub(crate) fn image_bytes(handler: WriteKeys, call: Call<'_>, keys: &ExclusiveAccess<'_>) -> u64 {
     let Call { argv, env, .. } = call;
     if image_keys(handler, argv).is_none() {

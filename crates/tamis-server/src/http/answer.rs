@@ -1,4 +1,5 @@
-//! Responses and their headers. The headers restrict what a browser may do to what the page needs.
+//! Builds responses and their headers. The headers permit the browser only the actions that the
+//! page needs.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -10,10 +11,10 @@ use tamis_console::{Asset, HEADERS};
 /// The response to a request.
 pub(super) type Answer = Response<Full<Bytes>>;
 
-/// Why a request gets no data: the status and what to do.
+/// The status and the text of an error response. The text says what to do.
 pub(super) type HttpError = (StatusCode, String);
 
-/// Returns the refusal for a request that the user has no permission for.
+/// Returns the error response for a request for which the user has no permission.
 pub(super) fn not_allowed(command: &str) -> HttpError {
     (
         StatusCode::FORBIDDEN,
@@ -56,7 +57,7 @@ pub(super) fn of(result: Result<Json, HttpError>) -> Answer {
     }
 }
 
-/// Responds with a file of the page, or with "not modified" if the browser has the file.
+/// Returns a file of the page. Returns "not modified" if the browser already has the file.
 pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     let mut known = headers.get_all(header::IF_NONE_MATCH).iter();
     let is_known = known.any(|known| known.to_str().is_ok_and(|known| asset.has_tag(known)));
@@ -68,7 +69,7 @@ pub(super) fn asset(asset: &Asset, headers: &HeaderMap) -> Answer {
     answer
 }
 
-/// Responds to an unknown path with the page, which reports the error.
+/// Returns the page for an unknown path. The page reports the error.
 pub(super) fn unknown_path(page: &Asset) -> Answer {
     answer(StatusCode::NOT_FOUND, page.kind, "no-store", Bytes::from_static(page.bytes))
 }

@@ -1,4 +1,4 @@
-//! The data of the page, as JSON. It never contains bits or items.
+//! The data of the page, as JSON. The data never contains bits or items of filters.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,8 @@ use crate::users::User;
 /// The default number of filters in a response.
 const DEFAULT_FILTERS: usize = 100;
 
-/// The maximum number of filters in a response. Each is measured for the response.
+/// The maximum number of filters in a response. The server measures each of these filters for the
+/// response.
 const MAX_FILTERS: usize = 1000;
 
 /// `/api/overview.json`
@@ -61,7 +62,7 @@ pub(super) fn overview(console: &Console) -> Json {
     })
 }
 
-/// `/api/history.json?step=…`: commands, errors, slow commands and latency over time.
+/// `/api/history.json?step=…`: returns commands, errors, slow commands and latency over time.
 pub(super) fn history(console: &Console, query: &str) -> Result<Json, HttpError> {
     let step = match parameter(query, "step").as_deref() {
         None | Some(b"second") => SampleInterval::Second,
@@ -130,8 +131,8 @@ pub(super) fn filter(console: &Console, user: &User, query: &str) -> Result<Json
     Ok(body)
 }
 
-/// `/api/plan.json?items=…&rate=…`, or two of `items`, `rate` and `memory`: the reply of `TM.PLAN`,
-/// with curves.
+/// `/api/plan.json?items=…&rate=…`, or any two of `items`, `rate` and `memory`: returns the reply
+/// of `TM.PLAN`, with curves.
 pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, HttpError> {
     let mut argv = vec![Cow::Borrowed(&b"TM.PLAN"[..])];
     for name in ["items", "rate", "memory"] {
@@ -162,7 +163,7 @@ pub(super) fn plan(shared: &SharedState, query: &str) -> Result<Json, HttpError>
     Ok(json!({ "plans": plans, "port": shared.port }))
 }
 
-/// Tests whether a user may see a filter.
+/// Tests whether a user may read the information about a filter.
 pub(super) fn may_see(user: &User, key: &[u8]) -> bool {
     user.check(find(b"TM.INFO").expect("a row of the table"), &[b"TM.INFO", key]).is_ok()
 }
@@ -175,11 +176,12 @@ fn curve_json(curve: &[RatePoint]) -> Json {
     curve.iter().map(|(items, rate)| json!([items, rate])).collect()
 }
 
-/// Converts a report to JSON: all fields of `TM.INFO`, with their names, and further fields.
+/// Converts a report to JSON. The result contains all fields of `TM.INFO` with their names, and
+/// additional fields.
 fn filter_json(report: &FilterReport) -> Json {
     let info = &report.info;
     let mut body = reply_json(&info_reply(info, report.items_per_second));
-    // An infinite number of items becomes `null` in JSON.
+    // JSON shows an infinite number of items as `null`.
     let layer = |items: f64, capacity| json!({ "items": items.round(), "capacity": capacity });
     // A filter without layers is shown as one layer.
     let layers: Json = match info.layers.is_empty() {
@@ -194,7 +196,8 @@ fn filter_json(report: &FilterReport) -> Json {
     }
     body["kind_id"] = json!(kind_id(info.kind, info.refuses));
     body["layers"] = layers;
-    // A window holds more items than those of one span, so its fill relates to this number.
+    // A window filter holds more items than the items of one span. The fill of the filter is
+    // therefore relative to this number.
     body["held_capacity"] = json!(info.held_capacity());
     body["refuses"] = json!(info.refuses);
     body["adds_per_second"] = json!(report.items_per_second);
@@ -224,7 +227,8 @@ fn reply_json(reply: &Reply) -> Json {
     }
 }
 
-/// Returns the decoded value of a parameter. If a name occurs several times, the first one counts.
+/// Returns the decoded value of a query parameter. If a name occurs several times, the first value
+/// counts.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
     let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let (_, value) = pairs.into_iter().find(|(found, _)| *found == name)?;

@@ -2,7 +2,7 @@
 
 use tamis_console::{Asset, SHARED};
 
-/// Creates a script of the folder `console`.
+/// Creates the asset of a script in the folder `console`.
 macro_rules! script {
     ($name:literal) => {
         Asset::js(concat!("/console/", $name), include_bytes!(concat!("../../console/", $name)))
@@ -25,7 +25,7 @@ static ASSETS: [Asset; 13] = [
     script!("nothing.js"),
 ];
 
-/// Returns the file at a path.
+/// Returns the file with this path.
 pub(super) fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().chain(&SHARED).find(|asset| asset.path == path)
 }

@@ -1,5 +1,5 @@
-//! The open connections of the HTTP port: a fixed number for all requests, and a few more for
-//! `/healthz` only.
+//! The open connections of the HTTP port. A fixed number of connections serves all requests, and a
+//! few more connections serve only `/healthz`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,15 +22,16 @@ pub(crate) struct Open {
     number: u64,
     /// True while the server prepares the response to a complete request.
     pub is_answering: Cell<bool>,
-    /// True if the connection arrived while all others waited for responses. It may only request
-    /// `/healthz`.
+    /// True if the connection arrived while all other connections waited for responses. The
+    /// connection may then request only `/healthz`.
     pub is_for_health: bool,
     end: Notify,
 }
 
 impl Connections {
-    /// Admits a connection. If there are too many, ends the oldest connection that waits for no
-    /// response. If all of them wait, the new connection may only request `/healthz`.
+    /// Admits a connection. If there are too many connections, ends the oldest connection that
+    /// waits for no response. If all connections wait for responses, the new connection may request
+    /// only `/healthz`.
     pub fn admit(&self) -> Rc<Open> {
         let mut open = self.open.borrow_mut();
         let oldest = |is_for_health: bool| {
@@ -44,8 +45,8 @@ impl Connections {
             is_for_health = ended.is_none();
         }
         if is_for_health && for_health >= HEALTH_CONNECTIONS {
-            // The server answers `/healthz` immediately, so no connection of this kind waits for a
-            // response.
+            // The server responds to `/healthz` immediately, so no connection for `/healthz` waits
+            // for a response.
             ended = oldest(true);
         }
         if let Some(ended) = ended.and_then(|number| open.remove(&number)) {
@@ -58,7 +59,8 @@ impl Connections {
         added
     }
 
-    /// Runs an admitted connection until it ends or is ended for a newer one.
+    /// Runs an admitted connection until the connection ends, or until a newer connection replaces
+    /// it.
     pub async fn run(&self, open: &Open, connection: impl Future<Output = ()>) {
         tokio::select! {
             () = connection => {}

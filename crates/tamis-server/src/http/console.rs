@@ -15,7 +15,7 @@ pub(super) struct Console {
     pub address: SocketAddr,
     pub history: History,
     pub sampler: Sampler,
-    /// The single permit to prepare a response other than that of `/healthz`.
+    /// The only permit to prepare a response. Responses to `/healthz` need no permit.
     pub turn: Arc<Semaphore>,
 }
 

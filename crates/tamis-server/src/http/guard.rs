@@ -1,4 +1,4 @@
-//! Access control by method, by requested host, and by user and password.
+//! Checks the method, the requested host, the user and the password of a request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::http::console::Console;
 use crate::shared_state::SharedState;
 use crate::users::User;
 
-/// Returns the refusal of a request; `None` if the request is allowed.
+/// Returns the error response of a request that is not allowed. Returns `None` if the request is
+/// allowed.
 pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refusal = answer::error(
@@ -28,8 +29,8 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
             "the console accepts no request body: put the parameters into the address",
         )));
     }
-    // Prevent DNS rebinding: a page of another site whose name resolves to this address must not
-    // read the data.
+    // Prevent DNS rebinding: the host name of another site may resolve to this address. A page of
+    // that site must not read the data.
     if console.address.ip().is_loopback() && !is_local(request) {
         return Some(answer::error(
             StatusCode::MISDIRECTED_REQUEST,
@@ -39,8 +40,8 @@ pub(super) fn refuse(console: &Console, request: &Request<Incoming>) -> Option<A
     None
 }
 
-/// Returns the user of a request. Without credentials, this is the default user if it needs no
-/// password.
+/// Returns the user of a request. A request without credentials has the default user if the default
+/// user needs no password.
 pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<User>> {
     let Some((name, password)) = headers.get(header::AUTHORIZATION).and_then(credentials) else {
         return Some(shared.users.default_user()).filter(|user| user.is_open());
@@ -55,8 +56,8 @@ pub(super) fn user_of(shared: &SharedState, headers: &HeaderMap) -> Option<Arc<U
 /// The header that the page sets in its own requests.
 const CONSOLE_HEADER: &str = "x-tamis-console";
 
-/// Requests user and password. The browser shows its login form, unless the request is from the
-/// page, which has its own form.
+/// Returns a response that requests a user and a password. The browser shows its login form. For a
+/// request from the page, the browser shows no form, because the page has its own form.
 pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
     let mut refusal = answer::error(
         StatusCode::UNAUTHORIZED,
@@ -70,7 +71,8 @@ pub(super) fn unauthorized(headers: &HeaderMap) -> Answer {
     refusal
 }
 
-/// Makes the response close the connection, so that the server reads no further request.
+/// Closes the connection after the response. The server then reads no further request from the
+/// connection.
 pub(super) fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
@@ -96,7 +98,7 @@ fn names_loopback(host: &str) -> bool {
         || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// Decodes user and password of HTTP Basic authentication.
+/// Decodes the user and the password of HTTP Basic authentication.
 fn credentials(header: &HeaderValue) -> Option<(Vec<u8>, Vec<u8>)> {
     let (scheme, encoded) = header.as_bytes().split_at_checked(6)?;
     let decoded = scheme.eq_ignore_ascii_case(b"basic ").then(|| from_base64(encoded))??;

@@ -11,16 +11,17 @@ use crate::shared_state::SharedState;
 use crate::stats::Called;
 use crate::system::clock::now_millis;
 
-/// The number of samples by second: ten minutes.
+/// The number of one-second samples: ten minutes.
 const SECONDS: usize = 600;
 
-/// The number of samples by minute: one day.
+/// The number of one-minute samples: one day.
 const MINUTES: usize = 1440;
 
-/// The seconds in a sample by minute.
+/// The number of seconds in a one-minute sample.
 const SECONDS_PER_MINUTE: u64 = 60;
 
-/// The recent history of the server. Takes 131 kB from the start, independent of the load.
+/// The recent history of the server. The history takes 131 kB from the start, independent of the
+/// load.
 #[derive(Default)]
 pub(super) struct History(Mutex<Rings>);
 
@@ -35,11 +36,11 @@ impl Default for Rings {
     }
 }
 
-/// Samples of one length, oldest first.
+/// Samples with the same duration, oldest first.
 struct Ring {
     samples: VecDeque<ActivitySample>,
     most: usize,
-    /// The counters at the end of the last sample; `None` before the first reading.
+    /// The counters at the end of the last sample. `None` before the first reading.
     last: Option<Counters>,
     last_millis: u64,
 }
@@ -59,14 +60,14 @@ struct ActivitySample {
     commands: u64,
     errors: u64,
     slow: u64,
-    /// The median and the 99th percentile of command durations, in microseconds; `None` if no
+    /// The median and the 99th percentile of the command durations, in microseconds. `None` if no
     /// command ran.
     p50_micros: Option<f64>,
     p99_micros: Option<f64>,
     memory_bytes: u64,
 }
 
-/// The length of a sample.
+/// The duration of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SampleInterval {
     Second,
@@ -84,8 +85,8 @@ impl Counters {
         }
     }
 
-    /// Returns the difference to earlier counters. `CONFIG RESETSTAT` sets counters to zero; the
-    /// difference is then zero.
+    /// Returns the difference to earlier counters. If `CONFIG RESETSTAT` has set the counters to
+    /// zero in the meantime, the difference is zero.
     fn since(&self, before: &Self, memory_bytes: u64) -> ActivitySample {
         let called = self.called.since(&before.called);
         let percentile = |share| (called.calls() > 0).then(|| called.percentile_micros(share));
@@ -142,7 +143,7 @@ impl Rings {
 }
 
 impl History {
-    /// Takes one sample per second, until the server ends.
+    /// Takes one sample per second until the server ends.
     pub async fn keep(&self, shared: &SharedState) {
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -158,7 +159,7 @@ impl History {
         self.0.lock().seconds.samples.back().map_or(0, |sample| sample.commands)
     }
 
-    /// Returns all samples of a length, oldest first.
+    /// Returns all samples with this duration, oldest first.
     pub fn to_json(&self, step: SampleInterval) -> Json {
         let rings = self.0.lock();
         match step {
@@ -179,7 +180,7 @@ mod tests {
         let mut rings = Rings::default();
         let (mut commands, mut errors, mut called) = (0, 0, calls.all());
         for second in 0..100_000_u64 {
-            // One command in fifty takes a millisecond. No commands run in every other second.
+            // One command in fifty takes a millisecond. In every other second, no command runs.
             if second % 2 == 1 {
                 calls.count(1, 98, Duration::from_micros(10));
                 calls.count(1, 2, Duration::from_millis(1));

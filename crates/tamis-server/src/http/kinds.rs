@@ -1,12 +1,13 @@
-//! The kinds of filters on the page, as IDs. `console/translations.js` has a name for each ID in
-//! each language.
+//! The filter kinds that the page shows, as IDs. `console/translations.js` contains a name for each
+//! ID in each language.
 //!
-//! Replies such as that of `TM.INFO` name a kind by its implementation. The page uses one name for
-//! several of these kinds, and different names for a Bloom filter that grows and one that does not.
-//! IDs never change, and they sort in the order of the names.
+//! Replies such as the reply of `TM.INFO` name a kind by its implementation. The page uses one name
+//! for several of these kinds. The page has two names for Bloom filters: one for filters that grow
+//! and one for filters that do not grow. IDs never change, and the IDs sort in the same order as
+//! the names.
 
-/// A kind and two IDs. The first ID is for a filter that rejects inserts when it is full, the
-/// second for any other filter.
+/// A kind and two IDs. The first ID is for a filter that rejects inserts when the filter is full.
+/// The second ID is for any other filter.
 const IDS: [(&str, &str, &str); 6] = [
     ("split-block", "bloom", "bloom"),
     ("parquet", "bloom-parquet", "bloom-parquet"),
@@ -16,7 +17,7 @@ const IDS: [(&str, &str, &str); 6] = [
     ("cuckoo (RedisBloom)", "cuckoo", "cuckoo"),
 ];
 
-/// Returns the ID of a kind: the kind itself, unless the table has another one.
+/// Returns the ID of a kind. A kind that is not in the table is its own ID.
 pub(super) fn kind_id(kind: &'static str, refuses: bool) -> &'static str {
     let row = IDS.iter().find(|(of, ..)| *of == kind);
     row.map_or(kind, |(_, full, growing)| if refuses { full } else { growing })

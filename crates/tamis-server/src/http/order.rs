@@ -1,8 +1,8 @@
-//! Sorts all filters by any column of the overview, with the measurements of the sampler's last
-//! round.
+//! Sorts all filters by any column of the overview. The sort uses the measurements of the sampler's
+//! last round.
 //!
-//! A row takes about 80 bytes in addition to its key, and there are at most [`MAX_ROWS`] rows. So
-//! any page is sorted in memory, in about 20 ms for 100,000 filters, without a lock of the
+//! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows. Any
+//! page is therefore sorted in memory, in about 20 ms for 100,000 filters, without a lock of the
 //! keyspace.
 
 use std::cmp::Ordering;
@@ -10,23 +10,23 @@ use std::cmp::Ordering;
 use crate::http::kinds::kind_id;
 use crate::stats::report::FilterReport;
 
-/// The maximum number of filters that can be sorted. If there are more, these are the filters
-/// closest to their limits.
+/// The maximum number of filters that can be sorted. If the server has more filters, the rows
+/// contain only the filters that are closest to their limits.
 pub(super) const MAX_ROWS: usize = 100_000;
 
-/// The sort values of a filter.
+/// The values of a filter by which the page can sort.
 #[derive(Clone, Debug)]
 pub(super) struct FilterRow {
     pub key: Box<[u8]>,
     kind: &'static str,
     items: f64,
-    /// The items divided by the number that the filter holds when it is full; 0 if it accepts any
-    /// number.
+    /// The number of items divided by the capacity of the filter. 0 if the filter accepts any
+    /// number of items.
     fill: f32,
-    /// The current rate divided by the planned one.
+    /// The current false positive rate divided by the planned rate.
     rate: f32,
-    /// The days until the filter is full or exceeds its planned rate; infinite if this never
-    /// happens or is unknown.
+    /// The number of days until the filter is full or exceeds its planned rate. Infinite if the
+    /// time is unknown or if this never happens.
     days: f32,
     bytes: u64,
     is_bad: bool,
@@ -35,8 +35,8 @@ pub(super) struct FilterRow {
 /// A column of the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Filters that are full or exceed their planned rate, then those that reach their limit
-    /// soonest, then those closest to it.
+    /// Filters that are full or exceed their planned rate come first. Next come filters that reach
+    /// their limit soonest, and then filters that are closest to their limit.
     Worst,
     Key,
     Kind,
@@ -47,7 +47,7 @@ pub(super) enum Column {
     Memory,
 }
 
-/// The columns and their names in `sort=`.
+/// The columns, with their names in the query parameter `sort`.
 const COLUMNS: [(&str, Column); 8] = [
     ("worst", Column::Worst),
     ("key", Column::Key),
@@ -112,7 +112,7 @@ pub(super) struct PageRequest {
 }
 
 impl PageRequest {
-    /// Returns the keys of the page, and the number of all rows that match. Rows with equal values
+    /// Returns the keys of the page, and the number of all matching rows. Rows with equal values
     /// are sorted by key, so that no filter appears on two pages.
     pub fn of<'r>(
         &self,

@@ -1,10 +1,12 @@
 //! The sampler: measures all filters repeatedly, in small steps.
 //!
-//! A round visits the keys part by part, and then the filters one by one. After each step it pauses
-//! for twenty times as long as the step. So the sampler takes at most a twentieth of one core for
-//! any number of filters. It holds the lock of one filter while it measures that filter. The result
-//! of a round is a row for each filter, by which the page sorts, and samples of the worst filters
-//! over time.
+//! A round first visits all keys, shard by shard, and then measures the filters one by one. After
+//! each step, the sampler pauses for twenty times the duration of the step. The sampler therefore
+//! takes at most a twentieth of one core for any number of filters. While the sampler measures a
+//! filter, it holds the lock of this filter only.
+//!
+//! The result of a round is one row for each filter, and samples of the worst filters over time.
+//! The page sorts the filters by these rows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,10 +31,10 @@ pub(super) struct FilterSample {
 /// The results of the sampler.
 #[derive(Default)]
 pub(super) struct Sampler {
-    /// The rows of filters, at most [`MAX_ROWS`], unsorted, and the totals of the same round.
+    /// The rows of at most [`MAX_ROWS`] filters, unsorted, and the totals of the same round.
     last_round: Mutex<(Arc<Vec<FilterRow>>, Totals)>,
     samples: Mutex<HashMap<Box<[u8]>, Samples>>,
-    /// The time of the last request of the page.
+    /// The time of the last request from the page.
     last_request: Mutex<Option<Instant>>,
 }
 
@@ -42,11 +44,12 @@ pub(super) struct Totals {
     pub keys: u64,
     pub filters: u64,
     pub over_rate: u64,
-    /// Filters with a row that reject inserts.
+    /// The number of filters that have a row and reject inserts.
     pub full: u64,
-    /// Filters with a row.
+    /// The number of filters that have a row.
     pub sortable: u64,
-    /// When the round began and ended, in milliseconds since 1970; 0 before the first round.
+    /// The times at which the round began and ended, in milliseconds since 1970. 0 before the first
+    /// round.
     pub began_millis: u64,
     pub millis: u64,
 }
@@ -54,19 +57,20 @@ pub(super) struct Totals {
 /// The number of worst filters whose samples are kept.
 const MAX_SAMPLED: usize = 1000;
 
-/// The maximum number of other filters whose samples are kept, because their pages are open.
+/// The maximum number of other filters whose samples are kept because the pages of these filters
+/// are open.
 const MAX_WATCHED: usize = 1000;
 
-/// How long the samples of a filter are kept after a request for its page.
+/// The time for which the samples of a filter are kept after a request for the filter's page.
 const WATCHED_MILLIS: u64 = 60_000;
 
 /// The maximum number of samples per filter.
 const MAX_SAMPLES: usize = 240;
 
-/// The time from one round to the next, without and with an open console.
+/// The time between the starts of two rounds: first with an open console, then without.
 const PERIODS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
-/// How long the console counts as open after a request.
+/// The time for which the console counts as open after a request.
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
 /// The time between two pauses of a round.
@@ -75,7 +79,7 @@ const STEP: Duration = Duration::from_millis(2);
 /// The duration of a pause, as a multiple of the step before it.
 const PAUSE: u32 = 20;
 
-/// The period over which the current rate of inserts is measured, in milliseconds.
+/// The period over which the current insertion rate is measured, in milliseconds.
 const RECENT_MILLIS: u64 = 600_000;
 
 impl Sampler {
@@ -126,8 +130,8 @@ impl Sampler {
                 full += u64::from(report.info.is_full());
                 rows.push(FilterRow::of(&report));
             }
-            // A round over very many filters takes long. If the page had fewer filters until now,
-            // show it the worst ones early.
+            // A round over very many filters takes long. If the page has shown fewer filters until
+            // now, publish the worst filters early.
             if rows.len() == MAX_SAMPLED && self.last_round.lock().0.len() < MAX_SAMPLED {
                 self.publish(rows.clone(), totals(over, full));
             }
@@ -140,14 +144,14 @@ impl Sampler {
         self.publish(rows, totals(over, full));
     }
 
-    /// Publishes the results of a round so far to the page.
+    /// Publishes the current results of a round to the page.
     fn publish(&self, rows: Vec<FilterRow>, totals: Totals) {
         let totals = Totals { sortable: rows.len() as u64, millis: now_millis(), ..totals };
         *self.last_round.lock() = (Arc::new(rows), totals);
     }
 
-    /// Takes a sample of a filter whose page is open, unless the maximum number of filters is
-    /// reached.
+    /// Takes a sample of a filter whose page is open. Does nothing if the maximum number of filters
+    /// is reached.
     fn sample_watched(&self, report: &mut FilterReport) {
         let mut samples = self.samples.lock();
         if samples.contains_key(&report.key) || samples.len() < MAX_SAMPLED + MAX_WATCHED {
@@ -160,8 +164,9 @@ impl Sampler {
         self.last_round.lock().1
     }
 
-    /// Returns the filters of a page, measured now, the number of filters whose keys `is_match`
-    /// accepts, and the totals. The order, the number and the totals are from the last round.
+    /// Returns three results: the filters of a page, the number of filters whose keys `is_match`
+    /// accepts, and the totals. The filters are measured now. The order, the number and the totals
+    /// come from the last round.
     pub fn page(
         &self,
         shared: &SharedState,
@@ -174,7 +179,7 @@ impl Sampler {
         let settings = &shared.config().filters;
         let report = |key| FilterReport::of_key(&shared.keyspace, key, settings, now_millis());
         let mut reports: Vec<FilterReport> = keys.into_iter().filter_map(report).collect();
-        // The thread holds no lock of the keyspace at the same time.
+        // The thread must not hold a lock of the keyspace together with this lock.
         let samples = self.samples.lock();
         for report in &mut reports {
             report.or_at(samples.get(&report.key).and_then(Samples::adds_per_second));
@@ -182,7 +187,7 @@ impl Sampler {
         (reports, matching, totals)
     }
 
-    /// Measures one filter now; returns its report and its curve of rates.
+    /// Measures one filter now. Returns the report and the rate curve of the filter.
     pub fn of_key(
         &self,
         shared: &SharedState,
@@ -206,11 +211,11 @@ impl Sampler {
     }
 }
 
-/// The start of the current step of a round.
+/// Measures the duration of the current step of a round.
 struct RoundPacing(Instant);
 
 impl RoundPacing {
-    /// Pauses if the step was long enough.
+    /// Pauses if the current step was long enough.
     async fn keep(&mut self) {
         let worked = self.0.elapsed();
         if worked > STEP {
@@ -223,13 +228,13 @@ impl RoundPacing {
 /// The number of points of a curve.
 pub(super) const CURVE_POINTS: u64 = 61;
 
-/// The samples of a filter, oldest first. They cover the whole time since the first one, and older
-/// samples are sparser.
+/// The samples of a filter, oldest first. The samples cover the whole time since the first sample.
+/// Older samples are further apart.
 #[derive(Default)]
 struct Samples(Vec<FilterSample>);
 
 impl Samples {
-    /// Takes a sample from a report, and sets the report's current rate of inserts.
+    /// Takes a sample from a report. Sets the current insertion rate of the report.
     fn take(&mut self, report: &mut FilterReport) {
         let (millis, info) = (report.measured_millis, &report.info);
         self.push(FilterSample { millis, items: info.items, rate: info.rate_now });
@@ -240,7 +245,7 @@ impl Samples {
         if self.0.last().is_some_and(|last| last.millis >= sample.millis) {
             return;
         }
-        // Replace the newest sample until it is far enough from the one before it.
+        // Replace the newest sample until its distance to the previous sample is large enough.
         if let [.., before, last] = self.0.as_slice() {
             let least = (sample.millis - self.0[0].millis) / MAX_SAMPLES as u64;
             if last.millis.saturating_sub(before.millis) < least {
@@ -249,7 +254,7 @@ impl Samples {
         }
         self.0.push(sample);
         if self.0.len() > MAX_SAMPLES {
-            // Drop every other sample of the older half.
+            // Remove every second sample in the older half.
             let mut at = 0;
             self.0.retain(|_| {
                 at += 1;

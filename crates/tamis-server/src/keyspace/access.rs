@@ -1,4 +1,4 @@
-//! What a command may do with the keys, under shared or exclusive access.
+//! The operations that a command can run on the keys, under shared or exclusive access.
 
 use std::collections::{HashMap, hash_map};
 use std::ops::Deref;
@@ -12,21 +12,21 @@ use crate::keyspace::cell::Cell;
 use crate::keyspace::freeing::RemovedKeys;
 use crate::keyspace::shards::{Keyspace, SHARDS};
 
-/// The keyspace, for a command that holds the gate, shared or exclusively.
+/// The keyspace, for a command that holds the gate in shared or exclusive mode.
 #[derive(Debug)]
 pub struct KeyspaceRef<'k>(&'k Keyspace);
 
-/// Access to the keyspace as long as it holds the lock `G` of the gate.
+/// Access to the keyspace. The access holds the gate through the lock guard `G`.
 #[derive(Debug)]
 pub struct KeyspaceAccess<'k, G> {
     keys: KeyspaceRef<'k>,
     _gate: G,
 }
 
-/// Shared access to the keyspace, for a command or a batch of them.
+/// Shared access to the keyspace, for one command or a batch of commands.
 pub type SharedAccess<'k> = KeyspaceAccess<'k, RwLockReadGuard<'k, ()>>;
 
-/// Exclusive access to the keyspace: no other command runs meanwhile.
+/// Exclusive access to the keyspace. No other command runs during the exclusive access.
 pub type ExclusiveAccess<'k> = KeyspaceAccess<'k, RwLockWriteGuard<'k, ()>>;
 
 impl<'k, G> KeyspaceAccess<'k, G> {
@@ -56,14 +56,14 @@ impl Keyspace {
         KeyspaceAccess::new(self, self.gate.write())
     }
 
-    /// Returns shared access once `key` has no read lease. Waits while a command has exclusive
-    /// access.
+    /// Returns shared access after all read leases of `key` have ended. Waits while a command has
+    /// exclusive access.
     pub(crate) async fn shared_to_change(&self, key: &[u8]) -> SharedAccess<'_> {
         self.unleased(|| self.shared(), |leased| leased == key).await
     }
 
-    /// Returns exclusive access once no key that `is_affected` accepts has a read lease. Waits
-    /// until no other command has access.
+    /// Returns exclusive access after all read leases of the keys that `is_affected` accepts have
+    /// ended. Waits until no other command has access.
     pub(crate) async fn exclusive_to_change(
         &self,
         is_affected: impl Fn(&[u8]) -> bool,
@@ -71,11 +71,11 @@ impl Keyspace {
         self.unleased(|| self.exclusive(), is_affected).await
     }
 
-    /// Calls `lock` until no key that `is_affected` accepts has a read lease, and returns the
-    /// access.
+    /// Calls `lock` repeatedly until no key that `is_affected` accepts has a read lease. Returns
+    /// the access.
     async fn unleased<A>(&self, lock: impl Fn() -> A, is_affected: impl Fn(&[u8]) -> bool) -> A {
-        // The waiter lives until this function returns, so no new lease of the keys begins before
-        // that.
+        // The waiter exists until this function returns. Until then, no new lease of these keys
+        // begins.
         let mut waiter = self.leases.waiter();
         loop {
             let keys = lock();
@@ -89,16 +89,16 @@ impl Keyspace {
 }
 
 impl KeyspaceRef<'_> {
-    /// Tests whether the value of a key has a read lease. A command that locks such a value
-    /// exclusively waits and blocks every command behind it. No lease begins while the caller has
-    /// access to the keys.
+    /// Tests whether the value of a key has a read lease. If a command locked such a value
+    /// exclusively, the command would wait and block all later commands. No lease begins while
+    /// the caller has access to the keys.
     #[must_use]
     pub fn is_leased(&self, key: &[u8]) -> bool {
         self.0.leases.is_leased(|leased| leased == key)
     }
 
-    /// Runs a function on the value of a key under a shared lock, or on `None` if the key does not
-    /// exist.
+    /// Runs a function on the value of a key under a shared lock. The function gets `None` if the
+    /// key does not exist.
     pub fn read<R>(&self, key: &[u8], now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
         match self.0.cell(key) {
             Some(cell) => cell.state.read().with_value(now_millis, run),
@@ -112,8 +112,8 @@ impl KeyspaceRef<'_> {
         self.read(key, now_millis, |value| value.is_some())
     }
 
-    /// Runs a function on the value of a key under a shared lock, with its recent insertion rate in
-    /// items per second.
+    /// Runs a function on the value of a key under a shared lock. The function also gets the recent
+    /// insertion rate of the value, in items per second.
     pub fn read_measured<R>(
         &self,
         key: &[u8],
@@ -130,8 +130,8 @@ impl KeyspaceRef<'_> {
     }
 
     /// Runs a function that sets bits in the value of a key under a shared lock. `run` returns
-    /// whether it has set any. A small filter without items has no bits yet: `run` is not called
-    /// for it.
+    /// whether it has set any bits. A small filter without items has no bits yet, so `run` is not
+    /// called for such a filter.
     pub fn insert(
         &self,
         key: &[u8],
@@ -150,7 +150,7 @@ impl KeyspaceRef<'_> {
     }
 
     /// Runs a function on the value of a key under an exclusive lock. Removes the key if `run`
-    /// leaves no value.
+    /// removes the value.
     pub fn write<R>(
         &self,
         key: &[u8],
@@ -166,7 +166,8 @@ impl KeyspaceRef<'_> {
         })
     }
 
-    /// Replaces the value and the expiry time of a key. A reader of the key sees both or neither.
+    /// Replaces the value and the expiry time of a key. A reader of the key sees either both
+    /// changes or neither.
     pub fn put(&self, key: &[u8], now_millis: u64, value: Value, expires_millis: Option<u64>) {
         self.0.write(key, now_millis, |slot, at| {
             *slot = Some(value.without_bits());
@@ -174,7 +175,7 @@ impl KeyspaceRef<'_> {
         });
     }
 
-    /// Runs a command about one key on its value, under an exclusive lock.
+    /// Runs a command on the value of one key, under an exclusive lock.
     pub(crate) fn change<R>(
         &self,
         key: &[u8],
@@ -208,8 +209,8 @@ impl KeyspaceRef<'_> {
         self.0.write(key, now_millis, |value, expires| value.is_some().then(|| run(expires)))
     }
 
-    /// Returns the expiry time of a key. The inner `None` means that the key does not expire, the
-    /// outer one that it does not exist.
+    /// Returns the expiry time of a key. The outer `None` means that the key does not exist. The
+    /// inner `None` means that the key does not expire.
     #[must_use]
     pub fn expires_millis(&self, key: &[u8], now_millis: u64) -> Option<Option<u64>> {
         let cell = self.0.cell(key)?;
@@ -217,8 +218,8 @@ impl KeyspaceRef<'_> {
         state.value(now_millis).map(|_| state.expires_millis())
     }
 
-    /// Returns the memory of a key, in bytes: its value, its cell and its share of the table.
-    /// `None` if the key does not exist.
+    /// Returns the memory of a key, in bytes: the value, the cell and the key's share of the table.
+    /// Returns `None` if the key does not exist.
     #[must_use]
     pub fn memory_of(&self, key: &[u8], now_millis: u64) -> Option<u64> {
         let (shard, hash) = self.0.place(key);
@@ -230,7 +231,8 @@ impl KeyspaceRef<'_> {
         Some(value + cell.heap_bytes() + share)
     }
 
-    /// Returns the version of a key, which differs after each change; 0 if the key does not exist.
+    /// Returns the version of a key. Each change of the key changes the version. Returns 0 if the
+    /// key does not exist.
     #[must_use]
     pub fn version(&self, key: &[u8], now_millis: u64) -> u64 {
         let Some(cell) = self.0.cell(key) else { return 0 };
@@ -247,7 +249,7 @@ impl KeyspaceRef<'_> {
             })
     }
 
-    /// Returns the number of keys, including expired keys that are not swept yet.
+    /// Returns the number of keys. The number includes expired keys that are not yet removed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.shards.iter().map(|shard| shard.read().len()).sum()
@@ -259,14 +261,13 @@ impl KeyspaceRef<'_> {
         self.len() == 0
     }
 
-    /// Calls `each` with every key of one shard and its value in stored form, which is enough to
-    /// know the type.
+    /// Calls `each` with every key of one shard and its value in stored form. The stored form is
+    /// sufficient to find the type of the value.
     pub fn each_key(&self, shard: usize, now_millis: u64, mut each: impl FnMut(&[u8], &Value)) {
         self.each_cell(shard, now_millis, |cell, value| each(&cell.key, value));
     }
 
-    /// Calls `each` with every value of one shard and the number of items that a filter held at its
-    /// last measurement.
+    /// Calls `each` with every value of one shard and the item count from the last measurement.
     pub fn each_measured(
         &self,
         shard: usize,
@@ -295,36 +296,37 @@ impl KeyspaceRef<'_> {
 }
 
 impl ExclusiveAccess<'_> {
-    /// Removes all keys. Their memory is freed when the caller drops the result, which may take
-    /// long and needs no lock.
+    /// Removes all keys and returns them. The memory of the keys is freed when the caller drops the
+    /// result. The drop may take long, but needs no lock.
     ///
-    /// Constant time, independent of the number of keys.
+    /// The removal takes constant time, independent of the number of keys.
     #[must_use = "dropping it may take long: see `free_in_background`"]
     pub fn clear(&self) -> RemovedKeys {
         let tables = self.keys.0.shards.iter().map(|shard| std::mem::take(&mut *shard.write()));
         let tables = tables.filter(|table| table.len() > 0).collect();
-        // A value stays in its cell, and a reader of the cell compares the number of clears.
-        // `Release`, after the tables are emptied: a reader that sees the new number finds no old
-        // cell. In the other order a snapshot could keep a key that FLUSHALL removed.
+        // A value stays in its cell, and a reader of the cell compares the number of clears. The
+        // counter grows after the tables are emptied, with `Release`: a reader of the new number
+        // finds no old cell. With the opposite order, a snapshot could keep a key that `FLUSHALL`
+        // removed.
         self.keys.0.clears.fetch_add(1, Ordering::Release);
         self.keys.0.expiring.store(0, Ordering::Relaxed);
         let bytes = self.keys.0.memory_bytes.swap(0, Ordering::Relaxed).max(0) as u64;
         RemovedKeys { tables, bytes }
     }
 
-    /// Frees the memory of removed keys on another thread. Until then it counts as [being
-    /// freed](Keyspace::freeing_bytes).
+    /// Frees the memory of removed keys on another thread. Until the memory is freed, it counts as
+    /// [being freed](Keyspace::freeing_bytes).
     pub fn free_in_background(&self, cleared: RemovedKeys) {
         self.keys.0.freeing.free(cleared);
     }
 
-    /// Runs a function on the value of a key under an exclusive lock and on the values of `others`
-    /// under shared locks. `others` must not contain `key`; it may contain the same key several
-    /// times.
+    /// Runs a function on the value of a key under an exclusive lock, and on the values of `others`
+    /// under shared locks. `others` must not contain `key`. `others` may contain the same key
+    /// several times.
     ///
     /// A filter that is stored only as its parameters is built in memory for the call, once per set
-    /// of parameters. Returns `None` without calling `run` if that takes more than `max_bytes`
-    /// bytes.
+    /// of parameters. If this takes more than `max_bytes` bytes, returns `None` and does not call
+    /// `run`.
     pub fn write_by<R>(
         &self,
         key: &[u8],
@@ -336,8 +338,8 @@ impl ExclusiveAccess<'_> {
         debug_assert!(!others.contains(&key), "a value is not locked twice");
         let cells: Vec<Option<Arc<Cell>>> =
             others.iter().map(|key| self.keys.0.cell(key)).collect();
-        // The exclusive access keeps other threads from locking a cell, so several cells may be
-        // locked in any order.
+        // The exclusive access prevents other threads from locking a cell. Several cells may
+        // therefore be locked in any order.
         let states: Vec<_> = cells
             .iter()
             .map(|cell| cell.as_ref().map(|cell| cell.state.read_recursive()))
@@ -357,12 +359,12 @@ impl ExclusiveAccess<'_> {
         Some(self.write(key, now_millis, |value| run(value, &values)))
     }
 
-    /// Moves a value to another key and replaces the value there. Returns false if `from` does not
-    /// exist.
+    /// Moves a value to another key. Replaces the old value of that key. Returns false if `from`
+    /// does not exist.
     pub fn rename(&self, from: &[u8], to: &[u8], now_millis: u64) -> bool {
         if from == to {
-            // The value stays in its cell. A snapshot that has listed the cell would treat the key
-            // as removed, and nothing is logged.
+            // The value stays in its cell, and nothing is logged. If the value moved, a snapshot
+            // that has listed the cell would treat the key as removed.
             return self.read(from, now_millis, |value| value.is_some());
         }
         let taken = self.keys.0.cell(from).is_some().then(|| {
@@ -376,7 +378,7 @@ impl ExclusiveAccess<'_> {
         true
     }
 
-    /// Removes all keys that `is_kept` rejects.
+    /// Removes all keys for which `is_kept` returns false.
     pub(crate) fn clear_but(&self, is_kept: impl Fn(&[u8]) -> bool) {
         for shard in &self.keys.0.shards {
             let cells = shard.read().cells();

@@ -1,4 +1,4 @@
-//! A key with its value.
+//! A cell: a key with its value.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,17 +8,17 @@ use tamis_commands::{SmallBytes, Value, allocation_bytes_of_glibc};
 
 use crate::stats::measurement::Measurement;
 
-/// A key and its value. A thread may still hold a cell after its removal from the table.
+/// A key and its value. A thread may still use a cell after the cell was removed from the table.
 ///
-/// A server may hold tens of millions of keys, so a cell with its reference count is one allocation
-/// of 88 bytes, for which the allocator takes 96. A key of over 22 bytes has its own allocation.
-/// A filter has a second allocation for its last measurement.
+/// A server may hold tens of millions of keys. A cell and its reference count therefore share one
+/// allocation of 88 bytes. The allocator takes 96 bytes for this allocation. A key of more than 22
+/// bytes has its own allocation. A filter has a second allocation for its last measurement.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub key: SmallBytes,
     pub state: RwLock<CellState>,
-    /// The number of the last change. The two highest bits hold a measurement since then that needs
-    /// no allocation.
+    /// The number of the last change. The two highest bits store the result of a later measurement
+    /// if this result needs no allocation.
     version: AtomicU64,
     measurement: OnceBox<Measurement>,
 }
@@ -48,15 +48,15 @@ impl Cell {
         self.version.load(Ordering::Relaxed) & !(NO_FILTER | EMPTY)
     }
 
-    /// Sets the version after a change and forgets the measurement bits: the value may be of
-    /// another kind now.
+    /// Sets the version after a change and clears the measurement bits, because the type of the
+    /// value may have changed.
     pub fn set_version(&self, version: u64) {
         self.version.store(version, Ordering::Relaxed);
     }
 
-    /// Measures the filter and returns how many bytes of memory the measurement allocated.
+    /// Measures the filter. Returns the number of bytes that the measurement allocated.
     pub fn measure(&self, now_millis: u64) -> i64 {
-        // The next round measures a key that another thread has locked now.
+        // Another thread has locked the key. The next round measures the key.
         let Some(state) = self.state.try_read() else { return 0 };
         if state.is_removed() {
             return 0;
@@ -80,8 +80,8 @@ impl Cell {
         if is_new { MEASUREMENT_BYTES as i64 } else { 0 }
     }
 
-    /// Returns the used share of the capacity of a filter. `None` before the first measurement,
-    /// negative for a value that is not a filter.
+    /// Returns the used share of the capacity of a filter. Returns `None` before the first
+    /// measurement. The share is negative if the value is not a filter.
     pub fn used(&self) -> Option<f32> {
         match self.measurement.get() {
             Some(measurement) => measurement.used(),
@@ -93,8 +93,8 @@ impl Cell {
         }
     }
 
-    /// Returns the number of items at the last measurement. `None` before the first measurement, or
-    /// if the value is not a filter.
+    /// Returns the number of items at the last measurement. Returns `None` before the first
+    /// measurement, or if the value is not a filter.
     pub fn items(&self) -> Option<u64> {
         match self.measurement.get() {
             Some(measurement) => measurement.items(),
@@ -102,28 +102,28 @@ impl Cell {
         }
     }
 
-    /// Returns the recent insertion rate in items per second; `None` before the first two
-    /// measurements.
+    /// Returns the recent insertion rate in items per second. Returns `None` before the second
+    /// measurement.
     pub fn per_second(&self) -> Option<f64> {
         self.measurement.get()?.per_second()
     }
 }
 
-/// The allocation includes the reference count before the cell.
+/// The size of a cell's allocation, which includes the reference count before the cell.
 const CELL_BYTES: u64 = allocation_bytes_of_glibc(size_of::<usize>() + size_of::<Cell>());
 const MEASUREMENT_BYTES: u64 = allocation_bytes_of_glibc(size_of::<Measurement>());
 
 #[derive(Debug)]
 pub(super) struct CellState {
-    /// The stored form: a small filter without items is [empty](Value::Empty).
+    /// The value in stored form: a small filter without items is [empty](Value::Empty).
     pub value: Option<Value>,
-    /// Milliseconds since 1970, `NEVER` or `REMOVED`.
+    /// The expiry time in milliseconds since 1970, or `NEVER`, or `REMOVED`.
     time: u64,
 }
 
 /// The key does not expire.
 const NEVER: u64 = u64::MAX;
-/// The key was removed from the table. A command that finds this state looks the key up again.
+/// The key was removed from the table. A command that finds this state must look up the key again.
 const REMOVED: u64 = u64::MAX - 1;
 
 impl Default for CellState {
@@ -141,7 +141,7 @@ impl CellState {
         self.time == REMOVED
     }
 
-    /// Returns when the key expires, in milliseconds since 1970.
+    /// Returns the expiry time of the key, in milliseconds since 1970.
     pub fn expires_millis(&self) -> Option<u64> {
         (self.time < REMOVED).then_some(self.time)
     }
@@ -158,12 +158,14 @@ impl CellState {
         self.value.is_some() && self.expires_millis().is_some()
     }
 
-    /// Returns the stored value unless it has expired. It may be [empty](Value::Empty).
+    /// Returns the stored value unless the value has expired. The value may be
+    /// [empty](Value::Empty).
     pub fn value(&self, now_millis: u64) -> Option<&Value> {
         if self.is_expired(now_millis) { None } else { self.value.as_ref() }
     }
 
-    /// Runs `run` with the value in the form that commands take, unless it has expired.
+    /// Runs `run` with the value in the form that commands need. Runs `run` with `None` if the
+    /// value has expired.
     #[inline]
     pub fn with_value<R>(&self, now_millis: u64, run: impl FnOnce(Option<&Value>) -> R) -> R {
         match self.value(now_millis) {

@@ -1,4 +1,4 @@
-//! Keys that were all removed at once, and the thread that frees their memory.
+//! Keys that were all removed together, and the thread that frees their memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::keyspace::table::Table;
 
-/// All keys of a keyspace after their removal, with their values.
+/// All removed keys of a keyspace, with their values.
 #[derive(Debug, Default)]
 pub struct RemovedKeys {
     pub(super) tables: Vec<Table>,
@@ -16,7 +16,7 @@ pub struct RemovedKeys {
 }
 
 impl RemovedKeys {
-    /// Tests whether there was no key.
+    /// Tests whether the keyspace had no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
@@ -29,19 +29,19 @@ pub(super) struct BackgroundFreeing(Arc<FreeingQueue>);
 
 #[derive(Debug, Default)]
 struct FreeingQueue {
-    /// The keys that a running thread still has to free; `None` if no thread runs.
+    /// The keys that the running thread must still free. `None` if no thread is running.
     waiting: Mutex<Option<Vec<RemovedKeys>>>,
-    /// Memory that is not freed yet, in bytes.
+    /// The memory that is not yet freed, in bytes.
     bytes: AtomicU64,
 }
 
 impl BackgroundFreeing {
-    /// Returns the memory that is not freed yet, in bytes.
+    /// Returns the memory that is not yet freed, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// Frees keys on the background thread and starts it if it does not run.
+    /// Frees keys on the background thread. Starts the thread if the thread is not running.
     pub fn free(&self, cleared: RemovedKeys) {
         if cleared.is_empty() {
             return;
@@ -56,7 +56,7 @@ impl BackgroundFreeing {
         let shared = self.0.clone();
         let thread = std::thread::Builder::new().name("tamis-free".to_owned());
         if thread.spawn(move || shared.run()).is_err() {
-            // The system starts no thread, so this thread frees the keys.
+            // The system cannot start a thread, so the current thread frees the keys.
             self.0.run();
         }
     }
@@ -74,7 +74,7 @@ impl FreeingQueue {
             let (mut bytes, mut tables) = (cleared.bytes, cleared.tables.len() as u64);
             for table in cleared.tables {
                 drop(table);
-                // Keys are spread evenly over the tables.
+                // The keys are spread evenly over the tables.
                 let freed = bytes / tables;
                 self.bytes.fetch_sub(freed, Ordering::Relaxed);
                 (bytes, tables) = (bytes - freed, tables - 1);

@@ -1,17 +1,19 @@
-//! Read leases: keys whose values are read for long, and the writers that wait for them.
+//! Read leases: keys whose values are read for a long time, and the writers that wait for these
+//! keys.
 
 use tokio::sync::watch;
 
 /// The keys whose values have a read lease.
 ///
-/// A lease begins under exclusive access to the keys. So a command that has access and is about to
-/// lock such a value exclusively sees the lease, and can [wait](Self::until_free) without blocking
-/// others. While a writer waits for a key, no new lease of that key begins: otherwise overlapping
-/// readers would keep the lease for ever.
+/// A lease begins under exclusive access to the keys. A command with access therefore sees the
+/// lease before the command locks the value exclusively. The command can then
+/// [wait](Self::until_free) without blocking other commands. While a writer waits for a key, no new
+/// lease of the key begins. Without this rule, overlapping readers could hold leases of the key
+/// forever.
 #[derive(Debug, Default)]
 pub(super) struct Leases(watch::Sender<Vec<LeasedKey>>);
 
-// Invariant: the key has readers or waiting writers.
+// Invariant: the key has at least one reader or waiting writer.
 #[derive(Debug)]
 struct LeasedKey {
     name: Box<[u8]>,
@@ -26,18 +28,18 @@ impl LeasedKey {
 }
 
 impl Leases {
-    /// Tests whether one of these keys has a lease.
+    /// Tests whether any key that `is_affected` accepts has a lease.
     pub fn is_leased(&self, is_affected: impl Fn(&[u8]) -> bool) -> bool {
         self.0.borrow().iter().any(|key| key.is_affected(&is_affected))
     }
 
-    /// Tests whether a writer waits for a key. No new lease of the key should begin then.
+    /// Tests whether a writer waits for a key. No new lease of the key may begin then.
     pub fn is_awaited(&self, name: &[u8]) -> bool {
         self.0.borrow().iter().any(|key| *key.name == *name && key.waiting > 0)
     }
 
-    /// Begins a lease of a key, which ends when the result is dropped. Returns `None` if a writer
-    /// waits for the key.
+    /// Begins a lease of a key. The lease ends when the returned `Lease` is dropped. Returns `None`
+    /// if a writer waits for the key.
     pub fn begin(&self, name: &[u8]) -> Option<Lease<'_>> {
         let mut has_begun = true;
         self.0.send_modify(|keys| match keys.iter_mut().find(|key| *key.name == *name) {
@@ -48,12 +50,13 @@ impl Leases {
         has_begun.then(|| Lease { leases: self, name: name.into() })
     }
 
-    /// Creates a waiter that does not wait for any key yet.
+    /// Creates a waiter that does not yet wait for any key.
     pub fn waiter(&self) -> Waiter<'_> {
         Waiter { leases: self, names: Vec::new() }
     }
 
-    /// Decrements a count of a key, and removes the entry of a key without readers and writers.
+    /// Decrements a count of a key. Removes the entry of the key if the key has no readers and no
+    /// waiting writers.
     fn end(&self, name: &[u8], count: impl FnOnce(&mut LeasedKey)) {
         self.0.send_modify(|keys| {
             let at = keys.iter().position(|key| *key.name == *name).expect("the key is listed");
@@ -65,7 +68,7 @@ impl Leases {
     }
 }
 
-/// A lease of a key. It ends when it is dropped.
+/// A lease of a key. Dropping this value ends the lease.
 #[derive(Debug)]
 pub(super) struct Lease<'l> {
     leases: &'l Leases,
@@ -78,8 +81,8 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// A writer that waits for keys. No lease of a key that it has waited for begins before the waiter
-/// is dropped.
+/// A writer that waits for keys. Until the waiter is dropped, no new lease begins for a key that
+/// the writer has waited for.
 #[derive(Debug)]
 pub(super) struct Waiter<'l> {
     leases: &'l Leases,
@@ -88,7 +91,7 @@ pub(super) struct Waiter<'l> {
 
 impl Waiter<'_> {
     /// Waits until no key that `is_affected` accepts has a lease. A key that had no lease at the
-    /// call may have a new one when this returns.
+    /// time of the call may have a new lease when the method returns.
     pub async fn until_free(&mut self, is_affected: impl Fn(&[u8]) -> bool) {
         let mut changed = self.leases.0.subscribe();
         self.leases.0.send_if_modified(|keys| {
@@ -98,7 +101,7 @@ impl Waiter<'_> {
                     self.names.push(key.name.clone());
                 }
             }
-            // Returns false because no thread waits for this change.
+            // Return false, because no thread waits for this change.
             false
         });
         _ = changed.wait_for(|keys| !keys.iter().any(|key| key.is_affected(&is_affected))).await;
@@ -148,7 +151,7 @@ mod tests {
                 assert!(len.unwrap() >= 1 << 20);
             });
             receive("the lease", &has_begun);
-            // Other commands read this value and change other values.
+            // Other commands read this value and change other values during the lease.
             assert!(get(&keyspace.shared(), b"large", 0).is_some());
             set(&keyspace.shared(), b"small", "y");
             drop(test_server::block_on(keyspace.shared_to_change(b"small")));
@@ -159,7 +162,7 @@ mod tests {
             expire(&keyspace.shared(), b"small", 10);
             let swept = [(); 2].map(|()| sweep(keyspace, 10));
             assert_eq!(swept, [1, 0], "the other stays for now");
-            // A command that changes the key waits without holding the keys.
+            // A command that changes the leased key waits and does not hold the keys.
             test_server::block_on(async {
                 let soon = Duration::from_millis(20);
                 let change = keyspace.shared_to_change(b"large");
@@ -183,8 +186,8 @@ mod tests {
             for _ in 0..2 {
                 threads.spawn(|| {
                     while !is_done.load(Ordering::Relaxed) {
-                        // Waits until the other reader has begun too: without a writer the key
-                        // would always have a lease.
+                        // Wait until the other reader has also begun its lease. Without a writer,
+                        // the key would then always have a lease.
                         keyspace.lease(b"large", 0, |_| {
                             let round = sampler.fetch_add(1, Ordering::Relaxed);
                             let mut patience = 200;
@@ -204,7 +207,7 @@ mod tests {
                     set(&keyspace.shared_to_change(b"large").await, b"large", text);
                     drop(keyspace.exclusive_to_change(|_| true).await);
                 }
-                // A writer that gives up no longer counts as waiting.
+                // A writer that stops waiting no longer counts as a waiting writer.
                 let given_up = keyspace.shared_to_change(b"large");
                 _ = tokio::time::timeout(Duration::ZERO, given_up).await;
             });
@@ -222,12 +225,12 @@ mod tests {
         let version = keyspace.shared().version(b"large", 0);
         assert!(keyspace.lease(b"none", 0, |_| ()).is_none());
         let result = keyspace.lease(b"large", 0, |_| {
-            // Another reader begins a lease in the middle of this one, as a snapshot would.
+            // Another reader begins a second lease during this lease, as a snapshot would.
             let (has_two, other) = keyspace
                 .lease(b"large", 0, |_| keyspace.shared().is_leased(b"large"))
                 .expect("there is a value");
             assert!(has_two && other == version);
-            // The end of one lease does not end the other.
+            // The end of one lease does not end the other lease.
             keyspace.shared().is_leased(b"large")
         });
         assert_eq!(result, Some((true, version)));

@@ -1,4 +1,4 @@
-//! Long reads of values one after the other, such as for a snapshot.
+//! Long reads of many values, one value after the other, such as for a snapshot.
 
 use std::time::Duration;
 
@@ -10,22 +10,23 @@ use crate::keyspace::cell::{Cell, CellState};
 use crate::keyspace::leases::Lease;
 use crate::keyspace::shards::Keyspace;
 
-/// A key that existed when the keys of its shard were listed.
+/// A key that existed at the time when the keys of its shard were listed.
 pub(crate) struct ListedKey<'k> {
     keyspace: &'k Keyspace,
     cell: Arc<Cell>,
-    /// The number of clears of the keyspace before the key was listed.
+    /// The number of clears of the keyspace before this key was listed.
     clears: u64,
 }
 
-/// A larger value is read under a lease, because reading it takes long.
+/// A value above this size, in bytes, is read under a lease, because the read takes long.
 const LARGE_BYTES: u64 = 256 << 10;
 
-/// How long a waiting writer may use the key before the next lease begins.
+/// The time for which a waiting writer may use the key before the next lease begins.
 const TURN: Duration = Duration::from_micros(200);
 
-/// The maximum time of one attempt to lock a small value. If the value has become large and has a
-/// lease meanwhile, a longer attempt would make other commands wait behind this reader.
+/// The maximum time of one attempt to lock a small value. In the meantime, the value may have
+/// become large and have a lease. A longer attempt would then make other commands wait behind this
+/// reader.
 const SOON: Duration = Duration::from_millis(1);
 
 impl ListedKey<'_> {
@@ -33,12 +34,13 @@ impl ListedKey<'_> {
         &self.cell.key
     }
 
-    /// Runs a function on the value under a shared lock, with its expiry time and the result of
-    /// `observe`. Returns `None` if there is no value.
+    /// Runs a function on the value under a shared lock. The function gets the expiry time and the
+    /// result of `observe`. Returns `None` if the key has no value.
     ///
-    /// Expiry time and result belong to one moment at which `may_read` returns true and no command
-    /// is changing the value. A large value gets a lease: a command that wants to change it waits
-    /// without blocking others, and inserts that only set bits continue.
+    /// The expiry time and the result belong to one point in time. At that time, `may_read` returns
+    /// true and no command is changing the value. A large value gets a lease. A command that
+    /// changes the value then waits without blocking other commands. Inserts that only set bits
+    /// continue.
     pub fn read<N, R>(
         &self,
         may_read: impl Fn() -> bool,
@@ -61,20 +63,20 @@ impl ListedKey<'_> {
                     drop(alone);
                     let run = |(value, observed)| run(value, state.expires_millis(), observed);
                     let result = observed.map(run);
-                    // Dropped before the lease: a writer that waits for the lease then finds the
-                    // lock free.
+                    // Drop the lock before the lease: a writer that waits for the lease then finds
+                    // the lock free.
                     drop(state);
                     drop(lease);
                     return result;
                 }
             } else {
-                // Shared access, so that no command removes all keys meanwhile.
+                // Take shared access, so that no command removes all keys during the read.
                 let _keys = self.keyspace.shared();
                 if let Some(state) = self.cell.state.try_write_for(SOON) {
                     if self.is_gone(&state) {
                         return None;
                     }
-                    // An exclusive lock, held only for this short read, so that no command inserts.
+                    // Take an exclusive lock for this short read only, so that no command inserts.
                     if may_read() && !is_large(&state) {
                         let value = state.value.as_ref()?;
                         let run =
@@ -87,15 +89,15 @@ impl ListedKey<'_> {
         }
     }
 
-    /// Tests whether the key was removed, by itself or with all keys. The caller has access to the
-    /// keys.
+    /// Tests whether the key was removed, alone or together with all keys. The caller has access to
+    /// the keys.
     fn is_gone(&self, state: &CellState) -> bool {
         state.is_removed() || self.keyspace.clears() != self.clears
     }
 }
 
 impl KeyspaceRef<'_> {
-    /// Tests whether reading the value of a key takes long.
+    /// Tests whether the value of a key is large, so that a read takes long.
     pub(crate) fn is_large(&self, key: &[u8], now_millis: u64) -> bool {
         self.read(key, now_millis, |value| {
             value.is_some_and(|it| it.memory_bytes().max(it.longest_reply_bytes()) > LARGE_BYTES)
@@ -104,22 +106,22 @@ impl KeyspaceRef<'_> {
 }
 
 impl Keyspace {
-    /// Returns all keys, shard after shard, to read their values one after the other. A key that is
-    /// added or removed meanwhile may be missing or included.
+    /// Returns all keys, one shard after the other. The caller reads the values one after the
+    /// other. A key that is added or removed during the iteration may be missing or included.
     pub(crate) fn listed_keys(&self) -> impl Iterator<Item = ListedKey<'_>> {
         self.shards.iter().flat_map(move |shard| {
-            // Read before the cells: a cell added after a clear then counts as cleared and may be
-            // missing.
+            // Read the counter before the cells. A cell that is added after a clear then counts as
+            // cleared and may be missing.
             let clears = self.clears();
             let cells = shard.read().cells();
             cells.into_iter().map(move |cell| ListedKey { keyspace: self, cell, clears })
         })
     }
 
-    /// Runs a function on the value of a key under a read lease. Other commands have access to the
-    /// keys meanwhile; commands that want to change this value wait for the lease. Also returns the
-    /// version of the key, which differs later if the value has changed meanwhile. `None` if there
-    /// is no value.
+    /// Runs a function on the value of a key under a read lease. During the lease, other commands
+    /// have access to the keys. Commands that change this value wait for the lease. Also returns
+    /// the version of the key. If the value changes later, the version changes too. Returns `None`
+    /// if the key has no value.
     pub(crate) fn lease<R>(
         &self,
         key: &[u8],
@@ -132,13 +134,14 @@ impl Keyspace {
         let state = cell.state.read();
         drop(alone);
         let result = state.value(now_millis).map(|value| (value.with_built(run), version));
-        // Dropped before the lease: a writer that waits for the lease then finds the lock free.
+        // Drop the lock before the lease: a writer that waits for the lease then finds the lock
+        // free.
         drop(state);
         drop(lease);
         result
     }
 
-    /// Begins a lease of a key at a moment when no writer waits for the key. While the caller holds
+    /// Begins a lease of a key at a time when no writer waits for the key. While the caller holds
     /// the returned exclusive access, no writer holds the lock of the key.
     fn begin_lease(&self, key: &[u8]) -> (ExclusiveAccess<'_>, Lease<'_>) {
         loop {
@@ -146,7 +149,7 @@ impl Keyspace {
                 std::thread::sleep(TURN);
             }
             let alone = self.exclusive();
-            // If a writer has begun to wait since then, it goes first.
+            // If a writer has begun to wait in the meantime, the writer comes first.
             if let Some(lease) = self.leases.begin(key) {
                 return (alone, lease);
             }

@@ -1,4 +1,4 @@
-//! Visits all keys of a shard: measures filters and removes expired keys.
+//! Visits all keys of a shard: measures the filters and removes the expired keys.
 
 use triomphe::Arc;
 
@@ -7,27 +7,27 @@ use crate::keyspace::cell::Cell;
 use crate::keyspace::shards::{Keyspace, SHARDS};
 
 impl Keyspace {
-    /// Measures the filters of one shard. A writer of one of them waits for tens of microseconds at
-    /// most.
+    /// Measures the filters of one shard. A writer of a filter waits at most tens of microseconds
+    /// for the measurement.
     pub(crate) fn measure(&self, shard: usize, now_millis: u64) {
         let clears = self.clears();
         let cells = self.shards[shard % SHARDS].read().cells();
         cells.iter().for_each(|cell| self.measure_cell(cell, clears, now_millis));
     }
 
-    /// Measures a filter. Does nothing if all keys were removed since the caller read `clears`: the
-    /// memory of the filter is no longer counted then.
+    /// Measures a filter. Does nothing if all keys were removed after the caller read `clears`,
+    /// because the memory of the filter is then no longer counted.
     pub(super) fn measure_cell(&self, cell: &Cell, clears: u64, now_millis: u64) {
-        // Recursive: the caller may have shared access already while another thread waits for
-        // exclusive access.
+        // The lock is recursive: the caller may already have shared access while another thread
+        // waits for exclusive access.
         let _keys = KeyspaceAccess::new(self, self.gate.read_recursive());
         if self.clears() == clears {
             self.count_bytes(cell.measure(now_millis));
         }
     }
 
-    /// Calls `each` with the key and the used share of the capacity of every filter in one shard.
-    /// Measures the filters that have no measurement yet.
+    /// Calls `each` with the key and the used share of every filter in one shard. First measures
+    /// the filters that have no measurement yet.
     pub(crate) fn each_measurement(
         &self,
         shard: usize,
@@ -51,19 +51,19 @@ impl Keyspace {
         }
     }
 
-    /// Removes the expired keys of one shard and returns how many there were.
+    /// Removes the expired keys of one shard. Returns the number of removed keys.
     pub fn sweep(&self, shard: usize, now_millis: u64) -> usize {
         let keys = self.shared();
         let expired: Vec<Arc<Cell>> = {
             let shard = self.shards[shard % SHARDS].read();
-            // The next sweep removes a key that another thread has locked now.
+            // If another thread has locked a key, the next sweep removes the key.
             let is_expired =
                 |cell: &Cell| cell.state.try_read().is_some_and(|it| it.is_expired(now_millis));
             shard.iter().filter(|cell| is_expired(cell)).cloned().collect()
         };
-        // The next sweep also removes a key that has a read lease now.
+        // If a key has a read lease, the next sweep removes the key.
         let free = expired.iter().filter(|cell| !keys.is_leased(&cell.key));
-        // The write finds the key expired and removes it.
+        // The write finds that the key has expired, and removes the key.
         free.map(|cell| keys.write(&cell.key, now_millis, |_| ())).count()
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         }
         let sum: u64 = (0..20_000).filter_map(|i| keys.memory_of(&name(i), 0)).sum();
         let all = keyspace.memory_bytes();
-        // Each key has its share of the tables, rounded down.
+        // The memory of each key includes a share of the tables, rounded down.
         assert!(all - sum < 20_000, "{all} {sum}");
         (0..19_000).for_each(|i| assert!(keys.remove(&name(i), 0)));
         assert!(keyspace.memory_bytes() < all / 12, "tables shrink");

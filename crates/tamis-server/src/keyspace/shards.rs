@@ -19,21 +19,23 @@ pub struct Keyspace {
     pub(super) gate: RwLock<()>,
     pub(super) shards: Box<[Shard]>,
     pub(super) hasher: RandomState,
-    /// Memory of the keys and their values, in bytes, as the allocator counts it.
+    /// The memory of the keys and their values in bytes, as the allocator counts it.
     pub(super) memory_bytes: AtomicI64,
     /// The number of keys with an expiry time.
     pub(super) expiring: AtomicI64,
-    /// Counts changes. `WATCH` compares it to find keys that have changed.
+    /// Counts the changes. `WATCH` uses the counter to find keys that have changed.
     pub(super) changes: AtomicU64,
-    /// Counts how often all keys were removed at once. It changes only under exclusive access.
+    /// Counts how often all keys were removed together. The counter changes only under exclusive
+    /// access.
     pub(super) clears: AtomicU64,
     pub(super) freeing: BackgroundFreeing,
     pub(super) leases: Leases,
     pub(super) expired: OnceLock<ExpiryCallback>,
 }
 
-/// Called with each key that is removed because it has expired, under the lock of the key. The
-/// callback logs the removal, so that a replay removes the key at the same place among the changes.
+/// The function that the keyspace calls for each key that is removed because the key has expired.
+/// The call holds the lock of the key. The callback logs the removal, so that a replay removes the
+/// key at the same position among the changes.
 pub(super) struct ExpiryCallback(pub(super) Box<OnExpired>);
 
 pub(super) type OnExpired = dyn Fn(&[u8]) + Send + Sync;
@@ -46,18 +48,19 @@ impl std::fmt::Debug for ExpiryCallback {
 
 pub(super) type Shard = RwLock<Table>;
 
-/// The number of shards. Each has its own lock, so a lookup rarely waits for another one. `SCAN`
-/// answers with whole shards. The model tests create a keyspace for each of some 100,000 crashes.
+/// The number of shards. Each shard has its own lock, so two lookups rarely wait for the same lock.
+/// `SCAN` returns whole shards. Tests use fewer shards, because the model tests create a keyspace
+/// for each of about 100,000 crashes.
 pub(super) const SHARDS: usize = if cfg!(test) { 16 } else { 1024 };
 
-/// The maximum table memory for one key, in bytes. A place takes a pointer and a control byte, and
-/// a table has up to twice as many places as keys.
+/// The maximum table memory for one key, in bytes. A place takes a pointer and a control byte. A
+/// table has at most twice as many places as keys.
 const PLACE_BYTES: usize = 2 * (size_of::<usize>() + 1);
 
-/// Returns the number of the shard for a key hash.
+/// Returns the index of the shard for the hash of a key.
 fn shard_of(hash: u64) -> usize {
-    // The middle bits: the table uses the low bits for the place and the highest bits to
-    // distinguish keys.
+    // Use the middle bits of the hash. The table uses the low bits for the place and the highest
+    // bits to distinguish keys.
     (hash >> 40) as usize % SHARDS
 }
 
@@ -79,8 +82,8 @@ impl Keyspace {
         }
     }
 
-    /// Sets the callback for each key that is removed because it has expired. The callback runs
-    /// under the lock of the key. Only the first call has an effect.
+    /// Sets the callback for each key that is removed because the key has expired. The callback
+    /// runs under the lock of the key. Only the first call of this method has an effect.
     pub(crate) fn on_expired(&self, run: impl Fn(&[u8]) + Send + Sync + 'static) {
         _ = self.expired.set(ExpiryCallback(Box::new(run)));
     }
@@ -91,26 +94,26 @@ impl Keyspace {
         self.leases.is_awaited(key)
     }
 
-    /// Returns the memory of all keys and their values, in bytes. This is the size that the
-    /// allocator provides, including headers, rounding and the tables of keys.
+    /// Returns the memory of all keys and their values, in bytes. The number is the size that the
+    /// allocator uses, including headers, rounding and the tables of keys.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Returns the memory of removed keys that a background thread still frees, in bytes.
+    /// Returns the memory of removed keys that a background thread must still free, in bytes.
     #[must_use]
     pub fn freeing_bytes(&self) -> u64 {
         self.freeing.bytes()
     }
 
-    /// Returns the change counter, which grows by one with each change.
+    /// Returns the change counter. Each change increments the counter by one.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of keys with an expiry time, including expired keys that are not swept
-    /// yet.
+    /// Returns the number of keys with an expiry time. The number includes expired keys that are
+    /// not yet removed.
     #[must_use]
     pub fn expiring(&self) -> u64 {
         self.expiring.load(Ordering::Relaxed).max(0) as u64
@@ -137,18 +140,18 @@ impl Keyspace {
         cell
     }
 
-    /// Returns the hash of a key that does not exist, for [`reserve`](Self::reserve); `None` if it
-    /// exists.
+    /// Returns the hash of a key that does not exist, for [`reserve`](Self::reserve). Returns
+    /// `None` if the key exists.
     pub(crate) fn hash_of_new(&self, key: &[u8]) -> Option<u64> {
         let (shard, hash) = self.place(key);
         shard.read().find(hash, key).is_none().then_some(hash)
     }
 
-    /// Reserves places in the tables for keys with these hashes. A transaction that inserts all of
-    /// them then does not rehash other keys while all clients wait. Does nothing if the places take
-    /// more than `max_bytes`. [`shrink`](Self::shrink) frees unused places.
+    /// Reserves places in the tables for keys with these hashes. A transaction that inserts all
+    /// these keys then does not rehash other keys while all clients wait. Does nothing if the
+    /// places take more than `max_bytes` bytes. [`shrink`](Self::shrink) frees the unused places.
     pub(crate) fn reserve(&self, mut hashes: Vec<u64>, max_bytes: u64) {
-        // The same key may occur several times.
+        // The list may contain the same key several times.
         hashes.sort_unstable();
         hashes.dedup();
         if (hashes.len() * PLACE_BYTES) as u64 > max_bytes {
@@ -163,7 +166,7 @@ impl Keyspace {
         }
     }
 
-    /// Frees places of tables that are mostly empty.
+    /// Shrinks the tables that are mostly empty.
     pub(crate) fn shrink(&self) {
         for shard in &self.shards {
             let _keys = self.shared();

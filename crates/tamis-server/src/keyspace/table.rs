@@ -1,4 +1,4 @@
-//! The keys of one shard.
+//! The hash table of one shard.
 
 use std::hash::BuildHasher as _;
 
@@ -10,11 +10,11 @@ use triomphe::Arc;
 
 use crate::keyspace::cell::Cell;
 
-/// Cells indexed by key. Each place takes a pointer and a control byte.
+/// Cells, indexed by their keys. Each place takes a pointer and a control byte.
 #[derive(Debug, Default)]
 pub(super) struct Table(HashTable<Arc<Cell>>);
 
-/// A table with at most this many places does not shrink until it is empty.
+/// A table with at most this number of places does not shrink until the table is empty.
 const SMALL_PLACES: usize = 8;
 
 impl Table {
@@ -26,7 +26,7 @@ impl Table {
         self.0.iter()
     }
 
-    /// Returns all cells, so that the caller can read them without the lock of the table.
+    /// Returns all cells. The caller can then read the cells without the lock of the table.
     pub fn cells(&self) -> Vec<Arc<Cell>> {
         self.0.iter().cloned().collect()
     }
@@ -41,8 +41,8 @@ impl Table {
         self.0.find(hash, |cell| *cell.key == *key)
     }
 
-    /// Returns the cell of a key and creates it if there is none. Also returns by how many bytes
-    /// the cells and the table have grown.
+    /// Returns the cell of a key. Creates the cell if the key has no cell. Also returns the number
+    /// of bytes by which the cells and the table have grown.
     pub fn find_or_insert(
         &mut self,
         hash: u64,
@@ -62,22 +62,22 @@ impl Table {
         }
     }
 
-    /// Reserves places for more keys; returns by how many bytes the table has grown.
+    /// Reserves places for more keys. Returns the number of bytes by which the table has grown.
     pub fn reserve(&mut self, keys: usize, hasher: &RandomState) -> i64 {
         let before = self.heap_bytes();
         self.0.reserve(keys, |cell| hasher.hash_one(&cell.key[..]));
         self.grown_since(before)
     }
 
-    /// Removes a cell and returns by how many bytes the table has grown, which is 0 or negative.
-    /// `None` if the table does not contain the cell.
+    /// Removes a cell. Returns the number of bytes by which the table has grown, which is 0 or
+    /// negative. Returns `None` if the table does not contain the cell.
     pub fn remove(&mut self, hash: u64, cell: &Arc<Cell>, hasher: &RandomState) -> Option<i64> {
         self.0.find_entry(hash, |found| Arc::ptr_eq(found, cell)).ok()?.remove();
         Some(self.shrink(hasher))
     }
 
-    /// Frees places if most are free; returns by how many bytes the table has grown, which is 0 or
-    /// negative.
+    /// Frees places if most places are free. Returns the number of bytes by which the table has
+    /// grown, which is 0 or negative.
     pub fn shrink(&mut self, hasher: &RandomState) -> i64 {
         let before = self.heap_bytes();
         let (len, places) = (self.0.len(), self.0.capacity());

@@ -15,12 +15,12 @@ pub(super) fn expire(keys: &SharedAccess<'_>, key: &[u8], at: u64) {
     assert_eq!(keys.expiry(key, 0, |expires| *expires = Some(at)), Some(()));
 }
 
-/// Removes all expired keys and returns how many there were.
+/// Removes all expired keys. Returns the number of removed keys.
 pub(super) fn sweep(keyspace: &Keyspace, now_millis: u64) -> usize {
     (0..SHARDS).map(|part| keyspace.sweep(part, now_millis)).sum()
 }
 
-/// Returns a Bloom filter with one item, or with none.
+/// Returns a Bloom filter with one item if `hash` is given, or with no items.
 pub(super) fn bloom(hash: Option<u64>) -> Value {
     let mut filter = tamis_commands::ScalableBloom::reserve(100, 0.01, None).unwrap();
     hash.inspect(|hash| _ = filter.insert_hash(*hash).unwrap());
@@ -58,7 +58,7 @@ fn keys_expire_and_are_swept() {
     }
     assert_eq!(sweep(&keyspace, 10), 1);
     assert!(keyspace.shared().is_empty());
-    // A value that is set again has no expiry time.
+    // A value that was set again has no expiry time.
     let keys = keyspace.shared();
     set(&keys, b"a", "two");
     assert_eq!(keys.expires_millis(b"a", 99), Some(None));

@@ -1,4 +1,4 @@
-//! A value during a change.
+//! Changes a value under an exclusive lock.
 
 use std::sync::atomic::Ordering;
 
@@ -9,9 +9,9 @@ use triomphe::Arc;
 use crate::keyspace::cell::{Cell, CellState};
 use crate::keyspace::shards::Keyspace;
 
-/// The exclusive right to change a value. At its end the effects on memory and counts are recorded,
-/// and a key without a value is removed. This also happens if the change panics, so that no key
-/// without a value remains.
+/// The exclusive right to change a value. The drop records the new memory and counts, and removes
+/// the key if the value was removed. The drop also runs if the change panics, so no key without a
+/// value remains.
 struct WriteGuard<'k> {
     keyspace: &'k Keyspace,
     cell: &'k Arc<Cell>,
@@ -22,7 +22,7 @@ struct WriteGuard<'k> {
 }
 
 impl<'k> WriteGuard<'k> {
-    /// Waits for the lock of the value; `None` if the cell was removed meanwhile.
+    /// Waits for the lock of the value. Returns `None` if the cell was removed in the meantime.
     fn begin(keyspace: &'k Keyspace, cell: &'k Arc<Cell>) -> Option<Self> {
         let state = cell.state.write();
         if state.is_removed() {
@@ -41,7 +41,7 @@ impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.state.take().expect("there until the end");
         if std::thread::panicking() {
-            // A client that watches the key must see that it has changed.
+            // A client that watches the key must see the change.
             self.keyspace.note_change(self.cell);
         }
         self.keyspace.count_bytes(heap_bytes(&state) as i64 - self.bytes_before as i64);
@@ -52,7 +52,7 @@ impl Drop for WriteGuard<'_> {
         }
         if state.value.is_none() {
             state.mark_removed();
-            // Unlocks the cell first: the lock of a shard is always taken before that of a cell.
+            // Unlock the cell first, because a thread always locks a shard before it locks a cell.
             drop(state);
             self.keyspace.remove_cell(self.cell);
         }
@@ -60,8 +60,8 @@ impl Drop for WriteGuard<'_> {
 }
 
 impl Keyspace {
-    /// Runs a function on the stored value of a key and its expiry time under an exclusive lock, to
-    /// replace, move or remove it. Removes the key if no value is left.
+    /// Runs a function that replaces, moves or removes the stored value of a key and its expiry
+    /// time, under an exclusive lock. Removes the key if the function removes the value.
     pub(super) fn write<R>(
         &self,
         key: &[u8],
@@ -71,9 +71,9 @@ impl Keyspace {
         self.write_kept(key, now_millis, |value, expires| (run(value, expires), true))
     }
 
-    /// Runs a function on the value of a key and its expiry time under an exclusive lock. A value
-    /// stored as [`Value::Empty`] is built first. `run` also returns whether it has changed
-    /// anything. Removes the key if no value is left.
+    /// Runs a function on the value of a key and its expiry time, under an exclusive lock. A value
+    /// that is stored as [`Value::Empty`] is built first. `run` also returns whether `run` has
+    /// changed anything. Removes the key if `run` removes the value.
     pub(super) fn write_if<R>(
         &self,
         key: &[u8],
@@ -90,8 +90,8 @@ impl Keyspace {
         })
     }
 
-    /// Runs a function on the stored value of a key and its expiry time under an exclusive lock.
-    /// `run` also returns whether it has changed anything.
+    /// Runs a function on the stored value of a key and its expiry time, under an exclusive lock.
+    /// `run` also returns whether `run` has changed anything.
     fn write_kept<R>(
         &self,
         key: &[u8],

@@ -1,10 +1,10 @@
-//! Snapshots that a background thread writes.
+//! Writes snapshots on a background thread.
 
 use std::sync::Arc;
 
 use crate::shared_state::SharedState;
 
-/// Starts a snapshot in the background; false if one is being written.
+/// Starts a snapshot in the background. Returns false if a snapshot is already being written.
 pub(crate) fn save_in_background(shared: &Arc<SharedState>) -> bool {
     let Some(durable) = &shared.durable else { return false };
     if durable.is_saving() {
@@ -23,7 +23,7 @@ pub(crate) fn save_in_background(shared: &Arc<SharedState>) -> bool {
     spawned.is_ok()
 }
 
-/// Starts a snapshot if the log has grown to twice the size of the last one.
+/// Starts a snapshot if the log has grown to twice the size of the last snapshot.
 pub(crate) fn save_if_due(shared: &Arc<SharedState>) {
     let Some(durable) = &shared.durable else { return };
     let least = shared.config().rewrite_bytes;

@@ -1,4 +1,4 @@
-//! Checks the files of a server that is not running.
+//! Checks the data files of a server that is not running.
 
 use std::path::{Path, PathBuf};
 
@@ -14,25 +14,26 @@ use crate::persistence::recover::stream::Stream;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DataReport {
-    /// The number of keys after a start.
+    /// The number of keys after a start with these files.
     pub keys: usize,
     /// The number of changes in the logs.
     pub changes: u64,
-    /// Bytes after the last valid change that were never recorded as synced: a start moves them to
-    /// another file.
+    /// The number of bytes after the last valid change that were never recorded as synced. A start
+    /// moves these bytes to another file.
     pub torn_bytes: u64,
-    /// One line for each damaged file and each loss. Empty if a server can start with these files.
+    /// One line for each damaged file and for each loss. Empty if a server can start with these
+    /// files.
     pub lost: Vec<String>,
-    /// Where a repair has moved the old files.
+    /// The folder to which a repair has moved the old files.
     pub aside: Option<PathBuf>,
 }
 
-/// Reads the files of a server in the same way as a start with this option `hash-key`, and changes
-/// nothing. Takes as much memory as the data.
+/// Reads the data files of a server in the same way as a start with this option `hash-key`. Changes
+/// no file. Takes as much memory as the data.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] explains why a server would not start with these files.
+/// [`DurabilityError`] contains the reason why a server would not start with these files.
 ///
 /// # Examples
 ///
@@ -49,7 +50,8 @@ pub fn check_data(dir: &Path, hash_key: HashKey) -> Result<DataReport, Durabilit
     check(&OsDisk(dir.to_owned()))
 }
 
-/// Checks the key of new filters. A start reads it after the data, if the option requires it.
+/// Checks the key of new filters. If the option requires a key from the folder, a start reads the
+/// key after the data.
 pub(super) fn check_hash_key(dir: &Path, option: HashKey) -> Result<(), DurabilityError> {
     let path = hash_key::path(dir);
     match option.can_use(dir).map_err(DurabilityError::io(&path))? {

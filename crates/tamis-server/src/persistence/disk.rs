@@ -1,4 +1,4 @@
-//! The data folder of a server, and the file operations on it. Tests run on a simulated disk.
+//! The data folder of a server, and the file operations on it. Some tests use a simulated disk.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file system with the data folder of a server.
+/// A file system that contains the data folder of a server.
 pub(crate) trait Disk: Debug + Send + Sync {
     /// Returns the path of the data folder.
     fn dir(&self) -> &Path;
@@ -24,10 +24,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates a folder in an existing one.
+    /// Creates a folder inside an existing folder.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates a hard link. After an error the link may exist nevertheless.
+    /// Creates a hard link. After an error, the link may still exist.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Returns the names of the files in a folder.
@@ -39,10 +39,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
 
 /// An open file.
 pub(crate) trait DiskFile: Debug + Send + Sync {
-    /// Reads bytes at an offset and returns how many; 0 at the end.
+    /// Reads bytes at an offset. Returns the number of bytes; 0 means the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Reads until the buffer is full or the file ends; returns how many bytes were read.
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes.
     fn read_at_most(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut len = 0;
         while len < bytes.len() {
@@ -56,7 +56,7 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
         Ok(len)
     }
 
-    /// Writes all bytes at an offset. After an error the file may contain any part of them.
+    /// Writes all bytes at an offset. After an error, the file may contain any part of the bytes.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Returns the length in bytes.
@@ -65,15 +65,15 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Truncates or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Reserves disk space for bytes from an offset on, which may be beyond the end of the file. The
-    /// length of the file does not change. [`io::ErrorKind::Unsupported`] means that the file system
-    /// cannot do it.
+    /// Reserves disk space for `len` bytes at an offset, which may be beyond the end of the file.
+    /// The length of the file does not change. [`io::ErrorKind::Unsupported`] means that the file
+    /// system cannot reserve space.
     fn reserve(&self, offset: u64, len: u64) -> io::Result<()>;
 
     /// Makes the file's bytes and length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Tests whether `path` still names the file.
+    /// Tests whether `path` still names this file.
     fn is_at(&self, path: &Path) -> bool;
 }
 
@@ -152,7 +152,7 @@ impl DiskFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // `sync_data` makes a changed length durable too.
+        // `sync_data` also makes a changed length durable.
         self.sync_data()
     }
 
@@ -163,10 +163,10 @@ impl DiskFile for File {
     }
 }
 
-/// The number of bytes that are copied at a time.
+/// The number of bytes in one copy step.
 const COPY_BYTES: u64 = 4 << 20;
 
-/// Copies bytes from an offset of one file to an offset of another.
+/// Copies bytes from an offset of one file to an offset of another file.
 pub(super) fn copy_bytes(
     (from, from_at): (&dyn DiskFile, u64),
     (to, to_at): (&dyn DiskFile, u64),

@@ -1,11 +1,11 @@
-//! Errors in the files of a server.
+//! The errors in the data files of a server.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use crate::system::system_error::without_code;
 
-/// Why the files of a server cannot be used.
+/// The reason why the data files of a server cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DurabilityError {
@@ -37,7 +37,7 @@ pub enum DurabilityError {
         /// The role of the file.
         what: &'static str,
     },
-    /// A different version wrote the file.
+    /// A different version of Tamis wrote the file.
     Version {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum DurabilityError {
 }
 
 impl DurabilityError {
-    /// Returns a function that adds a path to an error of the system.
+    /// Returns a function that adds a path to an I/O error.
     pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |error| DurabilityError::Io { path: path.to_owned(), error }
     }

@@ -1,4 +1,5 @@
-//! The data folder of a server: its lock, and its snapshots and logs, found by their names.
+//! The data folder of a server. The module locks the folder and finds the snapshots and logs by
+//! their names.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,7 +10,8 @@ use crate::persistence::error::DurabilityError;
 use crate::persistence::log::log_file::{self, NUMBER_LIMIT};
 use crate::persistence::{manifest, snapshot};
 
-/// The locks of a data folder: one on the folder itself, and one on a file in it.
+/// The two locks of a data folder: one lock on the folder itself, and one lock on a file in the
+/// folder.
 #[derive(Debug)]
 pub(super) struct FolderLock {
     folder: File,
@@ -17,10 +19,11 @@ pub(super) struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Unlocks instead of only closing the files: a child process that another thread has just forked
-    /// still has copies of them, and a lock ends when the last copy is closed.
+    /// Unlocks the files before they are closed. A child process that another thread has just
+    /// forked may still have copies of the files. Without the explicit unlock, the lock would end
+    /// only when the last copy is closed.
     fn drop(&mut self) {
-        // Closing the files is all that is left after an error.
+        // If the unlock fails, the files are only closed.
         _ = self.folder.unlock();
         _ = self.file.unlock();
     }
@@ -28,8 +31,8 @@ impl Drop for FolderLock {
 
 /// Creates the folder if it does not exist, and locks it for this process.
 ///
-/// The lock of the folder holds even if a user deletes the file `lock`. Some file systems lock only
-/// files.
+/// The lock on the folder remains even if a user deletes the file `lock`. Some file systems can
+/// lock only files.
 ///
 /// # Errors
 ///
@@ -58,9 +61,10 @@ pub(super) struct Folder<'d> {
     pub disk: &'d dyn Disk,
     snapshots: Vec<u64>,
     logs: Vec<u64>,
-    /// The names of files whose numbers are not below [`NUMBER_LIMIT`]: no server wrote them.
+    /// The names of files whose numbers are not below [`NUMBER_LIMIT`]. No server wrote these
+    /// files.
     too_high: Vec<String>,
-    /// The number of the newest log according to the manifest.
+    /// The number of the newest log in the manifest.
     pub recorded: Option<u64>,
     /// The secret in the manifest; 0 if there is no manifest.
     pub secret: u64,
@@ -92,12 +96,13 @@ impl<'d> Folder<'d> {
         Ok(Self { disk, snapshots, logs, too_high, recorded, secret })
     }
 
-    /// Checks that every number is below [`NUMBER_LIMIT`]. A start would not know the order of a
+    /// Checks that every number is below [`NUMBER_LIMIT`]. A start cannot determine the order of a
     /// file with a higher number.
     ///
     /// # Errors
     ///
-    /// [`DurabilityError::Io`] names the files that the user must move away.
+    /// [`DurabilityError::Io`] contains the names of the files that the user must move to another
+    /// folder.
     pub fn check_numbers(&self) -> Result<(), DurabilityError> {
         if self.too_high.is_empty() {
             return Ok(());
@@ -109,7 +114,7 @@ impl<'d> Folder<'d> {
         )))
     }
 
-    /// Returns a number above those of all files.
+    /// Returns a number that is higher than the numbers of all files.
     ///
     /// # Errors
     ///
@@ -136,8 +141,8 @@ impl<'d> Folder<'d> {
         self.snapshots.last().copied()
     }
 
-    /// Returns the same files without the newest snapshot if the logs that it replaces still exist.
-    /// They exist if the server ended before it removed them.
+    /// Returns the same folder without its newest snapshot, if the logs that the snapshot replaces
+    /// still exist. The logs exist if the server ended before it removed them.
     pub fn without_newest_snapshot(&self) -> Option<Self> {
         let mut older = self.clone();
         let newest = older.snapshots.pop()?;
@@ -145,8 +150,8 @@ impl<'d> Folder<'d> {
         (is_whole && older.first() < newest).then_some(older)
     }
 
-    /// Returns the number of the first log to read: that of the newest snapshot, or else the first
-    /// of all logs.
+    /// Returns the number of the first log to read. This is the number of the newest snapshot, or
+    /// the lowest number of a log if there is no snapshot.
     pub fn first(&self) -> u64 {
         self.snapshot().or_else(|| self.logs.first().copied()).unwrap_or(0)
     }
@@ -164,15 +169,15 @@ impl<'d> Folder<'d> {
         snapshots.chain(logs).filter(move |(number, _)| *number < limit).map(|(_, path)| path)
     }
 
-    /// Removes the snapshots and logs with lower numbers. Files that cannot be removed stay: a
-    /// start does not read them.
+    /// Removes the snapshots and logs with lower numbers. A file that cannot be removed remains; a
+    /// start does not read it.
     pub fn remove_before(&self, number: u64) {
         self.paths_below(number).for_each(|path| _ = self.disk.remove(&path));
     }
 }
 
-/// Returns the number in the name of a log or a snapshot, or [`u64::MAX`] if it does not fit;
-/// `None` for any other name.
+/// Returns the number in the name of a log or a snapshot. Returns [`u64::MAX`] if the number does
+/// not fit. Returns `None` for any other name.
 fn number_of(name: &str, prefix: &str) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?.strip_suffix(".tamis")?;
     let is_canonical = digits == "0" || !digits.starts_with('0');

@@ -4,11 +4,12 @@
 //! | magic: 8 bytes | version: u32 | position: u64 | check: u32 | secret: u64 | its check: u32 |
 //! ```
 //!
-//! The first check is XXH3-64 of the 20 bytes before it, truncated to 32 bits. It distinguishes a
-//! file of a later version from a damaged one.
+//! The first check is the XXH3-64 hash of the 20 bytes before the check, truncated to 32 bits. With
+//! this check, a reader can distinguish a file of a later version from a damaged file.
 //!
-//! The secret is random and not 0. It seeds all checks after the header. So no bytes that a client
-//! chose look like a part of the file when a repair searches for one.
+//! The secret is random and not 0. The secret is the seed of all checks after the header. A client
+//! does not know the secret, so bytes that a client chose never look like a part of the file to a
+//! repair.
 
 use std::io;
 
@@ -36,7 +37,7 @@ pub(super) enum FileHeader {
     /// The header has another version.
     OtherVersion,
     /// The header is damaged or belongs to another type of file. The position is read from its
-    /// usual offset. The secret is 0 if its check is wrong.
+    /// usual offset. The secret is 0 if the check of the secret is wrong.
     Damaged { position: u64, secret: u64 },
 }
 
@@ -73,11 +74,11 @@ fn check_of(bytes: &[u8]) -> [u8; 4] {
     (xxh3_64_with_seed(bytes, 0) as u32).to_le_bytes()
 }
 
-/// Returns a random secret, which is not 0.
+/// Returns a random secret that is not 0.
 ///
 /// # Errors
 ///
-/// If the system provides no random numbers.
+/// Returns an error if the system provides no random numbers.
 pub(super) fn new_secret() -> io::Result<u64> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)
@@ -90,7 +91,8 @@ pub(super) const FIELD_BYTES: usize = 12;
 /// The seed for the check of a secret.
 const SECRET_SEED: u64 = 1;
 
-/// Encodes a number with a check: XXH3-64 of its eight bytes, truncated to 32 bits.
+/// Encodes a number with its check. The check is the XXH3-64 hash of the eight bytes of the number,
+/// truncated to 32 bits.
 pub(super) fn field(number: u64, seed: u64) -> [u8; FIELD_BYTES] {
     let mut field = [0; FIELD_BYTES];
     field[..8].copy_from_slice(&number.to_le_bytes());
@@ -99,7 +101,7 @@ pub(super) fn field(number: u64, seed: u64) -> [u8; FIELD_BYTES] {
     field
 }
 
-/// Reads a number with a check; `None` if the check is wrong.
+/// Reads a number with its check. Returns `None` if the check is wrong.
 pub(super) fn parse_field(bytes: &[u8], seed: u64) -> Option<u64> {
     let number = u64::from_le_bytes(*bytes.first_chunk()?);
     (bytes == field(number, seed)).then_some(number)

@@ -1,11 +1,12 @@
-//! Answers clients while the server loads its data, which may take minutes.
+//! Serves clients while the server loads its data, which may take minutes.
 //!
-//! The listeners are open before the data is loaded. Meanwhile a thread accepts connections and
-//! answers `LOADING` to every command, as Redis does. Exceptions are `QUIT`, and `INFO` if the
-//! default user needs no password and may run it. Once the data is loaded, these connections
-//! continue as usual client connections and keep the received part of their next command. TLS
-//! connections are closed then, because their state belongs to this thread. The HTTP port answers
-//! 503.
+//! The listeners are open before the data is loaded. During the load, a thread accepts connections
+//! and replies `LOADING` to every command, as Redis does. The exceptions are `QUIT` and `INFO`.
+//! `INFO` works if the default user needs no password and may run `INFO`.
+//!
+//! After the load, these connections continue as usual client connections and keep the received
+//! part of their next command. TLS connections are closed after the load, because their state
+//! belongs to this thread. The HTTP port responds with status 503.
 
 mod connection;
 mod http;
@@ -25,7 +26,7 @@ use crate::system::runtime::runtime;
 pub(crate) use connection::EarlyClient;
 use connection::{GRACE, LoadingState, connection, connection_of_tls};
 
-/// The thread that answers clients while the data is loaded.
+/// The thread that serves clients while the data is loaded.
 #[derive(Debug)]
 pub(crate) struct Loading {
     end: watch::Sender<bool>,
@@ -42,11 +43,11 @@ pub(crate) struct Listeners<'l> {
 }
 
 impl Loading {
-    /// Starts to answer clients, at most `max_clients` at a time.
+    /// Starts the thread. The thread serves at most `max_clients` clients at a time.
     ///
     /// # Errors
     ///
-    /// If the system does not start a thread or opens no file.
+    /// Returns an error if the system cannot start a thread or open a file.
     pub fn begin(
         listeners: &Listeners<'_>,
         max_clients: usize,
@@ -68,7 +69,7 @@ impl Loading {
         Ok(Self { end, thread: Some(thread) })
     }
 
-    /// Ends the thread and returns the connected clients.
+    /// Ends the thread. Returns the connected clients.
     pub fn end(mut self) -> Vec<EarlyClient> {
         self.stop()
     }
@@ -133,7 +134,7 @@ async fn accept(
         };
         match accepted {
             Ok((stream, _)) if *shared.connected.borrow() >= shared.max_clients => {
-                // A TLS client would not understand a plain error.
+                // A TLS client cannot read an error that is not encrypted.
                 if tls.is_none() {
                     _ = stream.try_write(b"-ERR max number of clients reached\r\n");
                 }
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed");
     }
 
-    /// Sends an HTTP request and returns the answer.
+    /// Sends an HTTP request and returns the response.
     fn request(http: &TcpListener, line: &str) -> String {
         let mut client = connect(http);
         let request = format!("{line} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -247,7 +248,7 @@ mod tests {
         let mut client = connect(&listener);
         client.write_all(b"INFO\r\n").unwrap();
         assert_reads(&mut client, &refusal());
-        // A server that does not start ends the thread, and this closes the connection.
+        // If the server cannot start, the thread ends and the connection is closed.
         drop(loading);
         assert_closed(&mut client);
     }
@@ -264,7 +265,7 @@ mod tests {
         let answer = request(&http, "GET /metrics");
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\ntamis_loading 1\n"));
         assert!(request(&http, "POST /healthz").starts_with("HTTP/1.1 405 "));
-        // The port is free for the console.
+        // After the load, the port is free for the console.
         drop(loading);
         connect(&http).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         tamis_testing::accept("the client", &http);

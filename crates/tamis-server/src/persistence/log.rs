@@ -1,10 +1,10 @@
-//! The append-only log of a running server: its files, and the thread that syncs them.
+//! The append-only log of a running server: its files, and the thread that syncs the files.
 //!
-//! A connection writes its frames to the file itself, all frames of a pipeline in one `write`,
-//! before it sends the answers. So a killed process loses no answered change. While a sync runs,
-//! the connection hands the write to another thread, because on some file systems a write waits for
-//! the sync. With [`FsyncPolicy::Always`] the log thread writes and syncs, so that one sync serves
-//! all waiting connections.
+//! A connection writes its frames to the file before it sends the replies. One `write` contains all
+//! frames of a pipeline. A killed process therefore loses no change whose reply was sent. While a
+//! sync is running, the connection passes the write to another thread, because on some file systems
+//! a write waits for the sync. With [`FsyncPolicy::Always`], the log thread writes and syncs. One
+//! sync then serves all waiting connections.
 
 pub(super) mod frame;
 pub(super) mod frames;
@@ -29,7 +29,7 @@ use record::Record;
 use state::answers::Readiness;
 use state::{FsyncPolicy, LogState};
 
-/// The log of a running server. Several threads can use it at the same time.
+/// The log of a running server. Several threads can use the log at the same time.
 #[derive(Debug)]
 pub(crate) struct Log {
     core: Arc<LogCore>,
@@ -37,7 +37,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Continues a log that is durable up to `end`.
+    /// Continues a log that is durable up to the position `end`.
     pub fn start(
         disk: Arc<dyn Disk>,
         file: LogFile,
@@ -57,46 +57,46 @@ impl Log {
         self.append_all(std::slice::from_ref(record));
     }
 
-    /// Appends changes that take effect together.
+    /// Appends several changes as one atomic change.
     pub fn append_all(&self, records: &[Record<'_>]) {
         self.core.with(|state| {
             state.append(|out| records.iter().for_each(|record| record.encode(out)));
         });
     }
 
-    /// Opens a group: all records appended until its end take effect as a whole or not at all. The
-    /// caller has exclusive access to the keys. The group has disk space for images of `image_bytes`
-    /// bytes together. The caller keeps the space for all other records.
+    /// Opens a group. All records that are appended before the end of the group become one atomic
+    /// change. The caller has exclusive access to the keys. The group has disk space for images of
+    /// `image_bytes` bytes in total. The caller keeps the space for all other records.
     ///
     /// # Errors
     ///
-    /// Returns why the images cannot be logged. No group is open then.
+    /// Returns the reason why the images cannot be logged. No group is open then.
     pub fn begin_group(&self, image_bytes: u64) -> Result<LogGroup<'_>, String> {
         let images = self.core.admit(image_bytes)?;
         self.core.with(|state| state.begin_group(Some(images)));
         Ok(LogGroup(self))
     }
 
-    /// Records that an insert under shared access begins. The insert may set bits before it appends
-    /// its change.
+    /// Records that an insert under shared access begins. The insert may set bits before the insert
+    /// appends its change.
     #[must_use]
     pub fn begin_insert(&self) -> InsertTicket<'_> {
         InsertTicket { log: self, ticket: self.core.with(LogState::begin_insert) }
     }
 
-    /// Changes when the log is synced.
+    /// Changes the sync policy of the log.
     pub fn set_sync(&self, sync: FsyncPolicy) {
         self.core.with(|state| state.sync = sync);
         self.core.work.notify_one();
     }
 
-    /// Waits until the answers that the caller has just computed may be sent.
+    /// Waits until the replies that the caller has just computed may be sent.
     ///
     /// # Errors
     ///
-    /// Returns why the answers may not be sent: the log cannot write the changes that they depend
-    /// on. `is_change` means that one of the commands may have changed a value. Otherwise the
-    /// answers are sent even while the log cannot be written.
+    /// Returns the reason why the replies may not be sent: the log cannot write the changes that
+    /// the replies depend on. `is_change` means that a command may have changed a value. If no
+    /// command may have changed a value, the replies are sent even while the log cannot be written.
     pub async fn wait_to_answer(&self, is_change: bool) -> Result<(), String> {
         let mut needs = None;
         let mut progress: Option<watch::Receiver<()>> = None;
@@ -115,8 +115,8 @@ impl Log {
                 (is_own && inner.state.has_file_job(), inner.state.syncing.is_some())
             };
             if can_write && !has_yielded {
-                // The other connections of this thread run their commands first, so that one
-                // `write` serves all.
+                // The other connections of this thread run their commands first. One `write` then
+                // serves all connections.
                 has_yielded = true;
                 tokio::task::yield_now().await;
                 continue;
@@ -125,7 +125,8 @@ impl Log {
                 self.core.run_file_job(self.core.uptime_millis());
                 continue;
             }
-            // The connection subscribes before it reads the state, so it misses no progress.
+            // The connection subscribes before it reads the state. The connection therefore misses
+            // no progress.
             let Some(progress) = &mut progress else {
                 progress = Some(self.core.progress.subscribe());
                 continue;
@@ -141,33 +142,34 @@ impl Log {
         }
     }
 
-    /// Waits until all changes so far are durable; returns the position up to which they are.
+    /// Waits until all current changes are durable. Returns the position up to which the changes
+    /// are durable.
     ///
     /// # Errors
     ///
-    /// Returns why the changes are not durable.
+    /// Returns the reason why the changes are not durable.
     pub fn sync(&self) -> io::Result<u64> {
         let end = self.core.with(LogState::want_sync);
         let is_done = |state: &LogState| state.is_durable(end).then_some(end);
         self.core.wait_for(|| {}, is_done).map_err(io::Error::other)
     }
 
-    /// Waits until the log continues in the file of the last [`rotate`](LogCore::rotate).
+    /// Waits until the log continues in the new file of the last [`rotate`](LogCore::rotate).
     ///
     /// # Errors
     ///
-    /// Returns why the log continues in the old file, or why it cannot be written now. In the
-    /// second case it may continue in the new file later.
+    /// Returns the reason why the log continues in the old file, or why the log cannot be written
+    /// now. In the second case, the log may continue in the new file later.
     pub fn rotated(&self) -> Result<(), String> {
         let write = || _ = self.core.run_file_job(self.core.uptime_millis());
         self.core.wait_for(write, LogState::rotated)?
     }
 
-    /// Writes and syncs the remaining changes, and accepts no more.
+    /// Writes and syncs the remaining changes. The log accepts no more changes.
     ///
     /// # Errors
     ///
-    /// Returns why a change was not written.
+    /// Returns the reason why a change was not written.
     pub fn close(&self) -> Result<(), String> {
         self.core.with(|state| state.is_closing = true);
         self.core.work.notify_one();
@@ -181,7 +183,7 @@ impl Log {
             (inner.file.clone(), inner.state.synced)
         };
         let recorded = file.record_synced(end).and_then(|()| {
-            // Frees the space that is reserved behind the last frame.
+            // Free the reserved space after the last frame.
             file.file.set_len(file.offset_of(end))?;
             file.file.sync()
         });
@@ -203,7 +205,7 @@ impl Drop for Log {
     }
 }
 
-/// An open group. It ends when this is dropped, even by a panic.
+/// An open group. Dropping this value ends the group, even during a panic.
 #[derive(Debug)]
 pub(crate) struct LogGroup<'l>(&'l Log);
 
@@ -213,8 +215,8 @@ impl Drop for LogGroup<'_> {
     }
 }
 
-/// An insert under shared access that has not ended. Answers that may have seen its bits wait for
-/// it.
+/// A running insert under shared access. Replies that may depend on the bits of the insert wait for
+/// the end of the insert.
 #[derive(Debug)]
 pub(crate) struct InsertTicket<'l> {
     log: &'l Log,
@@ -225,7 +227,7 @@ impl Drop for InsertTicket<'_> {
     fn drop(&mut self) {
         let core = &self.log.core;
         core.with(|state| state.end_insert(self.ticket));
-        // Few connections wait for an insert, because it takes less than a millisecond.
+        // Few connections wait for an insert, because an insert takes less than a millisecond.
         if core.progress.receiver_count() > 0 {
             core.progress.send_replace(());
         }

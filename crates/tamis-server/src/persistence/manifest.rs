@@ -1,6 +1,6 @@
-//! Stores the number of the newest log with a durable name, so that a start detects the removal of
-//! that log. Also stores a copy of the log's secret, so that a repair can read a log whose header
-//! is damaged.
+//! Stores the number of the newest log whose name is durable. A start uses the number to detect
+//! that this log was removed. The manifest also stores a copy of the log's secret. A repair uses
+//! the copy to read a log with a damaged header.
 //!
 //! ```text
 //! log 4 secret 0123456789abcdef
@@ -33,11 +33,11 @@ impl Manifest {
     }
 }
 
-/// Writes the manifest, which records that a log exists.
+/// Writes the manifest. The manifest records that a log exists.
 ///
 /// # Errors
 ///
-/// The error of the disk. The old manifest stays in place.
+/// The I/O error of the write. The old manifest is unchanged then.
 pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::Result<()> {
     let path = path(disk);
     let temporary = path.with_extension("part");
@@ -52,7 +52,8 @@ pub(super) fn write(disk: &dyn Disk, Manifest { log, secret }: Manifest) -> io::
     write().inspect_err(|_| _ = disk.remove(&temporary))
 }
 
-/// Writes the manifest for a log. After an error, logs a warning: the server works without it.
+/// Writes the manifest for a log. If the write fails, logs a warning, because the server works
+/// without the new manifest.
 pub(super) fn record_newest(disk: &dyn Disk, log: &LogFile) {
     if let Err(error) = write(disk, Manifest::of(log)) {
         tracing::warn!(
@@ -62,11 +63,11 @@ pub(super) fn record_newest(disk: &dyn Disk, log: &LogFile) {
     }
 }
 
-/// Reads the manifest; `None` if the file does not exist.
+/// Reads the manifest. Returns `None` if the file does not exist.
 ///
 /// # Errors
 ///
-/// The error of the disk, or an error for a file that is not a manifest.
+/// The I/O error of the read, or an error for a file that is not a manifest.
 pub(super) fn read(disk: &dyn Disk) -> io::Result<Option<Manifest>> {
     let file = match disk.open(&path(disk)) {
         Ok(file) => file,

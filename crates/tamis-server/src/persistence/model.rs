@@ -1,18 +1,19 @@
 //! The model test: runs clients, the log, a snapshot and crashes in every order, on a simulated
 //! disk.
 //!
-//! The state machine, the file jobs, the snapshot writer, recovery and the keyspace are the real
-//! ones. The test models only the threads: each step below is the work of one thread between two
-//! moments at which another thread may run.
+//! The state machine, the file jobs, the snapshot writer, the recovery and the keyspace are the
+//! real code. The test models only the threads. Each step is the work of one thread between two
+//! points at which another thread may run.
 //!
-//! After each crash the oracle compares the recovered keys with the history of the log:
+//! After each crash, the oracle compares the recovered keys with the history of the log:
 //!
 //! * The recovered state is the state after some prefix of the history. Each change of the prefix
-//!   is applied exactly once, and transactions are whole.
-//! * The prefix contains every answered change, and every change that an answer depends on, such as
-//!   "already present". With [`FsyncPolicy::Always`] this holds after a power loss, with the other
-//!   modes after a process is killed.
-//! * The prefix contains every synced change, in each mode.
+//!   is applied exactly once, and each transaction is applied atomically.
+//! * The prefix contains every change whose reply was sent. The prefix also contains every change
+//!   that a reply depends on, such as the reply that an item is already present. With
+//!   [`FsyncPolicy::Always`] this rule holds after a power loss. With the other policies, the rule
+//!   holds after a process is killed.
+//! * The prefix contains every synced change, with each policy.
 
 mod oracle;
 mod saver;
@@ -56,25 +57,25 @@ enum Op {
 #[derive(Debug)]
 enum Caller {
     Idle,
-    /// The change of the client has disk space.
+    /// The change of the client has a reservation of disk space.
     Admitted(Op),
     /// The client has a ticket for an insert.
     Begun {
         ticket: u64,
         items: [u32; 2],
     },
-    /// The client has set its bits; these items were new.
+    /// The client has set its bits. The listed items were new.
     Set {
         ticket: u64,
         items: [u32; 2],
         hashes: Vec<u64>,
         new: Vec<u32>,
     },
-    /// The client is inside a transaction, with this many changes left.
+    /// The client is inside a transaction. `left` is the number of remaining changes.
     InTransaction {
         left: usize,
     },
-    /// The client waits to answer.
+    /// The client waits until its reply may be sent.
     Answers {
         needs: Needs,
         items: Vec<u32>,
@@ -82,7 +83,7 @@ enum Caller {
     },
 }
 
-/// A step that some thread can take now.
+/// A step that a thread can take now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Client(usize),
@@ -98,23 +99,23 @@ const OP_BYTES: u64 = 400;
 
 const KEYS: [&str; 4] = ["filter", "one", "other", "alone"];
 
-/// A process on a disk, with its clients.
+/// A process with its clients, on a disk.
 struct World {
     disk: SimDisk,
     keyspace: Keyspace,
     core: LogCore,
     now_millis: u64,
     clients: Vec<(Caller, Vec<Op>)>,
-    /// The disk space that each client keeps for its next change.
+    /// The reservation of disk space that each client keeps for its next change.
     admitted: Vec<Option<Hold>>,
-    /// Other threads may run between the admission of a change and the change.
+    /// True if other threads may run between the admission of a change and the change itself.
     admits_apart: bool,
     saves: usize,
     saver: Saver,
     file_job: Option<(Arc<LogFile>, FileJob)>,
     sync_job: Option<SyncJob>,
     history: Vec<Logged>,
-    /// The items and the log position that answers depend on.
+    /// The items and the log position that sent replies depend on.
     promised_items: BTreeSet<u32>,
     promised_end: u64,
     group: Vec<KeyChange>,
@@ -177,7 +178,7 @@ impl World {
         })
     }
 
-    /// Starts the first process, creates the filter and makes it durable.
+    /// Starts the first process, creates the filter and makes the filter durable.
     fn first(sync: FsyncPolicy) -> Self {
         let mut world = Self::start(SimDisk::default(), sync, Vec::new()).expect("an empty disk");
         world.reserve();
@@ -190,7 +191,7 @@ impl World {
         world
     }
 
-    /// Creates the filter and logs it.
+    /// Creates the filter and logs its creation.
     fn reserve(&mut self) {
         let filter = ScalableBloom::reserve(1000, 1e-9, None).expect("a filter");
         let value = Value::Bloom(Box::new(filter));
@@ -209,7 +210,7 @@ impl World {
         }
     }
 
-    /// Adds a frame to the history.
+    /// Adds the changes of a frame to the history.
     fn end_frame(&mut self) {
         let (changes, end) = (std::mem::take(&mut self.group), self.core.end());
         self.history.push(Logged { changes, end });
@@ -226,13 +227,13 @@ impl World {
         self.clients.iter().any(|(client, _)| inserts(client))
     }
 
-    /// Tests whether a client may get the locks for an operation now.
+    /// Tests whether a client can take the locks for an operation now.
     fn may_run(&self, op: &Op) -> bool {
         let is_alone = matches!(op, Op::Transaction | Op::Flush);
         !(self.is_exclusive() || is_alone && self.is_inserting())
     }
 
-    /// Returns the steps that can be taken now.
+    /// Returns the steps that threads can take now.
     fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let may_change = !self.is_exclusive();
@@ -271,7 +272,8 @@ impl World {
             Saver::Rotates { .. } => {
                 self.core.with(|state| state.rotated().is_some()) || has_failed()
             }
-            // The snapshot reads a small value under its lock, and not during a transaction.
+            // The snapshot reads a small value under the lock of the value, and never during a
+            // transaction.
             Saver::Writes { left, observed, .. } => {
                 left.is_empty() || observed.is_some() || is_alone
             }
@@ -348,7 +350,7 @@ impl World {
                 Caller::InTransaction { left: left - 1 }
             }
             Caller::Answers { mut needs, items, end } => {
-                // The change is in the log.
+                // The log now contains the change.
                 self.admitted[i] = None;
                 let now = self.now_millis;
                 if self.core.with(|state| state.readiness(&mut needs, true, now))
@@ -390,11 +392,12 @@ impl World {
         }
     }
 
-    /// Removes all keys and creates the filter again, in one step: the client has exclusive access
-    /// to the keys.
+    /// Removes all keys and creates the filter again in one step, because the client has exclusive
+    /// access to the keys.
     fn flush(&mut self) {
         self.save_before_flush();
-        // All changes answered so far are in the log, so the promised position covers them.
+        // The log contains all changes whose replies were sent. The promised position therefore
+        // covers these changes.
         self.promised_items.clear();
         for (client, _) in &mut self.clients {
             if let Caller::Answers { items, .. } = client {
@@ -414,7 +417,7 @@ impl World {
         self.end_frame();
     }
 
-    /// Runs a command under the lock of its key, and logs it.
+    /// Runs a command under the lock of its key, and logs the command.
     fn change(&mut self, argv: &[&[u8]], change: KeyChange) {
         let keys = self.keyspace.shared();
         let settings = Settings::default();

@@ -1,12 +1,15 @@
-//! Fills a keyspace at the start: loads the newest snapshot, then applies all changes after it.
+//! Fills a keyspace at the start of a server: loads the newest snapshot, then applies all changes
+//! after the snapshot.
 //!
-//! All logs together are one stream. It is valid from its start to the first invalid byte. If that
-//! byte is before the last position that is recorded as synced, changes are lost and the start is
-//! refused. After that position a crash may leave any bytes, since the system writes pages in any
-//! order: such a torn tail is put aside.
+//! All logs together are one stream. The stream is valid from its start to the first invalid byte.
+//! If this byte is before the last position that is recorded as synced, changes are lost and the
+//! server does not start. After the synced position, a crash may leave any bytes, because the
+//! system writes pages in any order. The bytes after the valid part are a torn tail, which is moved
+//! to another file.
 //!
-//! All data is durable before the server answers from it. Bytes that may not be durable are written
-//! once more, because after a failed sync the system marks pages as written that are not.
+//! All data is made durable before the server replies with it. Bytes that may not be durable are
+//! written again: after a failed sync, the system may mark pages as written although they are not
+//! written.
 
 pub(super) mod replay;
 pub(super) mod stream;
@@ -27,12 +30,12 @@ use stream::Stream;
 
 /// The result of a recovery.
 pub(super) struct Recovered {
-    /// The log that the server continues, and the position of its end.
+    /// The log that the server continues, and the position of the end of the log.
     pub file: LogFile,
     pub end: u64,
     /// The number of changes in the logs.
     pub changes: u64,
-    /// The number of torn bytes that were put aside after a crash.
+    /// The number of torn bytes that were moved to another file after a crash.
     pub torn_bytes: u64,
 }
 
@@ -40,8 +43,7 @@ pub(super) struct Recovered {
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if files are damaged, missing or cannot be used. The files are not changed
-/// then.
+/// [`DurabilityError`] if files are damaged, missing or cannot be used. No file is changed then.
 pub(super) fn recover(disk: &dyn Disk, keyspace: &Keyspace) -> Result<Recovered, DurabilityError> {
     let folder = Folder::read(disk)?;
     let mut replay = Replay::new(keyspace);
@@ -52,8 +54,8 @@ pub(super) fn recover(disk: &dyn Disk, keyspace: &Keyspace) -> Result<Recovered,
     Ok(Recovered { file, end, changes: replay.changes, torn_bytes })
 }
 
-/// Puts the torn bytes aside and makes the rest durable. Returns the log that the server continues,
-/// and the end of the stream.
+/// Moves the torn bytes to another file and makes the valid bytes durable. Returns the log that the
+/// server continues, and the end of the stream.
 fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
     let Stream { folder, mut logs, torn, synced, end, last, tail_bytes } = stream;
     let (disk, dir) = (folder.disk, folder.disk.dir());
@@ -68,7 +70,7 @@ fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
         }
     }
     let Some(last) = logs.pop() else {
-        // This is the first start.
+        // This is the first start of a server with this folder.
         let fail = |BeginError { error, .. }| DurabilityError::io(&log_file::path(disk, 0))(error);
         let log = begin_durable(disk, 0, 0).map_err(fail)?;
         record_newest(disk, &log);
@@ -95,8 +97,8 @@ fn make_durable(stream: Stream<'_>) -> Result<(LogFile, u64), DurabilityError> {
     Ok((last, end))
 }
 
-/// Creates a log that begins at `position`, up to which the stream is durable. Returns after its
-/// header and its name are durable.
+/// Creates a log that begins at `position`. The stream is durable up to this position. Returns
+/// after the header and the name of the log are durable.
 pub(super) fn begin_durable(
     disk: &dyn Disk,
     number: u64,
@@ -109,7 +111,7 @@ pub(super) fn begin_durable(
     Ok(log)
 }
 
-/// Returns an unused name for bytes that are put aside.
+/// Returns an unused file name for torn bytes.
 fn free_name(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DurabilityError> {
     let names = disk.names(disk.dir()).map_err(DurabilityError::io(disk.dir()))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -117,8 +119,8 @@ fn free_name(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DurabilityError> {
     Ok(disk.dir().join(name.expect("a folder does not have that many files")))
 }
 
-/// Copies a torn tail to its own file. The tail contains no synced change, so a full disk must not
-/// prevent a start.
+/// Copies a torn tail to a separate file. The tail contains no synced change, so a full disk must
+/// not prevent a start.
 fn keep_tail(disk: &dyn Disk, log: &LogFile, end: u64, len: u64) -> Result<(), DurabilityError> {
     let aside = free_name(disk, &log.path)?;
     let copy = || {
@@ -135,7 +137,7 @@ fn keep_tail(disk: &dyn Disk, log: &LogFile, end: u64, len: u64) -> Result<(), D
     Ok(())
 }
 
-/// Writes the header of a log, and its bytes between two positions, once more in place.
+/// Writes the header of a log again in place. Also writes again the bytes between two positions.
 fn write_again(log: &LogFile, from: u64, to: u64) -> io::Result<()> {
     let rewrite = |at, len| copy_bytes((&*log.file, at), (&*log.file, at), len);
     rewrite(0, log_file::HEADER_BYTES as u64)?;
@@ -151,7 +153,7 @@ mod tests {
     use crate::persistence::sim_disk::SimDisk;
     use crate::persistence::test_files::write_log;
 
-    /// Starts a server; returns the number of keys, or the error.
+    /// Starts a server. Returns the number of keys or the error.
     fn started(disk: &SimDisk) -> Result<usize, String> {
         let keyspace = Keyspace::new();
         let recovered = recover(disk, &keyspace);
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn damage_before_a_log_that_the_manifest_names_is_refused() {
-        // No `synced` field has this position: the crash came before the next field was durable.
+        // No `synced` field contains this position: the crash happened before the next field was
+        // durable.
         let disk = SimDisk::default();
         let (first, end) = write_log(&disk, 0, 0, &["a", "b", "c"]);
         write_log(&disk, 1, end, &["d"]);
@@ -186,11 +189,11 @@ mod tests {
             disk.flip(&first.path, at);
             assert_refused(0);
             disk.flip(&first.path, at);
-            // The same for a later log.
+            // A damaged later log has the same effect.
             let (second, _) = write_log(&disk, 1, end, &["c"]);
             disk.flip(&second.path, at);
             assert_refused(1);
-            // The first log is empty, and the second one proves that changes existed.
+            // The first log is empty. The second log proves that changes existed.
             disk.flip(&second.path, at);
             first.file.set_len(10).unwrap();
             assert_refused(0);

@@ -1,15 +1,15 @@
 //! Keeps the valid data of damaged files.
 //!
-//! The damaged originals are complete at every moment, either in their place or in a folder
+//! The damaged originals are complete at any time, either at their original paths or in a folder
 //! `damaged-N`:
 //!
-//! 1. Every original gets a hard link in `damaged-N`, or a copy where the file system does not
-//!    support links. Both names are durable.
+//! 1. The repair creates a hard link in `damaged-N` for every original. If the file system does not
+//!    support links, the repair creates a copy. Both names are durable.
 //! 2. The repair writes the new log and the new snapshot. A start loads the newest snapshot.
-//! 3. The manifest names the new log.
+//! 3. The repair writes the number of the new log to the manifest.
 //! 4. The repair removes the original names.
 //!
-//! After a crash between two of these steps, the same command works again.
+//! After a crash between two steps, run the same command again.
 
 mod salvage;
 
@@ -31,18 +31,19 @@ use crate::persistence::snapshot;
 use crate::persistence::snapshot::writer::SnapshotWriter;
 use salvage::{Salvaged, salvage};
 
-/// Writes the valid data of a server's files as a new snapshot, and keeps the old files in a new
-/// folder inside `dir`. Does nothing if a server with this option `hash-key` would start with the
-/// files. Moves a damaged hash key there too, if the option requires it: the next start draws
-/// another one.
+/// Writes the valid data of a server's files as a new snapshot. Keeps the old files in a new folder
+/// inside `dir`. Does nothing if a server with this option `hash-key` can start with the files.
 ///
-/// Damaged changes are skipped, and the changes after them are kept: a filter then misses items,
-/// and a key that a lost change removed may exist again. The old files are never lost: if the
-/// machine fails meanwhile, run the repair again.
+/// A damaged hash key is also moved to that folder if the option requires a hash key from the
+/// folder. The next start generates a new key.
+///
+/// The repair skips damaged changes and keeps the changes after them. A filter may then lack items,
+/// and a key may exist again if the change that removed the key is lost. The old files are never
+/// lost. If the machine fails during the repair, run the repair again.
 ///
 /// # Errors
 ///
-/// [`DurabilityError`] if the files cannot be read or written. The old files are not changed then.
+/// [`DurabilityError`] if the files cannot be read or written. The old files are unchanged then.
 pub fn repair_data(dir: &Path, hash_key: HashKey) -> Result<DataReport, DurabilityError> {
     let _lock = lock_existing(dir)?;
     let disk = OsDisk(dir.to_owned());
@@ -83,7 +84,7 @@ fn repair(disk: &dyn Disk) -> Result<DataReport, DurabilityError> {
     Ok(DataReport { keys, changes, torn_bytes: 0, lost, aside: Some(aside) })
 }
 
-/// Links every file into a new folder and makes the links durable. After an error the folder
+/// Links every file into a new folder and makes the links durable. After an error, the folder
 /// contains no file.
 fn set_aside(folder: &Folder<'_>) -> Result<PathBuf, DurabilityError> {
     let disk = folder.disk;
@@ -103,7 +104,8 @@ fn set_aside(folder: &Folder<'_>) -> Result<PathBuf, DurabilityError> {
     Ok(aside)
 }
 
-/// Creates a folder `damaged-N`, or returns an empty one that an earlier repair has left.
+/// Creates a folder `damaged-N`. If an earlier repair has left an empty folder, returns that
+/// folder.
 fn free_folder(disk: &dyn Disk) -> Result<PathBuf, DurabilityError> {
     let names = disk.names(disk.dir()).map_err(DurabilityError::io(disk.dir()))?;
     let is_free = |name: &String| {
@@ -119,12 +121,13 @@ fn free_folder(disk: &dyn Disk) -> Result<PathBuf, DurabilityError> {
     Ok(path)
 }
 
-/// Creates a hard link to a file, or copies the file.
+/// Creates a hard link to a file. Copies the file if a link is not possible.
 fn keep(disk: &dyn Disk, path: &Path, to: &Path) -> io::Result<()> {
     if disk.link(path, to).is_ok() {
         return Ok(());
     }
-    // The copy is never written under the final name: a link that reports an error may exist.
+    // Write the copy under a temporary name: after a failed link, the final name may exist as a
+    // link to the original.
     let part = to.with_extension("part");
     let copy = || {
         let (from, copy) = (disk.open(path)?, disk.create(&part)?);
@@ -135,7 +138,8 @@ fn keep(disk: &dyn Disk, path: &Path, to: &Path) -> io::Result<()> {
     copy().inspect_err(|_| _ = disk.remove(&part))
 }
 
-/// Writes the keys as a snapshot with an empty log. A start uses these instead of any older file.
+/// Writes the keys as a snapshot with an empty log. A start uses the new files instead of all older
+/// files.
 fn write_new(
     disk: &dyn Disk,
     number: u64,
@@ -143,7 +147,7 @@ fn write_new(
     keyspace: &Keyspace,
 ) -> Result<(), DurabilityError> {
     let log_path = log_file::path(disk, number);
-    // A snapshot without its log counts as damaged, so the log is written first.
+    // Write the log first, because a snapshot without its log counts as damaged.
     let log = begin_durable(disk, number, position)
         .map_err(|begun| DurabilityError::io(&log_path)(begun.error))?;
     let write = || {
@@ -175,8 +179,8 @@ mod tests {
 
     const X: &[u8] = &[b'x'; 40];
 
-    /// Returns a disk with only durable data: a snapshot of four keys and a log of four more. One
-    /// key of each is damaged.
+    /// Returns a disk with only durable data: a snapshot of four keys, and a log of four more keys.
+    /// One key in each file is damaged.
     fn damaged_disk() -> SimDisk {
         let disk = SimDisk::default();
         let (log, end) = write_log(&disk, 1, 100, &["late:0", "late:1", "late:2", "late:3"]);
@@ -200,7 +204,7 @@ mod tests {
         names.map(|name| (name.clone(), disk.contents(&disk.dir().join(name)).unwrap())).collect()
     }
 
-    /// Checks that every original is in its place or in a folder beside it.
+    /// Checks that every original is at its original path or in a folder beside that path.
     fn assert_kept(disk: &SimDisk, originals: &BTreeMap<String, Vec<u8>>, when: &str) {
         let mut places = vec![disk.dir().to_owned()];
         let names = disk.names(disk.dir()).unwrap().into_iter();
@@ -213,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Runs the repair again after a crash, then starts the server on the repaired folder.
+    /// Runs the repair again after a crash. Then starts the server with the repaired folder.
     fn assert_repairs(disk: &SimDisk, originals: &BTreeMap<String, Vec<u8>>, when: &str) {
         assert_kept(disk, originals, when);
         match check(disk) {
@@ -285,7 +289,7 @@ mod tests {
         let disk = damaged_disk();
         let before = originals(&disk);
         disk.refuse_links();
-        // The repair creates the folder and the first copy, and then the disk is full.
+        // The repair creates the folder and the first copy. Then the disk is full.
         disk.fail_at(disk.operations() + 3, Fault::Full);
         assert!(matches!(repair(&disk), Err(DurabilityError::Io { .. })));
         let mut after = disk.names(disk.dir()).unwrap();
@@ -298,7 +302,8 @@ mod tests {
 
     #[test]
     fn an_older_snapshot_and_its_logs_replace_a_damaged_one() {
-        // The process was killed after it wrote a new snapshot, before it removed the old one.
+        // The process was killed after it wrote a new snapshot and before it removed the old
+        // snapshot.
         let disk = SimDisk::default();
         write_snapshot(&disk, 1, (100, 100), &[("a", X)]);
         let (_, end) = write_log(&disk, 1, 100, &["b"]);
@@ -313,12 +318,11 @@ mod tests {
         empty.create(&newest).unwrap();
         for (disk, keys, losses) in [
             (&disk, 3, 0),
-            // Logs do not replace the snapshot that they follow, even if the report of their
-            // losses is shorter.
+            // Logs do not replace the snapshot before them, even if the logs report fewer losses.
             (&without_snapshot, 2, 1),
             // Truncated bytes count as lost.
             (&empty, 3, 0),
-            // The older snapshot without its log does not replace the newer one.
+            // An older snapshot without its log does not replace the newer snapshot.
             (&without_log, 2, 1),
         ] {
             let report = repair(disk).unwrap();

@@ -1,15 +1,16 @@
-//! A simulated disk for the model test. A seed determines what a crash leaves on it.
+//! A simulated disk for the model test. A seed determines which data a crash leaves on the disk.
 //!
-//! A write goes to the page cache. A sync makes it durable. A power loss keeps any subset of the
-//! unsynced pages, tears one of them, and keeps any length of a file that grew. File names become
-//! durable when their folder is synced. After a power loss, each name has a prefix of the changes
-//! made to it since the last sync of its folder. If the name of a folder is lost, all names in that
-//! folder are lost. A killed process loses nothing of the page cache.
+//! A write goes to the page cache. A sync makes the written bytes durable. After a power loss, any
+//! subset of the unsynced pages remains. One of these pages is torn. A file that grew has any
+//! length up to the new length. A file name becomes durable when its folder is synced. After a
+//! power loss, each name has a prefix of the changes to this name since the last sync of the
+//! folder. If the name of a folder is lost, all names in the folder are lost. A killed process
+//! loses no data of the page cache.
 //!
-//! A test can make an operation fail. A failed write leaves any part of its bytes. A failed sync
-//! leaves the pages in the cache but marks them as written: no later sync writes them, as on Linux.
-//! A disk can have a capacity. A reservation that does not fit takes all space that is left, as on
-//! ext4, and a changed length frees the space behind the end of the file.
+//! A test can make an operation fail. A failed write writes any part of its bytes. A failed sync
+//! leaves the pages in the cache but marks the pages as written: no later sync writes these pages,
+//! as on Linux. A disk can have a capacity. A reservation that does not fit takes all remaining
+//! space, as on ext4. A change of the file length frees the space after the end of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::persistence::disk::{Disk, DiskFile};
 
-/// The page size in bytes. It is small, so that frames span several pages.
+/// The page size in bytes. The size is small, so that a frame spans several pages.
 const PAGE: usize = 32;
 
 /// A random number generator with a seed (SplitMix64).
@@ -41,7 +42,7 @@ impl Random {
         (self.next() % limit as u64) as usize
     }
 
-    /// Returns true once in `n` times.
+    /// Returns true with a probability of 1/`n`.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -51,9 +52,10 @@ impl Random {
 struct Inode {
     cache: Vec<u8>,
     durable: Vec<u8>,
-    /// Pages of the cache that are not on the disk.
+    /// The pages of the cache that are not on the disk.
     dirty: BTreeSet<usize>,
-    /// The file has disk space for this many bytes, or for its length if that is greater.
+    /// The disk space of the file, in bytes. If the file is longer, the file has disk space for its
+    /// length.
     allocated: usize,
 }
 
@@ -62,29 +64,30 @@ struct DiskState {
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
-    /// Changes of names since the last sync of their folder.
+    /// The changes of names since the last sync of their folder.
     renamed: Vec<(PathBuf, Option<usize>)>,
     /// The folders inside the root folder of the disk.
     dirs: BTreeSet<PathBuf>,
-    /// Hard links fail.
+    /// True if hard links fail.
     refuses_links: bool,
-    /// The file system cannot reserve space.
+    /// True if the file system cannot reserve space.
     refuses_reservations: bool,
-    /// The bytes of all named files together; `None` without a limit.
+    /// The maximum bytes of all named files together. `None` means no limit.
     capacity: Option<usize>,
     /// Counts operations that change the disk.
     operations: usize,
     /// The operation that fails, and its error.
     fault: Option<(usize, Fault)>,
-    /// From this operation on no operation takes effect: the process or the machine has stopped.
+    /// The operation at which the process or the machine stops. This operation and all later
+    /// operations have no effect.
     ends_at: Option<usize>,
-    /// File bytes from this offset on cannot be read.
+    /// The offset from which the bytes of files cannot be read.
     unreadable_from: Option<u64>,
     /// The number of bytes read.
     bytes_read: u64,
 }
 
-/// How an operation fails.
+/// The way in which an operation fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
     Io = 5,
@@ -102,7 +105,7 @@ struct SimFile {
 }
 
 impl DiskState {
-    /// Counts an operation. Returns an error if it fails.
+    /// Counts an operation. Returns an error if the operation fails.
     fn step(&mut self) -> io::Result<()> {
         let now = self.operations;
         self.operations += 1;
@@ -119,8 +122,8 @@ impl DiskState {
         self.ends_at.is_some_and(|at| self.operations > at)
     }
 
-    /// Counts an operation. Returns its result, and whether it takes effect: an operation that
-    /// reports an error may take effect.
+    /// Counts an operation. Returns the result of the operation, and whether the operation takes
+    /// effect. An operation may take effect although it returns an error.
     fn uncertain_step(&mut self) -> (io::Result<()>, bool) {
         let result = self.step();
         let happens = result.is_ok() || self.operations.is_multiple_of(2);
@@ -133,7 +136,8 @@ impl DiskState {
         named.into_iter().map(|inode| self.inodes[inode].used_bytes()).sum()
     }
 
-    /// Gives a file disk space up to an offset. If there is too little, it gets all of it.
+    /// Gives a file disk space up to an offset. If the disk has too little space, the file gets all
+    /// remaining space.
     fn allocate(&mut self, inode: usize, end: usize) -> io::Result<()> {
         let used = self.inodes[inode].used_bytes();
         let left = self.capacity.map_or(usize::MAX, |all| all.saturating_sub(self.used_bytes()));
@@ -148,7 +152,7 @@ impl DiskState {
         Ok(*self.names.get(path).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Creates an inode and gives it a name.
+    /// Creates an inode and gives the inode a name.
     fn create(&mut self, path: &Path) -> usize {
         self.inodes.push(Inode::default());
         let inode = self.inodes.len() - 1;
@@ -189,7 +193,7 @@ fn set_name(names: &mut BTreeMap<PathBuf, usize>, path: &Path, inode: Option<usi
 }
 
 impl SimDisk {
-    /// Returns how many operations have changed the disk.
+    /// Returns the number of operations that have changed the disk.
     pub fn operations(&self) -> usize {
         self.0.lock().operations
     }
@@ -199,17 +203,18 @@ impl SimDisk {
         self.0.lock().fault = Some((operation, fault));
     }
 
-    /// Ends the process before an operation: neither it nor any later one takes effect.
+    /// Ends the process before an operation. This operation and all later operations have no
+    /// effect.
     pub fn end_at(&self, operation: usize) {
         self.0.lock().ends_at = Some(operation);
     }
 
-    /// Makes all file bytes from an offset on unreadable.
+    /// Makes all bytes of files after an offset unreadable.
     pub fn fail_reads_from(&self, offset: u64) {
         self.0.lock().unreadable_from = Some(offset);
     }
 
-    /// Returns how many bytes were read.
+    /// Returns the number of bytes that were read.
     pub fn bytes_read(&self) -> u64 {
         self.0.lock().bytes_read
     }
@@ -224,13 +229,13 @@ impl SimDisk {
         self.0.lock().refuses_reservations = true;
     }
 
-    /// Leaves this much space on the disk, in bytes.
+    /// Limits the remaining space on the disk, in bytes.
     pub fn limit_space(&self, left: usize) {
         let mut state = self.0.lock();
         state.capacity = Some(state.used_bytes() + left);
     }
 
-    /// Returns the space that is left on the disk, in bytes.
+    /// Returns the remaining space on the disk, in bytes.
     pub fn space_left(&self) -> usize {
         let state = self.0.lock();
         state.capacity.map_or(usize::MAX, |all| all.saturating_sub(state.used_bytes()))
@@ -246,7 +251,7 @@ impl SimDisk {
         *self.0.lock() = DiskState::default();
     }
 
-    /// Returns the bytes of a file; `None` if it does not exist.
+    /// Returns the bytes of a file. Returns `None` if the file does not exist.
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.0.lock();
         Some(state.inodes[*state.names.get(path)?].cache.clone())
@@ -258,8 +263,8 @@ impl SimDisk {
         self.open(path).and_then(|file| file.write_all_at(&[byte ^ 1], at)).expect("it is open");
     }
 
-    /// Returns the disk as a new process finds it. With a `power_loss`, unsynced data is partly
-    /// lost.
+    /// Returns the disk in the state that a new process finds. With a `power_loss`, a part of the
+    /// unsynced data is lost.
     pub fn after_crash(&self, power_loss: Option<&mut Random>) -> Self {
         let mut state = DiskState {
             operations: 0,
@@ -441,7 +446,7 @@ impl DiskFile for SimFile {
         inode.allocated = 0;
         if inode.cache.len() as u64 != len {
             inode.cache.resize(len as usize, 0);
-            // The page at the end is written with the length.
+            // The last page is written together with the length.
             inode.dirty.insert(len as usize / PAGE);
         }
         Ok(())
@@ -463,7 +468,7 @@ impl DiskFile for SimFile {
         if state.has_ended() {
             return result;
         }
-        // The pages of a failed sync are marked as written: no later sync writes them.
+        // A failed sync marks its pages as written, so no later sync writes these pages.
         let inode = &mut state.inodes[self.inode];
         let dirty = std::mem::take(&mut inode.dirty);
         if result.is_ok() {

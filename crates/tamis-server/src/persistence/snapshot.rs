@@ -1,4 +1,4 @@
-//! A snapshot: every key with its value, written while the server works.
+//! A snapshot: every key with its value. The server writes the snapshot while it serves clients.
 //!
 //! ```text
 //! | header (`header.rs`), with the position of its log |
@@ -12,14 +12,14 @@
 //!
 //! Every number is a `u64`. The value is serialized.
 //!
-//! The stream of logs was durable up to `end` when the snapshot was complete: no value in it has
-//! later changes.
+//! When the snapshot was complete, the stream of logs was durable up to `end`. No value in the
+//! snapshot contains a change after `end`.
 //!
-//! The check is XXH3-64 of the 32 bytes before it. The checksum is XXH3-64 of the value, the key
-//! and the three numbers after the length of the key. The seed of both is the offset of the item,
-//! combined by exclusive or with the secret of the file. So a repair that searches for the next
-//! item after a damaged one tests one check per byte. No value that a client chose looks like an
-//! item. The second header replaces a damaged first one.
+//! The check is the XXH3-64 hash of the 32 bytes before the check. The checksum is the XXH3-64 hash
+//! of the value, the key and the three numbers after the key length. Both use the same seed: the
+//! offset of the item, XOR the secret of the file. After a damaged item, a repair searches for the
+//! next item and tests one check per byte. A client does not know the secret, so no value that a
+//! client chose looks like an item. The second header replaces a damaged first header.
 
 pub(super) mod reader;
 pub(super) mod writer;
@@ -34,7 +34,7 @@ use crate::persistence::header::Kind;
 
 const KIND: Kind = Kind { magic: b"TAMISNAP", version: 1 };
 
-/// Marks the end of the keys, in place of the length of a key.
+/// Marks the end of the keys. The number is stored in the place of a key length.
 const END: u64 = u64::MAX;
 
 /// Returns the path of a snapshot.
@@ -47,7 +47,7 @@ pub(super) struct SnapshotEntry {
     pub key: Vec<u8>,
     pub value: Value,
     pub expires_millis: Option<u64>,
-    /// The value contains the changes before this position of the log.
+    /// The value contains all changes before this position of the log.
     pub applied: u64,
 }
 
@@ -65,7 +65,7 @@ fn item_header(numbers: [u64; 4], seed: u64) -> [u8; ITEM_HEADER_BYTES] {
     header
 }
 
-/// Returns the numbers of an item header, and whether its check is correct.
+/// Returns the numbers of an item header, and whether the check of the header is correct.
 fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], bool) {
     let (chunks, _) = header.as_chunks::<8>();
     let number = |i: usize| u64::from_le_bytes(chunks[i]);
@@ -73,14 +73,14 @@ fn parse_item_header(header: &[u8; ITEM_HEADER_BYTES], seed: u64) -> ([u64; 4], 
     (std::array::from_fn(number), is_valid)
 }
 
-/// Returns the checksum of an item, computed from the state after its value.
+/// Returns the checksum of an item. `sum` already contains the value.
 fn finish_sum(mut sum: Xxh3, key: &[u8], numbers: &[u64]) -> u64 {
     sum.update(key);
     numbers.iter().for_each(|number| sum.update(&number.to_le_bytes()));
     sum.digest()
 }
 
-/// Passes bytes through and computes their checksum.
+/// A reader or writer that computes the checksum of all bytes.
 struct Summed<W> {
     inner: W,
     sum: Xxh3,

@@ -1,4 +1,4 @@
-//! The folder of a server: its log, and the snapshots that replace a long log.
+//! The data folder of a server: the log, and the snapshots that replace a long log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ pub(crate) struct Durable {
     disk: Arc<dyn Disk>,
     /// Locked while a snapshot is written.
     saving: Mutex<()>,
-    /// True while a snapshot writes keys one after the other. A command that moves a value then
-    /// logs the whole value, so that the snapshot does not miss it.
+    /// True while a snapshot writes one key after another. A command that moves a value then logs
+    /// the whole value, so that the snapshot and the log together contain the value.
     is_saving: AtomicBool,
     /// The memory of the keyspace at the last snapshot, in bytes.
     snapshot_bytes: AtomicU64,
     pub last_save_millis: AtomicU64,
-    /// Held as long as the server uses the folder.
+    /// Locked as long as the server uses the folder.
     lock: Mutex<Option<FolderLock>>,
 }
 
 impl Durable {
-    /// Opens the folder and fills the keyspace with its data.
+    /// Opens the folder and fills the keyspace with the data of the folder.
     pub fn open(
         dir: &Path,
         sync: FsyncPolicy,
@@ -74,7 +74,8 @@ impl Durable {
         self.is_saving.load(Ordering::Acquire)
     }
 
-    /// Writes a snapshot and begins a new log. If a snapshot is being written, waits for it first.
+    /// Writes a snapshot and begins a new log. If another snapshot is being written, first waits
+    /// for its end.
     pub fn save(&self, keyspace: &Keyspace) -> Result<(), DurabilityError> {
         let _saving = self.saving.lock();
         let saved = self.save_alone(keyspace);
@@ -89,7 +90,8 @@ impl Durable {
     fn save_alone(&self, keyspace: &Keyspace) -> Result<u64, DurabilityError> {
         let fail = |why: String| DurabilityError::io(self.disk.dir())(std::io::Error::other(why));
         let (number, position) = {
-            // No command runs meanwhile, so all records of a command are in the same log.
+            // No command runs during the rotation. All records of a command are therefore in the
+            // same log.
             let _alone = keyspace.exclusive();
             self.is_saving.store(true, Ordering::Release);
             self.log.rotate().map_err(fail)?
@@ -99,11 +101,11 @@ impl Durable {
         Ok(number)
     }
 
-    /// Writes the remaining changes, abandons a snapshot in progress, and unlocks the folder.
+    /// Writes the remaining changes, aborts a running snapshot, and unlocks the folder.
     ///
     /// # Errors
     ///
-    /// Returns why a change was not written.
+    /// Returns the reason why a change was not written.
     pub fn finish(&self) -> Result<(), String> {
         let kept = self.log.close();
         drop(self.saving.lock());

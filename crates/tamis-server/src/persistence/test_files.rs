@@ -8,7 +8,7 @@ use crate::persistence::log::record::Record;
 use crate::persistence::sim_disk::SimDisk;
 use crate::persistence::snapshot::writer::SnapshotWriter;
 
-/// Writes a log of changes that set one key each; returns the log and its end position.
+/// Writes a log in which each change sets one key. Returns the log and its end position.
 pub(super) fn write_log(disk: &SimDisk, number: u64, began: u64, keys: &[&str]) -> (LogFile, u64) {
     let log = LogFile::begin(disk, number, began, 0, 0, 99).unwrap();
     let mut bytes = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn write_log(disk: &SimDisk, number: u64, began: u64, keys: &[&str]) 
 }
 
 /// Writes a snapshot of strings for the log that begins at `began`. Each value contains all changes
-/// before that position.
+/// before the position `began`.
 pub(super) fn write_snapshot(
     disk: &SimDisk,
     number: u64,

@@ -11,23 +11,25 @@ use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 use crate::users::{AclLogEntry, Denied};
 
-/// The memory of a new key beside its bytes and its value, with a margin.
+/// The memory of a new key in addition to its bytes and its value, with a margin.
 const KEY_BYTES: u64 = 256;
 
-/// An upper bound of the bytes that a word takes in the log beside its length.
+/// An upper bound of the bytes that the log needs for a word, in addition to the bytes of the word.
 pub(crate) const WORD_BYTES: u64 = 32;
 
-/// Returns an upper bound of the bytes that a command writes to the log: its words, or the hashes
-/// of its items, and the parameters of the filter that it creates, with their key.
+/// Returns an upper bound of the bytes that a command writes to the log. The log contains the words
+/// of the command, or the hashes of its items. The log also contains the parameters and the key of
+/// a filter that the command creates.
 ///
-/// The value that `RESTORE` logs is not counted: its size is known once the payload is decoded.
+/// The bound does not include the value that `RESTORE` logs, because its size is unknown until the
+/// payload is decoded.
 pub(crate) fn logged_bytes(command: &Command, argv: Argv<'_>) -> u64 {
     let argv = match command.handler {
         Handler::WriteKeys(WriteKeys::Restore) => &argv[..2],
         _ => argv,
     };
     let key_bytes = argv.get(1).map_or(0, |key| key.len() as u64);
-    // A long command is logged in chunks, each with the key.
+    // A long command is logged in chunks. Each chunk contains the key.
     let chunks = match command.first_item(argv) {
         Some(first) => (argv.len() - first).div_ceil(most_items(command)) as u64,
         None => 0,
@@ -37,12 +39,13 @@ pub(crate) fn logged_bytes(command: &Command, argv: Argv<'_>) -> u64 {
 }
 
 impl Session {
-    /// Returns the disk space for the change of a command, which the caller keeps until the change
-    /// is logged; `None` if there is no log or no change.
+    /// Checks whether a command may run. Returns a reservation of disk space for the change of the
+    /// command. The caller keeps the reservation until the change is logged. Returns `None` if
+    /// there is no log or no change.
     ///
     /// # Errors
     ///
-    /// An error reply if the command may not run now.
+    /// Returns the error reply if the command may not run now.
     pub fn check(
         &mut self,
         command: &'static Command,
@@ -64,12 +67,12 @@ impl Session {
             });
         }
         check_subcommand(command, argv)?;
-        // A queued command changes nothing yet.
+        // A queued command does not change data yet.
         let bytes = if self.transaction.is_some() { 0 } else { logged_bytes(command, argv) };
         let admitted = self.check_change(command, bytes, config).map_err(Reply::error)?;
         if command.has(Flag::DenyOom) && config.max_memory_bytes != 0 {
-            // An upper bound: a string takes as much memory as its argument, an item takes less,
-            // and the key may be new.
+            // An upper bound: a string takes as much memory as its argument, an item takes less
+            // memory, and the key may be new.
             let bytes = KEY_BYTES + argv.iter().map(|word| word.len() as u64).sum::<u64>();
             if self.server.used_memory() + bytes > config.max_memory_bytes {
                 return Err(Reply::error(text::server::MEMORY));
@@ -81,7 +84,7 @@ impl Session {
         Ok(admitted)
     }
 
-    /// Records a command or key that the user has no permission for, for `ACL LOG`.
+    /// Records a command or key in `ACL LOG` if the user has no permission for it.
     pub fn log_refusal(&self, refusal: &Denied) {
         let (reason, object) = match refusal {
             Denied::Command(name) => ("command", name.as_bytes()),
@@ -90,7 +93,7 @@ impl Session {
         self.log_refused(reason, object, &self.user.name);
     }
 
-    /// Records a refusal for `ACL LOG`: the reason, the object and the user.
+    /// Records a refusal in `ACL LOG`: the reason, the object and the user.
     pub fn log_refused(&self, reason: &'static str, object: &[u8], user: &[u8]) {
         let now = now_millis();
         let refused = AclLogEntry {
@@ -107,12 +110,12 @@ impl Session {
         self.server.users.log.push(refused, self.server.config().max_refusals);
     }
 
-    /// Returns the disk space for the change of a command, which takes at most `bytes` bytes in the
-    /// log. The caller keeps it until the change is logged.
+    /// Returns a reservation of disk space for a change that takes at most `bytes` bytes in the
+    /// log. The caller keeps the reservation until the change is logged.
     ///
     /// # Errors
     ///
-    /// Returns why the command may not change a value now.
+    /// Returns the reason why the command may not change a value now.
     pub fn check_change(
         &self,
         command: &Command,

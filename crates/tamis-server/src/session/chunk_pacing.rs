@@ -1,31 +1,33 @@
-//! How many items of a long command a thread processes before it serves other connections.
+//! Selects how many items of a long command a thread processes before the thread serves other
+//! connections.
 
 use std::time::Duration;
 
 use tamis_commands::Command;
 
-/// The maximum number of items that a thread processes before it serves other connections. The
-/// items belong to one command or to consecutive commands.
+/// The maximum number of items that a thread processes before the thread serves other connections.
+/// The items belong to one command or to consecutive commands.
 pub(crate) const ITEMS: usize = 4096;
 
-/// The same limit for a command that moves stored items to make room. Such an item may take a
-/// million times as long as a lookup.
+/// The same limit for a command that moves stored items. Moving stored items may take a million
+/// times as long as a lookup.
 const ITEMS_ALONE: usize = 64;
 
-/// How long a chunk may take.
+/// The maximum duration of a chunk.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Returns the maximum number of items of a command that run at a time.
+/// Returns the maximum number of items of a command that run in one chunk.
 pub(crate) fn most_items(command: &Command) -> usize {
     if command.batch_items().is_some() { ITEMS } else { ITEMS_ALONE }
 }
 
-/// How many items of a long command run at a time. A connection keeps the value from one command to
-/// the next.
+/// The number of items of a long command that run in one chunk. A connection keeps this number from
+/// one command to the next.
 ///
-/// Starts at one item and multiplies by four as long as a chunk is quick. An item may be the first
-/// in a page of memory, which the system then has to clear: that takes as long as ten thousand
-/// lookups. In a large filter without items nearly every item is the first in its page.
+/// The number starts at one item. After each quick chunk, the number is multiplied by four. An item
+/// may be the first item in a page of memory, and the system must then clear the page. Clearing a
+/// page takes as long as ten thousand lookups. In a large empty filter, nearly every item is the
+/// first item in its page.
 pub(crate) struct ChunkPacing {
     pub items: usize,
 }
@@ -43,8 +45,8 @@ impl ChunkPacing {
             let fit = TURN.as_nanos() * items as u128 / took.as_nanos();
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
-            // A quick chunk may be small because the command has few items or a lower limit. Such a
-            // chunk must not reduce the size.
+            // A chunk may be small because the command has few items or a lower limit. A quick
+            // small chunk must not reduce the size.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }

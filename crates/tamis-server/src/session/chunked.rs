@@ -1,4 +1,4 @@
-//! Runs a command of very many items in chunks, between which other connections get their turn.
+//! Runs a command with very many items in chunks. Other connections run between the chunks.
 
 use std::time::Instant;
 
@@ -15,7 +15,8 @@ use crate::system::clock::now_millis;
 const NO_LIMIT: u32 = 65_536;
 
 impl Session {
-    /// Runs a command in chunks and appends its reply. Its items begin at argument `first`.
+    /// Runs a command in chunks and appends its reply. The items of the command begin at argument
+    /// `first`.
     pub async fn run_in_chunks(
         &mut self,
         handler: KeyHandler,
@@ -27,17 +28,17 @@ impl Session {
     ) {
         let (start, mut items) = argv.split_at(first);
         let most_items = most_items(command);
-        // Each chunk logs the words in front of the items again. With so many items, these words
-        // take no more space in the log than was admitted for the items.
+        // Each chunk logs the words before the items again. Because a chunk has many items, the log
+        // needs no more space for these words than was reserved for the items.
         let start_bytes: u64 = start.iter().map(|word| word.len() as u64 + WORD_BYTES).sum();
         let least_items = (start_bytes as usize / 16).clamp(1, most_items);
         let mut long = LongReply::begin(items.len(), env.protocol, out);
         let mut chunk_argv = start.to_vec();
-        // The limit applies at the start of a command. The command itself may exceed it, as in
-        // RedisBloom.
+        // The limit applies only at the start of a command. The command itself may exceed the
+        // limit, as in RedisBloom.
         let behind = Settings { cf_max_expansions: NO_LIMIT, ..env.settings.clone() };
         let mut env = *env;
-        // Only the first chunk counts as a lookup.
+        // Only the first chunk counts as a key lookup.
         let mut lookups = 1;
         while !items.is_empty() {
             let (chunk, rest) =
@@ -59,7 +60,8 @@ impl Session {
             match long.push(&done, out) {
                 Next::Chunk => {}
                 Next::End => break,
-                // Only the first chunk can be refused, unless the key was replaced meanwhile.
+                // Only the first chunk can be refused, unless another command replaced the key in
+                // the meantime.
                 Next::Refusal => return self.answer(command, &done.reply, out),
             }
             self.pace.note(chunk.len(), began.elapsed());
@@ -69,26 +71,26 @@ impl Session {
     }
 }
 
-/// The reply to a command, written chunk after chunk, because a million answers at once would take
-/// milliseconds.
+/// The reply to a command, which is written chunk after chunk. Writing a million values in one step
+/// would take milliseconds.
 struct LongReply {
     protocol: Protocol,
-    /// Where the reply begins in the output, and where its first value begins.
+    /// The offset in the output at which the reply begins, and the offset of the first value.
     start: usize,
     values: usize,
-    /// The number of values in the array header, and how many are written.
+    /// The number of values in the array header, and the number of values that are already written.
     announced: usize,
     written: usize,
 }
 
-/// What follows a chunk.
+/// The next action after a chunk.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Chunk,
-    /// The end of the reply: the filter accepts no more items.
+    /// The reply ends, because the filter accepts no more items.
     End,
-    /// The chunk was refused as a whole, so the command is refused. The reply written so far is
-    /// removed.
+    /// The whole chunk was refused, so the command is refused. The part of the reply that was
+    /// already written is removed.
     Refusal,
 }
 
@@ -99,7 +101,7 @@ impl LongReply {
         Self { protocol, start, values: out.len(), announced: values, written: 0 }
     }
 
-    /// Appends the values of the reply to a chunk.
+    /// Appends the replies of a chunk.
     fn push(&mut self, done: &KeyReply, out: &mut Vec<u8>) -> Next {
         let Some(values) = done.reply.encode_values(self.protocol, out) else {
             out.truncate(self.start);

@@ -1,5 +1,5 @@
-//! Decodes values that commands carry as data, before the command accesses the keyspace. A large
-//! value is decoded in the background.
+//! Decodes the data of commands into values, before the command accesses the keyspace. A background
+//! thread decodes large data.
 
 use tamis_commands::{Data, Env, Value, decode_file, load_refusal, text};
 use tamis_resp::Reply;
@@ -9,12 +9,12 @@ use crate::session::{Call, Session};
 use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
-/// The maximum length of data that is decoded on the calling thread, in bytes. Longer data is
-/// decoded on a background thread.
+/// The maximum length of data that the calling thread decodes, in bytes. A background thread
+/// decodes longer data.
 const LONG_DATA_BYTES: usize = 256 << 10;
 
-/// A value that was decoded from the data of a command. `hold` counts its memory until the value is
-/// stored under a key.
+/// A value that was decoded from the data of a command. `hold` counts the memory of the value until
+/// the value is stored under a key.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     value: Value,
@@ -27,22 +27,22 @@ impl Decoded {
         self.hold.bytes()
     }
 
-    /// Returns the length of the image that the log gets, in bytes.
+    /// Returns the length of the image in the log, in bytes.
     pub fn image_bytes(&self) -> u64 {
         self.value.image_bytes()
     }
 
-    /// Returns the value and stops counting its memory. The keyspace counts the memory of a value
-    /// that is stored under a key.
+    /// Returns the value and stops counting its memory in `hold`. When the value is stored under a
+    /// key, the keyspace counts its memory.
     pub fn into_value(self) -> Value {
         self.value
     }
 }
 
 impl Session {
-    /// Decodes the value that a command carries as data. Returns `None` if the command carries no
-    /// data or will be refused. The command then refuses, or decodes the data itself if the key was
-    /// removed meanwhile.
+    /// Decodes the data of a command. Returns `None` if the command has no data or will be refused.
+    /// The command then refuses. If the key was removed in the meantime, the command decodes the
+    /// data itself.
     pub async fn decode(&self, call: Call<'_>) -> Option<Result<Decoded, NotDecoded>> {
         if call.command.data(call.argv).is_none() || refuses_data(&self.server, call) {
             return None;
@@ -51,14 +51,14 @@ impl Session {
     }
 }
 
-/// Decodes the value that a command carries as data; `None` if the command carries none.
+/// Decodes the data of a command. Returns `None` if the command has no data.
 pub(crate) async fn decode(
     server: &SharedState,
     Call { command, argv, env }: Call<'_>,
 ) -> Option<Result<Decoded, NotDecoded>> {
     Some(match command.data(argv)? {
         Data::Payload(data) => {
-            // The memory that is left limits the size of the decoded value.
+            // The remaining memory limits the size of the decoded value.
             decode_data(server, data, 0, payload_decoder(server, &env)).await
         }
         Data::File(data) => {
@@ -80,7 +80,7 @@ async fn decode_data(
         decode(data)?
     } else {
         let _permit = server.copies.acquire().await.expect("it is never closed");
-        // The copy of the data and the decoded value.
+        // Count the copy of the data and the decoded value.
         let bytes = data.len() as u64 + value_bytes;
         let Some(_hold) = server.reserve_memory(bytes) else {
             return Err(NotDecoded::Memory);
@@ -91,13 +91,13 @@ async fn decode_data(
             .await
             .map_err(|_| NotDecoded::Refused(Reply::error(text::server::NOT_COPIED)))??
     };
-    // Other clients may have decoded values meanwhile: all of them together must fit.
+    // Other clients may have decoded values in the meantime. All decoded values together must fit.
     let hold = server.reserve_memory(value.heap_bytes());
     let hold = hold.ok_or(NotDecoded::Memory)?;
     Ok(Decoded { value, hold })
 }
 
-/// Returns a function that decodes a payload within the memory that is left now.
+/// Returns a function that decodes a payload. The value must fit in the memory that is left now.
 pub(crate) fn payload_decoder(
     server: &SharedState,
     env: &Env<'_>,
@@ -107,8 +107,8 @@ pub(crate) fn payload_decoder(
     move |payload| decode_payload(payload, max_filter_bytes, limit)
 }
 
-/// Tests whether a command with data would fail now, independent of its data; false for a command
-/// without data.
+/// Tests whether a command with data would fail now, independent of the data. Returns false for a
+/// command without data.
 pub(crate) fn refuses_data(server: &SharedState, Call { command, argv, env }: Call<'_>) -> bool {
     let keys = server.keyspace.shared();
     match command.data(argv) {
@@ -134,7 +134,7 @@ mod tests {
     fn data_is_decoded_before_the_keys_are_locked() {
         let server = test_server::start();
         let shared = server.shared();
-        // A command that accesses the keyspace waits for this.
+        // A command that accesses the keyspace waits for this lock.
         let alone = shared.keyspace.exclusive();
         let (sender, decoded) = std::sync::mpsc::channel();
         let thread = shared.clone();
@@ -164,7 +164,7 @@ mod tests {
         let shared = server.shared().clone();
         let (sender, answered) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            // Decoding in the background waits for a permit, and none is left.
+            // Decoding in the background waits for a permit. No permit is left.
             shared.copies.forget_permits(usize::MAX);
             let mut session = test_server::session(&shared);
             let file = vec![0; LONG_DATA_BYTES + 1];

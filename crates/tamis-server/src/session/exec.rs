@@ -26,9 +26,9 @@ use places::reserve_places;
 use prepared::{Prepared, TURN_COMMANDS};
 use run_queued::{Allowed, run_queued};
 
-/// Runs the queued commands with no other command in between, and appends their replies to `out`.
-/// If the replies together exceed the limit of a client, the server discards them and closes the
-/// connection, as Redis does. The effects of the commands stay.
+/// Runs the queued commands without any other command in between. Appends the replies to `out`. If
+/// the replies together exceed the limit of a client, the server discards the replies and closes
+/// the connection, as Redis does. The changes of the commands remain.
 ///
 /// # Errors
 ///
@@ -49,13 +49,13 @@ pub(crate) async fn exec(
     }
     lock_and_run(session, &transaction.queued, &watched, env, out).await?;
     if transaction.queued.len() > TURN_COMMANDS {
-        // Freeing the memory of a million commands takes longer than other connections should wait.
+        // Freeing the memory of a million commands would block the other connections for too long.
         tokio::task::spawn_blocking(move || drop(transaction));
     }
     Ok(())
 }
 
-/// Does what is possible before the keys are locked, locks them, and runs the commands.
+/// Prepares the transaction before the keys are locked. Then locks the keys and runs the commands.
 async fn lock_and_run(
     session: &mut Session,
     queued: &[Vec<Vec<u8>>],
@@ -74,7 +74,7 @@ async fn lock_and_run(
             return Err(Reply::NullArray);
         }
     }
-    // The locals from here on are dropped in reverse order.
+    // The following local variables are dropped in reverse order.
     let _places = reserve_places(&server, &prepared).await;
     let decoded = match &allowed {
         Some(_) => {
@@ -94,25 +94,26 @@ async fn lock_and_run(
     if !watched.are_unchanged(|key| alone.version(key, env.now_millis)) {
         return Err(Reply::NullArray);
     }
-    // While this task waited for the keys, the log may have failed, or the memory may have been
-    // used up.
+    // While this task waited for the keys, the log may have failed or the memory may have been used
+    // up.
     let _admitted = check_changes(session, &prepared)?;
     let group = begin_log_group(&server, &prepared, &decoded, env, &alone)?;
-    // The group is dropped before its images, and before the keys are unlocked.
+    // The drop order matters: first the group, then the images, then the lock of the keys.
     let (mut images, _group) = group.unzip();
     run_queued(session, &prepared, (&allowed, decoded), &mut images, env, &alone, out);
     Ok(())
 }
 
-/// Checks that the commands of a transaction may change data now. Returns the disk space for their
-/// changes, which together are one frame of the log; `None` if there is no log or no change.
+/// Checks that the commands of a transaction may change data now. Returns a reservation of disk
+/// space for their changes, which form one frame of the log. Returns `None` if there is no log or
+/// no change.
 fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Hold>, Reply> {
     let config = session.server.config();
     let changes = prepared.iter().filter(|(command, _)| command.may_change());
     let bytes = changes.map(|(command, argv)| logged_bytes(command, argv)).sum();
     let mut admitted = None;
     for command in &prepared.distinct {
-        // All commands together are admitted once.
+        // Reserve the space of all commands in one step.
         let bytes = if admitted.is_none() { bytes } else { 0 };
         let one = session.check_change(command, bytes, &config);
         admitted = admitted.or(one.map_err(|why| server::discarded(&why))?);
@@ -120,9 +121,9 @@ fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Ho
     Ok(admitted)
 }
 
-/// Checks all commands of a transaction before the keys are locked, yielding to other connections.
-/// Returns the user, who may run all commands, and the version of the list of users before the
-/// check. Returns `None` if any command is not allowed.
+/// Checks all commands of a transaction before the keys are locked. Yields to other connections.
+/// Returns the user and the version of the user list before the check, if the user may run all
+/// commands. Returns `None` if any command is not allowed.
 async fn allowed(session: &mut Session, prepared: &Prepared<'_>) -> Allowed {
     let version = session.server.users.version();
     session.refresh_user().ok()?;

@@ -1,4 +1,4 @@
-//! Runs commands about one key under a shared or an exclusive lock of its value.
+//! Runs commands on one key under a shared or an exclusive lock of its value.
 
 use tamis_commands::{
     Argv, Batch, BatchItems, BatchPart, Command, Env, Flag, KeyHandler, KeyReply, Outcome,
@@ -14,20 +14,20 @@ use crate::session::write_keys::restore::NotDecoded;
 use crate::session::{Call, Session};
 use crate::system::clock::now_millis;
 
-/// Calls of one command about one key: one, or several that form a batch.
+/// Calls of one command on one key: a single call, or several calls that form a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyCalls<'c, 'w> {
     pub handler: KeyHandler,
     pub command: &'static Command,
     pub argvs: &'c [Argv<'w>],
-    /// How many keyspace hits or misses the calls count as, if they only read.
+    /// The number of keyspace hits or misses that the calls count as, if the calls only read.
     pub lookups: u64,
 }
 
 impl Session {
-    /// Runs calls of a command; `batch` holds their items if the command has items. Waits for a
-    /// read lease of the key if the command changes it. Passes the reply to each call to `take`.
-    /// Returns the time at which the calls ran.
+    /// Runs calls of a command. `batch` holds the items of the calls if the command has items. If
+    /// the command changes the key, first waits until no read lease of the key exists. Passes the
+    /// reply to each call to `take`. Returns the time at which the calls ran.
     pub async fn run_on_key(
         &self,
         calls: KeyCalls<'_, '_>,
@@ -47,7 +47,7 @@ impl Session {
                 let decoded = self.decode(call).await;
                 let keys = keyspace.shared_to_change(argv[1]).await;
                 let call = call.at(now_millis());
-                // Until here the memory of the value is counted as held.
+                // Until here, the memory of the value counts as held memory.
                 let decoded =
                     decoded.map(|it| it.map(Decoded::into_value).map_err(NotDecoded::into_reply));
                 take(self.write_one(write, call, &keys, decoded));
@@ -65,7 +65,7 @@ impl Session {
                         batch.answers(items).for_each(take);
                         return env.now_millis;
                     }
-                    // Other connections get their turn, and the lock of the key.
+                    // Other connections run now, and can take the lock of the key.
                     drop(keys);
                     tokio::task::yield_now().await;
                 }
@@ -73,8 +73,8 @@ impl Session {
         }
     }
 
-    /// Runs a command about the value of its key, for a caller that has exclusive access to all
-    /// keys. `decoded` is the data of the command if the caller has decoded it already.
+    /// Runs a command on the value of its key. The caller has exclusive access to all keys.
+    /// `decoded` is the data of the command if the caller has already decoded the data.
     pub fn run_one(
         &self,
         handler: KeyHandler,
@@ -102,8 +102,8 @@ impl Session {
         }
     }
 
-    /// Runs a batch under shared access to its value and passes the replies to `take`. Returns
-    /// false, with nothing changed, if the batch needs exclusive access.
+    /// Runs a batch under shared access to its value, and passes the replies to `take`. Returns
+    /// false and changes nothing if the batch needs exclusive access.
     fn run_shared(
         &self,
         items: BatchItems,
@@ -117,8 +117,8 @@ impl Session {
         let mut has_run = false;
         let log = self.server.durable.as_ref().map(|durable| &durable.log);
         let run = |value: Option<&Value>| {
-            // Bits are set before they are logged. Until then the ticket holds back answers that
-            // may depend on them.
+            // The command sets bits before the log contains the insert. The ticket delays all
+            // replies that may depend on these bits until the insert is logged.
             let _inserting = log.filter(|_| items.inserts).map(Log::begin_insert);
             let Some(answers) = batch.run(items, value, now_millis) else { return false };
             has_run = true;
@@ -141,8 +141,8 @@ impl Session {
         has_run
     }
 
-    /// Runs a part of a batch that inserts under an exclusive lock of its value. The replies are in
-    /// `batch`.
+    /// Runs a part of an inserting batch under an exclusive lock of its value. `batch` contains the
+    /// replies afterwards.
     fn insert(
         &self,
         items: BatchItems,
@@ -174,7 +174,7 @@ impl Session {
         keys: &KeyspaceRef<'_>,
         mut decoded: Option<Result<Value, Reply>>,
     ) -> KeyReply {
-        // Read before the key is locked: no command holds the locks of two keys.
+        // Read this value before the key is locked, because no command holds the locks of two keys.
         let like = command
             .like_key(argv)
             .map(|other| keys.read(other, env.now_millis, |other| made_like(other, &env)));
@@ -200,13 +200,13 @@ impl Session {
         }
     }
 
-    /// Changes the value of a key under an exclusive lock and logs the change. `commands` are the
+    /// Changes the value of a key under an exclusive lock, and logs the change. `commands` are the
     /// commands that `apply` runs.
     ///
     /// # Errors
     ///
-    /// The error of every command if there is no memory for the value that they created. The value
-    /// is removed.
+    /// Returns the same error for every command if there is no memory for a value that the commands
+    /// created. The new value is removed.
     fn change<R>(
         &self,
         command: &Command,
@@ -223,7 +223,7 @@ impl Session {
                 layers.limit_growth(most);
             }
             let outcome = apply(value);
-            // No other command has seen the new value yet, so it can be removed.
+            // No other command has read the new value yet, so the value can be removed.
             if !was_there
                 && command.has(Flag::DenyOom)
                 && !self.server.has_memory_for(value.as_ref())

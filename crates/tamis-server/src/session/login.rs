@@ -16,8 +16,8 @@ impl Session {
         self.user = user;
     }
 
-    /// Ends the authentication. The connection then runs as the default user if that user needs no
-    /// password.
+    /// Removes the authentication. The connection then runs as the default user if the default user
+    /// needs no password.
     pub fn reset_user(&mut self) {
         let user = self.server.users.default_user();
         self.is_authenticated = false;
@@ -29,7 +29,7 @@ impl Session {
         }
     }
 
-    /// Looks the user up again if users have changed; an error if the user was removed.
+    /// Looks up the user again if users have changed. Returns an error if the user was removed.
     pub fn refresh_user(&mut self) -> Result<(), Reply> {
         let version = self.server.users.version();
         if version == self.users_version {
@@ -43,22 +43,21 @@ impl Session {
         let user = self.server.users.get(&self.user.name);
         match user.filter(|user| user.number == self.user.number && user.is_on) {
             Some(user) => {
-                // Stores the version from before the lookup: the next call then sees a change in
-                // between.
+                // Store the version from before the lookup. If users change during the lookup, the
+                // next call looks up the user again.
                 self.users_version = version;
                 self.user = user;
                 Ok(())
             }
             None => {
-                // The version stays the old one, so that every later command of a transaction is
-                // refused too.
+                // Keep the old version. Every later command of a transaction is then refused too.
                 self.is_closing = true;
                 Err(Reply::error(text::acl::GONE))
             }
         }
     }
 
-    /// Tests whether the user may still see the commands of others.
+    /// Tests whether the user may still monitor the commands of other clients.
     pub fn may_monitor(&mut self) -> bool {
         self.refresh_user().is_ok() && self.is_authenticated && self.user.may_run("monitor")
     }

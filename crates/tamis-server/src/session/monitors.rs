@@ -1,7 +1,8 @@
-//! `MONITOR`: clients that receive the commands of all other clients.
+//! `MONITOR`: sends the commands of all other clients to monitoring clients.
 //!
 //! Each command appends a line to the feed of each monitor. The connection of the monitor takes the
-//! lines and sends them as its client reads. Without a monitor, a command only tests one number.
+//! lines from the feed, and sends them as fast as the client reads. If there is no monitor, a
+//! command only reads one counter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use crate::stats::shown;
 use crate::system::clock::since_1970;
 use crate::system::held_memory::{HeldMemory, Hold};
 
-/// The monitors of a server.
+/// All monitoring clients of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Monitors {
     count: AtomicUsize,
@@ -26,7 +27,7 @@ pub(crate) struct Monitors {
 /// The lines that are not yet sent to a monitor.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    /// The ID of the client, which does not receive its own commands.
+    /// The ID of the monitoring client. The client does not receive its own commands.
     client: u64,
     lines: Mutex<MonitorLines>,
     /// The memory of unread replies of this client, including the lines.
@@ -38,17 +39,17 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 struct MonitorLines {
     bytes: Vec<u8>,
-    /// The memory of the lines, counted for all clients and for this one.
+    /// The memory of the lines, counted for all clients and for this client.
     memory: [Hold; 2],
-    /// True if the lines exceeded the limit and some were dropped.
+    /// True if the lines exceeded the limit and lines were dropped.
     is_over: bool,
 }
 
-/// The maximum bytes of lines in a feed if replies have no limit.
+/// The maximum bytes of lines in a feed if the replies of clients have no limit.
 const MAX_FEED_BYTES: u64 = 256 << 20;
 
 impl Feed {
-    /// Takes the lines; `None` if some were dropped.
+    /// Removes and returns the lines. Returns `None` if lines were dropped.
     pub fn take(&self) -> Option<Vec<u8>> {
         let mut lines = self.lines.lock();
         if lines.is_over {
@@ -58,8 +59,8 @@ impl Feed {
         Some(std::mem::take(&mut lines.bytes))
     }
 
-    /// Appends a line. Drops all lines instead if the unread bytes of the client, including its
-    /// replies, would exceed `most`.
+    /// Appends a line. If the unread bytes of the client, including its replies, would exceed
+    /// `most`, drops all lines instead.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
         let others = self.unread.bytes() - lines.memory[1].bytes();
@@ -76,7 +77,7 @@ impl Feed {
     }
 }
 
-/// A monitoring connection. Dropping this ends the monitoring.
+/// A monitoring connection. Dropping this value ends the monitoring.
 #[derive(Debug)]
 pub(crate) struct Monitoring {
     monitors: Arc<Monitors>,
@@ -116,14 +117,14 @@ impl Monitors {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Wakes the monitoring connections after a change of users, because some users may have lost
-    /// the permission.
+    /// Wakes the monitoring connections after a change of users. Some users may have lost the
+    /// permission to monitor.
     pub fn users_changed(&self) {
         self.feeds.lock().iter().for_each(|feed| feed.changed.notify_one());
     }
 
-    /// Sends consecutive calls of one command to all monitors, except admin commands, as Redis
-    /// does. A feed keeps at most `hard_bytes` bytes; 0 selects the default limit.
+    /// Sends consecutive calls of one command to all monitors, except calls of admin commands, as
+    /// Redis does. A feed keeps at most `hard_bytes` bytes. 0 selects the default limit.
     pub fn show(
         &self,
         client: &Client,
@@ -143,7 +144,7 @@ impl Monitors {
     }
 }
 
-/// Formats the line of a command as Redis does.
+/// Formats the line of a command in the same way as Redis.
 fn line(time: Duration, peer: &str, argv: &[Vec<u8>]) -> Vec<u8> {
     let (seconds, micros) = (time.as_secs(), time.subsec_micros());
     let mut line = format!("+{seconds}.{micros:06} [0 {peer}]").into_bytes();

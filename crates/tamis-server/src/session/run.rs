@@ -1,4 +1,5 @@
-//! Runs a client's commands in order: checks them, groups them into batches, and replies.
+//! Runs the commands of a client in order: checks them, groups them into batches, and appends the
+//! replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,25 +21,25 @@ use crate::session::{Call, Session, is_exec};
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 
-/// The state that the commands of one call of [`Session::run`] share.
+/// The state that is shared by the commands of one call of [`Session::run`].
 struct Turn<'w> {
     /// The time of the next command, in milliseconds since 1970.
     now_millis: u64,
-    /// When the next command began.
+    /// The time at which the next command began.
     began: Instant,
-    /// The configuration after a command that may have changed it.
+    /// The new configuration, if a command may have changed the configuration.
     new_config: Option<Arc<Config>>,
-    /// The buffers of batches.
+    /// The buffers that all batches use.
     batch: Batch<'w>,
 }
 
-/// Replies are written when they have this many bytes, so that a long pipeline does not accumulate
-/// in memory.
+/// The connection writes the replies to the socket when the replies have this many bytes. A long
+/// pipeline of replies therefore does not accumulate in memory.
 const WRITE_BYTES: usize = 256 << 10;
 
 impl Session {
-    /// Runs commands in order and appends their replies, until the replies have [`WRITE_BYTES`].
-    /// Returns how many commands ran.
+    /// Runs commands in order and appends their replies. Stops when the replies have
+    /// [`WRITE_BYTES`] bytes. Returns the number of commands that ran.
     pub async fn run(&mut self, commands: &[Argv<'_>], out: &mut Vec<u8>) -> usize {
         let server = self.server.clone();
         let mut config = server.config();
@@ -60,8 +61,8 @@ impl Session {
         ran
     }
 
-    /// Runs the first command together with the following ones that form a batch with it. Returns
-    /// how many ran.
+    /// Runs the first command. Also runs the next commands if they form a batch with the first
+    /// command. Returns the number of commands that ran.
     async fn run_next<'w>(
         &mut self,
         commands: &[Argv<'w>],
@@ -69,7 +70,7 @@ impl Session {
         turn: &mut Turn<'w>,
         out: &mut Vec<u8>,
     ) -> usize {
-        // The disk space is dropped after the change is logged.
+        // The reservation of disk space is dropped after the change is logged.
         let Some((command, _admitted)) = self.admit(commands[0], config, out) else {
             turn.began = Instant::now();
             return 1;
@@ -77,14 +78,16 @@ impl Session {
         let reply_start = out.len();
         let ran = self.run_admitted(command, commands, config, turn, out).await;
         self.note_change(command, reply_start..out.len(), ran);
-        // `CONFIG SET slowlog-log-slower-than` counts with the limit that it has set, as in Redis.
+        // The limit that `CONFIG SET slowlog-log-slower-than` sets already applies to this command
+        // itself, as in Redis.
         let config = turn.new_config.as_deref().unwrap_or(config);
         turn.began = self.count(command, &commands[..ran], turn.began, config);
         ran
     }
 
-    /// Finds a command and checks whether it may run now. Returns it with the disk space for its
-    /// change. A command that is refused, or queued by `MULTI`, gets its reply; the result is `None`.
+    /// Finds a command and checks whether the command may run now. Returns the command with the
+    /// disk space for its change. Returns `None` if the command was refused or queued by `MULTI`.
+    /// The command then already has its reply.
     fn admit(
         &mut self,
         argv: Argv<'_>,
@@ -109,8 +112,8 @@ impl Session {
         Some((command, admitted))
     }
 
-    /// Runs a command that was checked, together with the following ones that form a batch with it.
-    /// Returns how many ran.
+    /// Runs a command that was already checked. Also runs the next commands if they form a batch
+    /// with this command. Returns the number of commands that ran.
     async fn run_admitted<'w>(
         &mut self,
         command: &'static Command,
@@ -141,25 +144,25 @@ impl Session {
         if command.has(Flag::Admin) || is_exec {
             turn.new_config = Some(self.server.config());
         }
-        // A command about several keys may wait for them. `SAVE` and `DEBUG RELOAD` take seconds.
+        // A command on several keys may wait for the keys. `SAVE` and `DEBUG RELOAD` take seconds.
         let is_about_keys = matches!(command.handler, Handler::ReadKeys(_) | Handler::WriteKeys(_));
         if turn.new_config.is_some() || is_about_keys {
             turn.now_millis = now_millis();
         }
         if is_exec {
-            // Shown after the commands of its transaction, as in Redis.
+            // Monitors see `EXEC` after the commands of the transaction, as in Redis.
             self.show(command, &[argv], config);
         }
-        // Redis closes the connection without a reply to some commands, and clients treat a reply
-        // as a failure.
+        // Redis closes the connection without a reply to some commands. Clients treat a reply to
+        // such a command as a failure.
         if let Some(reply) = reply.filter(|_| !command.has(Flag::NoReply)) {
             self.answer(command, &reply, out);
         }
         1
     }
 
-    /// Runs a command about one key together with the following ones that form a batch with it.
-    /// Returns how many ran.
+    /// Runs a command on one key. Also runs the next commands if they form a batch with this
+    /// command. Returns the number of commands that ran.
     async fn run_key_commands<'w>(
         &mut self,
         handler: KeyHandler,
@@ -182,7 +185,7 @@ impl Session {
             KeyHandler::Items(_) => gather(command, commands, batch),
             KeyHandler::Read(_) | KeyHandler::Write(_) => 1,
         };
-        // The first command was checked alone.
+        // The caller has already checked the first command.
         let _admitted =
             self.check_others(command, &commands[1..len], config).unwrap_or_else(|_| {
                 len = gather(command, &commands[..1], batch);
@@ -196,8 +199,8 @@ impl Session {
         len
     }
 
-    /// Checks the commands that form a batch with the command before them, as
-    /// [`check`](Self::check) does: the user, the arity and the key are those of that command.
+    /// Checks the other commands of a batch in the same way as [`check`](Self::check). The user,
+    /// the arity and the key are the same as for the first command.
     fn check_others(
         &self,
         command: &'static Command,
@@ -211,7 +214,7 @@ impl Session {
         self.check_change(command, bytes, config)
     }
 
-    /// Ends the connection of a web page without a reply.
+    /// Ends the connection of a web page. Sends no reply.
     fn end_http(&mut self) {
         self.is_closing = true;
         if self.server.http_warnings.is_due(now_millis()) {
@@ -245,8 +248,8 @@ impl Session {
     }
 }
 
-/// Fills a batch with the first command and the following ones with the same name and key. Returns
-/// how many it added.
+/// Fills a batch with the first command and with the next commands that have the same name and key.
+/// Returns the number of commands in the batch.
 fn gather<'w>(command: &Command, commands: &[Argv<'w>], batch: &mut Batch<'w>) -> usize {
     let first = commands[0];
     batch.clear();
@@ -278,7 +281,7 @@ mod tests {
     use crate::shared_state::SharedState;
     use crate::test_server;
 
-    /// Runs a function while another thread has a read lease of the key `a` for a second.
+    /// Runs a function while another thread holds a read lease of the key `a` for one second.
     fn while_leased(server: &SharedState, run: impl FnOnce()) {
         let (begun, has_begun) = std::sync::mpsc::channel();
         std::thread::scope(|threads| {
@@ -303,7 +306,7 @@ mod tests {
         };
         assert_eq!(run(&[&[b"SET", b"a", b"1"]]), "+OK\r\n");
         while_leased(shared, || {
-            // `INCR` waits for the lease. `PEXPIRE` sets an expiry time that is shorter than this
+            // `INCR` waits for the lease. `PEXPIRE` sets an expiry time that is shorter than the
             // wait.
             let replies = run(&[&[b"INCR", b"a"], &[b"PEXPIRE", b"a", b"900"], &[b"EXISTS", b"a"]]);
             assert_eq!(replies, ":2\r\n:1\r\n:1\r\n");
@@ -323,7 +326,7 @@ mod tests {
         };
         run(&[&[b"SET", b"a", b"1"], &[b"SET", b"k", b"v", b"PX", b"100000"]]);
         while_leased(shared, || {
-            // The reload waits for the lease.
+            // `DEBUG RELOAD` waits for the lease.
             let replies = run(&[&[b"DEBUG", b"RELOAD", b"NOSAVE"], &[b"PTTL", b"k"]]);
             let left: i64 = replies.strip_prefix("+OK\r\n:").unwrap().trim().parse().unwrap();
             assert!(left <= 99_500, "{left}");

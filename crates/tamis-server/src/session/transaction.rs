@@ -1,4 +1,4 @@
-//! `MULTI`: commands that wait for `EXEC`. `WATCH`: keys that must not change until then.
+//! `MULTI`: commands that wait for `EXEC`. `WATCH`: keys that must not change before `EXEC`.
 
 use std::collections::HashMap;
 
@@ -6,29 +6,29 @@ use tamis_commands::allocation_bytes;
 
 use crate::system::held_memory::Hold;
 
-/// Commands that were accepted since `MULTI`.
+/// The commands that were queued since `MULTI`.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub queued: Vec<Vec<Vec<u8>>>,
-    /// A command was refused, so `EXEC` runs none.
+    /// True if a command was refused. `EXEC` then runs no command.
     pub is_broken: bool,
     held: Hold,
 }
 
-/// The maximum memory of the queued commands, in bytes. Clients need less, and other clients keep
-/// enough memory.
+/// The maximum memory of the queued commands, in bytes. No usual transaction needs more. With this
+/// limit, enough memory remains for other clients.
 const MAX_BYTES: u64 = 512 << 20;
 
 impl Transaction {
-    /// Creates a transaction without commands. The memory of its commands is added to `held`.
+    /// Creates a transaction without commands. `held` counts the memory of the queued commands.
     pub fn new(held: Hold) -> Self {
         Self { queued: Vec::new(), is_broken: false, held }
     }
 
-    /// Queues a command; false if the transaction would exceed its maximum size.
+    /// Queues a command. Returns false if the transaction would exceed its maximum size.
     pub fn push(&mut self, argv: &[&[u8]]) -> bool {
         let words_bytes: u64 = argv.iter().map(|word| allocation_bytes(word.len())).sum();
-        // The capacity of the list of commands is up to twice its length.
+        // The capacity of the list of commands is at most twice its length.
         let lists = allocation_bytes(size_of_val(argv) / 2 * 3) + 2 * size_of::<Vec<u8>>() as u64;
         self.held.add(words_bytes + lists);
         if self.held.bytes() > MAX_BYTES {
@@ -40,7 +40,7 @@ impl Transaction {
     }
 }
 
-/// The keys that a client watches, each with its version when the watch began.
+/// The keys that a client watches. Each key has its version from the start of the watch.
 #[derive(Debug)]
 pub(crate) struct Watched {
     keys: HashMap<Vec<u8>, u64>,
@@ -48,16 +48,16 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Creates an empty set. The memory of the keys is added to `held`.
+    /// Creates an empty set. `held` counts the memory of the keys.
     pub fn new(held: Hold) -> Self {
         Self { keys: HashMap::new(), held }
     }
 
-    /// Watches a key, unless it is watched already.
+    /// Watches a key. Does nothing if the key is already watched.
     pub fn watch(&mut self, key: &[u8], version: impl FnOnce() -> u64) {
         if !self.keys.contains_key(key) {
             self.keys.insert(key.to_vec(), version());
-            // The table has up to twice the places that it needs.
+            // The hash table has up to twice as many places as keys.
             self.held.add(allocation_bytes(key.len()) + 2 * size_of::<(Vec<u8>, u64)>() as u64);
         }
     }

@@ -1,5 +1,5 @@
-//! Commands that may change several keys, as functions of the keyspace: clients and the replay of
-//! the log run the same ones.
+//! Commands that may change several keys, as functions of the keyspace. The commands of clients and
+//! the replay of the log use the same functions.
 
 mod bitop;
 pub(crate) mod copy;
@@ -18,8 +18,8 @@ use expiry::{expire, persist};
 use outcome::{WriteResult, count_changes};
 use restore::{Limit, restore};
 
-/// Runs a command that may change several keys. `left_bytes` is the memory that a command of a
-/// client may take; `None` for a command from the log.
+/// Runs a command that may change several keys. `left_bytes` is the maximum memory for a command of
+/// a client. `None` means that the command comes from the log.
 pub(crate) fn write(
     handler: WriteKeys,
     argv: Argv<'_>,
@@ -73,7 +73,7 @@ fn rename(
     if !keys.exists(from, now) {
         return Err(Reply::error(server::NO_KEY));
     }
-    // If both names are the same key, the key itself exists.
+    // If both names are the same, `to` names the key itself, which exists.
     if if_absent && keys.exists(to, now) {
         return Err(Reply::Integer(0));
     }
@@ -89,7 +89,7 @@ fn merge(
     left_bytes: u64,
 ) -> WriteResult {
     let destination = argv[1];
-    // Merging the destination into itself changes nothing.
+    // Merging the destination into itself changes nothing, so the destination is not a source.
     let sources: Vec<&[u8]> =
         argv[2..].iter().copied().filter(|source| *source != destination).collect();
     let merge = |value: &mut Option<Value>, found: &[Option<&Value>]| {
@@ -109,7 +109,7 @@ fn merge(
     }
 }
 
-/// Returns a `SET` for each pair of an `MSET`.
+/// Returns one `SET` command for each pair of an `MSET`.
 pub(crate) fn sets<'w>(argv: Argv<'w>) -> impl Iterator<Item = [&'w [u8]; 3]> {
     argv[1..].chunks_exact(2).map(|pair| [&b"SET"[..], pair[0], pair[1]])
 }

@@ -4,8 +4,8 @@
 //! thread ──▶ its own stripe ──▶ row of the command ──▶ bucket of the duration
 //! ```
 //!
-//! A batch of consecutive commands costs two additions, on cache lines that no other thread writes.
-//! Readers sum the stripes.
+//! A batch of consecutive commands costs two atomic additions. No other thread writes the same
+//! cache lines. A reader sums all stripes.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,54 +20,54 @@ pub(crate) struct Calls {
 
 type Stripe = Box<[CommandCounts]>;
 
-/// The counts of one command in one stripe. Aligned to cache lines, so that threads do not contend
-/// for them.
+/// The counts of one command in one stripe. Aligned to cache lines, so that two threads never write
+/// the same cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct CommandCounts {
-    /// Calls by duration: see [`bound_nanos`].
+    /// The number of calls by duration. See [`bound_nanos`].
     buckets: [AtomicU64; BUCKETS],
     nanos: AtomicU64,
     failed: AtomicU64,
     rejected: AtomicU64,
 }
 
-/// The counts of a command.
+/// The counts of a command, summed over all stripes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
-    /// Calls that took at most the bucket's [bound](bound_nanos), and longer than the bound of the
-    /// previous bucket.
+    /// The number of calls in each bucket. A call is in the first bucket whose [bound](bound_nanos)
+    /// is at least the duration of the call.
     pub buckets: [u64; BUCKETS],
     /// The total duration of all calls, in nanoseconds.
     pub nanos: u64,
-    /// Calls that got an error reply.
+    /// The number of calls that got an error reply.
     pub failed: u64,
-    /// Calls that were rejected before they ran. They are in no bucket.
+    /// The number of calls that were rejected before they ran. These calls are in no bucket.
     pub rejected: u64,
 }
 
-/// The number of buckets. The last one contains all longer calls.
+/// The number of buckets. The last bucket contains all longer calls.
 const BUCKETS: usize = 32;
 
-/// The maximum number of stripes. More threads share them.
+/// The maximum number of stripes. If the server has more threads, several threads share a stripe.
 const MAX_STRIPES: usize = 16;
 
-/// Returns the longest duration of a bucket in nanoseconds, a power of two in units of 1/32 µs;
-/// `None` for the last bucket, which has no bound.
+/// Returns the longest duration of a bucket in nanoseconds. The duration is a power of two in units
+/// of 1/32 µs. Returns `None` for the last bucket, which has no bound.
 pub(crate) fn bound_nanos(bucket: usize) -> Option<f64> {
     (bucket < BUCKETS - 1).then(|| (1_u64 << bucket) as f64 * UNIT_NANOS)
 }
 
-/// 1/32 of a microsecond, so that powers of two microseconds are bounds.
+/// 1/32 of a microsecond, in nanoseconds. With this unit, powers of two microseconds are bounds.
 const UNIT_NANOS: f64 = 31.25;
 
 fn bucket_of(nanos: u64) -> usize {
-    // A duration equal to a bound belongs to the bucket below the bound.
+    // A duration that is equal to a bound belongs to the bucket of that bound.
     let units = nanos.saturating_sub(1).min(u64::MAX / 4) * 4 / 125;
     ((u64::BITS - units.leading_zeros()) as usize).min(BUCKETS - 1)
 }
 
-/// Returns the index of the calling thread, which never changes.
+/// Returns the index of the calling thread. The index of a thread never changes.
 fn number_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -88,11 +88,11 @@ impl Calls {
         &self.stripes[number_of_thread() & (self.stripes.len() - 1)][command]
     }
 
-    /// Counts calls of a command that took `each` time apiece.
+    /// Counts calls of a command. Each call took the time `each`.
     pub fn count(&self, command: usize, calls: u64, each: Duration) {
         let nanos = u64::try_from(each.as_nanos()).unwrap_or(u64::MAX);
         let row = self.row(command);
-        // Relaxed, here and below, because these counters are only summed.
+        // `Relaxed` is sufficient here and below, because the counters are only summed.
         row.buckets[bucket_of(nanos)].fetch_add(calls, Ordering::Relaxed);
         row.nanos.fetch_add(nanos.saturating_mul(calls), Ordering::Relaxed);
     }
@@ -125,13 +125,13 @@ impl Calls {
         }
     }
 
-    /// Returns every command that was called or rejected: its name in lower case and its counts.
+    /// Returns every command that was called or rejected, with its lowercase name and its counts.
     pub fn each_called(&self) -> impl Iterator<Item = (String, Called)> + '_ {
         let counts = COMMANDS.iter().map(|it| (it.name.to_ascii_lowercase(), self.of(it.index())));
         counts.filter(|(_, called)| called.calls() + called.rejected > 0)
     }
 
-    /// Returns the sums over all commands. Reads about ten thousand numbers.
+    /// Returns the sums over all commands. Reads about ten thousand counters.
     pub fn all(&self) -> Called {
         let all = (0..COMMANDS.len()).map(|command| self.of(command));
         all.reduce(|mut sum, called| {
@@ -163,7 +163,8 @@ impl Called {
         self.buckets.iter().sum()
     }
 
-    /// Returns the counts since an earlier reading; zero for counters that were reset in between.
+    /// Returns the difference to an earlier reading. A counter that was reset between the two
+    /// readings gives zero.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(before.buckets[i])),
@@ -174,7 +175,7 @@ impl Called {
     }
 
     /// Returns the duration within which the given share of the calls ended, in microseconds.
-    /// Assumes that calls are evenly distributed within a bucket.
+    /// Assumes that the calls in a bucket are evenly distributed.
     pub fn percentile_micros(&self, share: f64) -> f64 {
         let wanted = self.calls() as f64 * share;
         let mut before = 0.0;
@@ -202,7 +203,7 @@ mod tests {
         times.extend([0, 125, 126, 1000, 1001, 2000, 2001, u64::MAX]);
         for nanos in times {
             let bucket = bucket_of(nanos);
-            // Allow for one nanosecond, the smallest step of a clock.
+            // Allow a difference of one nanosecond, the smallest step of the clock.
             assert!(bound_nanos(bucket).is_none_or(|most| nanos as f64 <= most + 1.0), "{nanos}");
             let before = bucket.checked_sub(1).map(|it| bound_nanos(it).unwrap());
             assert!(before.is_none_or(|least| nanos as f64 > least), "{nanos}");

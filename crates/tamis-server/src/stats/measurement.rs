@@ -1,26 +1,28 @@
-//! Periodic measurements of a filter: how fast it gets items, and how close it is to its limit.
+//! Periodic measurements of a filter: the rate of new items, and the used share of the capacity.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tamis_commands::Utilization;
 
-/// The last measurement of a key, in 32 bytes. One thread writes it, and other threads read it.
+/// The last measurement of a key, in 32 bytes. One thread writes the measurement, and other threads
+/// read it.
 #[derive(Debug)]
 pub(crate) struct Measurement {
     items: AtomicU64,
-    /// The time of the measurement, in milliseconds since 1970; 0 if there is none.
+    /// The time of the measurement, in milliseconds since 1970. 0 means that there is no
+    /// measurement.
     at_millis: AtomicU64,
-    /// Bits of `f32`s: new items per second, and the used share; NaN if unknown.
+    /// The bits of two `f32` numbers: new items per second, and the used share. NaN means unknown.
     per_second: AtomicU32,
     used: AtomicU32,
-    /// The seconds over which the rate was averaged.
+    /// The period over which the rate was averaged, in seconds.
     watched: AtomicU32,
 }
 
-/// After this time the weight of an old rate is about a third.
+/// After this number of seconds, the weight of an old rate is about one third.
 const MEMORY_SECONDS: f64 = 900.0;
 
-/// Two measurements closer together than this give no rate.
+/// Two measurements give no rate if the time between them is shorter than this, in seconds.
 const LEAST_SECONDS: f64 = 1.0;
 
 impl Default for Measurement {
@@ -37,9 +39,10 @@ impl Default for Measurement {
 }
 
 impl Measurement {
-    /// Records a measurement; `None` if the value is no filter.
+    /// Records a measurement. `None` means that the value is not a filter.
     pub fn note(&self, utilization: Option<Utilization>, now_millis: u64) {
-        // Relaxed: a reader that mixes old and new numbers is off by one measurement.
+        // Relaxed: a reader may see a mix of two measurements. The error is at most one
+        // measurement.
         let Some(utilization) = utilization else {
             self.at_millis.store(0, Ordering::Relaxed);
             self.used.store((-1.0_f32).to_bits(), Ordering::Relaxed);
@@ -57,35 +60,38 @@ impl Measurement {
         self.used.store((utilization.used as f32).to_bits(), Ordering::Relaxed);
         self.items.store(items, Ordering::Relaxed);
         self.at_millis.store(now_millis.max(1), Ordering::Relaxed);
-        // The filter was emptied or replaced, so the decrease is not a rate.
+        // The filter was emptied or replaced. The difference of the two counts is therefore not a
+        // rate.
         if last_millis == 0 || items < before / 2 {
             return;
         }
         let rate = (items as f64 - before as f64) / seconds;
         let watched = f64::from(self.watched.load(Ordering::Relaxed)) + seconds;
         self.watched.store(watched.round() as u32, Ordering::Relaxed);
-        // Use the plain average at first, because a filter that was just loaded does not continue
-        // to grow at that rate.
+        // At first, use the plain average. A filter that was just loaded does not continue to grow
+        // at the rate of the load.
         let weight = (-(-seconds / MEMORY_SECONDS).exp_m1()).max(seconds / watched);
         let old = self.per_second().unwrap_or(0.0);
         let smooth = old + (rate - old) * weight;
         self.per_second.store((smooth as f32).to_bits(), Ordering::Relaxed);
     }
 
-    /// Returns the number of items at the last measurement, if it measured a filter.
+    /// Returns the number of items at the last measurement. Returns `None` if there is no
+    /// measurement of a filter.
     pub fn items(&self) -> Option<u64> {
         let is_measured = self.at_millis.load(Ordering::Relaxed) != 0;
         is_measured.then(|| self.items.load(Ordering::Relaxed))
     }
 
-    /// Returns the recent rate of new items per second; `None` before the first two measurements.
+    /// Returns the recent rate of new items per second. Returns `None` before the second
+    /// measurement.
     pub fn per_second(&self) -> Option<f64> {
         let rate = f32::from_bits(self.per_second.load(Ordering::Relaxed));
         (!rate.is_nan()).then_some(f64::from(rate))
     }
 
-    /// Returns the used share of a filter; `None` before the first measurement, negative if the
-    /// value is no filter.
+    /// Returns the used share of a filter. Returns `None` before the first measurement. The share
+    /// is negative if the value is not a filter.
     pub fn used(&self) -> Option<f32> {
         let used = f32::from_bits(self.used.load(Ordering::Relaxed));
         (!used.is_nan()).then_some(used)
@@ -120,13 +126,13 @@ mod tests {
         assert_eq!(measurement.per_second(), Some(1.0));
         measurement.note(filter(1e9), 31_100);
         assert_eq!(measurement.per_second(), Some(1.0), "too soon");
-        // A burst at the beginning does not determine the whole rate.
+        // A burst at the beginning does not determine the rate.
         let burst = Measurement::default();
         for (items, now_millis) in [(0.0, 1000), (1e5, 31_000), (1e5, 61_000), (1e5, 101_000)] {
             burst.note(filter(items), now_millis);
         }
         assert_eq!(burst.per_second().map(f64::round), Some(1000.0));
-        // The rate increases. An hour later only the new rate counts.
+        // The rate increases. After one hour, only the new rate counts.
         for step in 1..=120 {
             measurement.note(filter(40.0 + f64::from(step) * 300.0), 31_000 + step as u64 * 30_000);
         }

@@ -9,10 +9,11 @@ use crate::stats::{Called, bound_nanos};
 use crate::system::clock::now_millis;
 use crate::system::procfs::memory_of_process;
 
-/// Writes all metrics of the server, and those of filters whose key the reader `may_see`.
+/// Writes all metrics of the server. Writes the individual metrics of a filter only if `may_see`
+/// returns true for its key.
 ///
-/// Reads the last measurement of each key, and a part of the bits of those filters that have
-/// individual metrics. See [`filter_reports`].
+/// Reads the last measurement of each key. For filters with individual metrics, also reads a part
+/// of the bits. See [`filter_reports`].
 pub(crate) fn text(shared: &SharedState, may_see: impl Fn(&[u8]) -> bool) -> String {
     let mut out = Exposition::default();
     of_server(&mut out, shared);
@@ -88,7 +89,8 @@ fn of_commands(out: &mut Exposition, shared: &SharedState) {
         for (bucket, calls) in called.buckets.iter().enumerate() {
             sum += calls;
             let bound = bound_nanos(bucket).map_or("+Inf".into(), |most| (most / 1e9).to_string());
-            // Buckets start at one microsecond. Shorter calls share one bound.
+            // The exposed buckets start at one microsecond. All shorter calls are in the first
+            // exposed bucket.
             if bucket >= 5 {
                 let labels = [("command", command), ("le", bound.as_bytes())];
                 out.sample(&format!("{name}_bucket"), &labels, sum);
@@ -120,7 +122,7 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     let mut each = |name, help, number: fn(&FilterReport) -> Option<f64>| {
         out.family(name, help);
         for report in &found.reports {
-            // If all bits are set, the estimated number of items is infinite.
+            // If all bits of a filter are set, the estimated number of items is infinite.
             if let Some(number) = number(report).filter(|number| number.is_finite()) {
                 let kind = report.info.kind.as_bytes();
                 out.sample(name, &[("key", &report.key), ("kind", kind)], number);
@@ -160,12 +162,13 @@ fn of_filters(out: &mut Exposition, shared: &SharedState, may_see: impl Fn(&[u8]
     );
 }
 
-/// The text of the metrics.
+/// The text of the metrics in the exposition format.
 #[derive(Default)]
 struct Exposition(String);
 
 impl Exposition {
-    /// Writes the header lines of a counter, whose name ends in `_total`, or of a gauge.
+    /// Writes the header lines of a metric. The metric is a counter if its name ends in `_total`;
+    /// otherwise it is a gauge.
     fn family(&mut self, name: &str, help: &str) {
         self.family_of(if name.ends_with("_total") { "counter" } else { "gauge" }, name, help);
     }
@@ -189,9 +192,9 @@ impl Exposition {
         writeln!(self.0, " {value}").expect("writing to text");
     }
 
-    /// Writes the text of a label, which the format requires in UTF-8. Invalid bytes are written as
-    /// `\xHH` and backslashes as `\\`, both escaped once more, so that different keys stay
-    /// different.
+    /// Writes the value of a label, which the format requires in UTF-8. An invalid byte is written
+    /// as `\xHH`, and a backslash as `\\`. Both texts are escaped once more for the format.
+    /// Different keys therefore have different labels.
     fn label(&mut self, text: &[u8]) {
         for chunk in text.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -199,7 +202,8 @@ impl Exposition {
                     '\\' => self.0 += r"\\\\",
                     '"' => self.0 += "\\\"",
                     '\n' => self.0 += "\\n",
-                    // A control character could break the line or the terminal.
+                    // A control character could break the line of the metric or the terminal of the
+                    // user.
                     c if c.is_control() => _ = write!(self.0, "\\\\u{{{:x}}}", u32::from(c)),
                     c => self.0.push(c),
                 }
@@ -210,7 +214,7 @@ impl Exposition {
         }
     }
 
-    /// Writes a metric with a single number.
+    /// Writes a metric that has a single value.
     fn one(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, help);
         self.sample(name, &[], value);
@@ -225,10 +229,11 @@ mod tests {
     use super::*;
     use crate::{Config, Server};
 
-    /// A sample: its labels and its number.
+    /// A sample of a metric: its labels and its value.
     type Sample = (BTreeMap<String, String>, f64);
 
-    /// Parses the text strictly by the format, and returns the samples by the name of their metric.
+    /// Parses the text strictly according to the format. Returns the samples, grouped by the name
+    /// of the metric.
     fn read(text: &str) -> HashMap<String, Vec<Sample>> {
         assert!(text.ends_with('\n'));
         let mut samples: HashMap<String, Vec<Sample>> = HashMap::new();
@@ -311,7 +316,7 @@ mod tests {
         &found.unwrap_or_else(|| panic!("no {label} {text}")).1
     }
 
-    /// Sends lines to a server, and waits for its last reply.
+    /// Sends lines to a server and waits for the last reply.
     fn say(server: &Server, lines: &[u8]) {
         let mut stream = std::net::TcpStream::connect(server.addresses()[0]).unwrap();
         stream.write_all(lines).unwrap();
@@ -323,7 +328,7 @@ mod tests {
     fn the_text_follows_the_format() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().to_owned();
-        // With this limit, every command is slow.
+        // With this limit, the server records every command as slow.
         let config = Config { port: 0, threads: 1, dir, slow_micros: 0, ..Config::default() };
         let server = Server::start(config).unwrap();
         let empty = read(&text(server.shared(), |_| true));

@@ -1,10 +1,10 @@
-//! Rates per second.
+//! Computes rates per second.
 
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// The growth of counters per second, between the last two samples.
+/// The increase of the counters per second, between the last two samples.
 #[derive(Debug, Default)]
 pub(crate) struct Rates(Mutex<RateSample>);
 
@@ -28,13 +28,13 @@ impl Rates {
         let now = Instant::now();
         let seconds = now.duration_since(state.at).as_secs_f64();
         if seconds > 0.0 {
-            // A counter decreases if it was reset.
+            // A counter decreases only if it was reset.
             let grown = std::array::from_fn(|i| totals[i].saturating_sub(state.totals[i]) as f64);
             *state = RateSample { at: now, totals, per_second: grown.map(|grown| grown / seconds) };
         }
     }
 
-    /// Returns the rates per second: commands, bytes received, bytes sent.
+    /// Returns the rates per second of commands, received bytes and sent bytes.
     pub fn per_second(&self) -> [f64; 3] {
         self.0.lock().per_second
     }

@@ -15,14 +15,15 @@ pub(crate) struct FilterReport {
     /// The time of the measurement, in milliseconds since 1970.
     pub measured_millis: u64,
     pub info: FilterInfo,
-    /// The recent growth in items per second, if it is known.
+    /// The recent growth in items per second. `None` if unknown.
     pub items_per_second: Option<f64>,
     pub forecast: Forecast,
 }
 
 impl FilterReport {
-    /// Reports on a value that recently got `items_per_second` new items per second; `None` if it
-    /// is no filter. Fast: estimates a large filter from a part of its bits.
+    /// Creates the report of a value that recently got `items_per_second` new items per second.
+    /// Returns `None` if the value is not a filter. For a large filter, reads only a part of the
+    /// bits.
     pub fn of(
         key: &[u8],
         value: &Value,
@@ -41,7 +42,7 @@ impl FilterReport {
         })
     }
 
-    /// Reports on the filter of a key, if it exists.
+    /// Creates the report of the filter under a key. Returns `None` if the key has no filter.
     pub fn of_key(
         keyspace: &Keyspace,
         key: &[u8],
@@ -53,7 +54,7 @@ impl FilterReport {
         })
     }
 
-    /// Uses this rate of inserts if the keyspace has not measured one.
+    /// Uses this insertion rate if the keyspace has not measured a rate.
     pub fn or_at(&mut self, items_per_second: Option<f64>) {
         if self.items_per_second.is_none() {
             self.items_per_second = items_per_second;
@@ -61,9 +62,11 @@ impl FilterReport {
         }
     }
 
-    /// Orders the worst filter first: filters that are full or exceed their planned rate, then
-    /// filters that reach their limit soonest, then filters whose rate is closest to the planned
-    /// one.
+    /// Compares two filters; the worse filter comes first. The order is:
+    ///
+    /// * filters that are full or exceed their planned rate
+    /// * filters that reach their limit soonest
+    /// * filters whose rate is closest to the planned rate
     pub fn cmp_worst(&self, other: &Self) -> Ordering {
         let days = |it: &Self| it.forecast.days().unwrap_or(f64::INFINITY);
         let is_bad = |it: &Self| it.info.is_over_rate || it.info.is_full();
@@ -75,21 +78,21 @@ impl FilterReport {
     }
 }
 
-/// Searches for the filters that are closest to their limits, one part of the keys at a time. It
-/// reads only the last measurement of each key, and holds no lock for longer than one part takes.
-/// All parts of a keyspace with millions of keys take about a second.
+/// Searches for the filters that are closest to their limits, one part of the keyspace at a time.
+/// The search reads only the last measurement of each key. The search holds no lock for longer than
+/// one part takes. The whole search takes about one second for millions of keys.
 pub(crate) struct Worst {
     limit: usize,
     /// The number of filters.
     pub filters: u64,
-    /// The number of omitted filters that exceed their planned rates.
+    /// The number of filters that exceed their planned rates and are not in the result.
     pub others_over: u64,
     found: BinaryHeap<Candidate>,
 }
 
-/// The used share of a filter and its key. The share is the bits of a non-negative `f32`, which
-/// sort like the number. The lowest share comes first in the heap, so that a worse filter replaces
-/// it.
+/// The used share of a filter and the key of the filter. The share is stored as the bits of a
+/// non-negative `f32`; these bits sort in the same order as the numbers. The lowest share comes
+/// first in the heap, so that a worse filter replaces the entry with the lowest share.
 type Candidate = Reverse<(u32, Box<[u8]>)>;
 
 impl Worst {
@@ -116,7 +119,7 @@ impl Worst {
         });
     }
 
-    /// Returns the keys that were found, worst first.
+    /// Returns the found keys, worst filter first.
     pub fn into_keys(self) -> impl Iterator<Item = Box<[u8]>> {
         self.found.into_sorted_vec().into_iter().map(|Reverse((_, key))| key)
     }
@@ -127,11 +130,11 @@ impl Worst {
 pub(crate) struct FilterReports {
     /// The number of filters.
     pub filters: u64,
-    /// The reports on some of them, worst first.
+    /// The reports on the worst filters, worst filter first.
     pub reports: Vec<FilterReport>,
 }
 
-/// Reports on the filters closest to their limits, at most `limit` of them.
+/// Reports on the filters that are closest to their limits. Returns at most `limit` reports.
 pub(crate) fn filter_reports(
     keyspace: &Keyspace,
     settings: &Settings,
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(listed.reports[0].forecast, Forecast::Unknown);
         assert_eq!(keys(&reports(&keyspace, 0, 1000)).len(), 0);
         assert_eq!(reports(&keyspace, 1000, 1000).reports.len(), 50);
-        // Measure again after one filter got more items.
+        // Measure again after more items were added to one filter.
         put(&keyspace, "k00", 100, 90);
         (0..keyspace.shard_count()).for_each(|part| keyspace.measure(part, 31_000));
         let listed = reports(&keyspace, 2, 31_000);

@@ -12,31 +12,31 @@ pub(crate) struct Saves(Mutex<SaveHistory>);
 
 #[derive(Debug, Default)]
 struct SaveHistory {
-    /// Completed snapshots.
+    /// The number of completed snapshots.
     count: u64,
     has_failed: bool,
     last: Option<Duration>,
     began_millis: Option<u64>,
-    /// The number of changes in the last snapshot.
+    /// The number of changes that the last snapshot contains.
     changes: u64,
 }
 
-/// The numbers of `INFO persistence`.
+/// The numbers that `INFO persistence` shows.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SaveInfo {
-    /// Completed snapshots.
+    /// The number of completed snapshots.
     pub count: u64,
     /// True if the last snapshot failed.
     pub has_failed: bool,
-    /// The duration of the last snapshot; -1 if there was none.
+    /// The duration of the last snapshot, in seconds; -1 if there was no snapshot.
     pub last_seconds: i64,
-    /// The duration of the running snapshot so far; -1 if none runs.
+    /// The time since the running snapshot began, in seconds; -1 if no snapshot is running.
     pub current_seconds: i64,
 }
 
 impl Saves {
-    /// Runs a function that writes a snapshot of a keyspace with this number of changes, and
-    /// records its result.
+    /// Runs a function that writes a snapshot of a keyspace with this number of changes. Records
+    /// the result of the function.
     pub fn watch<E>(&self, changes: u64, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let began = Instant::now();
         self.0.lock().began_millis = Some(now_millis());
@@ -57,7 +57,7 @@ impl Saves {
         changes.saturating_sub(self.0.lock().changes)
     }
 
-    /// Records that the files contain this number of changes, after a start.
+    /// Records, at the start of the server, that the files contain this number of changes.
     pub fn begin(&self, changes: u64) {
         self.0.lock().changes = changes;
     }

@@ -1,4 +1,4 @@
-//! The slow log: the latest commands that took long.
+//! The slow log: the latest slow commands.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,26 +21,25 @@ struct Entries {
     next_id: u64,
 }
 
-/// A command that took long.
+/// A slow command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlowCommand {
     pub id: u64,
-    /// When the command ended, in seconds since 1970.
+    /// The time at which the command ended, in seconds since 1970.
     pub seconds: u64,
     pub micros: u64,
-    /// The arguments, truncated and without passwords.
+    /// The truncated arguments, without passwords.
     pub argv: Vec<Vec<u8>>,
     pub address: String,
     pub client: String,
 }
 
 impl SlowLog {
-    /// Records consecutive commands that took `each` time apiece, and keeps the last `most`
-    /// entries.
+    /// Records consecutive commands that each took the time `each`. Keeps the last `most` entries.
     pub fn push(&self, client: &Client, commands: &[Argv<'_>], each: Duration, most: usize) {
         let (address, name) = (client.peer.to_string(), client.properties.lock().name.clone());
         let mut log = self.0.lock();
-        // Earlier commands would be dropped immediately.
+        // The log would immediately remove the entries of the earlier commands.
         let skipped = commands.len().saturating_sub(most);
         log.next_id += skipped as u64;
         for argv in &commands[skipped..] {
@@ -58,21 +57,21 @@ impl SlowLog {
         log.truncate(most);
     }
 
-    /// Drops all but the last `most` entries, and returns the latest of them, newest first.
+    /// Removes all entries except the last `most`. Returns at most `count` entries, newest first.
     pub fn latest(&self, count: usize, most: usize) -> Vec<SlowCommand> {
         let mut log = self.0.lock();
         log.truncate(most);
         log.entries.iter().rev().take(count).cloned().collect()
     }
 
-    /// Drops all but the last `most` entries, and counts the remaining ones.
+    /// Removes all entries except the last `most`. Returns the number of remaining entries.
     pub fn len(&self, most: usize) -> usize {
         let mut log = self.0.lock();
         log.truncate(most);
         log.entries.len()
     }
 
-    /// Counts the slow commands since the server started, including those that are no longer kept.
+    /// Counts all slow commands since the server started, including entries that were removed.
     pub fn ever(&self) -> u64 {
         self.0.lock().next_id
     }
@@ -89,13 +88,14 @@ impl Entries {
     }
 }
 
-/// The maximum number of arguments in an entry. The last one states how many arguments are omitted.
+/// The maximum number of arguments in an entry. The last argument states how many arguments are
+/// omitted.
 const MAX_WORDS: usize = 32;
 
-/// The maximum bytes of an argument in an entry.
+/// The maximum length of an argument in an entry, in bytes.
 const MAX_WORD_BYTES: usize = 128;
 
-/// Truncates the arguments of a command as Redis does, and hides secrets.
+/// Truncates the arguments of a command in the same way as Redis, and hides secrets.
 pub(crate) fn shown(argv: Argv<'_>) -> Vec<Vec<u8>> {
     let is_secret = secrets(argv);
     let kept = if argv.len() > MAX_WORDS { MAX_WORDS - 1 } else { argv.len() };

@@ -1,4 +1,4 @@
-//! The time of the system.
+//! The current time of the system.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,18 +1,21 @@
-//! The open files of the server, within the limit of the system. Every connection uses one.
+//! Counts the open files of the server and raises the limit of the system. Every connection uses
+//! one file.
 
 use crate::config::{Config, HttpPort};
 
-/// Files of the server itself: those of `dir`, its listeners, and those that it reads occasionally.
+/// The open files of the server itself: the files of `dir`, the listeners, and files that the
+/// server reads occasionally.
 const OWN: u64 = 32;
 
-/// Files of a thread: its event queue and its wake-up descriptor.
+/// The open files of one thread: its event queue and its wake-up descriptor.
 const OF_THREAD: u64 = 4;
 
-/// The maximum number of simultaneous connections to the HTTP port. A browser opens six.
+/// The maximum number of simultaneous connections to the HTTP port. A browser opens six
+/// connections.
 pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
 
-/// The number of additional connections that serve only `/healthz`. They are used when all other
-/// HTTP connections wait for responses.
+/// The number of additional connections that serve only `/healthz`. The server uses these
+/// connections when all other HTTP connections wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
 /// Returns how many open files the server reserves in addition to one socket for each client.
@@ -20,23 +23,24 @@ pub(crate) fn reserved(config: &Config, threads: usize) -> u64 {
     let http = match config.http_port {
         HttpPort::Off => 0,
         HttpPort::Auto | HttpPort::At(_) => {
-            // The thread of the connections and that of the sampler.
+            // The files of two threads: the thread of the HTTP connections and the thread of the
+            // sampler.
             (MAX_HTTP_CONNECTIONS + HEALTH_CONNECTIONS) as u64 + 2 * OF_THREAD
         }
     };
     OWN + OF_THREAD * (threads as u64 + 1) + http
 }
 
-/// Raises the soft limit of open files as far as needed and permitted. Returns how many of
-/// `clients` clients then fit.
+/// Raises the soft limit of open files as far as the clients need and the system permits. Returns
+/// how many of `clients` clients fit under the new limit.
 pub(crate) fn fit(clients: usize, reserved: u64) -> usize {
     let wanted = reserved.saturating_add(clients as u64);
     let fits = raise(wanted).saturating_sub(reserved);
     clients.min(usize::try_from(fits).unwrap_or(usize::MAX))
 }
 
-/// Raises the soft limit of open files to `wanted`, or as near to it as the system permits. Returns
-/// the limit.
+/// Raises the soft limit of open files to `wanted`, or to the highest limit that the system
+/// permits. Returns the new limit.
 #[cfg(unix)]
 fn raise(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

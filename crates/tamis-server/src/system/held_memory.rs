@@ -1,5 +1,5 @@
-//! Memory that belongs to no key: incomplete commands, queued transactions, watched keys, unread
-//! replies, copies and dumps.
+//! Counts memory that belongs to no key: incomplete commands, queued transactions, watched keys,
+//! unread replies, copies and dumps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,18 +13,18 @@ impl HeldMemory {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` bytes until the result is dropped. Returns `None` if more than `max_bytes`
-    /// bytes would then be held.
-    ///
-    /// The comparison and the addition are one atomic step, so concurrent calls together do not
+    /// Counts `bytes` bytes until the returned `Hold` is dropped. Returns `None` if the sum would
     /// exceed `max_bytes`.
+    ///
+    /// The comparison and the addition are one atomic step. Concurrent calls therefore cannot
+    /// exceed `max_bytes` together.
     pub fn try_hold(&self, bytes: u64, max_bytes: u64) -> Option<Hold> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= max_bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
         Some(Hold { sum: self.clone(), bytes })
     }
 
-    /// Counts `bytes` bytes until the result is dropped.
+    /// Counts `bytes` bytes until the returned `Hold` is dropped.
     pub fn hold(&self, bytes: u64) -> Hold {
         let mut hold = Hold { sum: self.clone(), bytes: 0 };
         hold.add(bytes);
@@ -32,7 +32,7 @@ impl HeldMemory {
     }
 }
 
-/// Memory that is counted until this is dropped.
+/// A number of bytes that is counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     sum: HeldMemory,
@@ -44,19 +44,19 @@ impl Hold {
         self.bytes
     }
 
-    /// Counts `bytes` more bytes.
+    /// Adds `bytes` to the count.
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.sum.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts `bytes` bytes less.
+    /// Subtracts `bytes` from the count.
     pub fn sub(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.sum.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Replaces the counted number of bytes.
+    /// Replaces the count.
     pub fn set(&mut self, bytes: u64) {
         if bytes != self.bytes {
             self.sum.0.fetch_add(bytes, Ordering::Relaxed);

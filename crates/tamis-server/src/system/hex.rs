@@ -1,6 +1,6 @@
-//! Hexadecimal digits of keys, digests and random numbers.
+//! Encodes and decodes hexadecimal digits of keys, digests and random numbers.
 
-/// Parses two lowercase hexadecimal digits for each byte.
+/// Decodes two lowercase hexadecimal digits for each byte.
 pub(crate) fn decode<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let digit = |c: u8| char::from(c).to_digit(16).filter(|_| !c.is_ascii_uppercase());
     let (pairs, rest) = digits.as_chunks::<2>();
@@ -12,7 +12,7 @@ pub(crate) fn decode<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Returns two lowercase hexadecimal digits for each byte.
+/// Encodes each byte as two lowercase hexadecimal digits.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

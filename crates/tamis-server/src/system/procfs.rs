@@ -1,4 +1,4 @@
-//! Memory and CPU time that Linux reports under `/proc`. Other systems report nothing there.
+//! Reads memory sizes and CPU times from `/proc` on Linux. Other systems have no such files.
 
 use std::sync::LazyLock;
 
@@ -23,12 +23,12 @@ fn bytes_in(path: &str, field: &str) -> Option<u64> {
 /// Returns the CPU time of the process in user mode and in system mode, in seconds.
 pub(crate) fn cpu_seconds() -> Option<[f64; 2]> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the name of the program, which may contain spaces.
+    // The second field is the name of the program. The name may contain spaces.
     let fields = text.rsplit_once(')')?.1;
     let ticks = |field: usize| fields.split_whitespace().nth(field - 3)?.parse::<f64>().ok();
     Some([ticks(14)? / TICKS, ticks(15)? / TICKS])
 }
 
-/// Clock ticks per second in `/proc`, on every Linux architecture that Rust's standard library
-/// supports.
+/// The number of clock ticks per second in `/proc`. The number is the same on every Linux
+/// architecture that Rust's standard library supports.
 const TICKS: f64 = 100.0;

@@ -1,14 +1,14 @@
-//! Replaces a file completely or not at all.
+//! Replaces a file atomically.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Replaces the content of a file. A reader sees either the old or the new content, also after a
-/// crash.
+/// Replaces the content of a file. After a crash, the file has either the complete old content or
+/// the complete new content.
 ///
-/// The new file has the permissions of the old one. Without an old file, only its owner may read
-/// it.
+/// The new file has the permissions of the old file. If no old file exists, only the owner may read
+/// the new file.
 pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
     // Replace the target of a symbolic link, not the link.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -20,7 +20,7 @@ pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
         _ = fs::remove_file(&beside);
         return written;
     }
-    // The directory must be synced separately. If that fails, the file is replaced nonetheless.
+    // The directory needs a separate sync. If that sync fails, the file is still replaced.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Ok(folder) = fs::File::open(folder.unwrap_or(Path::new("."))) {
         _ = folder.sync_all();

@@ -1,4 +1,4 @@
-//! Texts of operating system errors for users.
+//! Formats operating system errors for users.
 
 use std::io;
 

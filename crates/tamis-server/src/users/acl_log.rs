@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The latest refusals, newest first.
+/// The latest refusals, newest first. A refusal is a command, a key or a login that the server
+/// denied.
 #[derive(Debug, Default)]
 pub(crate) struct AclLog {
     entries: Mutex<VecDeque<AclLogEntry>>,
     ever: AtomicU64,
 }
 
-/// A refusal, with a count of its repetitions.
+/// One refusal, with the number of its repetitions.
 #[derive(Clone, Debug)]
 pub(crate) struct AclLogEntry {
     pub number: u64,
@@ -30,16 +31,17 @@ pub(crate) struct AclLogEntry {
     pub updated_millis: u64,
 }
 
-/// A repetition within this time, in milliseconds, is counted in its entry.
+/// The log counts a repeated refusal in its existing entry if the entry is younger than this time,
+/// in milliseconds.
 const SAME_MILLIS: u64 = 60_000;
 
 impl AclLogEntry {
-    /// The maximum bytes of a key or name in an entry.
+    /// The maximum length of a key or name in an entry, in bytes.
     pub const KEPT_BYTES: usize = 128;
 }
 
 impl AclLog {
-    /// Records a refusal and keeps at most `most` entries. Sets the entry's number and count.
+    /// Records a refusal. Keeps at most `most` entries. Sets the number and the count of the entry.
     pub fn push(&self, mut refused: AclLogEntry, most: usize) {
         refused.object.truncate(AclLogEntry::KEPT_BYTES);
         refused.user.truncate(AclLogEntry::KEPT_BYTES);

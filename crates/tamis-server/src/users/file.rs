@@ -11,12 +11,12 @@ use crate::system::system_error::without_code;
 use crate::users::permissions::is_space;
 use crate::users::user::{User, join_selectors};
 
-/// Why an ACL file cannot be used.
+/// The reason why an ACL file cannot be used.
 #[derive(Debug)]
 pub struct UsersError {
     /// The file.
     pub path: PathBuf,
-    /// The line; 0 if the error concerns the whole file.
+    /// The line number. 0 means that the error concerns the whole file.
     pub line: usize,
     /// The problem, and what to do.
     pub why: String,
@@ -33,7 +33,7 @@ impl fmt::Display for UsersError {
 
 impl std::error::Error for UsersError {}
 
-/// Reads an ACL file. Returns all users or an error.
+/// Reads an ACL file. Returns either all users or an error.
 pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<User>, UsersError> {
     let fail = |line, why| UsersError { path: path.to_owned(), line, why };
     let text = std::fs::read(path).map_err(|error| {
@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
         let mut user = User::new(number(), name);
         for rule in rules {
             user.apply(&rule).map_err(|why| {
-                // Never log a password.
+                // An error message must never contain a password.
                 let rule = match rule.first() {
                     Some(b'>' | b'<' | b'#' | b'!') => "the password".into(),
                     _ => format!("{:?}", text::shown(&rule)),
@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path, mut number: impl FnMut() -> u64) -> Result<Vec<U
     Ok(users)
 }
 
-/// Replaces an ACL file. A reader sees either the old or the new file.
+/// Replaces an ACL file. A reader sees either the complete old file or the complete new file.
 pub(super) fn write<'u>(
     path: &Path,
     users: impl Iterator<Item = &'u User>,

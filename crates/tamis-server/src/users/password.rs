@@ -1,4 +1,4 @@
-//! Passwords, stored as their SHA-256.
+//! Passwords, stored as SHA-256 digests.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use sha2::Digest as _;
 
 use crate::system::hex;
 
-/// The SHA-256 of a password. An ACL file may show the digest. Passwords must be long and random,
-/// because a client can guess short ones.
+/// The SHA-256 digest of a password. An ACL file contains the digest. Passwords must be long and
+/// random, because an attacker who knows the digest can guess a short password.
 #[derive(Clone, Copy)]
 pub(crate) struct PasswordDigest([u8; 32]);
 
 impl PasswordDigest {
-    /// A digest that no known password has.
+    /// A digest that matches no known password.
     pub const NONE: PasswordDigest = PasswordDigest([0; 32]);
 
     pub fn of(password: &[u8]) -> Self {
@@ -38,7 +38,7 @@ impl fmt::Display for PasswordDigest {
 }
 
 impl fmt::Debug for PasswordDigest {
-    /// Hides the digest, because many people read logs.
+    /// Hides the digest, because debug output may appear in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PasswordDigest(..)")
     }

@@ -5,14 +5,14 @@ use tamis_commands::{Access, Argv, Category, Command, Permission, allocation_byt
 
 use crate::pattern::matches;
 
-/// A set of permissions for commands and keys: that of a user, or of one of its selectors.
+/// The permissions of a user or of a selector: for commands and for keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Permissions {
     /// One bit per [`Permission`].
     allowed: Vec<u64>,
-    /// True if all commands are allowed and none was removed since.
+    /// True if all commands are allowed and no later rule has removed a command.
     allows_all: bool,
-    /// True if the rules start with all commands, false if they start with none.
+    /// True if the rules start with all commands. False if the rules start with no command.
     began_with_all: bool,
     rules: Vec<CommandRule>,
     keys: Patterns,
@@ -41,17 +41,17 @@ struct Patterns {
     list: Vec<(Access, Vec<u8>)>,
 }
 
-/// What a user has no permission for.
+/// The command or key for which a user has no permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// The command with this name.
+    /// The user may not run the command with this name.
     Command(String),
-    /// This key.
+    /// The user may not access this key.
     Key(Vec<u8>),
 }
 
-/// The longest pattern, in bytes. Matching a key takes time proportional to the product of both
-/// lengths.
+/// The length of the longest pattern, in bytes. Matching a key takes time proportional to the
+/// product of the two lengths.
 const MAX_PATTERN_BYTES: usize = 1024;
 
 /// Returns the category with this name, ignoring case.
@@ -88,7 +88,7 @@ impl Permissions {
             + self.channels.heap_bytes()
     }
 
-    /// Tests whether every command and every key is allowed, so that no rule must be checked.
+    /// Tests whether every command and every key is allowed. No rule must then be checked.
     pub fn is_all(&self) -> bool {
         self.allows_all && self.keys.allows_all
     }
@@ -115,7 +115,7 @@ impl Permissions {
         }
     }
 
-    /// Applies a rule.
+    /// Applies one ACL rule.
     pub fn apply(&mut self, rule: &[u8]) -> Result<(), Text> {
         match rule.to_ascii_lowercase().as_slice() {
             b"allcommands" | b"+@all" => self.set_all(true),
@@ -159,13 +159,14 @@ impl Permissions {
             }
         }
         self.allows_all &= allows;
-        // Drop earlier rules that the new rule overrides.
+        // Remove earlier rules that the new rule overrides.
         self.rules.retain(|rule| !target.overrides(rule.target));
         self.rules.push(CommandRule { allows, target });
         Ok(())
     }
 
-    /// Parses the part of a pattern after `%`: `R`, `W` or both, and the pattern.
+    /// Parses the part of a key pattern after `%`: the letters `R`, `W` or both, and then the
+    /// pattern.
     fn parse_key_pattern(&mut self, rest: &[u8]) -> Result<(), Text> {
         let at = rest.iter().position(|c| *c == b'~').ok_or(acl::SYNTAX)?;
         let access = match rest[..at].to_ascii_uppercase().as_slice() {
@@ -185,7 +186,7 @@ impl Permissions {
         self.keys.add(access, text, acl::PATTERN_AFTER_ALL_KEYS)
     }
 
-    /// Returns command rules that produce this state.
+    /// Returns command rules that produce the current command permissions.
     pub fn commands(&self) -> String {
         let mut text = if self.began_with_all { "+@all" } else { "-@all" }.to_owned();
         for CommandRule { allows, target } in &self.rules {
@@ -198,17 +199,17 @@ impl Permissions {
         text
     }
 
-    /// Returns key rules that produce this state.
+    /// Returns key rules that produce the current key permissions.
     pub fn keys(&self) -> Vec<u8> {
         self.keys.rules("~")
     }
 
-    /// Returns channel rules that produce this state.
+    /// Returns channel rules that produce the current channel permissions.
     pub fn channels(&self) -> Vec<u8> {
         self.channels.rules("&")
     }
 
-    /// Returns all rules that produce this state from an empty one.
+    /// Returns all rules that produce these permissions from an empty set.
     pub fn line(&self) -> Vec<u8> {
         let mut channels = self.channels();
         if channels.is_empty() {
@@ -221,7 +222,7 @@ impl Permissions {
 }
 
 impl RuleTarget {
-    /// Tests whether the rule applies to a permission. A rule for a command includes its
+    /// Tests whether the rule applies to a permission. A rule for a command also applies to the
     /// subcommands.
     fn contains(self, permission: Permission) -> bool {
         match self {
@@ -233,7 +234,7 @@ impl RuleTarget {
         }
     }
 
-    /// Tests whether this rule overrides the other one completely.
+    /// Tests whether this rule completely overrides the rule `other`.
     fn overrides(self, other: Self) -> bool {
         match (self, other) {
             (Self::Category(one), Self::Category(other)) => one == other,
@@ -262,7 +263,7 @@ impl Patterns {
         })
     }
 
-    /// Adds a pattern; returns `error` if all keys or channels are allowed already.
+    /// Adds a pattern. Returns `error` if all keys or channels are already allowed.
     fn add(&mut self, access: Access, text: &[u8], error: Text) -> Result<(), Text> {
         if self.allows_all {
             return Err(error);
@@ -305,7 +306,7 @@ fn check_pattern(text: &[u8]) -> Result<(), Text> {
     Ok(())
 }
 
-/// Tests whether a byte would end a word in an ACL file.
+/// Tests whether a byte ends a word in an ACL file.
 pub(super) fn is_space(c: u8) -> bool {
     matches!(c, 0 | b' ' | b'\t'..=b'\r')
 }

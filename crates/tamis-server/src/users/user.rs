@@ -6,11 +6,10 @@ use tamis_commands::{Argv, Command, Flag, Permission, allocation_bytes};
 use crate::users::password::PasswordDigest;
 use crate::users::permissions::{Denied, Permissions, is_space};
 
-/// A user. A change creates a new value with the same name and number.
+/// A user. A change creates a new `User` with the same name and number.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
-    /// Unique: a user that is created after another one of the same name was deleted gets another
-    /// number.
+    /// A unique number. If a user is deleted and created again, the new user has another number.
     pub number: u64,
     pub name: Vec<u8>,
     pub is_on: bool,
@@ -18,8 +17,8 @@ pub(crate) struct User {
     pub accepts_any_password: bool,
     pub passwords: Vec<PasswordDigest>,
     pub permissions: Permissions,
-    /// Further sets of permissions. One of them must allow a whole command, or the user's own
-    /// permissions must.
+    /// Additional sets of permissions. One set must allow a command with all its keys: the user's
+    /// own permissions or one of the selectors.
     pub selectors: Vec<Permissions>,
 }
 
@@ -40,7 +39,8 @@ impl User {
         }
     }
 
-    /// Creates the default user with all permissions. Without a password, every client has them.
+    /// Creates the default user with all permissions. An empty password gives every client these
+    /// permissions.
     pub fn default_with(number: u64, password: &str) -> Self {
         let mut user = Self::new(number, DEFAULT);
         (user.is_on, user.permissions) = (true, Permissions::all());
@@ -48,7 +48,7 @@ impl User {
         user
     }
 
-    /// Sets the only password; an empty password means that none is required.
+    /// Sets the only password. An empty password means that the user needs no password.
     pub fn set_only_password(&mut self, password: &str) {
         self.accepts_any_password = password.is_empty();
         self.passwords.clear();
@@ -67,13 +67,13 @@ impl User {
             + selectors
     }
 
-    /// Tests whether connections get this user without a password.
+    /// Tests whether a connection gets this user without a password.
     pub fn is_open(&self) -> bool {
         self.is_on && self.accepts_any_password
     }
 
-    /// Tests whether a user exists, is enabled and has this password. The time does not depend on
-    /// the reason for a refusal.
+    /// Tests whether a user exists, is enabled and has this password. The time of the test does not
+    /// show the reason for a refusal.
     pub fn accepts_password(user: Option<&User>, password: &[u8]) -> bool {
         let given = PasswordDigest::of(password);
         let known = user.map_or(&[PasswordDigest::NONE][..], |user| &user.passwords);
@@ -81,8 +81,8 @@ impl User {
         user.is_some_and(|user| user.is_on && (user.accepts_any_password || is_known))
     }
 
-    /// Checks whether a command may run with these arguments. Every user may run the commands that
-    /// connections may run before they authenticate.
+    /// Checks whether a command may run with these arguments. Some commands may run before a
+    /// connection authenticates. Every user may run these commands.
     pub fn check(&self, command: &'static Command, argv: Argv<'_>) -> Result<(), Denied> {
         if self.permissions.is_all() || command.has(Flag::NoAuth) {
             return Ok(());
@@ -94,7 +94,7 @@ impl User {
         for selector in &self.selectors {
             match selector.check(command, argv) {
                 Ok(()) => return Ok(()),
-                // Prefer this refusal: the selector allows the command, only not the key.
+                // Prefer this error: the selector allows the command, but not this key.
                 Err(Denied::Key(key)) => refusal = Denied::Key(key),
                 Err(Denied::Command(_)) => {}
             }
@@ -102,8 +102,8 @@ impl User {
         Err(refusal)
     }
 
-    /// Tests whether the user may run a command on some keys, by a name such as `info` or
-    /// `config|get`.
+    /// Tests whether the user may run a command on at least some keys. `name` is a command name
+    /// such as `info` or `config|get`.
     pub fn may_run(&self, name: &str) -> bool {
         Permission::find(name.as_bytes()).is_some_and(|action| {
             std::iter::once(&self.permissions).chain(&self.selectors).any(|it| it.allows(action))
@@ -160,7 +160,8 @@ impl User {
         if self.passwords.len() == before { Err(acl::NO_SUCH_PASSWORD) } else { Ok(()) }
     }
 
-    /// Returns rules that produce this user from a new one, as in ACL files and `ACL LIST`.
+    /// Returns rules that produce this user from a new user. ACL files and `ACL LIST` use these
+    /// rules.
     pub fn line(&self) -> Vec<u8> {
         let mut parts = vec![b"user".to_vec(), self.name.clone()];
         parts.push(if self.is_on { b"on".to_vec() } else { b"off".to_vec() });
@@ -174,7 +175,8 @@ impl User {
     }
 }
 
-/// Joins the arguments of each selector, which may be split: `(+get`, `~a)`.
+/// Joins the arguments of each selector. A selector may be split into several arguments, such as
+/// `(+get` and `~a)`.
 pub(crate) fn join_selectors(rules: &[&[u8]]) -> Result<Vec<Vec<u8>>, Vec<u8>> {
     let mut joined: Vec<Vec<u8>> = Vec::new();
     let mut is_within = false;

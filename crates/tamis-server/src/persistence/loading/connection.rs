@@ -27,26 +27,27 @@ pub(crate) struct EarlyClient {
 /// The size of one read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// The rest of a longer command is read after the data is loaded.
+/// The maximum received bytes of a command, while the data is loaded. The rest of a longer command
+/// is read after the load.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
-/// Replies are written when they have this many bytes.
+/// The replies are written when they have this many bytes.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// The maximum time for a client to read a few replies, and for a TLS handshake.
+/// The maximum time for a client to read a few replies. Also the maximum time of a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The maximum time for clients to read their last replies after the data is loaded.
+/// The maximum time for clients to read their last replies after the load.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 
-/// The state that the connections share.
+/// The state that all early connections share.
 pub(super) struct LoadingState {
     pub may_ask_info: bool,
     pub max_clients: usize,
     pub patience: Duration,
     pub ended: watch::Receiver<bool>,
     pub connected: watch::Sender<usize>,
-    /// Counts open connections to the HTTP port.
+    /// The number of open connections to the HTTP port.
     pub requests: watch::Sender<usize>,
     pub early: RefCell<Vec<EarlyClient>>,
     pub warnings: Warnings,
@@ -88,12 +89,12 @@ pub(super) async fn connection_of_tls(
     let mut stream = tokio::time::timeout(shared.patience, tls.accept(stream)).await??;
     let mut input = Vec::with_capacity(READ_BYTES);
     answer_each(shared, &mut stream, peer, &mut input).await?;
-    // A proper close of TLS proves to the client that the data is complete.
+    // A complete TLS close proves to the client that all data has arrived.
     _ = tokio::time::timeout(GRACE / 2, stream.shutdown()).await;
     Ok(())
 }
 
-/// Why the thread stops answering a client.
+/// The reason why the thread stops serving a client.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// The client has disconnected, or the server closes the connection.
@@ -102,12 +103,12 @@ enum End {
     Loaded,
 }
 
-/// Answers a client until the data is loaded or the client disconnects. Leaves the first bytes of
-/// its next command in `input`.
+/// Serves a client until the data is loaded or the client disconnects. Leaves the first bytes of
+/// the client's next command in `input`.
 ///
 /// # Errors
 ///
-/// If the connection is broken, or the client does not read its replies.
+/// Returns an error if the connection is broken, or if the client does not read its replies.
 async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
     shared: &LoadingState,
     stream: &mut S,
@@ -175,7 +176,7 @@ async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Writes replies. The client must read them within the time of `patience`.
+/// Writes replies. The client must read the replies within the time `patience`.
 async fn write<S: AsyncWrite + Unpin>(
     shared: &LoadingState,
     stream: &mut S,
@@ -190,7 +191,7 @@ async fn write<S: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Returns the reply of `INFO` while the server loads its data.
+/// Returns the reply to `INFO` while the server loads its data.
 pub(super) fn info() -> String {
     format!(
         "# Server\r\nredis_version:{}\r\ntamis_version:{}\r\nredis_mode:standalone\r\n\

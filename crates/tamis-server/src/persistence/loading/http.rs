@@ -1,5 +1,5 @@
-//! The HTTP port while the data is loaded: `/metrics` has one number, all other paths answer that
-//! the server is loading.
+//! The HTTP port while the data is loaded. `/metrics` returns one number. All other paths return
+//! the error that the server is loading.
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -17,21 +17,22 @@ use tokio::sync::watch;
 
 use crate::http::connections::Connections;
 
-/// The maximum lifetime of a connection. Each carries one request.
+/// The maximum lifetime of a connection. Each connection serves only one request.
 const MAX_CONNECTION: Duration = Duration::from_secs(5);
 
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// Accepts connections and answers their requests.
+/// Accepts connections and serves their requests.
 ///
-/// `open` counts open connections, so that the caller can wait for them.
+/// `open` counts the open connections, so that the caller can wait until all connections are
+/// closed.
 pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
     let connections = Rc::<Connections>::default();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Requests are answered at once, so no open connection waits for an answer: a new
-                // connection may close the oldest one.
+                // The server responds immediately, so no open connection waits for a response. A
+                // new connection may therefore close the oldest connection.
                 let (admitted, connections) = (connections.admit(), connections.clone());
                 let open = open.clone();
                 open.send_modify(|count| *count += 1);
@@ -42,7 +43,8 @@ pub(super) async fn serve(listener: TcpListener, open: &watch::Sender<usize>) {
                     connections.run(&admitted, connection).await;
                     open.send_modify(|count| *count -= 1);
                 });
-                // Lets the connection read its request before the next connection may close it.
+                // Yield, so that the connection can read its request before the next connection may
+                // close it.
                 tokio::task::yield_now().await;
             }
             // The usual cause is the limit of open files.

@@ -1,18 +1,18 @@
-//! Frames: the units in which changes are appended to a log. A frame takes effect as a whole or not
-//! at all.
+//! Frames: the units in which changes are appended to a log. The effect of a frame is atomic.
 //!
 //! ```text
 //! | length: u64 | check of the length: u32 | checksum: u64 | records, `length` bytes |
 //! ```
 //!
-//! The length has its own check, XXH3-64 of its eight bytes truncated to 32 bits. So the reader
-//! knows where the next frame begins even if the records are damaged, and allocates nothing for a
-//! damaged length.
+//! The length has its own check: the XXH3-64 hash of its eight bytes, truncated to 32 bits. With a
+//! valid length, the reader finds the next frame even if the records are damaged. The reader
+//! allocates no memory for a damaged length.
 //!
-//! The checksum is XXH3-64 of the records. The length check and the checksum have the same seed:
-//! the frame's position in the stream of all logs, combined by exclusive or with the secret of its
-//! log (`header.rs`). So a frame that was valid at another position, such as in a recycled block of
-//! the disk, is invalid here. A client cannot create bytes that are a valid frame.
+//! The checksum is the XXH3-64 hash of the records. The length check and the checksum use the same
+//! seed. The seed is the position of the frame in the stream of all logs, XOR the secret of the log
+//! (`header.rs`). A frame that was valid at another position, such as in a recycled disk block, is
+//! therefore invalid here. A client does not know the secret, so a client cannot create bytes that
+//! are a valid frame.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -21,7 +21,7 @@ use crate::persistence::header::{FIELD_BYTES, field, parse_field};
 /// The length of a frame header, in bytes.
 pub(crate) const HEADER_BYTES: usize = 20;
 
-/// Appends a frame whose checks use this seed; `encode` appends its records.
+/// Appends a frame. `seed` is the seed of the checks; `encode` appends the records of the frame.
 pub(crate) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -32,8 +32,8 @@ pub(crate) fn append(out: &mut Vec<u8>, seed: u64, encode: impl FnOnce(&mut Vec<
     header[12..].copy_from_slice(&xxh3_64_with_seed(records, seed).to_le_bytes());
 }
 
-/// Splits a frame off the front of `bytes`. Returns its records, and its length including the
-/// header. `None` if the frame is incomplete or damaged.
+/// Splits a frame off the front of `bytes`. Returns the records of the frame, and the length of the
+/// frame including the header. Returns `None` if the frame is incomplete or damaged.
 pub(crate) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
     let len = length(bytes, seed)?;
     let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
@@ -43,13 +43,13 @@ pub(crate) fn split(bytes: &[u8], seed: u64) -> Option<(&[u8], usize)> {
     is_whole.then_some((records, HEADER_BYTES + records.len()))
 }
 
-/// Returns the length of the records of the frame at the start of `bytes`, if the check of that
-/// length is valid.
+/// Returns the length of the records of the frame at the start of `bytes`. Returns `None` if the
+/// check of the length is wrong.
 pub(crate) fn length(bytes: &[u8], seed: u64) -> Option<u64> {
     parse_field(bytes.get(..FIELD_BYTES)?, seed)
 }
 
-/// Appends a number with seven bits per byte, lowest bits first.
+/// Encodes a number with seven bits per byte, lowest bits first.
 pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -58,7 +58,7 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads a number and advances `bytes`.
+/// Decodes a number. Advances `bytes` past the number.
 pub(crate) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -76,13 +76,13 @@ pub(crate) fn get_u64(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends the length of `bytes`, then `bytes`.
+/// Encodes the length of `bytes`, and then `bytes`.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u64(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Reads a byte string with its length and advances `bytes`.
+/// Decodes a byte string that follows its length. Advances `bytes` past the byte string.
 pub(crate) fn get_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(get_u64(bytes)?).ok()?;
     let (taken, rest) = bytes.split_at_checked(len)?;

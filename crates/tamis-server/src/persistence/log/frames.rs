@@ -7,10 +7,11 @@ use crate::system::procfs::memory_of_machine;
 /// The size of one read, in bytes.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// A reader of the frames of a log.
+/// Reads the frames of a log.
 pub(crate) struct Frames<'l> {
     log: &'l LogFile,
-    /// A window of the file that starts at offset `at`. The bytes before `used` are consumed.
+    /// A window of the file that starts at offset `at`. The first `used` bytes are already
+    /// consumed.
     bytes: Vec<u8>,
     used: usize,
     at: u64,
@@ -26,7 +27,7 @@ impl<'l> Frames<'l> {
         Ok(Self { log, bytes: Vec::new(), used: 0, at: HEADER_BYTES as u64, total, max_bytes })
     }
 
-    /// Returns the position after the last valid frame.
+    /// Returns the position after the last valid frame that was read.
     pub fn position(&self) -> u64 {
         self.log.began + (self.at + self.used as u64 - HEADER_BYTES as u64)
     }
@@ -36,13 +37,13 @@ impl<'l> Frames<'l> {
         self.log.seed(self.position())
     }
 
-    /// Returns how many bytes of the file follow the current position.
+    /// Returns the number of bytes of the file after the current position.
     pub fn left(&self) -> u64 {
         self.total.saturating_sub(self.at + self.used as u64)
     }
 
-    /// Returns the position and the records of the next valid frame. `None` at the end of the file
-    /// or at invalid bytes.
+    /// Returns the position and the records of the next valid frame. Returns `None` at the end of
+    /// the file or at invalid bytes.
     pub fn next(&mut self) -> std::io::Result<Option<(u64, &[u8])>> {
         let Some(len) = self.load()? else { return Ok(None) };
         let (position, start) = (self.position(), self.used);
@@ -50,10 +51,10 @@ impl<'l> Frames<'l> {
         Ok(Some((position, &self.bytes[start + frame::HEADER_BYTES..self.used])))
     }
 
-    /// Skips damaged bytes up to the next valid frame; false if there is none. Takes time
-    /// proportional to the number of bytes.
+    /// Skips damaged bytes up to the next valid frame. Returns false if the file contains no more
+    /// valid frames. Takes time proportional to the number of skipped bytes.
     ///
-    /// A damaged frame whose length is valid is skipped as a whole.
+    /// If a damaged frame has a valid length, the whole frame is skipped.
     pub fn skip_to_valid(&mut self) -> std::io::Result<bool> {
         while self.load()?.is_none() {
             let left = self.left();
@@ -63,8 +64,8 @@ impl<'l> Frames<'l> {
             let len = frame::length(&self.bytes[self.used..], self.seed());
             let mut skipped = len.map_or(1, |len| len.saturating_add(frame::HEADER_BYTES as u64));
             if skipped > left {
-                // Among many damaged bytes, some look like a valid length by chance and lead beyond
-                // the end.
+                // Among many damaged bytes, some bytes look like a valid length by chance. The
+                // length then exceeds the rest of the file.
                 skipped = 1;
             }
             let loaded = (self.bytes.len() - self.used) as u64;
@@ -79,8 +80,8 @@ impl<'l> Frames<'l> {
         Ok(true)
     }
 
-    /// Reads the next frame and returns its length including the header. `None` at the end of the
-    /// file or if the frame is invalid.
+    /// Reads the next frame. Returns the length of the frame including the header. Returns `None`
+    /// at the end of the file, or if the frame is invalid.
     fn load(&mut self) -> std::io::Result<Option<usize>> {
         loop {
             let seed = self.seed();
@@ -118,21 +119,23 @@ impl<'l> Frames<'l> {
     }
 }
 
-/// The possible starts and secrets of a log with a damaged header.
+/// The possible start positions and secrets of a log with a damaged header.
 pub(crate) struct Candidates {
-    /// Positions at which the log may begin.
+    /// The positions at which the log may begin.
     pub begins: Vec<u64>,
-    /// Secrets to try. No secret is 0: a client can plant frames that are valid with that one.
+    /// The secrets to try. No secret is 0, because a client could create frames that are valid with
+    /// the secret 0.
     pub secrets: Vec<u64>,
 }
 
-/// Finds the start position and the secret of a log with a damaged header. A pair fits if a frame
-/// is valid with it. Returns false if no pair fits; the log is not changed then.
+/// Finds the start position and the secret of a log with a damaged header. A pair of both is
+/// correct if a frame is valid with the pair. Returns false if no pair is correct. The log is
+/// unchanged then.
 pub(crate) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
     let Candidates { begins, secrets } = candidates;
     let in_header = (log.began, log.secret);
     let len = log.file.len()?;
-    // Most often the first frame is valid, and no search is necessary.
+    // Usually the first frame is valid, and no search is necessary.
     for searches in [false, true] {
         for &secret in secrets {
             for &began in begins.iter().filter(|began| began.checked_add(len).is_some()) {
@@ -153,8 +156,8 @@ mod tests {
     use super::*;
     use crate::persistence::sim_disk::SimDisk;
 
-    /// Returns two frames and the start of the second one. The first contains a value that a client
-    /// chose. That value would be a valid frame at its position if the secret were 0.
+    /// Returns the bytes of two frames, and the offset of the second frame. The first frame contains
+    /// a value that a client chose. With the secret 0, the value would be a valid frame.
     fn planted(log: &LogFile) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         frame::append(&mut bytes, log.seed(0), |records| {
@@ -186,7 +189,7 @@ mod tests {
         assert!(frames.skip_to_valid().unwrap());
         assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
 
-        // The same in an incomplete frame.
+        // Test the same bytes as an incomplete frame.
         let log = empty_log();
         log.file.write_all_at(&bytes[..behind - 1], HEADER_BYTES as u64).unwrap();
         let mut frames = Frames::new(&log).unwrap();
@@ -213,7 +216,7 @@ mod tests {
             let seed = log.seed(700 + bytes.len() as u64);
             frame::append(&mut bytes, seed, |out| out.extend_from_slice(b"records"));
         }
-        // The first frame is damaged too.
+        // The first frame is also damaged.
         bytes[0] ^= 1;
         log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
         (log.began, log.secret) = (5, 5);

@@ -1,4 +1,4 @@
-//! The log without its thread: the state machine (`state.rs`) and the jobs on its files.
+//! The log without its thread: the state machine (`state.rs`), and the jobs on the log files.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::persistence::manifest::record_newest;
 use crate::system::held_memory::Hold;
 use crate::system::system_error::without_code;
 
-/// The log without its thread. The model test calls its steps in every order.
+/// The log without its thread. The model test runs the steps of the log in every order.
 #[derive(Debug)]
 pub(crate) struct LogCore {
     disk: Arc<dyn Disk>,
@@ -23,7 +23,7 @@ pub(crate) struct LogCore {
     pub(crate) work: Condvar,
     /// Wakes threads that wait for a sync or a rotation.
     done: Condvar,
-    /// Wakes connections that wait before they answer.
+    /// Wakes connections that wait before they send replies.
     pub(crate) progress: watch::Sender<()>,
     started: Instant,
 }
@@ -33,34 +33,35 @@ pub(crate) struct Inner {
     pub state: LogState,
     /// The file that receives new frames.
     pub file: Arc<LogFile>,
-    /// Earlier files that may not be durable yet.
+    /// The earlier files that may not be durable yet.
     ended: Vec<Arc<LogFile>>,
 }
 
-/// The files and the position of one sync.
+/// The files that a sync job syncs, and the position up to which it syncs.
 #[derive(Debug)]
 pub(crate) struct SyncJob {
     position: u64,
     file: Arc<LogFile>,
     ended: Vec<Arc<LogFile>>,
-    /// The file is new, so its name must become durable too.
+    /// True if the file is new. The sync must then also make the name of the file durable.
     is_new: bool,
 }
 
-/// How often the log thread checks for work without being woken.
+/// The longest time for which the log thread sleeps before it checks for work.
 pub(crate) const IDLE: Duration = Duration::from_millis(100);
 
-/// How much disk space the log reserves at a time, in bytes, if the disk has it.
+/// The amount of disk space that the log reserves at a time, in bytes, if the disk has enough
+/// space.
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// How long the log thread waits after an error.
+/// The time for which the log thread waits after an error.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// How often the log thread checks that its file is still in the folder.
+/// The time between two checks that the log file is still in the folder.
 const CHECK: Duration = Duration::from_secs(1);
 
 impl LogCore {
-    /// Continues a log that is durable up to `end`.
+    /// Continues a log that is durable up to the position `end`.
     pub fn new(disk: Arc<dyn Disk>, file: LogFile, end: u64, sync: FsyncPolicy) -> Self {
         let mut state = LogState::new(end, sync);
         state.secret = file.secret;
@@ -79,7 +80,7 @@ impl LogCore {
         self.started.elapsed().as_millis() as u64
     }
 
-    /// Runs a function on the state.
+    /// Runs a function on the state under the lock of the state.
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut LogState) -> R) -> R {
         run(&mut self.inner.lock().state)
     }
@@ -94,28 +95,29 @@ impl LogCore {
         self.with(|state| state.end)
     }
 
-    /// Returns the length of the open group in bytes; `None` if no group is open.
+    /// Returns the length of the open group in bytes. Returns `None` if no group is open.
     pub fn group_bytes(&self) -> Option<usize> {
         self.with(|state| state.group_bytes())
     }
 
-    /// Tests whether the log accepts no more changes.
+    /// Tests whether the log is closing and accepts no more changes.
     pub fn is_closing(&self) -> bool {
         self.with(|state| state.is_closing)
     }
 
-    /// Returns why changes cannot be written at the moment; `None` if they can.
+    /// Returns the reason why changes cannot be written now. Returns `None` if changes can be
+    /// written.
     pub fn failure(&self) -> Option<String> {
         self.with(|state| state.failure().map(str::to_owned))
     }
 
-    /// Tests whether a change of at most `bytes` bytes can be logged, and reserves disk space for it
-    /// until the result is dropped. The caller has not applied the change yet, and drops the result
-    /// after it has appended the change.
+    /// Tests whether a change of at most `bytes` bytes can be logged. Reserves disk space for the
+    /// change until the returned `Hold` is dropped. The caller calls this method before it applies
+    /// the change. The caller drops the `Hold` after it has appended the change.
     ///
     /// # Errors
     ///
-    /// Returns why the change cannot be logged.
+    /// Returns the reason why the change cannot be logged.
     pub fn admit(&self, bytes: u64) -> Result<Hold, String> {
         loop {
             let (file, version, from, to) = {
@@ -148,32 +150,33 @@ impl LogCore {
     }
 
     /// Admits an image of at most `bytes` bytes. The caller has exclusive access to the keys, so an
-    /// open group is its own. Such a group keeps the disk space until it ends, and the result is
-    /// `None`. Without a group, the caller keeps the result until the image is appended.
+    /// open group belongs to the caller. An open group keeps the disk space until the group ends,
+    /// and the result is `None`. Without a group, the caller keeps the returned `Hold` until the
+    /// image is appended.
     ///
     /// # Errors
     ///
-    /// Returns why the image cannot be logged.
+    /// Returns the reason why the image cannot be logged.
     pub fn admit_image(&self, bytes: u64) -> Result<Option<Hold>, String> {
         let missing = self.admit(self.with(|state| state.missing_image_bytes(bytes)))?;
         Ok(self.with(|state| state.image_admitted(bytes, missing)))
     }
 
-    /// Starts a rotation: the log continues in another file. Returns the number and the start
-    /// position of that file. The caller has exclusive access to the keys, so that no command is
-    /// half done, and then waits until the rotation has ended.
+    /// Starts a rotation: the log will continue in another file. Returns the number and the start
+    /// position of the new file. The caller has exclusive access to the keys during the call, so
+    /// that no command is half done. The caller then waits until the rotation has ended.
     ///
     /// # Errors
     ///
-    /// Returns why the rotation cannot start.
+    /// Returns the reason why the rotation cannot start.
     pub fn rotate(&self) -> Result<(u64, u64), String> {
         let mut inner = self.inner.lock();
-        // An earlier rotation may have completed after its caller stopped waiting.
+        // An earlier rotation may have completed after its caller stopped waiting for it.
         let number = inner.file.number + 1;
         Ok((number, inner.state.rotate(number)?))
     }
 
-    /// Runs the next job on the file; false if no job is due.
+    /// Runs the next job on the file. Returns false if no job is due.
     pub(crate) fn run_file_job(&self, now_millis: u64) -> bool {
         let job = self.take_file_job();
         job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
@@ -186,7 +189,7 @@ impl LogCore {
         Some((inner.file.clone(), job))
     }
 
-    /// Runs a job on the file and reports its result.
+    /// Runs a job on the file. Then reports the result of the job to the state machine.
     pub(crate) fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
         match job {
             FileJob::Write { position, bytes } => {
@@ -195,12 +198,12 @@ impl LogCore {
                 self.note(|inner| inner.state.wrote(bytes, result, now_millis));
             }
             FileJob::Switch { number, position, synced, reserved } => {
-                // Frames after the position are already encoded with this secret.
+                // The frames after the position are already encoded with this secret.
                 let secret = file.secret;
                 let begun = LogFile::begin(&*self.disk, number, position, synced, reserved, secret);
                 self.note(|inner| match begun {
                     Ok(new) => {
-                        // Frees the space that is reserved behind the last frame.
+                        // Free the reserved space after the last frame.
                         _ = file.file.set_len(file.offset_of(position));
                         let ended = std::mem::replace(&mut inner.file, Arc::new(new));
                         inner.ended.push(ended);
@@ -212,14 +215,14 @@ impl LogCore {
                 });
             }
             FileJob::Trim => {
-                // After an error, the blocks stay behind the end of the file.
+                // If this fails, the blocks remain after the end of the file.
                 _ = file.trim();
                 self.note(|inner| inner.state.trimmed());
             }
         }
     }
 
-    /// Syncs the written bytes if a sync is due; false if none is due.
+    /// Syncs the written bytes if a sync is due. Returns false if no sync is due.
     pub(crate) fn run_sync(&self, now_millis: u64) -> bool {
         self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
     }
@@ -232,7 +235,7 @@ impl LogCore {
         Some(SyncJob { position, file, ended, is_new })
     }
 
-    /// Runs a sync job and reports its result.
+    /// Runs a sync job. Then reports the result of the job to the state machine.
     pub(crate) fn do_sync(&self, job: SyncJob) {
         let SyncJob { position, file, ended, is_new } = job;
         let sync = || -> io::Result<()> {
@@ -251,7 +254,7 @@ impl LogCore {
             if is_new {
                 record_newest(&*self.disk, &file);
             }
-            // The field becomes durable with the next sync. A start uses it to detect lost changes.
+            // The next sync makes the field durable. A start uses the field to detect lost changes.
             file.try_record_synced(position);
         }
         self.note(|inner| {
@@ -263,7 +266,7 @@ impl LogCore {
         });
     }
 
-    /// Checks that a start would find the current file.
+    /// Checks that a start would find the current log file.
     fn check_file(&self) {
         let file = self.inner.lock().file.clone();
         let is_there = file.file.is_at(&file.path);
@@ -281,8 +284,8 @@ impl LogCore {
         });
     }
 
-    /// Changes the state after a job, logs whether changes can be written, and wakes the waiting
-    /// threads.
+    /// Changes the state after a job. Then logs whether changes can be written, and wakes the
+    /// waiting threads.
     fn note(&self, change: impl FnOnce(&mut Inner)) {
         let mut inner = self.inner.lock();
         let had_failed = inner.state.failure().is_some();
@@ -300,11 +303,12 @@ impl LogCore {
         self.progress.send_replace(());
     }
 
-    /// Waits for a result of the state. Calls `before` each time before it looks at the state.
+    /// Waits until `result` returns a value for the state. Calls `before` before each call of
+    /// `result`.
     ///
     /// # Errors
     ///
-    /// Returns why the log cannot be written.
+    /// Returns the reason why the log cannot be written.
     pub(crate) fn wait_for<R>(
         &self,
         before: impl Fn(),
@@ -342,7 +346,7 @@ impl LogCore {
             if state.failure().is_some() {
                 self.work.wait_for(&mut inner, RETRY);
             } else if !(has_worked || state.sync == FsyncPolicy::Always && state.has_file_job()) {
-                // Otherwise the connections write the frames and not this thread.
+                // The thread may sleep, because the connections write the frames.
                 self.work.wait_for(&mut inner, IDLE);
             }
         }

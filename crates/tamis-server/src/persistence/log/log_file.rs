@@ -4,11 +4,11 @@
 //! | header (`header.rs`) | synced: u64 | check: u32 | synced: u64 | check: u32 | frames
 //! ```
 //!
-//! The position in the header is the total length of the frames of all earlier logs, in bytes. The
-//! log writes the two `synced` fields in turn, each after a successful sync. A field becomes
-//! durable with a later sync: if a crash tears one, the other is valid. The larger field is the
-//! position up to which all bytes of the stream were durable. A log that ends before it, or is
-//! damaged before it, has lost changes. Bytes after it may be missing after a power loss.
+//! The position in the header is the total length of the frames in all earlier logs, in bytes. The
+//! log writes the two `synced` fields in turn, each after a successful sync. A later sync makes the
+//! field durable. If a crash tears one field, the other field is valid. All bytes of the stream
+//! were durable up to the larger field. If a log ends or is damaged before this position, changes
+//! are lost. Bytes after this position may be missing after a power loss.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ pub(crate) const HEADER_BYTES: usize = header::BYTES + 2 * header::FIELD_BYTES;
 /// The seed for the checks of the `synced` fields.
 const SYNCED_SEED: u64 = 24;
 
-/// The numbers of logs and snapshots are below this limit. A server that began a log every second
-/// would need 68 years to reach it.
+/// The numbers of logs and snapshots are below this limit. If a server began a new log every
+/// second, the server would reach the limit after 68 years.
 pub(crate) const NUMBER_LIMIT: u64 = 1 << 31;
 
 /// Returns the path of a log.
@@ -41,11 +41,12 @@ pub(crate) struct LogFile {
     pub number: u64,
     /// The position of the first frame.
     pub began: u64,
-    /// The secret in the seed of the frame checks; 0 if the header is damaged and does not have it.
+    /// The secret in the seed of the frame checks. 0 if the damaged header does not contain the
+    /// secret.
     pub secret: u64,
     pub path: PathBuf,
     pub file: Arc<dyn DiskFile>,
-    /// Selects the `synced` field for the next sync.
+    /// Selects the `synced` field that the next sync writes.
     next_field: AtomicBool,
 }
 
@@ -56,19 +57,20 @@ pub(crate) enum Header {
     Valid { synced: u64 },
     /// The header has another version.
     OtherVersion,
-    /// The header is incomplete or damaged. The log uses the position and the secret found in it,
-    /// which may be wrong.
+    /// The header is incomplete or damaged. The log uses the position and the secret from the
+    /// header, but both may be wrong.
     Invalid,
 }
 
 impl LogFile {
-    /// Creates a log that begins at position `began` of a stream that is durable up to `synced`.
-    /// The file gets its final name after its header is written. Neither is durable yet. The file has
-    /// disk space up to position `reserved`; the log reserves none if that is `u64::MAX`.
+    /// Creates a log that begins at position `began` of the stream. The stream is durable up to
+    /// `synced`. The file gets its final name after its header is written. Neither the name nor the
+    /// header is durable yet. The file gets disk space up to position `reserved`. If `reserved` is
+    /// `u64::MAX`, no disk space is reserved.
     ///
     /// # Errors
     ///
-    /// The variant of [`BeginError`] shows whether the log may exist.
+    /// [`BeginError`] contains whether the file may exist.
     pub fn begin(
         disk: &dyn Disk,
         number: u64,
@@ -125,14 +127,14 @@ impl LogFile {
                     [(); 2].map(|()| header::parse_field(fields.next()?, SYNCED_SEED));
                 let synced = first.max(second);
                 let header = synced.map_or(Header::Invalid, |synced| Header::Valid { synced });
-                // The next sync writes the older field, so that a crash cannot tear both.
+                // The next sync writes the older field, so that a crash cannot tear both fields.
                 (header, position, secret, second < first)
             }
             FileHeader::OtherVersion => (Header::OtherVersion, 0, 0, false),
-            // A crash may leave the front of the header, followed by zeros.
+            // After a crash, the file may contain the first part of the header, followed by zeros.
             FileHeader::Damaged { position, secret } => (Header::Invalid, position, secret, false),
         };
-        // A valid position is so small that the positions of the frames do not overflow.
+        // A valid position is small enough that the positions of the frames do not overflow.
         if began.checked_add(file.len().map_err(fail)?).is_none() {
             (header, began) = (Header::Invalid, 0);
         }
@@ -156,7 +158,7 @@ impl LogFile {
         self.file.reserve(self.offset_of(from), to.saturating_sub(from).max(1))
     }
 
-    /// Frees the blocks behind the end of the file. No write to the file runs.
+    /// Frees the blocks after the end of the file. No write to the file may run at the same time.
     pub fn trim(&self) -> io::Result<()> {
         self.file.set_len(self.file.len()?)
     }
@@ -167,7 +169,7 @@ impl LogFile {
     }
 
     /// Records the position up to which the stream is durable. If the write of a field fails, the
-    /// next call writes the same field: the other one stays valid.
+    /// next call writes the same field again. The other field remains valid.
     pub fn record_synced(&self, synced: u64) -> io::Result<()> {
         let field = self.next_field.load(Ordering::Relaxed);
         let at = header::BYTES + usize::from(field) * header::FIELD_BYTES;
@@ -176,8 +178,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Records the position up to which the stream is durable. After an error, logs a warning: the
-    /// next sync records a later position.
+    /// Records the position up to which the stream is durable. If the write fails, logs a warning,
+    /// because the next sync records a later position.
     pub fn try_record_synced(&self, synced: u64) {
         if let Err(error) = self.record_synced(synced) {
             tracing::warn!(%error, "cannot record the position of the last fsync");
@@ -185,10 +187,10 @@ impl LogFile {
     }
 }
 
-/// Why a log was not created.
+/// The reason why a log was not created.
 #[derive(Debug)]
 pub(crate) struct BeginError {
     pub error: io::Error,
-    /// The file may have its final name despite the error.
+    /// True if the file may have its final name despite the error.
     pub may_exist: bool,
 }

@@ -2,16 +2,16 @@
 
 use crate::persistence::log::frame::{get_bytes, get_u64, put_bytes, put_u64};
 
-/// A change in the form in which the log stores it. It contains all parameters that it depends on,
-/// so the replay reads no setting.
+/// A change in the form that the log stores. The record contains all parameters of the change, so a
+/// replay reads no option.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record<'a> {
     /// A command that changed a value, and the time at which it ran.
     Command { now_millis: u64, argv: Vec<&'a [u8]> },
-    /// The hashes of items that were new to a Bloom filter. A repeated insert of them changes
+    /// The hashes of items that were new to a Bloom filter. Inserting the hashes again changes
     /// nothing.
     Inserted { now_millis: u64, key: &'a [u8], hashes: Vec<u64> },
-    /// The serialization of a whole value, and the time at which its key expires.
+    /// A whole value in serialized form, and the expiry time of its key.
     Value { key: &'a [u8], expires_millis: Option<u64>, serialization: &'a [u8] },
 }
 
@@ -23,7 +23,7 @@ mod tag {
 }
 
 impl<'a> Record<'a> {
-    /// Appends the bytes of the record.
+    /// Encodes the record and appends the bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Record::Command { now_millis, argv } => {
@@ -48,7 +48,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Reads a record and advances `bytes`; `None` if `bytes` does not start with a record.
+    /// Decodes a record. Advances `bytes` past the record. Returns `None` if `bytes` does not start
+    /// with a record.
     pub fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
         let (&kind, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -56,7 +57,7 @@ impl<'a> Record<'a> {
             tag::COMMAND => {
                 let now_millis = get_u64(bytes)?;
                 let len = get_u64(bytes)?;
-                // An argument takes at least one byte.
+                // An argument takes at least one byte in the log.
                 let fits = usize::try_from(len).ok().filter(|&len| len > 0 && len <= bytes.len());
                 let mut argv = Vec::with_capacity(fits?.min(1 << 10));
                 for _ in 0..len {

@@ -1,28 +1,31 @@
-//! The append-only log as a state machine without threads, files and clocks.
+//! The append-only log as a state machine. The state machine uses no threads, no files and no
+//! clock.
 //!
 //! ```text
 //! position   0 ........ synced ........ written ........ end
 //!              durable       in the file       in memory
 //! ```
 //!
-//! All logs together are one stream of bytes, and a position counts its bytes. Frames are appended
-//! at `end`; a file job writes them, a sync job makes them durable. At most one job of each type
-//! runs at a time. The driver (`log.rs`) requests jobs, runs them, and reports their results. The
-//! model test (`model.rs`) does the same in every order.
+//! All logs together are one stream of bytes. A position is an offset in this stream. Frames are
+//! appended at `end`. A file job writes the frames, and a sync job makes the frames durable. At
+//! most one job of each type runs at a time. The driver (`log.rs`) requests jobs, runs them, and
+//! reports their results. The model test (`model.rs`) does the same in every order.
 //!
-//! **Rotation.** From a certain position on, the stream continues in another file. A file job
-//! writes the bytes up to this position, and the next file job switches files. Bytes before the
-//! position are always in the old file and bytes after it in the new one.
+//! **Rotation.** A rotation selects a position from which the stream continues in another file. A
+//! file job writes the bytes before this position, and the next file job switches files. Bytes
+//! before the position are always in the old file, and bytes after the position are always in the
+//! new file.
 //!
-//! **Space.** A change that cannot be logged must not be applied. So a caller first asks for disk
-//! space for its frame ([`LogState::admit`]), and keeps that space until the frame is appended. A
-//! write into reserved space does not fail because the disk is full. A new file gets space for all
-//! frames that are admitted but not written, and no more. A failed reservation may leave blocks
-//! behind the end of the file; a job then frees them ([`FileJob::Trim`]). That job frees all reserved
-//! space, so it waits until every admitted change is written.
+//! **Space.** A change that cannot be logged must not be applied. A caller therefore first reserves
+//! disk space for its frame ([`LogState::admit`]), and keeps the reservation until the frame is
+//! appended. A full disk cannot cause an error when the log writes into reserved space. A new file
+//! gets space for all frames that are admitted but not written, and no more. A failed reservation
+//! may leave blocks after the end of the file. A job then frees these blocks ([`FileJob::Trim`]).
+//! The job frees all reserved space, so the job waits until every admitted change is written.
 //!
-//! **Groups.** The records of a transaction are kept apart until it ends, and then become one
-//! frame (`group.rs`). So there is never a part of a frame between `written` and `end`.
+//! **Groups.** The records of a transaction are stored separately until the transaction ends. The
+//! records then become one frame (`group.rs`). The bytes between `written` and `end` therefore
+//! contain only whole frames.
 
 pub(crate) mod answers;
 mod group;
@@ -33,15 +36,15 @@ use crate::persistence::log::frame;
 use crate::system::held_memory::{HeldMemory, Hold};
 use group::Group;
 
-/// When the log is synced to the disk.
+/// The times at which the log is synced to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FsyncPolicy {
-    /// Before a change is answered.
+    /// The log is synced before the reply to a change is sent.
     Always,
-    /// Once a second.
+    /// The log is synced once per second.
     #[default]
     EverySecond,
-    /// Only when the operating system does it.
+    /// The log is synced only when the operating system writes its cache to the disk.
     Never,
 }
 
@@ -54,76 +57,76 @@ pub(crate) struct LogState {
     pub sync: FsyncPolicy,
     /// The secret in the seed of all frame checks.
     pub secret: u64,
-    /// Whole frames from `written` on, without those of a running job.
+    /// Whole frames after `written`, without the frames of a running job.
     waiting: Vec<u8>,
     /// The position after the last frame.
     pub end: u64,
     written: u64,
     /// The position up to which the current file has disk space. `u64::MAX` if the file system
-    /// cannot reserve any.
+    /// cannot reserve space.
     pub reserved: u64,
-    /// The bytes of all changes that are admitted and not appended yet.
+    /// The bytes of all changes that are admitted but not yet appended.
     admitted: HeldMemory,
     /// Counts the jobs that changed the space of the current file or replaced that file.
     pub space_version: u64,
-    /// Such a job runs.
+    /// True while a job changes the space of the current file or replaces that file.
     is_space_changing: bool,
-    /// A failed reservation may have left blocks behind the end of the file.
+    /// True if a failed reservation may have left blocks after the end of the file.
     has_leftover: bool,
     /// The position up to which the stream is durable.
     pub synced: u64,
     group: Option<Group>,
-    /// Inserts that may have set bits and have not appended their frame yet.
+    /// The tickets of inserts that may have set bits but have not yet appended their frame.
     tickets: BTreeSet<u64>,
     next_ticket: u64,
-    /// The position at which the next file begins, and its number.
+    /// The position at which the next file begins, and the number of the next file.
     rotation: Option<(u64, u64)>,
-    /// Why the last rotation failed. The next rotation clears it.
+    /// The reason why the last rotation failed. The next rotation clears this error.
     rotation_error: Option<String>,
-    /// A file job runs.
+    /// True while a file job is running.
     is_writing: bool,
     /// The position up to which the running sync job makes the stream durable.
     pub syncing: Option<u64>,
-    /// The current file is new: neither its header nor its name is durable.
+    /// True if the current file is new: neither the header nor the name of the file is durable.
     is_file_new: bool,
-    /// A caller requires a sync up to this position, with any `sync` policy.
+    /// A caller requires a sync up to this position, whatever the `sync` policy is.
     sync_wanted: u64,
-    /// When the last sync job began.
+    /// The time at which the last sync job began.
     last_sync_millis: u64,
-    /// When the oldest byte was written that the running sync job covers.
+    /// The time of the oldest write that the running sync job covers.
     unsynced_since: Option<u64>,
-    /// When the oldest byte was written that no sync job covers yet.
+    /// The time of the oldest write that no sync job covers yet.
     uncovered_since: Option<u64>,
-    /// Why the last write failed. The log repeats that write.
+    /// The reason why the last write failed. The log repeats the failed write.
     write_error: Option<String>,
-    /// Why a sync failed. The system may have dropped bytes that it could not write, so a later
-    /// sync may succeed although bytes are lost.
+    /// The reason why a sync failed. The system may have dropped bytes that it could not write. A
+    /// later sync may then succeed although the bytes are lost.
     sync_error: Option<String>,
-    /// Why a start would not find the current file.
+    /// The reason why a start would not find the current file.
     pub gone: Option<String>,
     pub is_closing: bool,
 }
 
-/// Why a change cannot be logged now.
+/// The reason why a change cannot be logged now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The log cannot be written, for this reason.
+    /// The log cannot be written. The text is the reason.
     Failed(String),
-    /// There is no disk space up to this position yet.
+    /// Disk space up to this position must be reserved first.
     Space(u64),
-    /// There is not enough disk space, and a job that changes the space runs.
+    /// There is not enough disk space now, and a job that changes the disk space is running.
     Busy,
 }
 
-/// Work on the current file.
+/// A job on the current file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileJob {
     /// Write these bytes at this position.
     Write { position: u64, bytes: Vec<u8> },
-    /// Continue in the file with this number, which begins at this position and has disk space up to
-    /// `reserved`. The stream is durable up to `synced`.
+    /// Continue in the file with this number. The file begins at `position` and has disk space up
+    /// to `reserved`. The stream is durable up to `synced`.
     Switch { number: u64, position: u64, synced: u64, reserved: u64 },
-    /// Free the blocks behind the end of the file.
+    /// Free the blocks after the end of the file.
     Trim,
 }
 
@@ -133,18 +136,21 @@ impl LogState {
         Self { sync, end, written: end, reserved: end, synced: end, ..Self::default() }
     }
 
-    /// Tests whether the stream is durable up to a position, and so is the current file.
+    /// Tests whether the stream is durable up to a position, and whether the current file is
+    /// durable.
     pub fn is_durable(&self, position: u64) -> bool {
         self.synced >= position && !self.is_file_new
     }
 
-    /// Admits a change of at most `bytes` bytes. Its disk space is kept until the caller drops the
-    /// result, which must be after the change was appended. A transaction is admitted before its
-    /// group begins, except images ([`image_admitted`](Self::image_admitted)).
+    /// Admits a change of at most `bytes` bytes. The disk space is reserved until the caller drops
+    /// the returned `Hold`. The caller drops the `Hold` after it has appended the change. A
+    /// transaction is admitted before its group begins, except for its images
+    /// ([`image_admitted`](Self::image_admitted)).
     ///
     /// # Errors
     ///
-    /// Returns why the change cannot be logged now, or how much disk space must be reserved first.
+    /// Returns the reason why the change cannot be logged now, or the disk space that must be
+    /// reserved first.
     pub fn admit(&self, bytes: u64) -> Result<Hold, Refusal> {
         if let Some(error) = self.failure() {
             return Err(Refusal::Failed(error.to_owned()));
@@ -162,8 +168,9 @@ impl LogState {
         self.end.saturating_add(self.admitted.bytes())
     }
 
-    /// Reports that the current file has disk space up to a position. The caller began to reserve it
-    /// at the given [`space_version`](Self::space_version).
+    /// Reports that the current file has disk space up to a position. `space_version` is the value
+    /// of [`space_version`](Self::space_version) at the time when the caller began to reserve the
+    /// space.
     pub fn reserved(&mut self, to: u64, space_version: u64) {
         if self.space_version == space_version {
             self.reserved = self.reserved.max(to);
@@ -175,7 +182,8 @@ impl LogState {
         self.has_leftover |= self.space_version == space_version;
     }
 
-    /// Appends the records that `encode` writes, as a frame or to the open group.
+    /// Appends the records that `encode` writes. The records become a frame, or a part of the open
+    /// group.
     pub fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         if let Some(group) = &mut self.group {
             return encode(&mut group.records);
@@ -185,18 +193,19 @@ impl LogState {
         self.end += (self.waiting.len() - before) as u64;
     }
 
-    /// Returns why changes cannot be written at the moment; `None` if they can.
+    /// Returns the reason why changes cannot be written now. Returns `None` if changes can be
+    /// written.
     pub fn failure(&self) -> Option<&str> {
         let errors = [&self.sync_error, &self.write_error, &self.gone];
         errors.into_iter().find_map(Option::as_deref)
     }
 
-    /// Starts a rotation to the file with this number; returns the position from which the stream
-    /// continues there.
+    /// Starts a rotation to the file with this number. Returns the position at which the new file
+    /// begins.
     ///
     /// # Errors
     ///
-    /// Returns why the rotation cannot start now.
+    /// Returns the reason why the rotation cannot start now.
     pub fn rotate(&mut self, number: u64) -> Result<u64, String> {
         if let Some(error) = self.failure() {
             return Err(error.to_owned());
@@ -212,7 +221,7 @@ impl LogState {
         Ok(self.end)
     }
 
-    /// Returns the result of the last rotation; `None` while it has not ended.
+    /// Returns the result of the last rotation. Returns `None` if the rotation has not ended.
     pub fn rotated(&self) -> Option<Result<(), String>> {
         if let Some(error) = &self.rotation_error {
             return Some(Err(error.clone()));
@@ -220,7 +229,8 @@ impl LogState {
         self.rotation.is_none().then_some(Ok(()))
     }
 
-    /// Takes the next job on the file, if one is due and none runs. The caller must report its end.
+    /// Takes the next job on the file, if a job is due and no job is running. The caller must
+    /// report the end of the job.
     pub fn next_file_job(&mut self) -> Option<FileJob> {
         if !self.has_file_job() {
             return None;
@@ -228,7 +238,7 @@ impl LogState {
         let job = match self.rotation {
             _ if self.is_trim_due() => {
                 self.begin_space_job();
-                // Until the job ends, no change gets space that the job may free.
+                // Until the job ends, no change may get space that the job could free.
                 self.reserved = self.written;
                 self.has_leftover = false;
                 FileJob::Trim
@@ -236,8 +246,8 @@ impl LogState {
             Some((position, number)) if position == self.written => {
                 self.begin_space_job();
                 if self.reserved < u64::MAX {
-                    // The disk may be full, and the snapshot that begins with this file may be the
-                    // way to free space.
+                    // The disk may be full. The snapshot that begins with this file may free disk
+                    // space, so do not require more space than necessary.
                     self.reserved = self.reserved.min(self.admitted_end());
                 }
                 let (synced, reserved) = (self.synced, self.reserved);
@@ -254,15 +264,16 @@ impl LogState {
         Some(job)
     }
 
-    /// Begins a job that changes the disk space of the current file or replaces that file. While it
-    /// runs, only changes are admitted for which there is space already.
+    /// Begins a job that changes the disk space of the current file or replaces that file. While
+    /// the job is running, a change is admitted only if its disk space is already reserved.
     fn begin_space_job(&mut self) {
         self.is_space_changing = true;
         self.space_version += 1;
     }
 
-    /// Tests whether blocks behind the end of the file should be freed, and no admitted change needs
-    /// them. Another program may take freed blocks before the log can reserve them again.
+    /// Tests whether the log should free the blocks after the end of the file. No admitted change
+    /// may need these blocks, because another program may take freed blocks before the log can
+    /// reserve them again.
     fn is_trim_due(&self) -> bool {
         self.has_leftover && self.written == self.end && self.admitted.bytes() == 0
     }
@@ -295,7 +306,7 @@ impl LogState {
         }
     }
 
-    /// Reports that the blocks behind the end of the file were freed.
+    /// Reports that the blocks after the end of the file were freed.
     pub fn trimmed(&mut self) {
         (self.is_writing, self.is_space_changing) = (false, false);
     }
@@ -304,13 +315,13 @@ impl LogState {
     pub fn switched(&mut self) {
         (self.is_writing, self.is_space_changing) = (false, false);
         self.is_file_new = true;
-        // The old file has lost the blocks behind its end.
+        // The switch has freed the blocks after the end of the old file.
         self.has_leftover = false;
         self.rotation = None;
     }
 
-    /// Reports that the file was not switched: the stream continues in the old one. If the new file
-    /// `may_exist`, the log writes nothing more, since a start could find both files.
+    /// Reports that the file was not switched. The stream continues in the old file. If the new
+    /// file `may_exist`, the log writes nothing more, because a start could find both files.
     pub fn not_switched(&mut self, error: String, may_exist: bool) {
         (self.is_writing, self.is_space_changing) = (false, false);
         self.rotation = None;
@@ -320,8 +331,8 @@ impl LogState {
         self.rotation_error = Some(error);
     }
 
-    /// Requests a sync of the stream up to its current end, and of the current file; returns that
-    /// end.
+    /// Requests a sync of the stream up to its current end, and a sync of the current file. Returns
+    /// the current end.
     pub fn want_sync(&mut self) -> u64 {
         self.sync_wanted = self.end;
         self.end
@@ -343,9 +354,9 @@ impl LogState {
         is_due || self.is_closing || !self.is_durable(self.sync_wanted)
     }
 
-    /// Takes a sync job if one is due and none runs. The job makes the stream durable up to the
-    /// returned position, and also the name of the current file if that is new. The caller must
-    /// report its end.
+    /// Takes a sync job if a sync is due and no sync is running. The job makes the stream durable
+    /// up to the returned position. The flag is true if the job must also make the name of a new
+    /// file durable. The caller must report the end of the job.
     pub fn next_sync(&mut self, now_millis: u64) -> Option<(u64, bool)> {
         if !self.has_sync(now_millis) {
             return None;
@@ -356,8 +367,8 @@ impl LogState {
         self.syncing.map(|position| (position, self.is_file_new))
     }
 
-    /// Reports the end of a sync job. `is_present` means that the job included the current file and
-    /// its name; otherwise the file was switched after the job began.
+    /// Reports the end of a sync job. `is_present` is true if the job included the current file and
+    /// its name. `is_present` is false if the file was switched after the job began.
     pub fn sync_ended(&mut self, result: Result<(), String>, is_present: bool) {
         let Some(position) = self.syncing.take() else { return };
         match result {
@@ -370,7 +381,7 @@ impl LogState {
         }
     }
 
-    /// Tests whether all changes are durable, or cannot become durable.
+    /// Tests whether each change is durable or can no longer become durable.
     pub fn is_done(&self) -> bool {
         let has_failed = self.sync_error.is_some() || self.write_error.is_some();
         !self.is_writing
@@ -379,12 +390,12 @@ impl LogState {
     }
 }
 
-/// A buffer up to this capacity is reused for the next frames.
+/// A buffer is reused for later frames if its capacity is at most this number of bytes.
 const KEEP_BYTES: usize = 1 << 20;
 
 impl LogState {
-    /// Opens a group: all records appended until its end take effect as a whole or not at all.
-    /// `images` is the disk space for the images that the commands of the group will log.
+    /// Opens a group. All records that are appended before the end of the group become one atomic
+    /// change. `images` is the disk space for the images that the commands of the group will log.
     pub fn begin_group(&mut self, images: Option<Hold>) {
         debug_assert!(self.group.is_none(), "a transaction is alone");
         let space = images.unwrap_or_else(|| self.admitted.hold(0));
@@ -392,19 +403,19 @@ impl LogState {
         self.group = Some(Group { records: Vec::new(), space, unused_bytes });
     }
 
-    /// Returns the length of the open group in bytes; `None` if no group is open.
+    /// Returns the length of the open group in bytes. Returns `None` if no group is open.
     pub fn group_bytes(&self) -> Option<usize> {
         self.group.as_ref().map(|group| group.records.len())
     }
 
-    /// Returns how many bytes of an image must be [admitted](Self::admit): the open group may have
-    /// disk space for the others.
+    /// Returns the number of bytes of an image that must still be [admitted](Self::admit). The open
+    /// group may have disk space for the other bytes of the image.
     pub fn missing_image_bytes(&self, image_bytes: u64) -> u64 {
         image_bytes.saturating_sub(self.group.as_ref().map_or(0, |group| group.unused_bytes))
     }
 
-    /// Reports that the missing bytes of an image were admitted. An open group keeps their disk
-    /// space until it ends. Without a group, the caller keeps the returned space.
+    /// Reports that the missing bytes of an image were admitted. An open group keeps the disk space
+    /// until the group ends. Without a group, the caller keeps the returned `Hold`.
     pub fn image_admitted(&mut self, image_bytes: u64, missing: Hold) -> Option<Hold> {
         let Some(group) = &mut self.group else { return Some(missing) };
         group.unused_bytes = group.unused_bytes.saturating_sub(image_bytes);
@@ -412,8 +423,8 @@ impl LogState {
         None
     }
 
-    /// Ends the group and appends its frame, unless it is empty. Then releases the disk space of
-    /// the images.
+    /// Ends the group. If the group contains records, appends their frame. Then releases the disk
+    /// space of the images.
     pub fn end_group(&mut self) {
         let Some(Group { records, space, .. }) = self.group.take() else { return };
         if !records.is_empty() {
@@ -428,7 +439,7 @@ mod tests {
     use super::*;
     use crate::persistence::log::state::answers::Readiness;
 
-    /// Runs a write job; returns the position and the number of the written bytes.
+    /// Runs a write job. Returns the position and the number of the written bytes.
     pub(crate) fn write(state: &mut LogState) -> (u64, usize) {
         match state.next_file_job() {
             Some(FileJob::Write { position, bytes }) => {
@@ -485,7 +496,7 @@ mod tests {
         assert_eq!(state.failure(), None);
     }
 
-    /// Returns the position up to which disk space is missing for a change.
+    /// Returns the position up to which disk space must be reserved for a change.
     fn missing(state: &LogState, bytes: u64) -> Option<u64> {
         match state.admit(bytes) {
             Ok(_) => None,

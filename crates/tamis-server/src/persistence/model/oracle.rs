@@ -1,5 +1,5 @@
-//! Checks the state after a crash: it must equal a prefix of the history that contains all promised
-//! changes.
+//! Checks the state after a crash. The state must equal a prefix of the history, and the prefix
+//! must contain all promised changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(super) enum KeyChange {
 }
 
 impl World {
-    /// Crashes, starts again, and checks that no promised change is lost.
+    /// Simulates a crash, starts the server again, and checks that all promised changes exist.
     pub(super) fn crash(
         mut self,
         is_power_loss: bool,
@@ -40,11 +40,12 @@ impl World {
         let sync = self.core.with(|state| state.sync);
         let synced = self.core.with(|state| state.synced);
         let mut disk = self.disk.after_crash(is_power_loss.then_some(&mut *random));
-        // The snapshot refers to this disk until the end of the test.
+        // The snapshot keeps a reference to this disk until the end of the test, so only the data
+        // is erased.
         self.saver = Saver::Idle;
         self.disk.erase();
         if random.one_in(3) {
-            // The process crashes again during the start, or an operation fails.
+            // During the start, the process crashes again or an operation fails.
             let at = random.below(12);
             if random.one_in(2) {
                 disk.end_at(at);
@@ -52,8 +53,8 @@ impl World {
                 disk.fail_at(at, if random.one_in(2) { Fault::Io } else { Fault::Full });
             }
             _ = Self::start(disk.clone(), sync, Vec::new());
-            // Changes lost in the first crash were never promised. After a kill the second start
-            // must still find every change.
+            // Changes that the first crash lost were never promised. If the process was only
+            // killed, the second start must still find every change.
             disk = disk.after_crash(is_power_loss.then_some(&mut *random));
         }
         check_damage(&disk, random)?;
@@ -71,8 +72,8 @@ impl World {
         Ok(next)
     }
 
-    /// Finds the prefix of the history that gives the recovered keys, and truncates the history to
-    /// it.
+    /// Finds the prefix of the history that produces the recovered keys. Truncates the history to
+    /// this prefix.
     fn check(&mut self, least: u64, promised: &BTreeSet<u32>) -> Result<(), String> {
         let counters = COUNTERS.map(|key| counter(&self.keyspace, key));
         let counted = self.keyspace.shared().read(b"filter", 0, |value| value?.counted_items());
@@ -122,8 +123,8 @@ const COUNTERS: [&str; 3] = ["one", "other", "alone"];
 
 static NONE: BTreeSet<u32> = BTreeSet::new();
 
-/// Damages a byte before the position that is recorded as synced, and checks that the start is
-/// refused. Restores the byte.
+/// Damages a byte before the synced position, and checks that the server does not start. Then
+/// restores the byte.
 fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     let fail = |error: DurabilityError| error.to_string();
     let folder = Folder::read(disk).map_err(fail)?;
@@ -154,7 +155,7 @@ fn check_damage(disk: &SimDisk, random: &mut Random) -> Result<(), String> {
     write(byte[0])
 }
 
-/// Returns the files that earlier starts have put aside.
+/// Returns the torn files that earlier starts have written.
 fn torn_files(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let names = disk.names(disk.dir()).expect("a folder").into_iter();
     let torn = names.filter(|name| name.contains(".torn"));

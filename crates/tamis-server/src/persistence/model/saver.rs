@@ -1,4 +1,4 @@
-//! The snapshot of the model: each step is the work of the saving thread between two moments at
+//! The snapshot of the model. Each step is the work of the saving thread between two points at
 //! which another thread may run.
 
 use crate::persistence::folder::Folder;
@@ -10,7 +10,7 @@ use crate::persistence::snapshot::writer::SnapshotWriter;
 /// The progress of a snapshot.
 pub(super) enum Saver {
     Idle,
-    /// The log continues in another file from this position, once that file exists.
+    /// The rotation of the log is running. The log will continue in another file at this position.
     Rotates {
         number: u64,
         position: u64,
@@ -18,13 +18,13 @@ pub(super) enum Saver {
     Writes {
         number: u64,
         writer: SnapshotWriter<'static>,
-        /// The keys that are not written yet. The last one is the next.
+        /// The keys that are not yet written. The last key in the list is the next key.
         left: Vec<&'static str>,
-        /// The moment at which the snapshot reads the filter, which clients change meanwhile. It is
-        /// the next key then.
+        /// The state of the filter at the time when the snapshot began to read it. Clients change
+        /// the filter during the read. The filter is then the next key.
         observed: Option<Observed>,
     },
-    /// The log must be synced up to this position.
+    /// The snapshot waits until the log is synced up to this position.
     Syncs {
         number: u64,
         writer: SnapshotWriter<'static>,
@@ -32,17 +32,17 @@ pub(super) enum Saver {
     },
 }
 
-/// A position of the log, and the counted items of the value at that moment.
+/// A position of the log, and the number of counted items of the value at that position.
 type Observed = (u64, Option<u64>);
 
 impl World {
-    /// Takes the next step of the snapshot.
+    /// Runs the next step of the snapshot.
     pub(super) fn save(&mut self) {
         let saver = std::mem::replace(&mut self.saver, Saver::Idle);
         self.saver = self.next_saver(saver).unwrap_or(Saver::Idle);
     }
 
-    /// Returns the state after the next step; `None` if the snapshot has ended or failed.
+    /// Returns the state after the next step. Returns `None` if the snapshot has ended or failed.
     fn next_saver(&mut self, saver: Saver) -> Option<Saver> {
         match saver {
             Saver::Idle => {
@@ -51,10 +51,11 @@ impl World {
                 Some(Saver::Rotates { number, position })
             }
             Saver::Rotates { number, position } => {
-                // While the log cannot be written, the snapshot is given up. The rotation may
+                // If the log cannot be written, the snapshot is aborted. The rotation may still
                 // complete later.
                 self.core.with(|state| state.rotated())?.ok()?;
-                // The disk lives until the end of the test. Its files do not: see `World::crash`.
+                // The disk exists until the end of the test, but its files do not: see
+                // `World::crash`.
                 let disk: &'static SimDisk = Box::leak(Box::new(self.disk.clone()));
                 let writer = SnapshotWriter::new(disk, number, position).ok()?;
                 Some(Saver::Writes { number, writer, left: KEYS.to_vec(), observed: None })
@@ -98,7 +99,8 @@ impl World {
     }
 
     /// Models a snapshot during `FLUSHALL`. The snapshot completes the filter that it is reading.
-    /// It does not find a key that it was about to read, although a new key has the same name.
+    /// The snapshot does not write a key that it was about to read, even if a new key has the same
+    /// name.
     pub(super) fn save_before_flush(&mut self) {
         if let Saver::Writes { observed: Some(_), .. } = self.saver {
             self.save();

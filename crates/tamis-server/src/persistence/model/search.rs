@@ -1,5 +1,5 @@
-//! The searches of the model test: random worlds from a seed, and every order of steps of small
-//! worlds.
+//! The searches of the model test. One search runs random worlds from a seed. The other search runs
+//! every order of steps of small worlds.
 
 use crate::persistence::log::state::FsyncPolicy;
 use crate::persistence::model::{Caller, Op, Step, World};
@@ -15,7 +15,7 @@ fn random_op(random: &mut Random) -> Op {
     }
 }
 
-/// Runs several processes one after the other, each with its clients, snapshots, faults and a
+/// Runs several processes, one after the other. Each process has clients, snapshots, faults and a
 /// crash.
 fn explore(seed: u64) -> Result<(), String> {
     let mut random = Random(seed);
@@ -61,7 +61,7 @@ fn explore(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a number for the thread that takes a step.
+/// Returns the number of the thread that runs a step.
 fn thread(step: Step) -> usize {
     match step {
         Step::TakeFileJob | Step::DoFileJob => 0,
@@ -71,21 +71,21 @@ fn thread(step: Step) -> usize {
     }
 }
 
-/// Runs every sequence of steps of a small world that interrupts a thread at most `interrupts`
-/// times, and crashes before every disk operation. Returns the number of runs.
+/// Runs every sequence of steps of a small world that interrupts threads at most `interrupts`
+/// times. Crashes each sequence before every disk operation. Returns the number of runs.
 ///
-/// A thread is interrupted if another one runs although the thread can take its next step. Most
-/// bugs of concurrent programs need two interrupts at most (Musuvathi and Qadeer, "Iterative
+/// An interrupt means: another thread runs although the current thread can run its next step. Most
+/// bugs of concurrent programs need at most two interrupts (Musuvathi and Qadeer, "Iterative
 /// Context Bounding for Systematic Testing", 2007). The number of sequences with few interrupts is
-/// small enough to run all of them.
+/// small enough to run all of these sequences.
 fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: usize) -> usize {
     let mut choices: Vec<(usize, usize)> = Vec::new();
     let mut runs = 0;
-    // Crashes in the steps shared with the previous sequence were explored with that sequence.
+    // The previous sequence has already explored crashes in the steps that both sequences share.
     let mut shared_steps = 0;
     loop {
-        // Runs the sequence to its end to count its operations; then repeats it with a crash before
-        // each of them.
+        // Run the sequence to its end to count its disk operations. Then repeat the sequence with a
+        // crash before each operation.
         let (mut crash_at, mut first) = (None, 0);
         loop {
             let mut world = World::first(sync);
@@ -104,7 +104,7 @@ fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: u
                 if steps.is_empty() || world.disk.has_ended() {
                     break;
                 }
-                // The thread that took the last step comes first.
+                // The thread that ran the last step comes first.
                 steps.sort_by_key(|step| Some(thread(*step)) != last);
                 let can_go_on = Some(thread(steps[0])) == last;
                 if can_go_on && left == 0 {
@@ -131,7 +131,7 @@ fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: u
                 break;
             }
         }
-        // Selects the next sequence.
+        // Select the next sequence.
         while choices.last().is_some_and(|(choice, count)| choice + 1 == *count) {
             choices.pop();
         }
@@ -143,12 +143,12 @@ fn explore_all(sync: FsyncPolicy, clients: &[&[Op]], saves: usize, interrupts: u
 
 #[test]
 fn nothing_promised_is_lost_in_any_order_of_steps_faults_and_crashes() {
-    // Repeats a failed search.
+    // Repeat a failed search with the seed from the environment.
     let seed = std::env::var("TAMIS_MODEL_SEED").ok().and_then(|text| text.parse().ok());
     if let Some(seed) = seed {
         return explore(seed).unwrap();
     }
-    // `cargo xtask soak` sets the duration of the search, and each run uses another seed.
+    // `cargo xtask soak` sets the duration of the search. Each run uses another seed.
     let seconds = std::env::var("TAMIS_MODEL_SECONDS").ok().and_then(|text| text.parse().ok());
     let (first, count) = match seconds {
         Some(_) => (u64::from(std::process::id()) * 1_000_003, u64::MAX),

@@ -15,27 +15,27 @@ use crate::session::write_keys;
 pub(crate) struct Replay<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
-    /// For each key, the position up to which the value of the snapshot contains all changes. Empty
-    /// after the end of the snapshot.
+    /// For each key, the position up to which the snapshot value contains all changes. Empty after
+    /// the end of the snapshot.
     applied: HashMap<Vec<u8>, u64>,
-    /// The position at which the snapshot was complete: no value in it has a later change. An
-    /// earlier change may concern a key that was removed before the snapshot reached it. Such a
-    /// change does nothing.
+    /// The position at which the snapshot was complete. The snapshot contains no change after this
+    /// position. An earlier change may concern a key that was removed before the snapshot reached
+    /// it. Such an earlier change has no effect.
     pub snapshot_end: u64,
     pending: PendingInserts,
     pub changes: u64,
 }
 
-/// The items of consecutive changes of a key, which are inserted as one batch. For a filter that is
-/// in no cache, the batch takes two thirds of the time.
+/// The items of consecutive changes of one key. The replay inserts these items as one batch. If the
+/// filter is larger than the CPU caches, the batch takes two thirds of the time of single inserts.
 #[derive(Default)]
 struct PendingInserts {
     key: Vec<u8>,
-    /// The time of the first change. The key had not expired at the last one, so the time of any of
-    /// them is correct.
+    /// The time of the first change. The key had not expired at the time of the last change, so the
+    /// time of any of the changes is correct.
     now_millis: u64,
     hashes: Vec<u64>,
-    /// The last change came after the snapshot was complete.
+    /// True if the last change came after the snapshot was complete.
     is_exact: bool,
 }
 
@@ -43,7 +43,7 @@ struct PendingInserts {
 const MAX_PENDING: usize = 1 << 20;
 
 impl<'k> Replay<'k> {
-    /// Creates a replay into an empty keyspace.
+    /// Creates a replay that fills an empty keyspace.
     pub fn new(keyspace: &'k Keyspace) -> Self {
         Self {
             keyspace,
@@ -61,11 +61,11 @@ impl<'k> Replay<'k> {
         self.applied.insert(entry.key, entry.applied);
     }
 
-    /// Applies a change, unless the snapshot contains it.
+    /// Applies a change. Does nothing if the snapshot already contains the change.
     ///
     /// # Errors
     ///
-    /// Returns why the change cannot be applied.
+    /// Returns the reason why the change cannot be applied.
     pub fn apply(&mut self, position: u64, record: &Record<'_>) -> Result<(), String> {
         self.changes += 1;
         catch_panic(|| self.apply_unguarded(position, record))
@@ -75,7 +75,7 @@ impl<'k> Replay<'k> {
     ///
     /// # Errors
     ///
-    /// Returns why they cannot be inserted.
+    /// Returns the reason why the items cannot be inserted.
     pub fn finish(&mut self) -> Result<(), String> {
         catch_panic(|| self.insert_pending())
     }
@@ -114,8 +114,8 @@ impl<'k> Replay<'k> {
                 self.keyspace.shared().put(key, 0, value, *expires_millis);
                 Ok(())
             }
-            // Before the end of the snapshot the key may not exist, so an error means that the
-            // change does nothing.
+            // Before the end of the snapshot, the key of a change may not exist. An error then
+            // means that the change has no effect.
             Record::Command { now_millis, argv } => match self.run(position, *now_millis, argv) {
                 Err(_) if !is_exact => Ok(()),
                 result => result,
@@ -123,7 +123,7 @@ impl<'k> Replay<'k> {
         }
     }
 
-    /// Tests whether the value of the snapshot contains the change of a key at a position.
+    /// Tests whether the snapshot value of a key already contains the change at a position.
     fn is_applied(&self, key: &[u8], position: u64) -> bool {
         self.applied.get(key).is_some_and(|&applied| position < applied)
     }
@@ -139,7 +139,7 @@ impl<'k> Replay<'k> {
         let env = Env::new(&self.settings, Protocol::Resp2, now_millis);
         let is_applied = |key: &[u8]| self.is_applied(key, position);
         if let Handler::WriteKeys(WriteKeys::Flush) = command.handler {
-            // Keys that the snapshot read after this command stay.
+            // Keep the keys that the snapshot read after this command.
             self.keyspace.exclusive().clear_but(is_applied);
             return Ok(());
         }
@@ -182,8 +182,8 @@ impl<'k> Replay<'k> {
             _ if is_exact => {
                 Err("items were inserted into a filter that does not exist".to_owned())
             }
-            // The filter was removed before the snapshot reached it: a later record of the log
-            // removes it.
+            // The filter was removed before the snapshot reached it. A later record of the log
+            // removes the filter.
             _ => Ok(()),
         });
         hashes.clear();

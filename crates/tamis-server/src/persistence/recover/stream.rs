@@ -1,4 +1,4 @@
-//! The stream of changes in the logs after a snapshot, read at a start.
+//! The stream of changes in the logs after a snapshot. A start reads this stream.
 
 use crate::persistence::error::DurabilityError;
 use crate::persistence::folder::Folder;
@@ -12,12 +12,12 @@ use crate::persistence::snapshot;
 pub(crate) struct Stream<'f> {
     pub folder: &'f Folder<'f>,
     pub logs: Vec<LogFile>,
-    /// The files after these logs that a crash has torn. They contain no synced change.
+    /// The later files that a crash has torn. These files contain no synced change.
     pub torn: Vec<LogFile>,
     /// All bytes before this position were durable.
     pub synced: u64,
-    /// The end of the valid part of the stream. The log with index `last` contains it, with
-    /// `tail_bytes` bytes after it.
+    /// The end of the valid part of the stream. The end is in the log with the index `last`. That
+    /// log contains `tail_bytes` more bytes after the end.
     pub end: u64,
     pub last: usize,
     pub tail_bytes: u64,
@@ -47,8 +47,8 @@ impl<'f> Stream<'f> {
         let missing = |number, what| {
             Err(DurabilityError::Missing { path: log_file::path(folder.disk, number), what })
         };
-        // The names and headers of all logs up to the newest recorded one were durable, and those
-        // of the log of the snapshot.
+        // Two kinds of logs were durable, with their names and headers: all logs up to the newest
+        // recorded log, and the log of the snapshot.
         let was_recorded = |number| folder.recorded.is_some_and(|recorded| number <= recorded);
         let was_durable = |number| was_recorded(number) || folder.snapshot() == Some(number);
         let (mut logs, mut torn) = (Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ impl<'f> Stream<'f> {
             }
             let (log, header) = LogFile::open(folder.disk, number)?;
             if let Header::Valid { synced: recorded } = header {
-                // A log is recorded only after it and all earlier logs are durable.
+                // The manifest records a log only after this log and all earlier logs are durable.
                 let began = if was_recorded(number) { log.began } else { 0 };
                 synced = synced.max(recorded).max(began);
             }
@@ -68,7 +68,7 @@ impl<'f> Stream<'f> {
                 Header::Invalid if was_durable(number) || is_first_damaged(folder, &log)? => {
                     return Err(DurabilityError::damaged(&log.path, 0, "its header is invalid"));
                 }
-                // Files after a missing or invalid one are not part of the stream.
+                // Files after a missing or invalid file are not part of the stream.
                 Header::Valid { .. } if number == next && torn.is_empty() => logs.push(log),
                 _ => torn.push(log),
             }
@@ -87,7 +87,7 @@ impl<'f> Stream<'f> {
         Ok(Self { folder, logs, torn, synced, end: start, last: 0, tail_bytes: 0 })
     }
 
-    /// Applies all valid changes.
+    /// Applies all valid changes to the keyspace.
     fn replay(&mut self, replay: &mut Replay<'_>) -> Result<(), DurabilityError> {
         for (index, log) in self.logs.iter().enumerate() {
             if index > 0 && log.began != self.end {
@@ -126,8 +126,8 @@ impl<'f> Stream<'f> {
         Err(DurabilityError::damaged(&log.path, log.offset_of(self.end), what))
     }
 
-    /// If no manifest exists, checks that the torn files contain no changes: only a manifest
-    /// records whether those were durable.
+    /// If no manifest exists, checks that the torn files contain no changes. Only a manifest
+    /// records whether such changes were durable.
     fn check_torn(&mut self) -> Result<(), DurabilityError> {
         if self.folder.recorded.is_some() {
             return Ok(());
@@ -147,15 +147,16 @@ impl<'f> Stream<'f> {
         Ok(())
     }
 
-    /// Returns how many bytes a crash has torn.
+    /// Returns the number of bytes that a crash has torn.
     pub fn torn_bytes(&self) -> u64 {
         let later = self.logs.iter().skip(self.last + 1).chain(&self.torn);
         self.tail_bytes + later.map(|log| log.frame_bytes().unwrap_or(0)).sum::<u64>()
     }
 }
 
-/// Tests whether a log with an invalid header is the first one and damaged. It is not damaged if
-/// the very first start ended before the header was durable: then nothing else was written.
+/// Tests whether a log with an invalid header is the first log and is damaged. The log is not
+/// damaged if the very first start ended before the header was durable. In that case, no other data
+/// was written.
 fn is_first_damaged(folder: &Folder<'_>, log: &LogFile) -> Result<bool, DurabilityError> {
     if folder.snapshot().is_some() || log.number != folder.first() {
         return Ok(false);

@@ -17,17 +17,17 @@ pub(crate) struct Salvaged {
     pub keyspace: Keyspace,
     /// The number of changes in the logs.
     pub changes: u64,
-    /// The losses, one line each.
+    /// One line for each loss.
     pub lost: Vec<String>,
     /// The size of the loss: the bytes of damaged or missing files, plus one for each change that
     /// cannot be applied.
     pub lost_bytes: u64,
-    /// The position after all read data.
+    /// The position after all data that was read.
     pub end: u64,
 }
 
-/// Reads the valid data of the newest snapshot and the logs after it. Uses an older snapshot and
-/// the logs after that one if they still exist and less is lost.
+/// Reads the valid data of the newest snapshot and of the logs after it. Uses an older snapshot and
+/// its logs if these files still exist and the loss is smaller.
 ///
 /// # Errors
 ///
@@ -40,7 +40,8 @@ pub(crate) fn salvage(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> 
         return newest;
     }
     let (mut least, mut best) = (newest.ok().as_ref().map(loss), folder.clone());
-    // Only one set of keys is in memory at a time. An unreadable file matters only if it is used.
+    // Keep only one set of keys in memory at a time. An unreadable file causes an error only if the
+    // file is used.
     while let Some(folder) = older {
         let other = salvage_newest(&folder).ok().as_ref().map(loss);
         older = folder.without_newest_snapshot();
@@ -73,29 +74,31 @@ fn salvage_newest(folder: &Folder<'_>) -> Result<Salvaged, DurabilityError> {
     Ok(Salvaged { keyspace, changes, lost, lost_bytes, end })
 }
 
-/// Reads the valid data of one snapshot and the logs after it.
+/// Reads the valid data of one snapshot and of the logs after it.
 struct Salvage<'f> {
     folder: &'f Folder<'f>,
     replay: Replay<'f>,
     lost: Vec<String>,
     lost_bytes: u64,
-    /// The number of changes that could not be applied, beyond those named in `lost`.
+    /// The number of changes that could not be applied and are not listed in `lost`.
     unnamed: u64,
-    /// The position after all read data.
+    /// The position after all data that was read.
     end: u64,
-    /// The position at which the next log begins if none is missing.
+    /// The position at which the next log begins if no log is missing.
     next_began: u64,
 }
 
-/// The number of bytes that count as lost if the rest of a snapshot is lost, because its length is
-/// unknown. It is more than any known loss, and less than a missing file.
+/// The number of bytes that count as lost if the rest of a snapshot is lost, because the length of
+/// the rest is unknown. The number is larger than any known loss, and smaller than the number for a
+/// missing file.
 const REST_BYTES: u64 = 1 << 60;
 
-/// Positions count bytes that a server has written: a larger one was never valid.
+/// The highest position that can be valid. Positions count bytes that a server has written, so no
+/// server reaches a higher position.
 const MAX_POSITION: u64 = 1 << 62;
 
-/// The maximum number of lines in `lost` before further changes that cannot be applied are only
-/// counted.
+/// The maximum number of lines in `lost`. Above this number, changes that cannot be applied are
+/// only counted.
 const NAMED_CHANGES: usize = 100;
 
 impl Salvage<'_> {
@@ -108,8 +111,8 @@ impl Salvage<'_> {
     fn snapshot(&mut self) -> Result<(), DurabilityError> {
         let Some(number) = self.folder.snapshot() else { return Ok(()) };
         let path = snapshot::path(self.folder.disk, number);
-        // The changes of a lost key cannot be applied. The report has one line for the key, not one
-        // for each change.
+        // The changes of a lost key cannot be applied. The report contains one line for the key,
+        // and not one line for each change.
         self.replay.snapshot_end = u64::MAX;
         let mut reader = match SnapshotReader::open(self.folder.disk, number) {
             Err(DurabilityError::Damaged { what, .. }) => {
@@ -140,7 +143,7 @@ impl Salvage<'_> {
                     if self.lost.len() == lost_before && keys == counted {
                         self.replay.snapshot_end = end;
                     } else if counted > keys + (self.lost.len() - lost_before) as u64 {
-                        // A damaged part contained more than one key.
+                        // The damaged part contained more than one key.
                         let missing = counted - keys;
                         let what = format_args!("{missing} of {counted} keys in all");
                         self.lose(&path, missing, what);
@@ -170,7 +173,7 @@ impl Salvage<'_> {
         for number in self.folder.logs() {
             if number > next {
                 if recorded.is_some_and(|recorded| next > recorded) {
-                    // Logs after one that was never durable contain no synced change.
+                    // If a log was never durable, the logs after it contain no synced change.
                     return Ok(());
                 }
                 self.lose_logs(next, number - 1);
@@ -266,7 +269,7 @@ impl Salvage<'_> {
 
     /// Returns the possible start positions and secrets of a log with a damaged header.
     ///
-    /// The log is searched only with secrets whose own check is valid.
+    /// Includes only secrets whose own check is valid.
     fn candidates(&self, log: &LogFile) -> std::io::Result<Candidates> {
         let mut begins = vec![log.began, self.next_began, 0];
         // All logs that a server writes before a repair have the same secret.
@@ -277,7 +280,7 @@ impl Salvage<'_> {
             };
             secrets.push(other.secret);
             if number == log.number + 1 {
-                // The next log begins where this one ends.
+                // The next log begins at the position where this log ends.
                 begins.extend(other.began.checked_sub(log.frame_bytes()?));
             }
         }

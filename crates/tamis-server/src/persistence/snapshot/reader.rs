@@ -1,4 +1,4 @@
-//! Reads a snapshot and skips damaged keys.
+//! Reads a snapshot, and can skip damaged keys.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,9 @@ use crate::persistence::snapshot::{
     END, ITEM_HEADER_BYTES, KIND, SnapshotEntry, Summed, finish_sum, parse_item_header, path,
 };
 
-/// Reads a snapshot and passes each key to `each`. Returns the position at which its log begins,
-/// and the position up to which the stream of logs was durable when the snapshot was complete.
+/// Reads a snapshot and passes each key to `each`. Returns two positions: the start of the
+/// snapshot's log, and the position up to which the stream of logs was durable when the snapshot
+/// was complete.
 ///
 /// # Errors
 ///
@@ -45,33 +46,33 @@ pub(in crate::persistence) fn load(
 /// An item of a snapshot.
 pub(in crate::persistence) enum SnapshotItem {
     Key(SnapshotEntry),
-    /// The end: the number of keys before it, and the position up to which the stream of logs was
-    /// durable.
+    /// The end of the snapshot: the number of keys before the end, and the position up to which the
+    /// stream of logs was durable.
     End {
         keys: u64,
         end: u64,
     },
 }
 
-/// The maximum length of a key, the same as that of any argument of a command.
+/// The maximum length of a key, in bytes. Any argument of a command has the same limit.
 const MAX_KEY_BYTES: u64 = 512 << 20;
 
-/// Reads a snapshot key by key, and can skip damaged ones.
+/// Reads a snapshot key by key. Can skip damaged keys.
 pub(in crate::persistence) struct SnapshotReader {
     path: PathBuf,
     file: BufReader<Sequential>,
     total: u64,
-    /// The offset of the next key, or of the end.
+    /// The offset of the next key or of the end item.
     pub at: u64,
-    /// The position at which its log begins.
+    /// The position at which the log of the snapshot begins.
     pub began: u64,
-    /// The first header is damaged.
+    /// True if the first header is damaged.
     pub has_damaged_header: bool,
     /// The secret in the seed of the checks.
     secret: u64,
 }
 
-/// The length of a key item without its key and its value, in bytes.
+/// The length of a key item in bytes, without the key and the value.
 const ENTRY_BYTES: u64 = ITEM_HEADER_BYTES as u64 + 8;
 
 impl SnapshotReader {
@@ -118,19 +119,20 @@ impl SnapshotReader {
         Ok(reader)
     }
 
-    /// Reads the next key.
+    /// Reads the next key or the end.
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`] if the key is damaged or cannot be read: the reader stays before it.
+    /// [`DurabilityError`] if the key is damaged or cannot be read. The position of the reader is
+    /// then unchanged.
     pub fn next(&mut self) -> Result<SnapshotItem, DurabilityError> {
         let (item, len) = self.read_item()?;
         self.at += len;
         Ok(item)
     }
 
-    /// Reads the item at `at`, which is the current offset of the file; returns the item and its
-    /// length.
+    /// Reads the item at the offset `at`, which is also the current offset of the file. Returns the
+    /// item and its length.
     fn read_item(&mut self) -> Result<(SnapshotItem, u64), DurabilityError> {
         let (numbers, key) = self.read_front()?;
         let [key_len, time, applied, len] = numbers;
@@ -144,7 +146,7 @@ impl SnapshotReader {
         let fail = |error| read_error(path, at, error);
         let mut image = Summed::new(&mut self.file, seed);
         let value = match Value::read_image(&mut image, len) {
-            // The value may end unexpectedly although the file does not.
+            // The decoder may reach the end of the value too early, although the file continues.
             Err(ImageError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 return Err(fail(error));
             }
@@ -168,7 +170,7 @@ impl SnapshotReader {
         Ok((SnapshotItem::Key(SnapshotEntry { key, value, expires_millis, applied }), item_bytes))
     }
 
-    /// Reads an item header and the key after it.
+    /// Reads an item header and the key after the header.
     fn read_front(&mut self) -> Result<([u64; 4], Vec<u8>), DurabilityError> {
         let mut header = [0; ITEM_HEADER_BYTES];
         self.file.read_exact(&mut header).map_err(|error| self.read_error(error))?;
@@ -194,8 +196,9 @@ impl SnapshotReader {
         at ^ self.secret
     }
 
-    /// Skips the damaged key. Returns its name if that is still readable, and whether another key
-    /// or the end follows. Takes time proportional to the number of skipped bytes.
+    /// Skips the damaged key. Returns the name of the key if the name is still readable. Also
+    /// returns whether another key or the end follows. Takes time proportional to the number of
+    /// skipped bytes.
     ///
     /// # Errors
     ///
@@ -225,7 +228,8 @@ impl SnapshotReader {
         Ok((key, self.find_item_header()?))
     }
 
-    /// Moves on to the next valid item header; false if there is none.
+    /// Moves to the next valid item header. Returns false if the rest of the file contains no valid
+    /// item header.
     fn find_item_header(&mut self) -> Result<bool, DurabilityError> {
         let mut piece = vec![0; 64 << 10];
         loop {
@@ -244,15 +248,15 @@ impl SnapshotReader {
         }
     }
 
-    /// Reads the item header at an offset, and whether it is valid; `None` if the file ends before
-    /// it does.
+    /// Reads the item header at an offset. Returns the header, and whether the header is valid.
+    /// Returns `None` if the file ends before the end of the header.
     fn item_header_at(&self, at: u64) -> Result<Option<([u64; 4], bool)>, DurabilityError> {
         let mut header = [0; ITEM_HEADER_BYTES];
         let read = self.read_at(&mut header, at)?;
         Ok((read == header.len()).then(|| parse_item_header(&header, self.seed(at))))
     }
 
-    /// Moves the file position to `at`.
+    /// Moves the file offset to `at`.
     fn go_to_next(&mut self) -> Result<(), DurabilityError> {
         let sought = self.file.seek(SeekFrom::Start(self.at));
         sought.map(drop).map_err(|error| self.read_error(error))
@@ -336,7 +340,8 @@ mod tests {
 
     #[test]
     fn the_next_key_behind_a_damaged_one_is_found_in_linear_time() {
-        // A value of numbers that could all be lengths, and one that is mostly zeros.
+        // One value consists of numbers that could all be lengths. The other value consists mostly
+        // of zeros.
         let lengths: Vec<u8> = (0..64 << 10).flat_map(|_| 0x2000_u64.to_le_bytes()).collect();
         let mut zeros = vec![0; 512 << 10];
         zeros[300 << 10] = 1;
@@ -346,7 +351,7 @@ mod tests {
         assert_next(&mut reader, b"key0");
         let second = reader.at;
         assert!(second > 512 << 10);
-        // Damages the lengths of the keys, so that they lead to no item.
+        // Damage the lengths of the keys, so that no length leads to an item.
         for at in [first, second] {
             disk.flip(&path, at + 1);
             disk.flip(&path, at + 25);
@@ -360,7 +365,7 @@ mod tests {
         assert_next(&mut reader, b"key2");
         assert!(matches!(reader.next(), Ok(SnapshotItem::End { keys: 3, end: 9 })));
         let read = disk.bytes_read() - before;
-        // Each jump reads one buffer piece twice.
+        // After each jump, one part of the buffer is read twice.
         assert!(read < 2 * total + (4 << 20), "{read} of {total} bytes");
     }
 

@@ -14,12 +14,12 @@ use crate::persistence::snapshot::{
     END, ITEM_HEADER_BYTES, KIND, Summed, finish_sum, item_header, path,
 };
 
-/// Writes a snapshot for the log with this number, which begins at `position`. The snapshot gets
-/// its final name when it is complete.
+/// Writes a snapshot for the log with this number. The log begins at `position`. The snapshot gets
+/// its final name when the snapshot is complete.
 ///
 /// # Errors
 ///
-/// [`DurabilityError::Io`]; the temporary file is removed then.
+/// [`DurabilityError::Io`] if the snapshot cannot be written. The temporary file is removed then.
 pub(in crate::persistence) fn save(
     disk: &dyn Disk,
     keyspace: &Keyspace,
@@ -29,24 +29,27 @@ pub(in crate::persistence) fn save(
 ) -> Result<(), DurabilityError> {
     let write = || -> io::Result<()> {
         let mut out = SnapshotWriter::new(disk, number, position)?;
-        // A transaction has no position before it ends, so a value is read before or after one.
+        // A transaction has no position before its end, so a value is read either before or after a
+        // transaction.
         let may_read = || log.group_bytes().is_none();
         for entry in keyspace.listed_keys() {
             if log.is_closing() {
                 return Err(io::Error::other("the server ends"));
             }
-            // The log has later changes after this position, and the replay counts them.
+            // The log may contain later changes after this position. The replay counts the items of
+            // these changes.
             let observe = |value: &Value| (log.end(), value.counted_items());
             let written = entry.read(may_read, observe, |value, expires_millis, observed| {
                 out.write(entry.key(), value, expires_millis, observed)
             });
             if let Some(Some(encoded)) = written.transpose()? {
-                // The key is unlocked: no client waits for the disk.
+                // The key is now unlocked, so no client waits for the disk.
                 out.append(&encoded)?;
             }
         }
-        // The values may contain changes that the log has not written yet. If a crash lost those
-        // changes, later changes would get their positions, and a start would skip these.
+        // The values may contain changes that the log has not written yet. If a crash lost these
+        // changes, later changes would get the same positions, and a start would skip the later
+        // changes.
         let end = log.sync()?;
         out.finish(end)
     };
@@ -57,18 +60,18 @@ pub(in crate::persistence) fn save(
     })
 }
 
-/// Values up to this size are encoded in memory before they are written, so that clients waiting
-/// for the key do not wait for the disk.
+/// Values up to this size, in bytes, are encoded in memory before they are written. A client that
+/// waits for the key therefore does not wait for the disk.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// A snapshot in progress, under a temporary name.
+/// A snapshot that is being written under a temporary name.
 pub(in crate::persistence) struct SnapshotWriter<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
     file: BufWriter<Sequential>,
     header: Vec<u8>,
     secret: u64,
-    /// The offset of the next item.
+    /// The offset at which the next item is written.
     at: u64,
     keys: u64,
 }
@@ -85,8 +88,8 @@ impl<'d> SnapshotWriter<'d> {
         Ok(Self { disk, path, file, header, secret, at, keys: 0 })
     }
 
-    /// Appends a key. Its value contains all changes before a position, and had this number of
-    /// counted items at that position.
+    /// Appends a key. The value contains all changes before the given position. At that position,
+    /// the value had the given number of counted items.
     pub fn entry(
         &mut self,
         key: &[u8],
@@ -100,8 +103,8 @@ impl<'d> SnapshotWriter<'d> {
         }
     }
 
-    /// Writes a key with a large value. For a small value, returns the encoded key, which the
-    /// caller appends.
+    /// Writes a key with a large value directly. For a small value, returns the encoded key, and
+    /// the caller appends it.
     fn write(
         &mut self,
         key: &[u8],
@@ -131,8 +134,8 @@ impl<'d> SnapshotWriter<'d> {
         self.at ^ self.secret
     }
 
-    /// Completes the snapshot and gives it its final name, once the stream of logs is durable up to
-    /// `end`.
+    /// Completes the snapshot and gives the snapshot its final name. The stream of logs is durable
+    /// up to `end`.
     pub fn finish(mut self, end: u64) -> io::Result<()> {
         let seed = self.seed();
         self.file.write_all(&item_header([END, self.keys, end, 0], seed))?;
@@ -153,7 +156,8 @@ fn write_entry(
     expires_millis: Option<u64>,
     (applied, counted_items): (u64, Option<u64>),
 ) -> io::Result<u64> {
-    // The header comes before the value, but contains the length of the value.
+    // The header is before the value, but the header contains the length of the value. Write the
+    // header after the value.
     let start = out.stream_position()?;
     out.write_all(&[0; ITEM_HEADER_BYTES])?;
     out.write_all(key)?;

@@ -12,16 +12,17 @@ use crate::shared_state::SharedState;
 use crate::system::clock::now_millis;
 use crate::system::held_memory::Hold;
 
-/// The maximum bytes of values that a transaction decodes before it locks the keys. The data of a
-/// transaction has the same limit, but compressed data decodes to more bytes. The commands decode
-/// the rest.
+/// The maximum total size of values that a transaction decodes before it locks the keys, in bytes.
+/// The data of a transaction has the same limit, but compressed data may decode to more bytes. If
+/// the limit is reached, the remaining commands decode their data themselves.
 pub(super) const MAX_DECODED_BYTES: u64 = 512 << 20;
 
-/// Decodes the data of commands before the keys are locked, yielding to other connections, until
-/// the values take `max_bytes` bytes. Returns the values with the indexes of their commands.
+/// Decodes the data of commands before the keys are locked, and yields to other connections. Stops
+/// when the decoded values take `max_bytes` bytes. Returns each value with the index of its
+/// command.
 ///
-/// A command decodes its data itself in two cases: it would currently be rejected, or there is
-/// currently not enough memory. An earlier command of the transaction may free memory.
+/// A command decodes its data itself in two cases: the command would be rejected now, or there is
+/// not enough memory now. An earlier command of the transaction may free memory.
 pub(super) async fn decode_each(
     server: &SharedState,
     prepared: &Prepared<'_>,
@@ -40,7 +41,7 @@ pub(super) async fn decode_each(
         }
         if command.data(argv).is_some() {
             let call = Call { command, argv, env: *env };
-            // The effect of an earlier command on the key is not known yet.
+            // The effect of the earlier commands on the key is not known yet.
             if !changed.has(command, argv) && refuses_data(server, call.at(now_millis())) {
                 continue;
             }
@@ -69,7 +70,7 @@ struct Changed<'t> {
 }
 
 impl<'t> Changed<'t> {
-    /// Creates an empty set. The memory of added keys is added to `held`.
+    /// Creates an empty set. `held` counts the memory of the added keys.
     fn new(held: Hold) -> Self {
         Self { keys: HashSet::new(), are_all: false, held }
     }

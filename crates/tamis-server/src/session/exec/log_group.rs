@@ -15,12 +15,13 @@ use crate::shared_state::SharedState;
 use crate::system::held_memory::Hold;
 
 /// Opens the group of a transaction in the log: the whole transaction is one frame. Returns the
-/// memory that the images of that frame take until the group ends, and the group, which has disk
-/// space for the images. Returns `None` without a log.
+/// memory reservation for the images of the frame, and the group. The memory is reserved until the
+/// group ends. The group has disk space for the images. Returns `None` if there is no log.
 ///
 /// # Errors
 ///
-/// Returns the error reply if the images do not fit. No command of the transaction has run then.
+/// Returns the error reply if there is no memory or disk space for the images. No command of the
+/// transaction has run then.
 pub(super) fn begin_log_group<'s>(
     server: &'s SharedState,
     prepared: &Prepared<'_>,
@@ -40,7 +41,7 @@ pub(super) fn begin_log_group<'s>(
     if restored > MAX_IMAGE_BYTES {
         return Err(text::discarded(text::LARGE_MULTI));
     }
-    // The key around a restored image is part of the admission of its command.
+    // The check of the command already includes the log bytes around a restored image.
     let (mut memory, mut space) = (restored, restored);
     if durable.is_saving() {
         for (command, argv) in prepared.iter() {

@@ -7,8 +7,9 @@ use tamis_commands::Flag;
 use crate::session::exec::prepared::{Prepared, TURN_COMMANDS};
 use crate::shared_state::SharedState;
 
-/// Reserves places for the new keys of a long transaction before the keys are locked, yielding to
-/// other connections. Without this, a table could grow under the lock, which moves all its keys.
+/// Reserves places for the new keys of a long transaction before the keys are locked, and yields to
+/// other connections. Without this reservation, a table could grow under the lock, and the growth
+/// moves all keys of the table.
 pub(super) async fn reserve_places(
     server: &Arc<SharedState>,
     prepared: &Prepared<'_>,
@@ -35,8 +36,8 @@ pub(super) async fn reserve_places(
     Some(places)
 }
 
-/// Reserved places for new keys. Dropping this releases the unused places; the keys must not be
-/// locked then.
+/// Reserved places for new keys. Dropping this value releases the unused places. The keys must not
+/// be locked at the time of the drop.
 pub(super) struct ReservedPlaces(Arc<SharedState>);
 
 impl Drop for ReservedPlaces {

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use tamis_commands::{Argv, COMMANDS, Command, find};
 
-/// How many commands are prepared before the task yields to other connections.
+/// The number of commands that are prepared before the task yields to other connections.
 pub(super) const TURN_COMMANDS: usize = 4096;
 
 /// The commands of a transaction, looked up in the table before the keys are locked.
 pub(super) struct Prepared<'t> {
     pub(super) commands: Vec<(&'static Command, Range<usize>)>,
     argv: Vec<&'t [u8]>,
-    /// Each command once, in the order of their first use.
+    /// Each distinct command once, in the order of first use.
     pub(super) distinct: Vec<&'static Command>,
 }
 
 impl<'t> Prepared<'t> {
-    /// Prepares commands, yielding to other connections.
+    /// Prepares the queued commands. Yields to other connections repeatedly.
     pub(super) async fn of(queued: &'t [Vec<Vec<u8>>]) -> Self {
         let commands = Vec::with_capacity(queued.len());
         let mut prepared = Self { commands, argv: Vec::new(), distinct: Vec::new() };

@@ -17,23 +17,24 @@ use crate::session::{Call, Session};
 use crate::system::held_memory::Hold;
 use crate::users::{Denied, User};
 
-/// The bytes of replies that a transaction may always use, independent of the memory left.
+/// The minimum number of bytes that the replies of a transaction may use, even if no memory is
+/// left.
 const LEAST_REPLY_BYTES: u64 = 1 << 20;
 
-/// The bytes of replies that a transaction always keeps, independent of the memory left, so that
-/// replies to short commands are not rejected.
+/// The minimum number of bytes of replies that a transaction keeps, even if no memory is left. The
+/// minimum prevents the rejection of replies to short commands.
 const LEAST_KEPT_BYTES: u64 = 16 << 20;
 
-/// The data of a transaction that was decoded before the keys were locked, with the indexes of its
-/// commands.
+/// The data of a transaction that was decoded before the keys were locked. Each value has the index
+/// of its command.
 pub(super) type DecodedEach = Vec<(usize, Result<Decoded, NotDecoded>)>;
 
-/// The user, who may run all commands, and the version of the list of users before the check;
-/// `None` if each command must be checked when it runs.
+/// The user, and the version of the user list before the check, if the user may run all commands.
+/// `None` if each command must be checked when the command runs.
 pub(super) type Allowed = Option<(Arc<User>, u64)>;
 
-/// Runs the commands and appends their replies to `out`. `images` counts the memory of the images
-/// that the log keeps until the transaction ends.
+/// Runs the commands and appends their replies to `out`. The log keeps images until the transaction
+/// ends; `images` counts the memory of these images.
 pub(super) fn run_queued(
     session: &mut Session,
     prepared: &Prepared<'_>,
@@ -47,8 +48,8 @@ pub(super) fn run_queued(
     let mut decoded = decoded.into_iter().peekable();
     let mut began = Instant::now();
     let mut config = server.config();
-    // All replies count as a single one, which `client-output-buffer-limit` allows to exceed the
-    // limit.
+    // All replies of a transaction count as one reply. `client-output-buffer-limit` permits one
+    // reply to exceed the limit.
     let most_bytes = match config.output_limit.hard_bytes {
         0 => u64::MAX,
         bytes => bytes,
@@ -63,7 +64,7 @@ pub(super) fn run_queued(
     let left_bytes = most_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
     for (i, (command, argv)) in prepared.iter().enumerate() {
         let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
-        // The only effect of this command would be a reply that is discarded.
+        // This command only reads, and its reply would be discarded.
         if replies.are_discarded && command.has(Flag::ReadOnly) {
             continue;
         }
@@ -79,7 +80,7 @@ pub(super) fn run_queued(
         };
         let reply = run_one(session, Call { command, argv, env }, decoded, images, keys);
         if command.has(Flag::Admin) {
-            // Later commands use the options that this command has set.
+            // The next commands use the options that this command has set.
             config = server.config();
         }
         session.count_failure(command, &reply);
@@ -91,8 +92,8 @@ pub(super) fn run_queued(
     }
 }
 
-/// Checks that the user may still run a queued command: an operator or an earlier command may have
-/// removed the permission.
+/// Checks that the user may still run a queued command. An administrator or an earlier command may
+/// have removed the permission.
 fn check(
     session: &mut Session,
     allowed: &Allowed,
@@ -112,7 +113,8 @@ fn check(
     })
 }
 
-/// Runs a command. `decoded` is its data, if the data was decoded before the keys were locked.
+/// Runs a command. `decoded` is the data of the command if the data was decoded before the keys
+/// were locked.
 fn run_one(
     session: &mut Session,
     call: Call<'_>,

@@ -1,4 +1,5 @@
-//! Transactions that wait for keys, and the data that they decode before.
+//! Tests transactions that wait for keys, and transactions that decode data before they lock the
+//! keys.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -41,7 +42,7 @@ fn a_transaction_decodes_data_before_it_locks_the_keys() {
         &[b"EXEC"],
     ];
     let running = run_beside(&server, commands.map(argv).to_vec());
-    // The waiting payloads and the decoded values.
+    // The memory of the waiting payloads and of the decoded values.
     wait_until("the data is decoded", || server.shared().held.bytes() >= 4 * LEN as u64);
     drop(held);
     let replies = join("the transaction", running);
@@ -53,7 +54,7 @@ fn a_transaction_decodes_data_before_it_locks_the_keys() {
     assert_eq!(server.shared().held.bytes(), 0);
 }
 
-/// Runs commands of a new client on another thread. Returns the replies.
+/// Runs commands of a new client on another thread. The thread returns the replies.
 fn run_beside(server: &Server, commands: Vec<Vec<Vec<u8>>>) -> JoinHandle<String> {
     let shared = server.shared().clone();
     std::thread::spawn(move || {
@@ -70,8 +71,8 @@ fn argv(argv: &[&[u8]]) -> Vec<Vec<u8>> {
     argv.iter().map(|word| word.to_vec()).collect()
 }
 
-/// Takes a lease on a key while `EXEC` of these commands waits for it, and runs `meanwhile` in that
-/// time. Returns the replies.
+/// Takes a lease on a key while `EXEC` of these commands waits for the key. Runs `meanwhile` during
+/// the wait. Returns the replies.
 fn run_at_leased_key(
     server: &Server,
     key: &[u8],
@@ -152,7 +153,7 @@ fn a_transaction_does_not_decode_data_of_commands_that_will_fail() {
         commands.push(argv(&[b"RESTORE", b"a", b"0", &payload]));
     }
     commands.push(argv(&[b"TM.LOAD", b"c", b"no file"]));
-    // The key does not exist when the command runs.
+    // The key does not exist when `RESTORE` runs.
     commands.push(argv(&[b"DEL", b"b"]));
     commands.push(argv(&[b"RESTORE", b"b", b"0", &payload]));
     commands.push(argv(&[b"EXEC"]));
@@ -173,7 +174,7 @@ fn a_transaction_does_not_decode_data_of_commands_that_will_fail() {
 fn a_transaction_decodes_nothing_if_a_watched_key_has_changed() {
     let server = test_server::start();
     let payload = RedisValue::String(vec![b'x'; 1 << 20]).to_payload();
-    // Decoding long data waits for these permits.
+    // Decoding of long data waits for these permits.
     let copies = &server.shared().copies;
     let all = copies.try_acquire_many(copies.available_permits() as u32).unwrap();
     let commands: [&[&[u8]]; 5] = [

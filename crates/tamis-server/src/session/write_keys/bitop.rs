@@ -1,4 +1,4 @@
-//! `BITOP`: combines bitmaps into another one.
+//! `BITOP`: combines bitmaps and stores the result.
 
 use tamis_commands::{Argv, BitOp, Env, text};
 use tamis_resp::Reply;
@@ -27,7 +27,7 @@ pub(super) fn bitop(
     if value.as_ref().is_some_and(|value| value.heap_bytes() > left_bytes) {
         return Err(Reply::error(text::server::MEMORY));
     }
-    // Remove the destination of any type, with its expiry time.
+    // Remove the destination, whatever its type, and its expiry time.
     keys.remove(destination, env.now_millis);
     if value.is_some() {
         keys.write(destination, env.now_millis, |slot| *slot = value);

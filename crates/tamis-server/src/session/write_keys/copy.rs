@@ -7,11 +7,11 @@ use tamis_resp::Reply;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::write_keys::outcome::WriteResult;
 
-/// A copy of a value, `None` if there was not enough memory for it, and the version of its source
-/// key.
+/// A copy of a value, and the version of the source key. The copy is `None` if there was not enough
+/// memory.
 pub(crate) type Copied = (Option<Value>, u64);
 
-/// Copies a value, or uses `copied` if it still matches its source.
+/// Copies a value. Uses `copied` if `copied` still matches its source.
 pub(crate) fn copy(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -41,14 +41,15 @@ pub(crate) fn copy(
     Ok(Reply::Integer(1))
 }
 
-/// Tests whether a copy has the item count of its source. A copy made while a batch inserts may
-/// count too many items: the batch first counts all its missing items, and later only the new ones.
+/// Tests whether a copy has the same item count as its source. A copy that is made during a batch
+/// insert may count too many items. The batch first counts all its missing items, and later
+/// corrects the count to the items that were new.
 fn is_counted_as(source: &Value, copy: Option<&Value>) -> bool {
     copy.is_none_or(|copy| copy.counted_items() == source.counted_items())
 }
 
-/// Returns the copy with all later changes of its source; `None` if the source must be copied
-/// again.
+/// Updates the copy with all later changes of its source. Returns `None` if the source must be
+/// copied again.
 fn following(copy: Value, source: &Value) -> Option<Value> {
     let (Value::Bloom(mut copy), Value::Bloom(source)) = (copy, source) else { return None };
     copy.follow(source).then_some(Value::Bloom(copy))
@@ -103,7 +104,7 @@ mod tests {
         let mut filter = ScalableBloom::reserve(100, 0.01, Some(2)).unwrap();
         filter.insert_hash(7).unwrap();
         let source = Value::Bloom(Box::new(filter));
-        // The count while a batch inserts four items that are already in the filter.
+        // The item count during a batch insert of four items that the filter already contains.
         let mut image = Vec::new();
         source.write_image(Some(5), &mut image).unwrap();
         keyspace.shared().write(b"a", 0, |slot| *slot = Some(source));

@@ -7,8 +7,8 @@ use tamis_resp::Reply;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::write_keys::outcome::{WriteResult, count_changes};
 
-/// Sets the expiry time of a key. `start_millis` is the time from which the argument counts, in
-/// milliseconds since 1970.
+/// Sets the expiry time of a key. The time argument of the command is relative to `start_millis`,
+/// in milliseconds since 1970.
 pub(super) fn expire(
     unit: TimeUnit,
     start_millis: i64,
@@ -35,7 +35,8 @@ pub(super) fn persist(key: &[u8], env: &Env<'_>, keys: &ExclusiveAccess<'_>) -> 
     count_changes(usize::from(is_done))
 }
 
-/// Returns the time in the second argument of a command, in milliseconds since 1970.
+/// Parses the time in the second argument of a command. Returns the time in milliseconds since
+/// 1970.
 fn expire_at(unit: TimeUnit, start_millis: i64, argv: Argv<'_>) -> Result<u64, Reply> {
     let number = parse_integer(argv[2]).ok_or_else(|| Reply::error(text::NO_INTEGER))?;
     let millis = match unit {
@@ -79,8 +80,8 @@ impl ExpireRules {
         Ok(rules)
     }
 
-    /// Tests whether the expiry time may be set. A key without an expiry time counts as one that
-    /// expires last.
+    /// Tests whether the expiry time may be set. A key without an expiry time is treated as a key
+    /// that expires later than any other key.
     fn allow(&self, before: Option<u64>, at: u64) -> bool {
         match before {
             None => !self.if_some && !self.if_later,
@@ -91,8 +92,8 @@ impl ExpireRules {
     }
 }
 
-/// Replies with the time between `start_millis` and the expiry time of a key: -2 if the key does
-/// not exist, -1 if it has no expiry time.
+/// Returns the time between `start_millis` and the expiry time of a key. Returns -2 if the key does
+/// not exist, and -1 if the key has no expiry time.
 pub(crate) fn time_until_expiry(
     unit: TimeUnit,
     start_millis: u64,

@@ -8,7 +8,8 @@ use tamis_resp::Reply;
 use crate::keyspace::{ExclusiveAccess, KeyspaceRef};
 use crate::session::write_keys::outcome::WriteResult;
 
-/// Returns why a `RESTORE` fails, before its payload is decoded; `None` if it may succeed.
+/// Returns the error of a `RESTORE` before its payload is decoded. Returns `None` if the command
+/// may succeed.
 pub(crate) fn restore_refusal(
     argv: Argv<'_>,
     env: &Env<'_>,
@@ -41,7 +42,7 @@ pub(crate) struct Limit {
     pub now_millis: u64,
 }
 
-/// `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
+/// The options of `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`.
 pub(crate) struct RestoreOptions<'w> {
     replaces: bool,
     is_absolute: bool,
@@ -62,7 +63,8 @@ impl<'w> RestoreOptions<'w> {
                     options.is_absolute = true;
                     rest
                 }
-                // The server does not record when a key was last used.
+                // The server does not record the last access to a key, so these options have no
+                // effect.
                 (b"IDLETIME" | b"FREQ", [number, rest @ ..]) if parse_integer(number).is_some() => {
                     rest
                 }
@@ -72,7 +74,8 @@ impl<'w> RestoreOptions<'w> {
         Ok(options)
     }
 
-    /// Returns why the command fails, before its payload is decoded; `None` if it may succeed.
+    /// Returns the error of the command before its payload is decoded. Returns `None` if the
+    /// command may succeed.
     pub fn refusal(&self, argv: Argv<'_>, env: &Env<'_>, keys: &KeyspaceRef<'_>) -> Option<Reply> {
         if !self.replaces && keys.exists(argv[1], env.now_millis) {
             return Some(Reply::error(server::BUSY_KEY));
@@ -109,8 +112,8 @@ impl<'w> RestoreOptions<'w> {
     }
 }
 
-/// Decodes a payload. Its strings take no more memory than the limit. The log gets the image of the
-/// decoded value: a replay decodes no payload of a client.
+/// Decodes a payload. The decoded strings take at most the memory of the limit. The log contains
+/// the image of the decoded value, so a replay never decodes a payload of a client.
 pub(crate) fn decode_payload(
     payload: &[u8],
     max_filter_bytes: u64,
@@ -122,7 +125,8 @@ pub(crate) fn decode_payload(
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
-        // The image of a longer string is not read: the server would not start with it in its log.
+        // A start does not read the image of a longer string. The server would then not start with
+        // this log.
         Ok(RedisValue::String(bytes)) if bytes.len() > MAX_STRING_BYTES => {
             return Err(refused(server::BAD_DATA));
         }
@@ -148,7 +152,7 @@ pub(crate) fn decode_payload(
     Ok(value)
 }
 
-/// Why data of a command was not decoded.
+/// The reason why the data of a command was not decoded.
 #[derive(Debug)]
 pub(crate) enum NotDecoded {
     /// The server has no memory for the value now.
@@ -158,7 +162,7 @@ pub(crate) enum NotDecoded {
 }
 
 impl NotDecoded {
-    /// Returns the reply to the command.
+    /// Converts the reason to the error reply of the command.
     pub fn into_reply(self) -> Reply {
         match self {
             NotDecoded::Memory => Reply::error(text::server::MEMORY),

@@ -1,35 +1,36 @@
-//! When an answer may be sent.
+//! Decides when a reply may be sent.
 //!
-//! An insert under shared access sets bits before it appends its frame. It holds a ticket during
-//! that time. An answer waits for all tickets that were open when it was computed. After that wait,
-//! every change that the answer saw has a position. The answer is sent once the stream is written
-//! up to that position, or durable with [`FsyncPolicy::Always`].
+//! An insert under shared access sets bits before it appends its frame. The insert holds a ticket
+//! during that time. A reply waits for all tickets that were open when the reply was computed.
+//! After this wait, every change that the reply depends on has a position. The reply is sent after
+//! the stream is written up to that position. With [`FsyncPolicy::Always`], the stream must also be
+//! durable up to that position.
 
 use crate::persistence::log::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
 
-/// What an answer waits for.
+/// The condition that a reply waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// All tickets below this one.
+    /// All tickets below this number must be closed.
     Tickets(u64),
-    /// All frames of the log up to this position.
+    /// All frames up to this position must be written.
     Position(u64),
 }
 
-/// Whether an answer may be sent.
+/// The state of a reply that waits for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
     Waits,
-    /// The changes that the answer depends on cannot be written, for this reason.
+    /// The changes that the reply depends on cannot be written. The text is the reason.
     Failed(String),
 }
 
-/// How long bytes may wait for a sync before writers wait for it, in milliseconds.
+/// The maximum time that bytes wait for a sync before writers wait too, in milliseconds.
 const MAX_UNSYNCED_MILLIS: u64 = SYNC_EVERY_MILLIS + 2000;
 
 impl LogState {
-    /// Records that an insert under shared access begins; returns its ticket.
+    /// Records that an insert under shared access begins. Returns the ticket of the insert.
     pub fn begin_insert(&mut self) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -37,12 +38,12 @@ impl LogState {
         ticket
     }
 
-    /// Records that the insert with this ticket has appended its frame or changed nothing.
+    /// Records that the insert with this ticket has appended its frame or has changed nothing.
     pub fn end_insert(&mut self, ticket: u64) {
         self.tickets.remove(&ticket);
     }
 
-    /// Returns what an answer that has just been computed waits for.
+    /// Returns the condition that a newly computed reply must wait for.
     pub fn needs(&self) -> Needs {
         if self.tickets.is_empty() {
             Needs::Position(self.end)
@@ -51,11 +52,12 @@ impl LogState {
         }
     }
 
-    /// Returns whether an answer may be sent. `is_change` means that its command may have changed a
-    /// value.
+    /// Returns whether a reply may be sent. `is_change` is true if the command of the reply may
+    /// have changed a value.
     ///
-    /// While the log cannot be written, answers to commands that only read are sent. They may show
-    /// changes that exist only in memory. The clients that made these changes got an error.
+    /// While the log cannot be written, replies to read-only commands are still sent. Such replies
+    /// may contain changes that exist only in memory. The clients that made these changes got an
+    /// error.
     pub fn readiness(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Readiness {
         if let Needs::Tickets(below) = *needs
             && self.tickets.first().is_none_or(|first| *first >= below)
@@ -73,7 +75,7 @@ impl LogState {
         }
     }
 
-    /// Tests whether bytes wait for a sync for too long.
+    /// Tests whether bytes have waited too long for a sync.
     fn is_sync_late(&self, now_millis: u64) -> bool {
         let mut since = self.unsynced_since.iter().chain(&self.uncovered_since);
         self.sync == FsyncPolicy::EverySecond

@@ -1,7 +1,8 @@
-//! The open group: the records of a transaction, and the disk space for the images among them.
+//! The open group: the records of a transaction, and the disk space for the images of the
+//! transaction.
 //!
-//! All images of a transaction are in one frame, which is appended when the group ends. So the
-//! group keeps the disk space of every image until then.
+//! All images of a transaction are in one frame. The frame is appended when the group ends, so the
+//! group keeps the disk space of every image until that time.
 
 use crate::system::held_memory::Hold;
 
@@ -11,8 +12,8 @@ pub(crate) struct Group {
     pub records: Vec<u8>,
     /// The disk space for the images of the transaction.
     pub space: Hold,
-    /// The bytes of `space` that were admitted before the first command ran, and that no image uses
-    /// yet.
+    /// The number of bytes of `space` that were admitted before the first command ran and that no
+    /// image uses yet.
     pub unused_bytes: u64,
 }
 
@@ -21,7 +22,7 @@ mod tests {
     use super::*;
     use crate::persistence::log::state::{FsyncPolicy, LogState, Refusal};
 
-    /// Admits an image as the log does.
+    /// Admits an image in the same way as the log.
     fn admit_image(state: &mut LogState, bytes: u64) -> Result<Option<Hold>, Refusal> {
         let missing = state.admit(state.missing_image_bytes(bytes))?;
         Ok(state.image_admitted(bytes, missing))
