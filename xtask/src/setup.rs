@@ -63,20 +63,21 @@ pub fn tools() -> Outcome {
     Ok(())
 }
 
+/// Prints the reason if an installation failed.
+fn report(loss: &str, installed: Outcome) {
+    if let Err(why) = installed {
+        println!("{loss}: {why}");
+    }
+}
+
 /// Installs the npm and Python packages that the tests use. If the task cannot install a package, the task prints a
 /// message, and the tests skip the steps that need the package.
 pub fn clients() -> Outcome {
-    for (loss, installed) in [
-        ("the console will not be looked at in Chromium", console::prepare()),
-        ("redis-py will not be tried", clients::python().map(drop)),
-        ("node-redis will not be tried", clients::node()),
-        ("redis-cli will not be tried", clients::debian()),
-        ("the module and the filters in bitmaps will not be tried", servers::installed()),
-    ] {
-        if let Err(why) = installed {
-            println!("{loss}: {why}");
-        }
-    }
+    report("the console tests are skipped", console::prepare());
+    report("the tests with redis-py are skipped", clients::python().map(drop));
+    report("the tests with node-redis are skipped", clients::node());
+    report("the tests with redis-cli are skipped", clients::debian());
+    report("the tests of the module and of filters in bitmaps are skipped", servers::installed());
     Ok(())
 }
 

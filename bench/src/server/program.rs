@@ -42,11 +42,12 @@ impl Program {
         let port = free_port()?;
         let dir = std::env::temp_dir().join(format!("tamis-bench-{port}"));
         std::fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
-        let mut process = Process::on(cores, &command(port, &dir))?;
-        process.wait_until(Duration::from_secs(60), Duration::from_millis(20), || {
+        let process = Process::on(cores, &command(port, &dir))?;
+        let mut program = Self { process, port, dir };
+        program.process.wait_until(Duration::from_secs(60), Duration::from_millis(20), || {
             ask(port, &["PING"]).is_ok()
         })?;
-        Ok(Self { process, port, dir })
+        Ok(program)
     }
 
     /// Kills the server, as a crash would. Starts the server again with these options. Returns the

@@ -42,9 +42,9 @@ pub use operations::merge::RedisMergeError;
 pub use plan::{RedisPlan, RedisPlanError, RedisWindow};
 #[cfg(feature = "async")]
 pub use transport::asynchronous::{
-    AsyncClusterNodes, AsyncSentinelNode, AsyncSingleNode, AsyncTransport,
+    AsyncClusterNodes, AsyncLine, AsyncSentinelNode, AsyncSingleNode, AsyncTransport,
 };
-pub use transport::blocking::{Patience, SingleNode, Transport};
+pub use transport::blocking::{Line, Patience, SingleNode, Transport};
 pub use transport::cluster::ClusterNodes;
 pub use transport::key_url::{KeyUrl, KeyUrlError, ServerAddress, without_password};
 pub use transport::nodes::RedisNodes;

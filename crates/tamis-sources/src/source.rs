@@ -104,12 +104,13 @@ impl Source {
         // `is_stopped` under this lock.
         drop(self.run.progress.lock());
         self.run.wake.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock());
+        // A second caller waits for the lock, and thus for the threads.
+        let mut threads = self.threads.lock();
         if threads.is_empty() {
             // Another source may fill the set now, so the state must not change here.
             return;
         }
-        for thread in threads {
+        for thread in threads.drain(..) {
             // If the thread panicked, the code below still sets the state to stale.
             _ = thread.join();
         }

@@ -119,7 +119,8 @@ fn parameters_are_set_by_arguments_files_and_commands() {
         assert_eq!(run(&mut client, "CONFIG SET tamis.bf-error-rate 0.5"), Reply::ok());
         assert_setting(&mut client, "bf-error-rate", "0.25");
         let reason = "Value for `bf-initial-size` must be in the range [1, 1073741824]";
-        assert_refused(&mut client, "CONFIG SET tamis.bf-initial-size 0", reason);
+        let refused = client.ask("CONFIG SET tamis.bf-initial-size 0");
+        assert!(matches!(&refused, Reply::Error(text) if text.contains(reason)), "{refused:?}");
         assert_eq!(client.say(&["BF.ADD", "k", "a"]), Reply::Integer(1));
         assert_eq!(client.say(&["TYPE", "k"]), Reply::simple("MBbloom--"));
         assert_eq!(info(&mut client, "tamis_redisbloom_bloom_filters"), "1");

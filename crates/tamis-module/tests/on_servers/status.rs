@@ -13,16 +13,16 @@ pub fn run(client: &mut Client, command: &str) -> Reply {
     reply
 }
 
-/// Tests whether a reply is an error whose text contains `part`.
-pub fn is_error(reply: &Reply, part: &str) -> bool {
-    matches!(reply, Reply::Error(text) if text.contains(part))
+/// Tests whether a reply is an error with this code, which is its first word.
+pub fn is_error(reply: &Reply, code: &str) -> bool {
+    matches!(reply, Reply::Error(text) if text.starts_with(code))
 }
 
-/// Runs a command that is refused. The text of the error has this part.
+/// Runs a command that is refused with this code, which is the first word of the error.
 #[track_caller]
-pub fn assert_refused(client: &mut Client, command: &str, part: &str) {
+pub fn assert_refused(client: &mut Client, command: &str, code: &str) {
     let reply = client.ask(command);
-    assert!(is_error(&reply, part), "{command}: {reply:?}");
+    assert!(is_error(&reply, code), "{command}: {reply:?}");
 }
 
 /// Returns a field of `INFO`; the empty text if the server has no such field.

@@ -70,6 +70,9 @@ impl<T: Transport> HelperFilter<T> {
         items: &[I],
         is_insert: bool,
     ) -> Vec<Result<bool, RedisItemError>> {
+        if items.is_empty() {
+            return Vec::new();
+        }
         let offsets = |item: &I| {
             let offsets = self.plan.offsets(item.as_ref()).expect("checked by `new`");
             offsets.map(u64::from).collect()

@@ -276,3 +276,11 @@ fn a_table_whose_name_differs_in_its_letters_is_another_one() {
     shop.after(&ids, &source, "INSERT INTO products VALUES ('new', 11)", &[11], &[]);
     assert!(knows(&ids, 5) && !has(&ids, 99));
 }
+
+#[test]
+fn a_table_that_is_emptied_is_read_again_without_another_change() {
+    let mut shop = shop_with(10);
+    let (ids, source) = shop.follow();
+    shop.after(&ids, &source, "TRUNCATE products", &[], &[1, 10]);
+    wait_synced(&source);
+}

@@ -20,6 +20,8 @@ fn the_server_keeps_the_log_after_the_snapshot_and_no_more() {
     postgres.snapshot.every = Duration::from_secs(3600);
     let source = restart(&postgres).1;
     source.stop();
+    // The temporary slots end with their connections.
+    shop.session.wait_for(SLOTS, "1");
     // A process that is killed leaves the snapshot from its start.
     fs::copy(&path, &old).unwrap();
     let confirmed = "SELECT confirmed_flush_lsn FROM pg_replication_slots";

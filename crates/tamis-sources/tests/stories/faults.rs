@@ -43,7 +43,10 @@ fn faults<K: SourceKind + Clone>(
                 shop.run(&format!("INSERT INTO products VALUES ('new', {next})"));
                 committed.insert([next]);
                 next += 1;
-                std::thread::sleep(Duration::from_millis(3));
+                // Before a kill, the source may not have read the last commits.
+                if round % 3 != 2 {
+                    std::thread::sleep(Duration::from_millis(3));
+                }
             }
             match round % 3 {
                 0 => proxy.cut(),
@@ -58,7 +61,7 @@ fn faults<K: SourceKind + Clone>(
                 _ => {
                     server.kill();
                     wait_stale(&source);
-                    assert!(knows(&ids, 1), "the ids stay");
+                    assert!(has(&ids, 1), "the ids stay");
                     server.run();
                     shop.session = shop.open();
                 }

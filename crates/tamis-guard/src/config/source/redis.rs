@@ -33,6 +33,9 @@ impl SourceFields for Redis {
         let mut options = RedisOptions::new(&self.url.0);
         options.ca = self.ca.as_ref().map(|ca| folder.join(ca));
         options.check().map_err(|error| invalid("url", error))?;
+        if self.ca.is_some() && !options.is_encrypted() {
+            return Err(invalid("ca", "only with rediss://, which encrypts the connection"));
+        }
         if let Some(name) = &self.format {
             let known = RedisOptions::FORMATS.contains(&name.as_str());
             let found = Format::named(name).filter(|_| known);

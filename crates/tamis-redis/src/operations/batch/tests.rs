@@ -70,6 +70,28 @@ fn repeats_are_subtracted_from_the_counter_by_the_next_insert() {
 }
 
 #[test]
+fn a_missing_shard_is_an_error_of_its_items_only() {
+    let mut filter = filter(100_000);
+    filter.insert_each(&items(1000));
+    let lost = shards(&filter).remove(0);
+    filter.transport.strings.remove(&lost);
+    let errors = |results: Vec<Result<bool, RedisItemError>>| {
+        let is_missing = |result: &Result<bool, RedisItemError>| match result {
+            Ok(_) => false,
+            Err(RedisItemError::MissingShard { key }) => key.as_bytes() == lost,
+            Err(error) => panic!("{error}"),
+        };
+        results.iter().filter(|result| is_missing(result)).count()
+    };
+    let found = errors(filter.contains_each(&items(1000)));
+    assert!(found > 5 && found < 100, "{found}");
+    // An insert does not bring the shard back, and leaves nothing behind.
+    assert_eq!(errors(filter.insert_each(&items(1000))), found);
+    assert!(!filter.transport.strings.contains_key(&lost));
+    assert_eq!(errors(filter.contains_each(&items(1000))), found);
+}
+
+#[test]
 fn a_lost_connection_is_an_error_of_its_items_only() {
     let mut filter = filter(100_000);
     filter.transport.unreachable = vec![shards(&filter).remove(0)];

@@ -42,6 +42,8 @@ pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn
     let opts = opts(url)?;
     let tls = match (opts.ssl_opts(), &options.ca) {
         (None, None) => None,
+        // The client verifies no certificate, so it needs none of the system.
+        (Some(tls), None) if tls.accept_invalid_certs() => Some(tls.clone()),
         (tls, ca) => Some(with_trusted(tls.cloned().unwrap_or_default(), ca.as_deref())?),
     };
     let opts = OptsBuilder::from_opts(opts)

@@ -91,10 +91,8 @@ impl<'r> Follower<'r> {
         run.set_fold(server.table.ids.fold);
         resume.compare(run, server.definition);
         let connection = Connection { run, server: &server, address, unfinished, options };
-        // A slot can only be continued together with a snapshot.
-        let slot = options.slot.as_deref().filter(|_| run.options.snapshot.is_some());
-        let begin = match slot {
-            Some(slot) => connection.begin_permanent(slot, resume).await?,
+        let begin = match resume.slot.clone() {
+            Some(slot) => connection.begin_permanent(&slot, resume).await?,
             None => connection.begin_temporary().await?,
         };
         let Begin { stream, slot, permanent, position, definition, full_read } = begin;

@@ -64,12 +64,15 @@ pub(super) struct Resume {
     attempts: u32,
     /// The definition of the table at the last connection.
     definition: Option<Definition>,
+    /// The name of the permanent slot. `None` without a snapshot: nothing could continue the slot.
+    pub(super) slot: Option<String>,
 }
 
 impl Resume {
     pub(super) fn new(options: &PostgresOptions, snapshot: Option<SnapshotOptions>) -> Self {
-        let snapshot = snapshot.filter(|_| options.slot.is_some());
+        let (slot, snapshot) = options.slot.clone().zip(snapshot).unzip();
         Self {
+            slot,
             snapshots: Snapshots::new(snapshot, identity(options)),
             place: Arc::default(),
             follow: Follow::default(),

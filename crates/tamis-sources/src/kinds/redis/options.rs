@@ -63,6 +63,13 @@ impl RedisOptions {
         KeyUrl::parse(&self.url, None)?.address().map(drop)
     }
 
+    /// Tests whether the URL encrypts the connection. Returns false for a URL that cannot be used.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        let address = KeyUrl::parse(&self.url, None).and_then(|url| url.address());
+        address.is_ok_and(|address| address.is_encrypted)
+    }
+
     /// Returns the URL without user name and password.
     pub(super) fn name(&self) -> String {
         without_password(&self.url)
