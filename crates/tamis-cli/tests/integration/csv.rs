@@ -1,5 +1,9 @@
 //! `--csv`: rows of RFC 4180, their header and their columns.
 
+use std::process::Command;
+
+use tamis_testing::CommandExt as _;
+
 use crate::program::{Folder, lines};
 
 const PEOPLE: &str = "\u{feff}id,\"the name\",note\r\n1,\"Doe, \"\"J.\"\"\",\"two\nlines\"\r\n2,\"Roe\",\r\n\
@@ -168,6 +172,20 @@ fn a_run_that_continues_writes_no_second_header() {
     folder.run(line).has_status(0);
     let once: String = (0..9000).map(|id| format!("{id},\"name\n{id}\"\n")).collect();
     assert!(folder.read("out") == format!("id,name\n{once}x,\"open\"\n").into_bytes());
+}
+
+/// The checkpoint of the killed run is inside the block of the header.
+#[test]
+fn a_killed_run_loses_no_row_of_a_short_table() {
+    let folder = Folder::new();
+    let table: String = (0..12_000).map(|id| format!("{id:06},0123456789\n")).collect();
+    folder.write("in.csv", format!("id,text\n{table}"));
+    let line = "dedup --csv --state s --hash-bits 64 --checkpoint 1K -o out in.csv";
+    let script = format!("ulimit -f 160; exec {} {line}", env!("CARGO_BIN_EXE_tamis"));
+    let killed = Command::new("sh").args(["-c", &script]).current_dir(folder.path(".")).run();
+    assert_eq!(killed.status.code(), None, "the system kills a run with a large file");
+    folder.run(line).has_status(0);
+    assert!(folder.read("out") == format!("id,text\n{table}").into_bytes());
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub fn digits(answers: impl IntoIterator<Item = bool>) -> String {
 pub fn answers<K: AsRef<[u8]>>(contents: &Contents, keys: &[K]) -> Vec<bool> {
     let mut answers = Answers::new();
     contents.contains_each(keys, &mut answers);
+    assert_eq!(answers.len(), keys.len());
     answers.iter().collect()
 }
 

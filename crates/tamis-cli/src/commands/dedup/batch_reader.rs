@@ -49,7 +49,11 @@ impl<D: Width> BatchReader<D> {
                 batch.find_records(rule.form.end)
             };
             batch.may_wait = reader.may_wait() && end == batch.block.len();
-            reader.take_back(&mut batch.block, end);
+            // Nothing follows a header in its block. After a resume, the reader has already skipped the records
+            // behind the header: to take back nothing would read these records again.
+            if end < batch.block.len() {
+                reader.take_back(&mut batch.block, end);
+            }
             batch.digest(&mut rule, &mut scratch);
             batch.end = reader.position();
             batch.consumed_bytes = reader.consumed_bytes();

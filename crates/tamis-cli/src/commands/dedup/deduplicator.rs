@@ -35,6 +35,11 @@ pub enum Deduplicator<D: Width> {
 }
 
 impl<D: Width> Deduplicator<D> {
+    /// Tests whether the run writes its records only at its end.
+    pub fn is_counting(&self) -> bool {
+        matches!(self, Self::Counts(_))
+    }
+
     /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
     /// repeat of each key. If a set became a filter, writes a message to the user.
     ///

@@ -82,11 +82,16 @@ impl Args {
 
 impl<D: Width> DedupRun<'_, D> {
     fn run(mut self, inputs: &[PathBuf]) -> Result<RunStats, Failure> {
-        let done = self.pass(inputs).and_then(|()| self.write_counts());
+        let read = self.pass(inputs);
+        // A run that counts prints its list at the end: before the end, its output is empty.
+        let is_begun = read.is_ok() || !self.deduplicator.is_counting();
+        let done = read.and_then(|()| self.write_counts());
         let key = self.args.key_rule().describe();
         if let Err(failure) = done.and_then(|()| self.stats.check(&key)) {
             // A reader of a pipe gets all records that the run has already decided to print.
-            self.output.flush().ok();
+            if is_begun {
+                self.output.flush().ok();
+            }
             self.output.abandon();
             return Err(failure);
         }
@@ -132,7 +137,7 @@ impl<D: Width> DedupRun<'_, D> {
                 self.write_header(&batch.block)?;
             }
             batch.parts().try_for_each(|part| self.write_part(&part))?;
-            if batch.may_wait {
+            if batch.may_wait && !self.deduplicator.is_counting() {
                 // If the input arrives in small pieces, as from `tail -f`, the run writes each
                 // result at once.
                 self.output.flush()?;
