@@ -8,8 +8,8 @@ use crate::filter::window::Window;
 use crate::filter::window::clock::Clock;
 
 impl<B: BitsMut> Window<B> {
-    /// Clears the slices that are out of the window. Then the block of the present slice is ready
-    /// for inserts.
+    /// Clears the slices that are outside the window, so that the block of the present slice is
+    /// ready for inserts.
     pub(super) fn turn(&mut self) {
         let slots = self.clock.slots();
         if self.clock.all_live() {
@@ -29,9 +29,9 @@ impl<B: BitsMut> Window<B> {
         }
     }
 
-    /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With
-    /// a span of items, the caller passes no more hashes than the present slice has space for. The
-    /// memory must be ready for the present slice.
+    /// Stores hashes in order. If the filter refreshes, stores all hashes; otherwise stores only
+    /// hashes that are not remembered. With a span of items, the caller passes at most as many
+    /// hashes as fit in the present slice. The memory must be ready for the present slice.
     fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let how = (self.clock.slot(), self.clock.refreshes);
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
@@ -66,8 +66,8 @@ impl<B: BitsMut> Insert for Window<B> {
         check_words(answers, hashes.len());
         self.turn();
         let (mut rest, mut words) = (hashes, answers);
-        // A run of items that fits in the present slice is stored without a check of the clock for
-        // each item.
+        // If a run of items fits in the present slice, the run is stored without checking the clock
+        // for each item.
         loop {
             let room = usize::try_from(self.clock.room()).unwrap_or(usize::MAX);
             if room >= rest.len() {
