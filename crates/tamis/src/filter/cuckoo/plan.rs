@@ -71,9 +71,9 @@ fn most_crowded(items: f64) -> f64 {
 ///   distribution of small tables has a longer tail. Of 250 000 tables with 18 slots, one table was
 ///   full at 7 items. Of 100 000 tables with 66 slots, one table was full at 45 items. Of 15 000
 ///   tables with 514 slots, one table was full at 470 items.
-/// * Two keys that share a bucket in one half have `3 * bucket` slots together. More items than
-///   this number may have these two keys (`crowded`). This rule is the strictest rule for slots of
-///   few bits, because these slots have few keys.
+/// * Two keys that share a bucket in one half have `3 * bucket` slots together. These two keys may
+///   have more items than slots (`crowded`). This rule is the strictest rule for slots of few bits,
+///   because a table with these slots has few keys.
 pub(crate) fn fits(table: &Table, items: u64) -> bool {
     let bucket = table.bucket();
     if items <= 2 * u64::from(bucket) {

@@ -205,7 +205,8 @@ impl Growth {
         (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
     }
 
-    /// Returns the maximum number of entries. At this number no page can split any more.
+    /// Returns the maximum number of entries. With this number of entries, no page can split any
+    /// more.
     pub(crate) fn max_entries(self) -> u64 {
         u64::from(self.split_at) << self.max_depth
     }
