@@ -111,14 +111,14 @@ pub trait Filter {
     /// The estimate is infinite if every bit is set.
     fn estimate_items(&self) -> f64;
 
-    /// Estimates the present false positive rate from the bits. The rate is a probability. Reads
+    /// Estimates the current false positive rate from the bits. The rate is a probability. Reads
     /// all bits.
     fn estimate_rate(&self) -> f64;
 
     /// Returns the share of bits that are set. Reads all bits.
     fn fill(&self) -> f64;
 
-    /// Returns true if the [present rate](Self::estimate_rate) is above the [highest
+    /// Returns true if the [current rate](Self::estimate_rate) is above the [highest
     /// rate](Plan::rate_limit) expected of a filter at capacity. Reads all bits.
     fn is_over_rate(&self) -> bool {
         self.estimate_rate() > self.plan().rate_limit()
@@ -141,7 +141,7 @@ pub trait Insert: Filter {
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
     /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-    /// correct. For a new item, the result is false with the probability of the present false
+    /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     #[inline]
     fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
@@ -194,7 +194,7 @@ pub trait TryInsert: Filter {
     -> Result<(), InsertError>;
 
     /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-    /// correct. For a new item, the result is false with the probability of the present false
+    /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     ///
     /// # Errors

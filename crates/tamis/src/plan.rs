@@ -326,7 +326,7 @@ impl Plan {
     }
 
     /// Returns the highest rate that a filter at capacity is expected to estimate. A filter
-    /// estimates its present rate from its own bits. Therefore half of all filters with exactly
+    /// estimates its current rate from its own bits. Therefore half of all filters with exactly
     /// `items` items estimate a rate above the planned rate.
     ///
     /// The limit is the planned rate plus four standard deviations of the estimate. If a filter's

@@ -150,7 +150,7 @@ fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
 /// The kernels for counters of one size.
 #[derive(Clone, Copy)]
 pub(crate) struct CounterKernels {
-    /// Tests items. The answer is 1 if none of the item's counters is zero.
+    /// Tests items. The answer is 1 if all counters of the item are above zero.
     pub contains_each: fn(words: &[u64], hashes: &[u64], answers: &mut [u64]),
     /// Increments the counters of items. The answer is 1 if the item is new.
     pub insert_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),

@@ -274,7 +274,7 @@ impl<T: Integer> std::ops::Deref for Integers<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         let len = self.lines.len_words * (size_of::<u64>() / size_of::<T>());
-        // SAFETY: the words are initialized, and their alignment is larger than that of any
+        // SAFETY: the words are initialized, and their alignment is at least the alignment of any
         // integer. Every bit pattern is a valid integer.
         unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len) }
     }

@@ -15,7 +15,7 @@ pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
     {
         // One unaligned load instead of two loads with shifts saves a fifth of the time of a cuckoo
         // lookup.
-        // SAFETY: the eight bytes from `byte` on are in `words`, and the read needs no alignment.
+        // SAFETY: the eight bytes that start at `byte` are in `words`, and the read needs no alignment.
         let word = unsafe { words.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
         word >> (bit % 8)
     }

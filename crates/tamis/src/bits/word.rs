@@ -4,7 +4,7 @@ use crate::arch::sync::{AtomicU64, Ordering};
 
 /// A readable word of bits: a plain word, or a word that other threads may change at the same time.
 pub trait Word: sealed::Sealed + Send + Sync + 'static {
-    /// Returns the present bits.
+    /// Returns the current bits.
     fn get(&self) -> u64;
 }
 

@@ -30,7 +30,7 @@ pub use digest::{Digest, expected_collisions};
 /// The number of words in a line.
 const LINE_WORDS: usize = LINE_BYTES / 8;
 
-/// The table grows when the share of taken slots exceeds this value.
+/// The table grows when the share of used slots exceeds this value.
 const MAX_LOAD: (u64, u64) = (3, 4);
 
 /// A set that stores digests exactly.
@@ -50,7 +50,7 @@ const MAX_LOAD: (u64, u64) = (3, 4);
 /// # Ok::<(), tamis::OutOfMemory>(())
 /// ```
 pub struct DigestSet<D: Digest = u64> {
-    // Invariant: at most `MAX_LOAD` of the slots are taken, so every search ends.
+    // Invariant: at most `MAX_LOAD` of the slots are used, so every search ends.
     table: Lines,
     // The number of digests in the table, without the digest zero.
     in_table: u64,
@@ -293,7 +293,7 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
     }
 }
 
-/// The largest growth of one step, as a multiple of the present size. If the expected number is too
+/// The largest growth of one step, as a multiple of the current size. If the expected number is too
 /// high, larger steps would waste memory.
 const MAX_STEP: u64 = 4;
 

@@ -193,7 +193,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         AnyFilter::restore(&plan, self.hasher(), bits).ok()
     }
 
-    /// Sets the present time of a filter that forgets items: see [`Window::advance`]. Filters of
+    /// Sets the current time of a filter that forgets items: see [`Window::advance`]. Filters of
     /// other kinds ignore the time.
     pub fn advance(&mut self, now_millis: u64) {
         with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));

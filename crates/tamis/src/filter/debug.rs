@@ -15,7 +15,7 @@ pub(crate) struct DebugState {
     pub items: f64,
     /// The share of bits that are set.
     pub fill: f64,
-    /// The present false positive rate.
+    /// The current false positive rate.
     pub rate: f64,
 }
 

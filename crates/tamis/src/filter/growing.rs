@@ -141,7 +141,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         with_table!(self, table => table.is_full())
     }
 
-    /// Returns the present memory of the filter, in bytes: all allocations including unused words.
+    /// Returns the current memory of the filter, in bytes: all allocations including unused words.
     pub fn memory_bytes(&self) -> u64 {
         match &self.storage {
             Storage::Pages(table) => table.memory_bytes(),
@@ -253,18 +253,18 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
     /// items that the filter reported as present.
     fn estimate_items(&self) -> f64 {
         // The filter did not store new items that it reported as present. The share of these items
-        // follows from the rate. While the filter filled, the rate was on average half the present
+        // follows from the rate. While the filter filled, the rate was on average half the current
         // rate.
         let rate = self.estimate_rate().min(0.999);
         self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
 
-    /// Returns the exact present rate.
+    /// Returns the exact current rate.
     fn estimate_rate(&self) -> f64 {
         with_table!(self, table => table.rate()).min(1.0)
     }
 
-    /// Returns the present rate divided by the planned rate, at most 1.
+    /// Returns the current rate divided by the planned rate, at most 1.
     fn fill(&self) -> f64 {
         (self.estimate_rate() / self.plan.rate()).min(1.0)
     }

@@ -117,20 +117,20 @@ impl_each! {
             Filter::estimate_items(self)
         }
 
-        /// Estimates the present false positive rate, a probability. Reads all bits, unless the
+        /// Estimates the current false positive rate, a probability. Reads all bits, unless the
         /// filter counts its items.
         pub fn estimate_rate(&self) -> f64 {
             Filter::estimate_rate(self)
         }
 
         /// Returns the used share of the filter's bits, counters or slots, from 0 to 1. For a
-        /// growing filter, returns the present rate divided by the planned rate. Reads all bits,
+        /// growing filter, returns the current rate divided by the planned rate. Reads all bits,
         /// unless the filter counts its items.
         pub fn fill(&self) -> f64 {
             Filter::fill(self)
         }
 
-        /// Returns true if the [present rate](Self::estimate_rate) is above the [highest
+        /// Returns true if the [current rate](Self::estimate_rate) is above the [highest
         /// rate](Plan::rate_limit) expected of a filter at capacity. Takes as long as the estimate.
         pub fn is_over_rate(&self) -> bool {
             Filter::is_over_rate(self)
@@ -145,7 +145,7 @@ impl_each! {
     [B: BitsMut] Window<B>;
     {
         /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-        /// correct. For a new item, the result is false with the probability of the present false
+        /// correct. For a new item, the result is false with the probability of the current false
         /// positive rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
@@ -180,7 +180,7 @@ impl_each! {
     [B: BitsMut] AnyFilter<B>;
     {
         /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-        /// correct. For a new item, the result is false with the probability of the present false
+        /// correct. For a new item, the result is false with the probability of the current false
         /// positive rate.
         ///
         /// # Errors

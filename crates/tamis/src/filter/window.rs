@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The filter is a ring of l + 1 Bloom filters with blocks. These filters are the slices. Items are
-//! inserted into the present slice. After W/l, its share of the span W, the oldest slice is cleared
-//! and becomes the present slice. Therefore the filter remembers an item for at least W: during the
+//! inserted into the current slice. After W/l, its share of the span W, the oldest slice is cleared
+//! and becomes the current slice. Therefore the filter remembers an item for at least W: during the
 //! l slices that follow the slice of the item. The filter forgets an item at most W·(1 + 1/l) after
 //! its insertion.
 //!
@@ -182,7 +182,7 @@ impl<B: Bits<Word = u64>> Window<B> {
         Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
     }
 
-    /// Returns the time at which the present slice began, in milliseconds of the caller's clock.
+    /// Returns the time at which the current slice began, in milliseconds of the caller's clock.
     /// Returns `None` if the span is a number of items.
     pub fn began_millis(&self) -> Option<u64> {
         self.clock.began_millis()
@@ -209,7 +209,7 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.refreshes
     }
 
-    /// Sets the present time, in milliseconds since any epoch, and forgets the items that are
+    /// Sets the current time, in milliseconds since any epoch, and forgets the items that are
     /// outside the window. Constant time; the next insert clears the memory.
     ///
     /// A time before the latest time has no effect. If the span is a number of items, no time has
@@ -361,7 +361,7 @@ impl<B: BitsMut> Clear for Window<B> {
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// Merges the items of both filters. Each item is remembered at least as long as in its own
     /// filter. With a span of time, slices of the same time are joined. With a span of items,
-    /// slices of the same age are joined. The present time becomes the later of the two times. Then
+    /// slices of the same age are joined. The current time becomes the later of the two times. Then
     /// items outside the window are forgotten. The joined slices contain the items of both filters,
     /// so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {

@@ -13,7 +13,7 @@
 //! is short.
 //!
 //! **Classic.** The k·n draws of the items set X of the m positions. An absent item then draws k of
-//! the m positions. So the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
+//! the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
 //! difference is noticeable in small filters.
 //!
 //! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a
@@ -217,7 +217,7 @@ pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f
     }
     // The expected share of unset positions is a = (1 − 1/m)^(kn). The expected share of pairs of
     // positions that are both unset is (1 − 2/m)^(kn). It equals a²(1 + δ), where 1 + δ = (1 − 1/(m
-    // − 1)²)^(kn). So the variance of the share is a²δ + a(1 − a(1 + δ))/m.
+    // − 1)²)^(kn). Therefore the variance of the share is a²δ + a(1 − a(1 + δ))/m.
     let log_unset = k * n * (-1.0 / m).ln_1p();
     let fill = -log_unset.exp_m1();
     let a = 1.0 - fill;

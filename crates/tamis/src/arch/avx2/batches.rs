@@ -38,7 +38,7 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. Its lines are prefetched a few at a time while the present batch is tested,
+/// The next batch. Its lines are prefetched a few at a time while the current batch is tested,
 /// because a CPU cannot load 64 lines at the same time.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {

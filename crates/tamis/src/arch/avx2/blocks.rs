@@ -8,7 +8,7 @@ use crate::arch::prefetch::prefetch_lines;
 use crate::batch::answers::check_words;
 use crate::batch::prefetching::GROUP;
 
-/// A narrow block, or the bits of an item in such a block: eight lanes of 16 bits.
+/// A narrow block, or the bits of an item in a narrow block: eight lanes of 16 bits.
 #[derive(Clone, Copy)]
 pub(in crate::arch) struct Narrow(__m128i);
 

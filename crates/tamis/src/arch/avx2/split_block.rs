@@ -169,7 +169,7 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
         // entries after the last item also contain starts of valid blocks.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
-            // SAFETY: only `locate` writes starts to `located`. Each start is that of a whole
+            // SAFETY: only `locate` writes starts to `located`. Each start is the start of a whole
             // block, or 0. The values for the lanes are 512 bytes behind the starts, and the
             // pointer covers all of `located`. Words shared with other threads: as in
             // `contains_one_512`.
@@ -233,7 +233,7 @@ macro_rules! set_one {
     };
 }
 
-/// The operands of [`set_one`], for each item that follows item number `$from`.
+/// The operands of [`set_one`] for each item, starting at item number `$from`.
 macro_rules! set_from {
     ($from:expr, $words:ident, $located:ident, $new:ident, $($item:literal)+) => {
         asm!(

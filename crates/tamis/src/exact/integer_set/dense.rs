@@ -11,7 +11,7 @@ use crate::exact::integer_set::error::{OutOfRange, RangeError};
 /// An exact set of integers in a fixed range, with one bit for each integer.
 ///
 /// A set over all of `u32` takes 512 MiB of address space. Only touched pages use memory. Methods
-/// that insert refuse values outside the range. Other methods treat such values as absent.
+/// that insert refuse values outside the range. Other methods treat these values as absent.
 ///
 /// # Examples
 ///

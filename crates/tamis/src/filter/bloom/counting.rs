@@ -232,7 +232,7 @@ impl<B: Bits<Word = u64>> Count for Counting<B> {
         let block = &self.counters.words()[self.first_word(hash)..];
         let mut lowest = Narrow::mask(hash);
         // The loop reads from the highest bit of the counters to the lowest bit. `lowest` marks the
-        // counters that may have the lowest value. If the present bit is zero in some of the marked
+        // counters that may have the lowest value. If the current bit is zero in some of the marked
         // counters, only these counters remain marked.
         let mut count = 0;
         for slice in block.chunks_exact(SLICE_WORDS).take(self.counter_bits as usize).rev() {

@@ -114,7 +114,7 @@ impl Table {
     }
 
     /// Returns the table with this number of slots, as counted by [`slots`](Self::slots). Returns
-    /// `None` if there is no such table, or if a parameter is out of range.
+    /// `None` if no table has these parameters, or if a parameter is out of range.
     pub(crate) fn from_slots(bucket: u32, slot_bits: u32, slots: u64) -> Option<Self> {
         let in_range = (2..=4).contains(&bucket)
             && (4..=32).contains(&slot_bits)

@@ -22,7 +22,7 @@
 //!
 //! Pages split one after the other, from the last page to the first page, as in linear hashing.
 //! Therefore the directory has no gaps, and a lookup reads the directory once. The pages of the
-//! next depth are numbered in the opposite direction. Therefore the directory of the present depth
+//! next depth are numbered in the opposite direction. Therefore the directory of the current depth
 //! only shrinks at its end, and the directory of the next depth only grows at its end:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! The clock of a window: determines the present slice and the remembered slices.
+//! The clock of a window: determines the current slice and the remembered slices.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ const LATEST: u64 = u64::MAX / 2;
 /// word 0          1      2               3                       4                5 to 7
 ///      | slice of | span | 1 if a time,  | stored in the present | slices from    | zeros |
 ///      | the      |      | 2 if repeats  | slice, if items are   | word 0 to the  |       |
-///      | memory   |      | refresh       | counted               | present slice  |       |
+///      | memory   |      | refresh       | counted               | current slice  |       |
 /// ```
 ///
 /// The first insert into a slice clears the memory of the slice. Before this insert, the clock may
@@ -38,9 +38,9 @@ pub(super) struct Clock {
     pub(super) refreshes: bool,
     // The number of the newest slice whose memory is cleared for inserts.
     memory: u64,
-    // The number of the present slice. Invariant: at least `memory`.
+    // The number of the current slice. Invariant: at least `memory`.
     present: u64,
-    // Items stored in the present slice, if the span is a number of items.
+    // Items stored in the current slice, if the span is a number of items.
     stored: u64,
     // The number of items after which a slice is full, if the span is a number of items. Otherwise
     // `u64::MAX`.
@@ -114,7 +114,7 @@ impl Clock {
         span.div_ceil(u64::from(self.slices))
     }
 
-    /// Returns the block of the present slice.
+    /// Returns the block of the current slice.
     #[inline(always)]
     pub(super) fn slot(&self) -> usize {
         (self.present % self.slots() as u64) as usize
@@ -126,7 +126,7 @@ impl Clock {
         }
     }
 
-    /// Returns how many items may still be stored in the present slice.
+    /// Returns how many items may still be stored in the current slice.
     #[inline(always)]
     pub(super) fn room(&self) -> u64 {
         self.full_at - self.stored
@@ -147,12 +147,12 @@ impl Clock {
         self.present += 1;
     }
 
-    /// Restarts the present slice, after its memory was cleared.
+    /// Restarts the current slice, after its memory was cleared.
     pub(super) fn clear(&mut self) {
         (self.memory, self.stored) = (self.present, 0);
     }
 
-    /// Counts items that were stored in the present slice.
+    /// Counts items that were stored in the current slice.
     #[inline(always)]
     pub(super) fn count(&mut self, stored: u64) {
         // With a span of time, items are not counted.
@@ -161,12 +161,12 @@ impl Clock {
         }
     }
 
-    /// Prepares the memory for the present slice. Returns the slots to clear, modulo the number of
+    /// Prepares the memory for the current slice. Returns the slots to clear, modulo the number of
     /// slots.
     pub(super) fn turn(&mut self) -> Range<usize> {
         let slots = self.slots();
         let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
-        // The range contains the blocks of the last `behind` slices, including the present slice.
+        // The range contains the blocks of the last `behind` slices, including the current slice.
         let last = (self.present % slots as u64) as usize + slots;
         self.memory = self.present;
         last + 1 - behind..last + 1
@@ -196,7 +196,7 @@ impl Clock {
         let slots = self.slots() as u64;
         match self.span {
             Span::Millis(_) => self.present = self.present.max(other.present),
-            // The present slice lasts until the later of the two ends. If the slice ended earlier,
+            // The current slice lasts until the later of the two ends. If the slice ended earlier,
             // the other window's items would be remembered for too short a time.
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
@@ -204,7 +204,7 @@ impl Clock {
         for back in 0..slots {
             // Slices before number 0 do not exist.
             let Some(number) = other.memory.checked_sub(back) else { break };
-            // `age` is the number of slices from the slice of these items to the present slice, in
+            // `age` is the number of slices from the slice of these items to the current slice, in
             // this window.
             let age = match self.span {
                 Span::Millis(_) => self.present - number,
@@ -224,7 +224,7 @@ impl Clock {
         matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
     }
 
-    /// Returns the time at which the present slice began. Returns `None` if the span is a number of
+    /// Returns the time at which the current slice began. Returns `None` if the span is a number of
     /// items.
     pub(super) fn began_millis(&self) -> Option<u64> {
         matches!(self.span, Span::Millis(_)).then(|| self.present.saturating_mul(self.slice_span()))

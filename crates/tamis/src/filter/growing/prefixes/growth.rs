@@ -160,7 +160,7 @@ impl Growth {
         until_depth / QUOTIENTS as f64 * power_of_half(self.base_bits)
     }
 
-    /// Computes the rate of a filter with `items` items, as a sum over all depths up to the present
+    /// Computes the rate of a filter with `items` items, as a sum over all depths up to the current
     /// depth.
     pub(crate) fn rate_at(self, items: u64) -> f64 {
         let (mut rate, mut before) = (0.0, 0.0);

@@ -18,7 +18,7 @@ pub(super) struct PageWriter {
     /// The words of the page that are already written: its header and its completed blocks.
     page: Vec<u64>,
     block: usize,
-    /// The code of the present block, and its entries. The first entry is in the highest bits of
+    /// The code of the current block, and its entries. The first entry is in the highest bits of
     /// the first word.
     code: Vec<u64>,
     code_bits: usize,
