@@ -41,7 +41,7 @@ use crate::no_std::*;
 ///
 /// assert_eq!(258_u32.stable_bytes().as_ref(), [2, 1, 0, 0]);
 /// assert_eq!("ab".stable_bytes().as_ref(), b"ab");
-/// // The length keeps ("a", "bc") and ("ab", "c") apart; integers need none.
+/// // The length keeps ("a", "bc") and ("ab", "c") apart; integers need no length.
 /// assert_eq!(("a", 2_u16).stable_bytes().as_ref(), b"\x01\0\0\0\0\0\0\0a\x02\0");
 /// ```
 pub trait Item {

@@ -3,7 +3,7 @@
 //! ```
 //! use tamis::Bloom;
 //!
-//! // For a million items, of which one absent in a hundred is taken for present.
+//! // Capacity: a million items. False positive rate: one percent.
 //! let mut seen = Bloom::for_items(1_000_000, 0.01)?;
 //! assert!(seen.insert("https://example.org/"), "new");
 //! assert!(seen.contains("https://example.org/"));

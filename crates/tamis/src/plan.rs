@@ -83,7 +83,7 @@ impl Plan {
     /// ```
     /// use tamis::{Kind, Plan};
     ///
-    /// // A block distinguishes 2³² items, so the plan for a very low rate has another kind.
+    /// // A block distinguishes only 2³² items, so a very low rate needs the classic kind.
     /// assert_eq!(Plan::new(1, 1e-12)?.kind(), Kind::Classic);
     /// assert_eq!(
     ///     Plan::new(500_000_000, 1e-12).unwrap_err().to_string(),

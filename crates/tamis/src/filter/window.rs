@@ -72,7 +72,7 @@ use sizing::blocks_of;
 /// ```
 /// use tamis::{Hasher, Kind, Plan, Span, Window};
 ///
-/// // At least an hour, at most 75 minutes: four slices.
+/// // With four slices, an item is remembered for at least 60 and at most 75 minutes.
 /// let plan = Plan::window(1_000, 0.01, 4)?;
 /// let mut seen = Window::new(&plan, Hasher::default(), Span::Millis(3_600_000))?;
 /// seen.advance(1_700_000_000_000);

@@ -6,7 +6,7 @@
 //!   up to 8 bytes   a = the bytes as a little-endian number           b = 0
 //!   9 to 16         a = the first eight bytes                         b = the last eight
 //!                   mixed = fold(a ^ k0, b ^ k1)
-//!   17 to 128       mixed = the sum of such folds, one for each 16 bytes (`sum_of_pairs`)
+//!   17 to 128       mixed = the sum of folds, one fold for each 16 bytes (`sum_of_pairs`)
 //!   longer          a = XXH3-64 of the bytes, seed 0                  b = 0
 //!
 //!   hash = fold(mixed, G ^ length in bytes)

@@ -36,7 +36,7 @@ use crate::strategy::{self, SplitBlock, Strategy};
 ///     }
 /// });
 /// assert!(seen.contains_all(&items));
-/// // Once all threads are done, one owner has it, without a copy.
+/// // After all threads have finished, convert the filter for a single owner, without a copy.
 /// let seen: Bloom = seen.into_owned();
 /// assert!(seen.contains(&99_999_u64));
 /// # Ok::<(), tamis::PlanError>(())
