@@ -79,8 +79,8 @@ pub trait Filter {
         self.contains_hash(self.hasher().hash_item(item))
     }
 
-    /// Tests many items. This is several times as fast as testing one by one. Answer `i` is the
-    /// answer for `items[i]`.
+    /// Tests many items. A batch is several times as fast as single tests. Answer `i` is the answer
+    /// for `items[i]`.
     fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(&mut &*self, hasher, items, words, |filter, hashes, words| {
@@ -149,8 +149,8 @@ pub trait Insert: Filter {
         self.insert_hash(hash)
     }
 
-    /// Inserts many items in order. This is several times as fast as inserting one by one. Answer
-    /// `i` is true if `items[i]` was new.
+    /// Inserts many items in order. A batch is several times as fast as single inserts. Answer `i`
+    /// is true if `items[i]` was new.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -206,8 +206,8 @@ pub trait TryInsert: Filter {
         self.try_insert_hash(hash)
     }
 
-    /// Inserts many items in order. This is several times as fast as inserting one by one. Answer
-    /// `i` is true if `items[i]` was new.
+    /// Inserts many items in order. A batch is several times as fast as single inserts. Answer `i`
+    /// is true if `items[i]` was new.
     ///
     /// # Errors
     ///
@@ -324,8 +324,8 @@ pub trait Remove: Filter {
         self.remove_hash(hash)
     }
 
-    /// Removes many items in order. This is several times as fast as removing one by one. Answer
-    /// `i` is true if `items[i]` was removed.
+    /// Removes many items in order. A batch is several times as fast as single removals. Answer `i`
+    /// is true if `items[i]` was removed.
     fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {

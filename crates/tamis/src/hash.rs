@@ -8,7 +8,7 @@ use std::fmt;
 use crate::arch::level::run_wide;
 use crate::arch::sip;
 
-/// A hash function with its seed or key. It maps an item's bytes to 64 bits.
+/// A hash function with its seed or key. The hasher maps an item's bytes to 64 bits.
 ///
 /// The hasher is part of a filter's [`Layout`](crate::Layout) and is stored in the filter's file.
 /// Filters with different hashers cannot be merged.
@@ -39,8 +39,8 @@ pub enum HashFunction {
     Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
     Xxh64 = 3,
-    /// The fold hash: two folded multiplications, 64 bits. It is the default and the fastest for up
-    /// to 128 bytes.
+    /// The fold hash: two folded multiplications, 64 bits. The fold hash is the default and the
+    /// fastest for up to 128 bytes.
     Fold = 4,
 }
 

@@ -1,8 +1,8 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. This is the
-//! content of a Tamis file, without checksums. Decoding checks the words as in a Tamis file. Memory
-//! is allocated only for bytes that were read, never for a size that the input claims.
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. These parts
+//! are the content of a Tamis file, without checksums. Decoding checks the words as in a Tamis
+//! file. Memory is allocated only for bytes that were read, never for a size that the input claims.
 //!
 //! A secret key is never serialized. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be
 //! serialized, because the key would appear in logs, messages and caches. Use a Tamis file of the

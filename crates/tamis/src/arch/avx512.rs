@@ -196,9 +196,10 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     each_batch::<true>(words, hashes, answers, |located, len| {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
-            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight. It
-            // wrote the bit numbers 512 bytes behind them. The pointer covers all of `located`, not
-            // only its first field. Words shared with other threads: as in `contains_one_512`.
+            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight.
+            // `locate` wrote the bit numbers 512 bytes after these starts. The pointer covers all
+            // of `located`, not only its first field. Words shared with other threads: as in
+            // `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),

@@ -161,8 +161,8 @@ fn insert_scalar<D: Copy, const W: usize>(
 /// digests earlier.
 ///
 /// One prefetch precedes each insert. If all prefetches of a batch were issued at once, the core
-/// would first wait for free miss buffers, and the miss buffers would be idle during the inserts.
-/// This took 16 ns for each digest instead of 11 ns.
+/// would first wait for free miss buffers, and the miss buffers would be idle during the inserts. A
+/// digest then took 16 ns instead of 11 ns.
 ///
 /// Always inlined, so that this function and `insert` are compiled for the CPU features of the
 /// caller.

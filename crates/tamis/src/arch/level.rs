@@ -69,7 +69,7 @@ pub(crate) fn available() -> Vec<Level> {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     {
         // Each level uses the kernels and features of the lower level, so it also requires the
-        // lower level. This is necessary because a hypervisor may hide any single feature.
+        // lower level. The check is necessary because a hypervisor may hide any single feature.
         if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
             levels.push(Level::Avx2);
         }

@@ -21,8 +21,8 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// base page may have 64 KiB.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// The kind of pages to request from the operating system. It applies to filters that are large
-/// enough for separate pages.
+/// The kind of pages to request from the operating system. The kind applies to filters that are
+/// large enough for separate pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     /// Huge pages. A lookup then needs no page-table walk.
@@ -290,8 +290,8 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
 }
 
 /// Returns true if memory of this size is mapped directly from the operating system. With huge page
-/// alignment, the allocator would clear the memory itself. It would then touch all the memory in
-/// small pages before the advice for huge pages is given.
+/// alignment, the allocator would clear the memory itself. The allocator would then touch all the
+/// memory in small pages before the advice for huge pages is given.
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn is_mapped(len_bytes: usize) -> bool {
     len_bytes >= HUGE_FROM_BYTES && GLOBAL_ALLOCATOR.get_or_init(|| None).is_none()
@@ -316,7 +316,7 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     let kept_bytes = kept_bytes(len_bytes);
     let whole_bytes = kept_bytes.checked_add(HUGE_PAGE_BYTES)?;
     // SAFETY: the call creates a new private mapping at an address that the operating system
-    // chooses. It affects no other memory.
+    // chooses. The call affects no other memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

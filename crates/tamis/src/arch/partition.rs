@@ -93,7 +93,7 @@ fn stream<T: Integer>(to: &mut [T], from: &[T]) {
     for quarter in 0..quarters {
         // SAFETY: both have the same number of bytes. `to` starts a line, because the pool starts
         // on a line and `to` is a multiple of whole buffers behind its start. The only caller holds
-        // a `Fence`. It does not read `to` before the `Fence` is dropped.
+        // a `Fence`. The caller does not read `to` before the `Fence` is dropped.
         unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }

@@ -1,5 +1,5 @@
-//! The kernels in plain Rust. They define the results of all other kernels. CPUs without a SIMD
-//! kernel use them.
+//! The kernels in plain Rust. These kernels define the results of all other kernels. CPUs without a
+//! SIMD kernel use them.
 
 use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::arch::sync::{AtomicU64, Ordering};

@@ -13,8 +13,8 @@ use crate::filter::{Filter, Insert};
 use crate::item::Item;
 use crate::strategy::Strategy;
 
-/// The number of items that a thread takes at a time. It is a multiple of 64, so that tasks share
-/// no word of answers.
+/// The number of items that a thread takes at a time. The number is a multiple of 64, so that tasks
+/// share no word of answers.
 const TASK_ITEMS: usize = 8192;
 
 /// Tests many items on the threads of rayon's pool.

@@ -38,7 +38,7 @@ pub(crate) fn in_batches(
 /// its lines while it tests other items.
 pub(crate) const GROUP: usize = 16;
 
-/// Returns the group after the one that starts at `at`.
+/// Returns the group that follows the group at `at`.
 #[inline(always)]
 pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
     let from = hashes.len().min(at + GROUP);

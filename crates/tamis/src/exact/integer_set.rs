@@ -1,4 +1,4 @@
-//! Exact sets of integers. They store one bit for each value and return no false answers.
+//! Exact sets of integers. The sets return no false answers.
 //!
 //! | set | memory | for |
 //! | --- | --- | --- |

@@ -25,8 +25,8 @@ use crate::plan::{Kind, Plan, PlanError};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
-/// A cuckoo filter over bits `B`. It removes items, and counts the copies of an item up to at least
-/// four.
+/// A cuckoo filter over bits `B`. The filter removes items, and counts the copies of an item up to
+/// at least four.
 ///
 /// The filter takes about log₂(1/rate) + 2.5 bits for each item. An item may be inserted several
 /// times, and each copy takes a slot. A filter with buckets of two slots counts up to four. In such

@@ -19,8 +19,8 @@ use crate::no_std::*;
 use crate::plan::{Kind, Plan, PlanError};
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 
-/// A filter for any number of items. It starts with a few hundred bytes, grows without reading the
-/// items again, and always keeps its rate.
+/// A filter for any number of items. The filter starts with a few hundred bytes, grows without
+/// reading the items again, and always keeps its rate.
 ///
 /// At a rate of 1 %, the filter takes about 15 bits for each item, from ten thousand items to
 /// hundreds of millions. Larger filters take two or three bits more. A lookup reads the directory
@@ -249,8 +249,8 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
         self.len() == 0
     }
 
-    /// Estimates the number of distinct items. The estimate is nearly exact. It also counts the new
-    /// items that the filter reported as present.
+    /// Estimates the number of distinct items. The estimate is nearly exact. The estimate also
+    /// counts the new items that the filter reported as present.
     fn estimate_items(&self) -> f64 {
         // The filter did not store new items that it reported as present. The share of these items
         // follows from the rate. While the filter filled, the rate was on average half the current

@@ -77,7 +77,7 @@ impl_each! {
             Filter::contains_hash(self, hash)
         }
 
-        /// Tests many items. This is several times as fast as testing one by one. Answer `i` is the
+        /// Tests many items. A batch is several times as fast as single tests. Answer `i` is the
         /// answer for `items[i]`.
         ///
         /// Replaces earlier answers and reuses their memory.
@@ -159,14 +159,14 @@ impl_each! {
             Insert::insert_hash(self, hash)
         }
 
-        /// Inserts many items in order. This is several times as fast as inserting one by one.
-        /// Answer `i` is true if `items[i]` was new.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Answer
+        /// `i` is true if `items[i]` was new.
         pub fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Insert::insert_each(self, items, answers);
         }
 
-        /// Inserts many items in order. This is several times as fast as inserting one by one.
-        /// Returns the number of new items.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Returns
+        /// the number of new items.
         pub fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
             Insert::insert_all(self, items)
         }
@@ -203,8 +203,8 @@ impl_each! {
             TryInsert::try_insert_hash(self, hash)
         }
 
-        /// Inserts many items in order. This is several times as fast as inserting one by one.
-        /// Answer `i` is true if `items[i]` was new.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Answer
+        /// `i` is true if `items[i]` was new.
         ///
         /// # Errors
         ///
@@ -219,8 +219,8 @@ impl_each! {
             TryInsert::try_insert_each(self, items, answers)
         }
 
-        /// Inserts many items in order. This is several times as fast as inserting one by one.
-        /// Returns the number of new items.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Returns
+        /// the number of new items.
         ///
         /// # Errors
         ///
@@ -313,13 +313,13 @@ impl_each! {
             Remove::remove_hash(self, hash)
         }
 
-        /// Removes many items in order. This is several times as fast as removing one by one.
-        /// Answer `i` is true if the result for `items[i]` is [`Removed::Yes`].
+        /// Removes many items in order. A batch is several times as fast as single removals. Answer
+        /// `i` is true if the result for `items[i]` is [`Removed::Yes`].
         pub fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Remove::remove_each(self, items, answers);
         }
 
-        /// Removes many items in order. This is several times as fast as removing one by one.
+        /// Removes many items in order. A batch is several times as fast as single removals.
         /// Returns the number of removed items.
         pub fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
             Remove::remove_all(self, items)

@@ -20,10 +20,10 @@
 //! In both cases, the blocks of a place fill one cache line.
 //!
 //! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
-//! 2020) sets k bits in k of its k + l slices. It needs 35 bits for each item at 1 % and l = 7.
-//! Slices that are whole filters need 21 bits, because only one item in l + 1 is stored longer than
-//! the span. A lookup in whole filters reads one cache line. A lookup in an age-partitioned filter
-//! reads up to k + l bits in distant places.
+//! 2020) sets k bits in k of its k + l slices. The age-partitioned filter needs 35 bits for each
+//! item at 1 % and l = 7. Slices that are whole filters need 21 bits, because only one item in l +
+//! 1 is stored longer than the span. A lookup in whole filters reads one cache line. A lookup in an
+//! age-partitioned filter reads up to k + l bits in distant places.
 //!
 //! The filter has no clock: the caller passes the time to [`Window::advance`].
 

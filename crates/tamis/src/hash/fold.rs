@@ -201,8 +201,8 @@ fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
 #[inline(always)]
 fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
     // The keys are added to the secret words instead of XORed. With XOR, some pairs of items would
-    // have equal hashes under every seed: items with the words of two places exchanged, each word
-    // XORed with both secret words.
+    // have equal hashes under every seed. In these pairs, the words of two places are exchanged,
+    // and each word is XORed with both secret words.
     let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
     mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
 }

@@ -108,8 +108,9 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
 }
 
 /// Returns the standard deviation of the rate of `items` in `blocks` blocks. The deviation is
-/// caused by the uneven distribution of the items. It is computed from the variance of f(j) without
-/// the part that is linear in j. The linear part does not contribute, because Σ j = n is fixed.
+/// caused by the uneven distribution of the items. The deviation is computed from the variance of
+/// f(j) without the part that is linear in j. The linear part does not contribute, because Σ j = n
+/// is fixed.
 pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     // One block has no deviation. Loads above 500 items a block are not useful, so the deviation
     // there does not matter.
@@ -176,7 +177,8 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     }
 }
 
-/// Up to this number of steps, n·k², a rate is computed exactly. This takes about 20 µs.
+/// Up to this number of steps, n·k², a rate is computed exactly. An exact computation takes about
+/// 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
 /// Returns the rate as a sum over j. Each term is the product of two probabilities. The first is
@@ -216,8 +218,8 @@ pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f
         return (1.0, 0.0);
     }
     // The expected share of unset positions is a = (1 − 1/m)^(kn). The expected share of pairs of
-    // positions that are both unset is (1 − 2/m)^(kn). It equals a²(1 + δ), where 1 + δ = (1 − 1/(m
-    // − 1)²)^(kn). Therefore the variance of the share is a²δ + a(1 − a(1 + δ))/m.
+    // positions that are both unset is (1 − 2/m)^(kn). The share of pairs equals a²(1 + δ), where 1
+    // + δ = (1 − 1/(m − 1)²)^(kn). Therefore the variance of the share is a²δ + a(1 − a(1 + δ))/m.
     let log_unset = k * n * (-1.0 / m).ln_1p();
     let fill = -log_unset.exp_m1();
     let a = 1.0 - fill;

@@ -1,5 +1,5 @@
-//! The formulas that each kind of filter provides for plans. They compute the number of bits for a
-//! number of items and a rate.
+//! The formulas that each kind of filter provides for plans. The formulas compute the number of
+//! bits for a number of items and a rate.
 
 use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;

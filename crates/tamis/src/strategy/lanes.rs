@@ -6,8 +6,8 @@ use crate::no_std::*;
 use crate::plan::rates::same_pattern_rate;
 
 /// Returns the probability that an absent item finds a set bit in every lane of its block. The
-/// result is computed from the share of set bits in each lane of each block, and from the chance that
-/// the absent item has the bit pattern of an item of its block.
+/// result is computed from the share of set bits in each lane of each block. The result includes the
+/// probability that the absent item has the bit pattern of an item of its block.
 pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits: u32) -> f64 {
     let blocks = words.len() / words_per_block;
     let lane = if lane_bits == 64 { u64::MAX } else { (1 << lane_bits) - 1 };

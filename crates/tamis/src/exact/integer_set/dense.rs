@@ -52,8 +52,8 @@ impl DenseSet {
         Ok(Self { bits, first, last })
     }
 
-    /// Creates an empty set over all of `u32`. It takes 512 MiB of address space, of which only
-    /// touched pages use memory.
+    /// Creates an empty set over all of `u32`. The set takes 512 MiB of address space, of which
+    /// only touched pages use memory.
     ///
     /// # Errors
     ///

@@ -32,8 +32,8 @@ impl Iterator for Values<'_> {
 
 impl FusedIterator for Values<'_> {}
 
-/// An iterator over the non-empty words of a [`DenseSet`], in ascending order. It yields pairs: the
-/// value that bit 0 of the word represents, and the word.
+/// An iterator over the non-empty words of a [`DenseSet`], in ascending order. The iterator yields
+/// pairs: the value that bit 0 of the word represents, and the word.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     words: std::iter::Enumerate<std::slice::Iter<'a, u64>>,

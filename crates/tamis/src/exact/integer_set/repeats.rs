@@ -17,8 +17,8 @@ use crate::no_std::*;
 
 /// Finds the values that occur more than once among any number of `u32`, exactly.
 ///
-/// Allocates 1 GiB of address space for bits, of which only touched pages use memory. It also uses
-/// [scratch memory](Self::with_scratch_bytes).
+/// Allocates 1 GiB of address space for bits, of which only touched pages use memory. The finder
+/// also uses [scratch memory](Self::with_scratch_bytes).
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
-//! The counting Bloom filter. It replaces each bit of a plain filter by a counter, so that items
-//! can be removed and counted.
+//! The counting Bloom filter. The filter replaces each bit of a plain filter by a counter, so that
+//! items can be removed and counted.
 //!
 //! ```text
 //! narrow block of a plain filter:  | lane 0: 16 bits | lane 1 | ... | lane 7 |       a fourth of a cache line

@@ -1,5 +1,5 @@
-//! The search for a free slot. It finds the shortest sequence of moves that ends in an empty slot.
-//! The whole sequence is planned before the first move.
+//! The search for a free slot. The search finds the shortest sequence of moves that ends in an
+//! empty slot. The whole sequence is planned before the first move.
 
 use crate::filter::cuckoo::lanes::Lanes;
 use crate::filter::cuckoo::table::{Added, Entry, Full, Key, Table, select};
@@ -9,8 +9,8 @@ use crate::no_std::*;
 /// The memory of a search, which the next search reuses. The result of a search depends only on the
 /// table.
 ///
-/// The memory grows with the longest search. It takes a few kilobytes, and up to a megabyte in a
-/// large table that is full.
+/// The memory grows with the longest search. The memory takes a few kilobytes, and up to a megabyte
+/// in a large table that is full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     nodes: Vec<Node>,

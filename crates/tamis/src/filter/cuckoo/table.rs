@@ -18,7 +18,7 @@
 //!   are never equal and never overlap. Therefore an item has `2 * bucket` slots in a table of any
 //!   size.
 //! * The other bucket is computed by a reflection: `left + right ≡ sum(fingerprint)` modulo the
-//!   number of starts in a half. This works for any number of starts. The same formula computes the
+//!   number of starts in a half. The reflection works for any number of starts. The same formula computes the
 //!   left bucket from the right bucket.
 //!
 //! A slot contains the fingerprint and the offset of the slot in its bucket. Therefore an entry
@@ -50,7 +50,7 @@ use crate::strategy::block_rules::scale::scale;
 /// The maximum number of slots of a table. Searches use 16 bits of a word for other purposes.
 pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
-/// The geometry of a table. It defines the rules and has no storage.
+/// The geometry of a table. The table defines the rules and has no storage.
 ///
 /// The slices that are passed to its methods must have [`len_words`](Self::len_words) words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,10 +15,10 @@
 //! doubling of the filter the address is longer, so the prefixes of new entries are also longer.
 //! Therefore each doubling adds about 2⁻ʳ to the rate.
 //!
-//! For the first few thousand items and beyond 500 million items, r is slightly larger. This keeps
-//! the sum over all doublings below the planned rate (`growth.rs`). The larger r takes almost no
-//! memory, because most items are from the last few doublings. In contrast, a lookup in a chain of
-//! growing filters must read each filter.
+//! For the first few thousand items and beyond 500 million items, r is slightly larger. The larger
+//! r keeps the sum over all doublings below the planned rate (`growth.rs`). The larger r takes
+//! almost no memory, because most items are from the last few doublings. In contrast, a lookup in a
+//! chain of growing filters must read each filter.
 //!
 //! Pages split one after the other, from the last page to the first page, as in linear hashing.
 //! Therefore the directory has no gaps, and a lookup reads the directory once. The pages of the

@@ -14,7 +14,7 @@
 //!   first.
 //! * `pages`: the pages in order, without unused words (`page.rs`).
 //!
-//! The rule of growth is not stored. It is computed from the rate of the plan.
+//! The rule of growth is not stored. The rule is computed from the rate of the plan.
 
 use crate::arch::prefetch::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
@@ -235,7 +235,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
             number += 1;
             Ok(())
         })?;
-        // The entries of a merged table may cover all 2⁶⁴ hashes. They never cover more hashes.
+        // The entries of a merged table may cover all 2⁶⁴ hashes.
         counts.covered = u64::try_from(covered).unwrap_or(u64::MAX);
         Ok(counts)
     }

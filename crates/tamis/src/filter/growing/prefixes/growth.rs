@@ -8,7 +8,7 @@ use crate::plan::geometry::Geometry;
 use crate::filter::growing::prefixes::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 use crate::plan::rates::rounded_up;
 
-/// The rule by which a filter grows. It depends only on the rate.
+/// The rule by which a filter grows. The rule depends only on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
     /// Remainder bits at the depths of most filters, 6 to 19. Filters at these depths hold about 64

@@ -62,8 +62,8 @@ pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 /// An insert into a long page moves half of the page. Therefore this limit also bounds the time of
 /// inserts with chosen hashes. The limit is far below [`MAX_WORDS`], so that a page can always
 /// split. In the worst case, one half gets all entries, and each entry is up to two bits longer.
-/// Even in this case, the words of this half can be numbered. This is important because a page that
-/// cannot split would block the splits of all other pages.
+/// Even in this case, the words of this half can be numbered. The limit is important because a page
+/// that cannot split would block the splits of all other pages.
 pub(super) const CROWDED_WORDS: usize = 1 << 14;
 
 /// The code of a block without entries.
@@ -278,8 +278,8 @@ pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Opt
 }
 
 /// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros.
-/// Returns `None` unless the first two words contain all these zeros. This happens only for a few
-/// quotients at the end of a block that is about to split.
+/// Returns `None` unless the first two words contain all these zeros. The result is `None` only for
+/// a few quotients at the end of a block that is about to split.
 #[inline(always)]
 fn run_in_two_words(
     page: &[u64],

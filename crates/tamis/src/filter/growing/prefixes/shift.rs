@@ -1,7 +1,7 @@
 //! Inserts bits into a bit sequence. The bits below the new bits move down.
 //!
-//! The words of a run are moved eight at a time, with vectors. This also changes bits of the first
-//! and the last word outside the run, so these bits are restored afterwards. The compiler
+//! The words of a run are moved eight at a time, with vectors. Each move also changes bits of the
+//! first and the last word outside the run, so these bits are restored afterwards. The compiler
 //! vectorizes the loop if it is inlined into [`run_wide`](crate::arch::level::run_wide). No branch
 //! depends on the bit at which the run begins or ends.
 

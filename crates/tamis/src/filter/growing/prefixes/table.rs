@@ -33,8 +33,8 @@ pub(crate) struct Table<P = OwnedPages> {
 pub(crate) struct Counts {
     /// The number of items that were new at their insertion.
     pub items: u64,
-    /// The number of stored entries. This number is at least the number of items. It is higher if
-    /// an entry covers several pages.
+    /// The number of stored entries. This number is at least the number of items. The number of
+    /// entries is higher if an entry covers several pages.
     pub entries: u64,
     /// The number of hashes, out of 2⁶⁴, that an entry covers.
     pub covered: u64,

@@ -309,7 +309,7 @@ fn a_crowded_page_refuses_items_but_other_pages_accept_items() {
         let crowd = fill_one_page(&mut table, zeros);
         check(&table);
         let mut refused = 0;
-        // This is enough items to split the crowded page several times.
+        // With this number of items, the crowded page splits several times.
         let others = 100_000;
         for hash in hashes(0..others) {
             match table.insert(hash) {

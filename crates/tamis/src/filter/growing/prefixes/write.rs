@@ -130,8 +130,8 @@ impl PageWriter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
     Memory(OutOfMemory),
-    /// One page has more words than can be numbered. This happens only if the hashes are not
-    /// uniform.
+    /// One page has more words than can be numbered. Only hashes that are not uniform cause this
+    /// error.
     Crowded,
 }
 
