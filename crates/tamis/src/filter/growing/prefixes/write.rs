@@ -141,9 +141,9 @@ impl From<OutOfMemory> for WriteError {
     }
 }
 
-/// Splits a valid page in two, by the first bit of each remainder. This bit becomes the last bit of
-/// the quotient. An entry without a remainder covers both halves of its quotient, so the entry is
-/// written to both pages.
+/// Splits a valid page in two, by the first bit of its quotients. The first bit of each remainder
+/// becomes the last bit of the quotient. An entry without a remainder covers both halves of its
+/// quotient, so the entry is written to both halves.
 pub(super) fn split(
     page: &[u64],
     form: &Form,
