@@ -1,4 +1,4 @@
-//! What works on many items at a time: their answers, and the loops over their hashes.
+//! Operations on many items at a time: their answers, and the loops over their hashes.
 
 pub(crate) mod answers;
 pub(crate) mod bins;

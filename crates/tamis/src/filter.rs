@@ -1,9 +1,9 @@
-//! The traits of filters, for generic code. Batches are the primitive operation. Methods for single
-//! items are provided for convenience.
+//! The traits of filters, for generic code. Batches are the primitive operation. The traits also
+//! have convenience methods for single items.
 //!
 //! Every filter also has these methods as inherent methods (`inherent.rs`), which need no import.
-//! `bloom`, `cuckoo`, `growing` and `window` are the kinds of filters. `any` is a filter of any of
-//! these kinds.
+//! The modules `bloom`, `cuckoo`, `growing` and `window` contain the kinds of filters. The module
+//! `any` contains a filter of any of these kinds.
 
 pub(crate) mod any;
 pub(crate) mod bloom;
@@ -28,7 +28,7 @@ use crate::plan::Plan;
 use crate::plan::layout::Layout;
 pub use removed::Removed;
 
-/// The first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
+/// Defines the first methods of [`Filter`] for a type with the fields `plan` and `hasher`.
 macro_rules! plan_and_hasher {
     () => {
         fn plan(&self) -> &Plan {
@@ -43,7 +43,7 @@ macro_rules! plan_and_hasher {
 }
 pub(crate) use plan_and_hasher;
 
-/// A set that may report an absent item as present. It never reports an inserted item as absent.
+/// A set that may report an absent item as present, but never reports an inserted item as absent.
 pub trait Filter {
     /// Returns the plan that the filter was created with.
     fn plan(&self) -> &Plan;
@@ -54,8 +54,8 @@ pub trait Filter {
     /// Returns the layout. Two filters of equal layout can be merged.
     fn layout(&self) -> Layout {
         let plan = self.plan();
-        // A growing filter has no fixed size. Filters of equal rate can be merged, whatever number
-        // of items they hold.
+        // A growing filter has no fixed size. Growing filters with equal rates can be merged,
+        // whatever number of items they hold.
         let bits = if plan.kind().grows() { 0 } else { plan.bits() };
         Layout { kind: plan.kind(), bits, geometry: plan.geometry(), hasher: self.hasher() }
     }
@@ -68,19 +68,19 @@ pub trait Filter {
     ///
     /// # Panics
     ///
-    /// If `answers` does not have one word for each 64 hashes.
+    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Tests whether `item` may have been inserted. The answer false is always correct. An absent
-    /// item returns true with the probability of the [present rate](Self::estimate_rate).
-    // Always inlined, together with the hash. `Hasher::hash` states the reason.
+    /// Tests whether `item` may have been inserted. The result false is always correct. For an
+    /// absent item, the result is true with the probability [`estimate_rate`](Self::estimate_rate).
+    // Always inlined, together with the hash. `Hasher::hash` documents the reason.
     #[inline(always)]
     fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hasher().hash_item(item))
     }
 
-    /// Tests many items. This is several times as fast as testing one by one. Answer `i` is the
-    /// answer for `items[i]`.
+    /// Tests many items. A batch is several times as fast as single tests. Answer `i` is the answer
+    /// for `items[i]`.
     fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(&mut &*self, hasher, items, words, |filter, hashes, words| {
@@ -88,9 +88,9 @@ pub trait Filter {
         });
     }
 
-    /// Returns true if every item of `items` may have been inserted. The answers are those of
-    /// [`contains_each`](Self::contains_each). Returns true for an empty slice. Works in batches of
-    /// up to 1024 items and stops after the first batch with an absent item.
+    /// Returns true if [`contains_each`](Self::contains_each) would return true for every item of
+    /// `items`. Returns true for an empty slice. Tests batches of up to 1024 items and stops after
+    /// the first batch with an absent item.
     fn contains_all<I: Item>(&self, items: &[I]) -> bool {
         let is_all = try_each_chunk(&mut &*self, self.hasher(), items, |filter, _, hashes| {
             let words = &mut [0; CHUNK / 64][..hashes.len().div_ceil(64)];
@@ -100,7 +100,7 @@ pub trait Filter {
         is_all.is_ok()
     }
 
-    /// Returns true if the filter holds no item and answers false for every item. Reads the bits up
+    /// Returns true if the filter holds no item and returns false for every item. Reads the bits up
     /// to the first set bit.
     fn is_empty(&self) -> bool {
         self.fill() == 0.0
@@ -111,15 +111,15 @@ pub trait Filter {
     /// The estimate is infinite if every bit is set.
     fn estimate_items(&self) -> f64;
 
-    /// Estimates the present false positive rate from the bits. The rate is a probability. Reads
+    /// Estimates the current false positive rate from the bits. The rate is a probability. Reads
     /// all bits.
     fn estimate_rate(&self) -> f64;
 
     /// Returns the share of bits that are set. Reads all bits.
     fn fill(&self) -> f64;
 
-    /// Returns true if the [present rate](Self::estimate_rate) is above the highest rate that is
-    /// explained by [chance](Plan::rate_limit) in a filter at capacity. Reads all bits.
+    /// Returns true if the [current rate](Self::estimate_rate) is above the [highest
+    /// rate](Plan::rate_limit) expected of a filter at capacity. Reads all bits.
     fn is_over_rate(&self) -> bool {
         self.estimate_rate() > self.plan().rate_limit()
     }
@@ -127,8 +127,8 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&Bloom<S, AtomicBitmap>` also implements this trait. So threads can share a filter by
-/// reference, as with `&File`.
+/// `&Bloom<S, AtomicBitmap>` also implements this trait. Therefore threads can insert through a
+/// shared reference, as with `&File`.
 pub trait Insert: Filter {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;
@@ -137,19 +137,20 @@ pub trait Insert: Filter {
     ///
     /// # Panics
     ///
-    /// If `answers` does not have one word for each 64 hashes.
+    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
-    /// correct. A new item returns false with the probability of the present false positive rate.
+    /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+    /// correct. For a new item, the result is false with the probability of the current false
+    /// positive rate.
     #[inline]
     fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         let hash = self.hasher().hash_item(item);
         self.insert_hash(hash)
     }
 
-    /// Inserts many items in order. This is several times as fast as inserting one by one. Answer
-    /// `i` is true if `items[i]` was new.
+    /// Inserts many items in order. A batch is several times as fast as single inserts. Answer `i`
+    /// is true if `items[i]` was new.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -175,24 +176,26 @@ pub trait TryInsert: Filter {
     ///
     /// # Errors
     ///
-    /// [`InsertError`] if the filter has no space for the item. The filter is unchanged then.
+    /// [`InsertError`] if the filter has no space for the item. In this case the filter is
+    /// unchanged.
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError>;
 
     /// Inserts many hashes in order. Bit `i` of the mask is set if hash `i` was new.
     ///
     /// # Errors
     ///
-    /// [`InsertError`] for the first hash without space. The hashes before it were inserted, and
-    /// the mask holds their answers.
+    /// [`InsertError`] for the first hash without space. All earlier hashes of the batch were
+    /// inserted, and the mask contains their answers.
     ///
     /// # Panics
     ///
-    /// If `answers` does not have one word for each 64 hashes.
+    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
     fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
     -> Result<(), InsertError>;
 
-    /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
-    /// correct. A new item returns false with the probability of the present false positive rate.
+    /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+    /// correct. For a new item, the result is false with the probability of the current false
+    /// positive rate.
     ///
     /// # Errors
     ///
@@ -203,8 +206,8 @@ pub trait TryInsert: Filter {
         self.try_insert_hash(hash)
     }
 
-    /// Inserts many items in order. This is several times as fast as inserting one by one. Answer
-    /// `i` is true if `items[i]` was new.
+    /// Inserts many items in order. A batch is several times as fast as single inserts. Answer `i`
+    /// is true if `items[i]` was new.
     ///
     /// # Errors
     ///
@@ -253,16 +256,16 @@ impl<F: Insert> TryInsert for F {
     }
 }
 
-/// The filter has no space for an item.
+/// The error of an insert if the filter has no space for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertError {
-    /// The number of inserted items of the batch: all items before the refused one.
+    /// The number of items of the batch that were inserted before the filter refused an item.
     pub inserted: usize,
-    /// Why the filter refused the item.
+    /// The reason why the filter refused the item.
     pub reason: NoRoom,
 }
 
-/// Why a filter has no space for an item.
+/// The reason why a filter has no space for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoRoom {
@@ -271,11 +274,11 @@ pub enum NoRoom {
         /// The number of items in the filter.
         items: u64,
     },
-    /// Too many items have the same place as this item. With random hashes this does not happen, so
-    /// an attacker must have chosen the items by their hashes. The filter still accepts items with
-    /// other places.
+    /// Too many items have the same place as this item. Random hashes do not cause this error.
+    /// Therefore an attacker must have chosen the items by their hashes. The filter still accepts
+    /// items with other places.
     Crowded,
-    /// The filter must grow, and the memory cannot be allocated.
+    /// The filter must grow, but the allocation of memory failed.
     Memory(OutOfMemory),
 }
 
@@ -300,8 +303,8 @@ impl std::error::Error for InsertError {}
 
 /// A filter from which items can be removed.
 ///
-/// Remove only items that were inserted. A filter reports some absent items as present. Removing
-/// such an item can make the filter report other, inserted items as absent.
+/// Remove only items that were inserted. A filter may report an item as present that was never
+/// inserted. If the caller removes this item, the filter may report an inserted item as absent.
 pub trait Remove: Filter {
     /// Removes an item by its hash. An item that was inserted several times is removed once.
     fn remove_hash(&mut self, hash: u64) -> Removed;
@@ -311,7 +314,7 @@ pub trait Remove: Filter {
     ///
     /// # Panics
     ///
-    /// If `answers` does not have one word for each 64 hashes.
+    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
     /// Removes `item`. An item that was inserted several times is removed once.
@@ -321,8 +324,8 @@ pub trait Remove: Filter {
         self.remove_hash(hash)
     }
 
-    /// Removes many items in order. This is several times as fast as removing one by one. Answer
-    /// `i` is true if `items[i]` was removed.
+    /// Removes many items in order. A batch is several times as fast as single removals. Answer `i`
+    /// is true if `items[i]` was removed.
     fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let (hasher, words) = (self.hasher(), answers.reset(items.len()));
         each_chunk(self, hasher, items, words, |filter, hashes, words| {
@@ -342,13 +345,13 @@ pub trait Remove: Filter {
 /// A filter that counts how often an item was inserted.
 pub trait Count: Filter {
     /// Returns an upper bound of the number of times that an item with this hash was inserted. If
-    /// the result is [`max_count`](Self::max_count), the true number may be higher.
+    /// the result equals [`max_count`](Self::max_count), the true number may be higher.
     fn count_hash(&self, hash: u64) -> u64;
 
     /// Returns the highest count. An item with this count may have been inserted more often.
     fn max_count(&self) -> u64;
 
-    /// Returns an upper bound of how often `item` was inserted.
+    /// Returns an upper bound of the number of times that `item` was inserted.
     #[inline(always)]
     fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
         self.count_hash(self.hasher().hash_item(item))
@@ -357,8 +360,8 @@ pub trait Count: Filter {
 
 /// A filter that can be emptied and reused.
 pub trait Clear: Filter {
-    /// Removes all items. Keeps the plan and the hasher. A window also keeps its time. Writes all
-    /// bits.
+    /// Removes all items but keeps the plan and the hasher. A window also keeps its time. Writes
+    /// all bits.
     fn clear(&mut self);
 }
 
@@ -368,11 +371,11 @@ pub trait Merge<Other: ?Sized = Self> {
     ///
     /// # Errors
     ///
-    /// [`MergeError`] if the filters cannot be merged. Both are unchanged then.
+    /// [`MergeError`] if the filters cannot be merged. In this case both filters are unchanged.
     fn merge(&mut self, other: &Other) -> Result<(), MergeError>;
 }
 
-/// Why two filters cannot be merged.
+/// The reason why two filters cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
@@ -383,8 +386,8 @@ pub enum MergeError {
         /// The layout of the source filter.
         found: Layout,
     },
-    /// The windows have different spans or different units of the span, or only one of them
-    /// refreshes.
+    /// The windows have different spans, different units of the span, or different settings for
+    /// refreshing items.
     Span,
     /// The target has no space for the items of both filters.
     NoRoom(NoRoom),

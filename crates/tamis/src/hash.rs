@@ -1,4 +1,4 @@
-//! Hash functions: from bytes to 64 or 128 bits, computed once for each item.
+//! Hash functions from bytes to 64 or 128 bits. A filter computes one hash for each item.
 
 mod fold;
 mod items;
@@ -8,10 +8,10 @@ use std::fmt;
 use crate::arch::level::run_wide;
 use crate::arch::sip;
 
-/// A hash function with its seed or key. It maps an item's bytes to 64 bits.
+/// A hash function with its seed or key. The hasher maps an item's bytes to 64 bits.
 ///
-/// It is part of a filter's [`Layout`](crate::Layout) and stored in its file. Filters with
-/// different hashers cannot be merged.
+/// The hasher is part of a filter's [`Layout`](crate::Layout) and is stored in the filter's file.
+/// Filters with different hashers cannot be merged.
 ///
 /// # Examples
 ///
@@ -24,7 +24,7 @@ use crate::arch::sip;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hasher {
     function: HashFunction,
-    /// The key, or the seed and zero. For the fold hash: its two keys, derived from the seed.
+    /// The key, or the seed and zero. The fold hash stores two keys that are derived from the seed.
     words: [u64; 2],
 }
 
@@ -39,7 +39,8 @@ pub enum HashFunction {
     Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
     Xxh64 = 3,
-    /// Two folded multiplications, 64 bits: the default, and the fastest for up to 128 bytes.
+    /// The fold hash: two folded multiplications, 64 bits. The fold hash is the default and the
+    /// fastest for up to 128 bytes.
     Fold = 4,
 }
 
@@ -66,23 +67,24 @@ impl Hasher {
         Self { function: HashFunction::Fold, words: fold::keys(seed) }
     }
 
-    /// Returns XXH3 with `seed`. Tamis files that are older than the fold hash use it.
+    /// Returns XXH3 with `seed`. Tamis files from releases before the fold hash use XXH3.
     #[must_use]
     pub const fn xxh3(seed: u64) -> Self {
         Self { function: HashFunction::Xxh3, words: [seed, 0] }
     }
 
-    /// Returns SipHash-1-3 with `key`, two random words that an attacker must not know.
+    /// Returns SipHash-1-3 with `key`: two random words that an attacker must not know.
     #[must_use]
     pub const fn sip13(key: [u64; 2]) -> Self {
         Self { function: HashFunction::Sip13, words: key }
     }
 
-    /// Returns the keyed hash that Tamis presently prefers, with a secret `key`. It is SipHash-1-3.
+    /// Returns the keyed hash that Tamis currently prefers, with a secret `key`. This hash is
+    /// SipHash-1-3.
     ///
-    /// Without the key, an attacker cannot compute hashes, and so cannot choose items that collide.
-    /// Code that needs a keyed hash calls this function. [`from_parts`](Self::from_parts) restores
-    /// the function whose number is stored in a file.
+    /// Without the key, an attacker cannot compute hashes, and therefore cannot choose items that
+    /// collide. Code that needs a keyed hash calls this function. [`from_parts`](Self::from_parts)
+    /// restores the function whose number is stored in a file.
     ///
     /// # Examples
     ///
@@ -111,8 +113,8 @@ impl Hasher {
 
     /// Returns the function's number in files, and its seed or key as 16 little-endian bytes.
     ///
-    /// Numbers are never reused. With a seed, the last eight bytes are zero. A file must contain
-    /// the key, because the filter cannot answer without it.
+    /// Numbers are never reused. For a function with a seed, the last eight bytes are zero. A file
+    /// must contain the key, because without the key the filter cannot test items.
     ///
     /// # Examples
     ///
@@ -133,8 +135,8 @@ impl Hasher {
         (self.function as u8, ((high as u128) << 64 | low as u128).to_le_bytes())
     }
 
-    /// Restores a hasher from its number and its seed or key. Returns `None` if no release could
-    /// have written them.
+    /// Restores a hasher from its number and its seed or key. Returns `None` if no release writes
+    /// this number with these bytes.
     #[must_use]
     pub const fn from_parts(number: u8, seed: [u8; 16]) -> Option<Self> {
         let words = u128::from_le_bytes(seed);
@@ -154,17 +156,17 @@ impl Hasher {
         self.function
     }
 
-    /// Hashes `bytes`. The default takes about a nanosecond for up to 16 bytes, then less than 0.1
-    /// ns a byte.
-    // Always inlined, like its callers. A loop then computes only once what depends on the seed
-    // alone. This saves a seventh of the time of a single lookup of text.
+    /// Hashes `bytes`. The default hash takes about a nanosecond for up to 16 bytes, and less than
+    /// 0.1 ns for each further byte.
+    // Always inlined, like its callers. A loop then computes the seed-dependent values only once.
+    // For a single lookup of text, inlining saves a seventh of the time.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
             HashFunction::Fold => fold::hash(bytes, self.words),
-            // Passes the words and not `self`. A reference to `self` would force every caller to
-            // keep it on the stack.
+            // Passes the words instead of `self`. A reference to `self` would force every caller to
+            // keep the hasher on the stack.
             function => hash_otherwise(function, self.words, bytes),
         }
     }
@@ -227,14 +229,14 @@ impl fmt::Display for Hasher {
 }
 
 impl fmt::Debug for Hasher {
-    /// Same as [`Display`](fmt::Display), because logs must not contain a key either.
+    /// Formats like [`Display`](fmt::Display), because logs must not contain a secret key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hasher({self})")
     }
 }
 
 impl Default for Hasher {
-    /// The fold hash with seed 0.
+    /// Returns the fold hash with seed 0.
     fn default() -> Self {
         Hasher::fold(0)
     }

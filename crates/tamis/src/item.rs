@@ -1,4 +1,4 @@
-//! An item: a value as stable bytes. A filter uses only these bytes.
+//! Defines items: values as stable bytes. A filter uses only these bytes.
 //!
 //! The trait does not use `std::hash::Hash`, whose bytes differ between platforms and releases. A
 //! filter must give the same answers on every platform and in every release.
@@ -23,15 +23,16 @@ use crate::no_std::*;
 /// | `char` | its scalar value as a `u32`, little-endian |
 /// | `Ipv4Addr`, `Ipv6Addr`, `IpAddr` | 4 or 16 bytes in network order |
 /// | `Uuid` (feature `uuid`) | 16 bytes, in the order of its text |
-/// | tuples of two to six items | the bytes of each in order; before one of variable length its length as a `u64`, little-endian |
-/// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | those of `T` |
+/// | tuples of two to six items | the bytes of each item in order; an item of variable length is preceded by its length as a little-endian `u64` |
+/// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | the bytes of `T` |
 ///
-/// Two values are the same item if their bytes are equal: `"ab"` and `b"ab"`, or `7_u32` and
-/// `[7_u8, 0, 0, 0]`. `1_u32`, `1_u64` and `"1"` are three different items.
+/// Two values are the same item if their bytes are equal. For example, `"ab"` and `b"ab"` are the
+/// same item, and so are `7_u32` and `[7_u8, 0, 0, 0]`. `1_u32`, `1_u64` and `"1"` are three
+/// different items.
 ///
-/// Two types do not implement `Item` on purpose. The width of `usize` depends on the platform:
-/// convert it to `u64`. Floating-point numbers have two zeros and many NaNs: decide which values
-/// are equal, then use `to_bits()`.
+/// `usize` and floating-point numbers do not implement `Item`. The width of `usize` depends on the
+/// platform: convert a `usize` to `u64`. Floating-point numbers have two zeros and many NaNs:
+/// decide which values are equal, then use `to_bits()`.
 ///
 /// # Examples
 ///
@@ -40,17 +41,17 @@ use crate::no_std::*;
 ///
 /// assert_eq!(258_u32.stable_bytes().as_ref(), [2, 1, 0, 0]);
 /// assert_eq!("ab".stable_bytes().as_ref(), b"ab");
-/// // The length keeps ("a", "bc") and ("ab", "c") apart; integers need none.
+/// // The length keeps ("a", "bc") and ("ab", "c") apart; integers need no length.
 /// assert_eq!(("a", 2_u16).stable_bytes().as_ref(), b"\x01\0\0\0\0\0\0\0a\x02\0");
 /// ```
 pub trait Item {
     /// The length of the stable bytes, if all values of the type have the same length.
     ///
-    /// A tuple writes no length before such an item, so a wrong length makes different tuples
-    /// equal. `None`, the default, is always correct.
+    /// A tuple writes no length before an item with a known length. Therefore a wrong `LEN` makes
+    /// different tuples equal. The default, `None`, is always correct.
     const LEN: Option<usize> = None;
 
-    /// The bytes, borrowed or by value.
+    /// The type of the stable bytes, borrowed or owned.
     type Bytes<'a>: AsRef<[u8]>
     where
         Self: 'a;
@@ -66,10 +67,9 @@ pub trait Item {
 
     /// Hashes many items. `hashes[i]` is the hash of `items[i]`.
     ///
-    /// Prefetches the bytes of later items, so that the loads of items far apart in memory overlap.
-    /// Therefore the default method calls [`stable_bytes`](Self::stable_bytes) twice for each item.
-    /// It is fast if `stable_bytes` borrows. Override this method for a type whose bytes are
-    /// computed.
+    /// Prefetches the bytes of later items, so that memory loads overlap. Therefore the default
+    /// method calls [`stable_bytes`](Self::stable_bytes) twice for each item. The default method is
+    /// fast if `stable_bytes` borrows. Override this method for a type whose bytes are computed.
     ///
     /// # Panics
     ///
@@ -262,7 +262,7 @@ tuple_items! {
     (A 0, B 1, C 2, D 3, E 4, F 5);
 }
 
-/// Returns the sum of all lengths, if all are known.
+/// Returns the sum of all lengths, or `None` if a length is unknown.
 const fn sum(lens: &[Option<usize>]) -> Option<usize> {
     let (mut sum, mut i) = (0, 0);
     while i < lens.len() {
@@ -275,8 +275,7 @@ const fn sum(lens: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// The stable bytes of an item that are assembled when they are needed. Up to 64 bytes take no
-/// allocation.
+/// The stable bytes of an item that are assembled on demand. Up to 64 bytes need no allocation.
 #[derive(Clone, Debug)]
 pub struct ItemBytes {
     // Invariant: the bytes are `few[..len]`, or `many` if `len` is above the length of `few`.

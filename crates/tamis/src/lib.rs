@@ -1,9 +1,9 @@
-//! Answers "have I seen this?" for any set, at any size.
+//! Filters and exact sets that test whether an item was seen before, at any size.
 //!
 //! ```
 //! use tamis::Bloom;
 //!
-//! // For a million items, of which one absent in a hundred is taken for present.
+//! // Capacity: a million items. False positive rate: one percent.
 //! let mut seen = Bloom::for_items(1_000_000, 0.01)?;
 //! assert!(seen.insert("https://example.org/"), "new");
 //! assert!(seen.contains("https://example.org/"));
@@ -16,55 +16,55 @@
 //! | question | type |
 //! | --- | --- |
 //! | Is this item in a set I built? | [`Bloom`] with the [`SplitBlock`] strategy, the default |
-//! | The same, in a set that several threads fill? | [`SharedBloom`] |
-//! | The same, with the fewest bits, or in Parquet's layout? | [`Bloom`] with [`Classic`] or [`Parquet`] |
-//! | Is it in a set from which items are removed, or whose copies are counted? | [`Cuckoo`], [`Counting`] |
-//! | Is it in a set of unknown size? | [`Growing`] |
-//! | Is it in a filter whose kind is chosen at run time? | [`AnyFilter`] |
-//! | Have I seen this lately? | [`Window`] |
-//! | Have I seen exactly this one? | [`DigestSet`], by hashes of 64 or 128 bits |
-//! | Is this integer in, exactly? Which of them, how many, the n-th? | [`DenseSet`], [`CompressedSet`] |
+//! | Is this item in a set that several threads fill? | [`SharedBloom`] |
+//! | Is this item in a set that must take the fewest bits, or have Parquet's layout? | [`Bloom`] with [`Classic`] or [`Parquet`] |
+//! | Is this item in a set that removes items or counts copies? | [`Cuckoo`], [`Counting`] |
+//! | Is this item in a set of unknown size? | [`Growing`] |
+//! | Is this item in a filter whose kind is chosen at run time? | [`AnyFilter`] |
+//! | Was this item inserted recently? | [`Window`] |
+//! | Was exactly this item inserted? | [`DigestSet`], by hashes of 64 or 128 bits |
+//! | Is exactly this integer in the set? Which integers, how many, and which is the n-th? | [`DenseSet`], [`CompressedSet`] |
 //! | Which of billions of integers occur twice? | [`RepeatFinder`] |
-//! | How many bits for how many items at what rate? | [`Plan`] |
+//! | How many bits does a number of items need at a given rate? | [`Plan`] |
 //!
 //! # Terms
 //!
-//! Bytes go one way: **item → hash → probes → bits → answer**. Each name below has the same meaning
-//! for every type.
+//! Data flows in one direction: **item → hash → probes → bits → answer**. Each name below has the
+//! same meaning for every type.
 //!
 //! | name | means |
 //! | --- | --- |
-//! | `capacity()` | for how many distinct items a filter was planned: [`Plan::items`] |
-//! | `estimate_items()` | an estimate of the distinct items, from the bits of a filter; reads all bits |
-//! | `len()` | how many items a collection holds: exactly ([`Answers::len`], [`DigestSet::len`], [`DenseSet::len`]), or as a filter has counted them ([`Cuckoo::len`], [`Growing::len`]) |
+//! | `capacity()` | the number of distinct items that a filter was planned for: [`Plan::items`] |
+//! | `estimate_items()` | an estimate of the number of distinct items; reads all bits of the filter |
+//! | `len()` | the number of items: exact ([`Answers::len`], [`DigestSet::len`], [`DenseSet::len`]), or as counted by a filter ([`Cuckoo::len`], [`Growing::len`]) |
 //! | `count(item)` | how often one item was inserted: [`Counting::count`], [`Cuckoo::count`] |
 //! | `rate` | a false positive rate, a probability: 0.01 is one percent |
-//! | `insert` | inserts an item; true if it is new. Filters that may refuse items have `try_insert` |
+//! | `insert` | inserts an item and returns true if the item is new; filters that may refuse items have `try_insert` |
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
 //! | `…_all` | a batch, with one answer: whether all are present, or how many were new or removed |
 //!
-//! All methods that take items are inherent, so no trait needs an import. Batches of hashes
-//! ([`Insert::insert_hashes`]) are methods of the traits. The traits ([`Filter`], [`Insert`],
-//! [`TryInsert`], [`Remove`], [`Count`], [`Clear`],
-//! [`Merge`]) have the same methods for generic code.
+//! All methods that take items are inherent, so callers import no trait for these methods. Batches
+//! of hashes ([`Insert::insert_hashes`]) are methods of the traits. For generic code, the traits
+//! ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the
+//! same methods.
 //!
 //! # Features
 //!
 //! | feature | gives |
 //! | --- | --- |
-//! | `std` (default) | CPU detection at run time, threads, huge pages; without it the crate needs `alloc` alone |
+//! | `std` (default) | CPU detection at run time, threads, huge pages; without `std`, the crate needs only `alloc` |
 //! | `roaring` (default) | `CompressedSet` |
 //! | `rayon` | `par_contains_each` of every filter, `par_extend` of Bloom filters |
-//! | `serde` | plans, hashers without a key, and filters for serde |
+//! | `serde` | serialization of plans, filters and hashers without a key |
 //! | `uuid` | `uuid::Uuid` as an [`Item`] |
 //!
 //! The crate `tamis-formats` saves filters to files and reads the files of other systems. The crate
-//! `tamis-redisbloom` has the filters of RedisBloom.
+//! `tamis-redisbloom` contains the filters of RedisBloom.
 #![deny(unsafe_code)]
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 extern crate alloc;
-// Most of `std` that this crate uses is in `core` too, under the same path.
+// `core` contains most of the `std` items that this crate uses, under the same path.
 #[cfg(not(any(feature = "std", test)))]
 extern crate core as std;
 

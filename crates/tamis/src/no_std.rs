@@ -1,5 +1,5 @@
-//! The prelude of builds without the standard library. Each file that needs it imports it with a
-//! glob.
+//! The prelude of builds without the standard library. Each file that needs the prelude imports all
+//! its names with `*`.
 
 pub(crate) use alloc::borrow::ToOwned;
 pub(crate) use alloc::boxed::Box;
@@ -9,7 +9,7 @@ pub(crate) use alloc::{format, vec};
 
 macro_rules! float {
     ($($name:ident($($arg:ident: $type:ty)?) = $function:expr;)*) => {
-        /// The methods of `f64` that `core` does not have.
+        /// The methods of `f64` that are missing in `core`.
         pub(crate) trait Float {
             $(fn $name(self $(, $arg: $type)?) -> Self;)*
         }

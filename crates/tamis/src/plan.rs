@@ -1,10 +1,11 @@
-//! Sizes of filters: the number of bits for a number of items and a rate.
+//! Plans the size of a filter: the number of bits for a number of items and a rate.
 //!
 //! A plan is the smallest filter with a whole number of probes whose computed rate at capacity is
 //! at most the requested rate. The formulas are in `rates`, the search is in `search`.
 //!
-//! The rate of a very small classic filter is computed exactly. Its plan uses a formula that is
-//! never below the exact rate. So the plan takes up to two bits more than the smallest filter.
+//! The rate of a very small classic filter is computed exactly. The plan of such a filter uses a
+//! formula that is never below the exact rate. Therefore the plan takes up to two bits more than
+//! the smallest filter.
 
 pub(crate) mod blocks;
 pub(crate) mod error;
@@ -31,7 +32,7 @@ pub use kind::Kind;
 use rates::{LANES, lowest_rate};
 use sizing::{Best, MAX_BITS, Sample};
 
-/// A filter's size, planned from items and rate, or from any two of items, rate and memory.
+/// The size of a filter, planned from any two of: items, rate and memory.
 ///
 /// # Examples
 ///
@@ -54,19 +55,19 @@ pub struct Plan {
     geometry: Geometry,
 }
 
-/// How much larger than the classic filter a blocked filter may be before [`Plan::new`] chooses the
-/// classic one.
+/// If a blocked filter needs more than this factor times the bits of a classic filter,
+/// [`Plan::new`] chooses the classic filter.
 const WORTH_ONE_LINE: f64 = 1.25;
 
-/// Up to this size, one block more or less does not matter.
+/// [`Plan::new`] always accepts a blocked filter of up to this size.
 const TINY_BITS: u64 = 4096;
 
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
-    /// The kind is usually the default split-block filter. For some very low or high rates, blocks
-    /// would take over a quarter more memory. For these rates, the kind is the classic filter.
-    /// [`why`](Self::why) returns the reason.
+    /// The kind is usually the default split-block filter. For some very low or high rates, a
+    /// blocked filter would take over a quarter more memory than a classic filter. For these rates,
+    /// the plan chooses the classic filter. [`why`](Self::why) returns the reason.
     ///
     /// `rate` is a probability. Zero `items` are planned as one. Takes 0.3 to 1 µs and allocates
     /// nothing.
@@ -82,7 +83,7 @@ impl Plan {
     /// ```
     /// use tamis::{Kind, Plan};
     ///
-    /// // A block distinguishes 2³² items, so the plan for a very low rate has another kind.
+    /// // A block distinguishes only 2³² items, so a very low rate needs the classic kind.
     /// assert_eq!(Plan::new(1, 1e-12)?.kind(), Kind::Classic);
     /// assert_eq!(
     ///     Plan::new(500_000_000, 1e-12).unwrap_err().to_string(),
@@ -107,7 +108,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps the
+    /// As for [`new`](Self::new). Also [`PlanError::RateTooLow`] if no growing filter keeps the
     /// rate for any number of items.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
@@ -120,7 +121,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new), and [`PlanError::Geometry`] for counters of other sizes.
+    /// As for [`new`](Self::new). Also [`PlanError::Geometry`] for counters of other sizes.
     ///
     /// # Examples
     ///
@@ -136,23 +137,23 @@ impl Plan {
         Plan::for_geometry(Kind::Counting, Geometry::Counters(counter_bits), items, rate)
     }
 
-    /// Plans a window of `items` whose span is divided into 1 to 255 `slices`. The filter forgets
-    /// an item when its span ends, or up to 1/`slices` of the span later.
+    /// Plans a window of `items` whose time span is divided into 1 to 255 `slices`. The filter
+    /// forgets an item at the end of the span, or later by at most 1/`slices` of the span.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new), and [`PlanError::Geometry`] for other numbers of slices.
+    /// As for [`new`](Self::new). Also [`PlanError::Geometry`] for other numbers of slices.
     pub fn window(items: u64, rate: f64, slices: u32) -> Result<Plan, PlanError> {
         Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
     }
 
     /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default:
     /// they take the fewest bits and count up to 4. Larger buckets count up to twice their number
-    /// of slots, and accept more items before the table is full.
+    /// of slots. A table with larger buckets also accepts more items before it is full.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new), and [`PlanError::Geometry`] for other buckets.
+    /// As for [`new`](Self::new). Also [`PlanError::Geometry`] for other bucket sizes.
     pub fn cuckoo(items: u64, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
         Plan::for_geometry(Kind::Cuckoo, Geometry::Slots { bits: 8, bucket }, items, rate)
     }
@@ -178,7 +179,7 @@ impl Plan {
         size: Option<(u64, Geometry)>,
     ) -> Result<Plan, PlanError> {
         let (bits, geometry) = size.filter(|&(bits, _)| bits <= MAX_BITS).ok_or_else(|| {
-            // Some items have the hash of another item, whatever the size.
+            // At every size, some items have the same hash as another item.
             match lowest_rate(items) {
                 lowest if rate < lowest && lowest < 1.0 => {
                     PlanError::RateTooLow { kind, rate, lowest }
@@ -208,12 +209,12 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::TooSmall`] if no filter fits, or if every filter that fits answers yes for
+    /// [`PlanError::TooSmall`] if no filter fits, or if every filter that fits returns true for
     /// every item.
     pub fn for_items_in(kind: Kind, items: u64, max_bytes: u64) -> Result<Plan, PlanError> {
         let too_small = PlanError::TooSmall { kind, max_bytes };
         let (items, sizing) = (items.max(1), kind.sizing());
-        // The geometry depends on the rate, but the rate hardly depends on the geometry.
+        // The geometry depends on the rate, but the geometry has little effect on the rate.
         let (mut rate, mut geometry, mut bits) = (0.01_f64, Geometry::Probes(1), 0);
         for _ in 0..2 {
             geometry = sizing.usual_geometry(items, rate.clamp(f64::MIN_POSITIVE, 0.9));
@@ -223,7 +224,7 @@ impl Plan {
         if rate >= 1.0 {
             return Err(too_small);
         }
-        // A rate of zero stands for a rate below the smallest double.
+        // A rate of zero is replaced by the smallest positive normal double.
         Ok(Plan { kind, items, rate: rate.max(f64::MIN_POSITIVE), bits, geometry })
     }
 
@@ -282,7 +283,7 @@ impl Plan {
         self.bits.div_ceil(64) * 8
     }
 
-    /// Returns the parameters of the kind besides the number of bits.
+    /// Returns the geometry: the parameters of the kind besides the number of bits.
     #[must_use]
     pub const fn geometry(&self) -> Geometry {
         self.geometry
@@ -312,7 +313,7 @@ impl Plan {
     }
 
     /// Computes the rate of this filter when it holds `items` distinct items. Takes 0.1 to 0.3 µs.
-    /// For a small classic filter, the rate is computed exactly, which takes up to about 20 µs.
+    /// The rate of a small classic filter is computed exactly in up to about 20 µs.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
         self.kind.sizing().rate_at(self.geometry, self.bits, items)
@@ -325,12 +326,12 @@ impl Plan {
     }
 
     /// Returns the highest rate that a filter at capacity is expected to estimate. A filter
-    /// estimates its present rate from its own bits. So half of all filters with exactly `items`
-    /// items estimate a rate above the planned one.
+    /// estimates its current rate from its own bits. Therefore half of all filters with exactly
+    /// `items` items estimate a rate above the planned rate.
     ///
-    /// The limit is the planned rate plus four standard deviations of the estimate. If the
-    /// [estimated rate](crate::Filter::estimate_rate) of a filter is higher, it holds more items
-    /// than planned.
+    /// The limit is the planned rate plus four standard deviations of the estimate. If a filter's
+    /// [estimated rate](crate::Filter::estimate_rate) is above this limit, the filter holds more
+    /// items than planned.
     ///
     /// # Examples
     ///
@@ -346,7 +347,7 @@ impl Plan {
     pub fn rate_limit(&self) -> f64 {
         let sizing = self.kind.sizing();
         let Some(sample) = sizing.sample(self.geometry, self.bits, self.items) else {
-            // A filter that counts its items knows its rate exactly.
+            // A filter that counts its items computes its rate exactly.
             return self.rate_at(self.items).max(self.rate);
         };
         let Sample { parts, bits: m, draws, rate_deviation } = sample;
@@ -360,12 +361,11 @@ impl Plan {
         (self.rate_at(items.ceil() as u64) + 4.0 * rate_deviation).max(self.rate)
     }
 
-    /// Plans a filter that consists of the first `max_bytes` of this filter. Hashes choose their
-    /// places evenly, so this part holds its share of the items. Therefore estimates from the part
-    /// apply to the whole filter.
+    /// Plans a filter that consists of the first `max_bytes` of this filter. Hashes distribute
+    /// items evenly over the filter. Therefore estimates from this part apply to the whole filter.
     ///
-    /// Returns `None` if the filter is not larger than `max_bytes`, or if its kind knows the number
-    /// of items without counting bits.
+    /// Returns `None` if the filter is not larger than `max_bytes`, or if filters of this kind
+    /// count their items.
     #[must_use]
     pub fn part(&self, max_bytes: u64) -> Option<Plan> {
         let max_bits = (max_bytes / 8).checked_mul(64)?;
@@ -382,7 +382,7 @@ impl Plan {
         if self.kind == expected { Ok(()) } else { Err(self.other_kind(expected)) }
     }
 
-    /// Returns the error for a filter of kind `expected`, which has another geometry.
+    /// Returns the error for a caller that expected a filter of kind `expected`.
     pub(crate) fn other_kind(&self, expected: Kind) -> PlanError {
         PlanError::OtherKind { expected, found: self.kind }
     }
@@ -421,8 +421,8 @@ impl Plan {
     }
 }
 
-/// Computes the most bits that [`Plan::new`] accepts for a blocked filter. Tiny blocked filters are
-/// always accepted, because one block is the minimum.
+/// Computes the maximum number of bits that [`Plan::new`] accepts for a blocked filter. Tiny
+/// blocked filters are always accepted, because a blocked filter has at least one block.
 fn worth_one_line(items: u64, rate: f64) -> u64 {
     ((estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }

@@ -1,10 +1,10 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is serialized as its plan, its hasher and its words as little-endian bytes: the content
-//! of a Tamis file, without checksums. Decoding checks the words like those of a file. Memory is
-//! allocated only for bytes that were read, never for a size that the input claims.
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. These parts
+//! are the content of a Tamis file, without checksums. Decoding checks the words as in a Tamis
+//! file. Memory is allocated only for bytes that were read, never for a size that the input claims.
 //!
-//! A secret key is never written. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be
+//! A secret key is never serialized. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be
 //! serialized, because the key would appear in logs, messages and caches. Use a Tamis file of the
 //! crate `tamis-formats`, which stores keys.
 
@@ -64,7 +64,8 @@ impl<'de> Deserialize<'de> for Plan {
     }
 }
 
-/// The serialized form of a [`Hasher`]. Functions with a key are neither written nor read.
+/// The serialized form of a [`Hasher`]. Hash functions with a key are neither serialized nor
+/// deserialized.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Hasher", deny_unknown_fields)]
 struct HasherParts {
@@ -130,7 +131,7 @@ impl<'de> Deserialize<'de> for WordBytes {
                 Ok(WordBytes(bytes))
             }
 
-            // For formats without bytes, such as JSON.
+            // Formats without byte strings, such as JSON, use this method.
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<WordBytes, A::Error> {
                 let mut bytes = Vec::new();
                 while let Some(byte) = seq.next_element()? {
@@ -179,7 +180,7 @@ macro_rules! serde_filters {
         }
 
         impl<'de, $($generics)*> Deserialize<'de> for $filter {
-            /// Decodes a filter and checks the words like those of a file.
+            /// Decodes a filter and checks the words as in a Tamis file.
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let (plan, hasher, bits) = parts(deserializer)?;
                 let made: Result<Self, PlanError> = $restore(&plan, hasher, bits);

@@ -1,5 +1,5 @@
-//! Strategies: the rules from a hash to the bits that an item sets. They are pure and have no
-//! storage.
+//! Strategies: the rules that map a hash to the bits of an item. Strategies are pure functions and
+//! have no storage.
 
 pub(crate) mod block_rules;
 mod by_stripe;

@@ -1,12 +1,13 @@
 //! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later). A block of the default
-//! filter is one register. One instruction tests a bit in each of its lanes.
+//! filter is one register. One instruction tests a bit in each lane of the block.
 //!
 //! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. These
 //! eight bytes are copied to every lane. Then `vpshufbitqmb` tests all eight numbers in every lane,
-//! which gives 64 answers. Only the answers of number i in lane i are used. They form the diagonal.
+//! which gives 64 answers. Only the answers of number i in lane i are used. These answers form the
+//! diagonal.
 //!
-//! Vector units execute two instructions a cycle. A test with shift, rotation and test would take
-//! three instructions. This test takes one.
+//! Vector units execute two instructions in a cycle. A test with shift, rotation and test would
+//! take three instructions. The test with `vpshufbitqmb` takes one instruction.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -55,9 +56,9 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 
-/// Tests one item. Legacy SSE code cannot access registers 16 and up, so these registers need no
-/// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64.
-/// A call would double the cost.
+/// Tests one item. Legacy SSE code cannot access registers 16 and above, so these registers need no
+/// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64
+/// CPU. A call would double the cost.
 ///
 /// # Safety
 ///
@@ -88,8 +89,8 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     missing == 0
 }
 
-/// Sets the bits of one item. Returns true if at least one of them was not set. Inlined for the
-/// same reason as [`contains_one_512`].
+/// Sets the bits of one item. Returns true if at least one bit was not set. Inlined for the same
+/// reason as [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -165,11 +166,12 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
     }
 }
 
-/// Smaller filters fit in the L2 cache. The CPU hides its latency without prefetches.
+/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
+/// latency the CPU hides without prefetches.
 const PREFETCH_FROM_BYTES: usize = 1 << 20;
 
-/// Tests item `$i` of eight. The result is written to memory, from where one vector load reads
-/// eight results.
+/// Tests item `$i` of eight. The result is written to memory. One vector load later reads eight
+/// results.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -194,9 +196,10 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     each_batch::<true>(words, hashes, answers, |located, len| {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
-            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight. It
-            // wrote the bit numbers 512 bytes behind them. The pointer covers all of `located`, not
-            // only its first field. Words shared with other threads: as in `contains_one_512`.
+            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight.
+            // `locate` wrote the bit numbers 512 bytes after these starts. The pointer covers all
+            // of `located`, not only its first field. Words shared with other threads: as in
+            // `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
@@ -277,8 +280,8 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     });
 }
 
-/// Calls `answer` with each batch of located hashes. Meanwhile, the lines of the next batch are
-/// loaded.
+/// Calls `answer` with each batch of located hashes. Loads the lines of the next batch at the same
+/// time.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn each_batch<const CUT: bool>(

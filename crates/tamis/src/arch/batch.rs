@@ -1,13 +1,13 @@
-//! The values that the kernels of the default filter compute for a batch before they access its
+//! The values that the kernels of the default filter compute for a batch before they access the
 //! blocks.
 
-/// Items in a batch. While the answers of one batch are computed, the lines of the next batch are
-/// loaded.
+/// The number of items in a batch. While the answers of one batch are computed, the lines of the
+/// next batch are loaded.
 pub(super) const BATCH: usize = 64;
 
 /// The computed values of the items of a batch.
-// Aligned, because the CPU does not forward a vector store across two lines to later loads. The
-// order of the fields is fixed: the assembly reads `lanes` 512 bytes behind `starts`.
+// The type is aligned, because the CPU does not forward a vector store across two lines to later
+// loads. The order of the fields is fixed: the assembly reads `lanes` 512 bytes after `starts`.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Located {

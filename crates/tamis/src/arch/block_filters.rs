@@ -39,13 +39,13 @@ pub(crate) fn kernels() -> &'static OwnedKernels {
 }
 
 /// Tests one item in 512-bit blocks with the kernel of `level`. This CPU must support the level. A
-/// caller can store the level in a field. This saves a load and three branches in the loop around
+/// caller can store the level in a field, which saves a load and three branches in the loop around
 /// the call.
 ///
-/// Here and in the functions below, the words must contain at least one block. The assembly has no
-/// bounds check. A bounds check in front of the assembly took 4 to 20 % more time. Only a strategy
-/// calls these functions. Only a `Bloom` has a strategy, and it passes the words of its plan
-/// (`strategy/rule.rs`).
+/// For this function and all functions below, the words must contain at least one block. The assembly
+/// has no bounds check, because a bounds check before the assembly took 4 to 20 % more time. Only a
+/// strategy calls these functions. Only a `Bloom` has a strategy, and a `Bloom` passes the words of
+/// its plan (`strategy/rule.rs`).
 #[inline(always)]
 pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
@@ -78,7 +78,7 @@ pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_256(words, hash)
 }
 
-/// Sets the bits of one item in 512-bit blocks. Returns true if at least one of them was not set.
+/// Sets the bits of one item in 512-bit blocks. Returns true if at least one bit was not set.
 #[inline(always)]
 pub(crate) fn insert_one_512(level: Level, words: &mut [u64], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
@@ -99,10 +99,10 @@ fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
 }
 
 /// Sets the bits of one item in a block that no other thread writes at the same time. Other threads
-/// may read it.
+/// may read the block.
 ///
-/// If two threads wrote one block at the same time, bits would be lost. So the caller holds the
-/// lock of the block's stripe.
+/// If two threads wrote one block at the same time, bits would be lost. Therefore the caller must
+/// hold the lock of the block's stripe.
 #[inline]
 pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
@@ -144,7 +144,7 @@ mod tests {
         vec![u64::MAX; len.div_ceil(64)]
     }
 
-    /// Inserts the first half of `hashes` and tests all of them, at `level`. Returns all outputs.
+    /// Inserts the first half of `hashes` and tests all `hashes`, at `level`. Returns all outputs.
     fn run(level: Level, blocks: usize, hashes: &[u64]) -> Vec<Vec<u64>> {
         let half = &hashes[..hashes.len() / 2];
         let mut outputs = Vec::new();

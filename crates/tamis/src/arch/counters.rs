@@ -5,9 +5,10 @@
 //! counter of bit b of a narrow block: bit b of each
 //! ```
 //!
-//! Bit p of all counters of a block is one register. So an increment adds a carry to one register
-//! after the other. This increments eight counters at once, in about forty instructions. With the
-//! bits of a counter adjacent in a word, it took over a hundred instructions.
+//! One register contains bit p of all counters of a block. An increment adds a carry to one
+//! register after the other. This increments eight counters at once, in about forty instructions.
+//! If the bits of a counter were adjacent in a word, an increment would take over a hundred
+//! instructions.
 
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ use crate::filter::removed::Removed;
 use crate::strategy::block_rules::narrow::Narrow;
 use crate::strategy::block_rules::scale::scale;
 
-/// Words in a slice of a block.
+/// The number of words in a slice of a block.
 pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;
 
 type Slice = [u64; SLICE_WORDS];
@@ -149,7 +150,7 @@ fn remove<const P: usize>(words: &mut [u64], hash: u64) -> Removed {
 /// The kernels for counters of one size.
 #[derive(Clone, Copy)]
 pub(crate) struct CounterKernels {
-    /// Tests items. The answer is 1 if none of the item's counters is zero.
+    /// Tests items. The answer is 1 if all counters of the item are above zero.
     pub contains_each: fn(words: &[u64], hashes: &[u64], answers: &mut [u64]),
     /// Increments the counters of items. The answer is 1 if the item is new.
     pub insert_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
@@ -157,7 +158,7 @@ pub(crate) struct CounterKernels {
     pub remove_each: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),
     /// Tests one item.
     pub contains: fn(words: &[u64], hash: u64) -> bool,
-    /// Increments the counters of one item. Returns true if it is new.
+    /// Increments the counters of one item. Returns true if the item is new.
     pub insert: fn(words: &mut [u64], hash: u64) -> bool,
     /// Decrements the counters of one item.
     pub remove: fn(words: &mut [u64], hash: u64) -> Removed,
@@ -175,8 +176,8 @@ const fn plain<const P: usize>() -> CounterKernels {
     }
 }
 
-/// The same kernels, with a slice in a register. Each function is written out, because the compiler
-/// does not apply the target features to closures.
+/// The same kernels, with each slice in a register. Each function is written out, because the
+/// compiler does not apply the target features to closures.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
     use super::{CounterKernels, Removed, Slice, first_slice, place};
@@ -194,8 +195,8 @@ mod avx2 {
             bits.xor(carry).store(slice);
             (any, carry) = (any.or(bits), carry.and(bits));
         }
-        // Some counters had their highest value and are now zero. Their highest value is restored.
-        // This case is rare, so checking all slices beforehand would cost more.
+        // Some counters had their highest value and are now zero. The highest value is restored
+        // here. This case is rare, so checking all slices before the increment would cost more.
         if !carry.is_zero() {
             for slice in block {
                 Narrow::load(slice).or(carry).store(slice);

@@ -1,8 +1,8 @@
-//! Batch kernels of the cuckoo filter: they compute the keys of items, and test whether the keys
-//! are present.
+//! Batch kernels of the cuckoo filter. The kernels compute the keys of items, and test whether
+//! these keys are present.
 //!
-//! The rules are those of `filter/cuckoo/table.rs` and `filter/cuckoo/lanes.rs`. That code is used
-//! if there is no kernel.
+//! The kernels follow the rules of `filter/cuckoo/table.rs` and `filter/cuckoo/lanes.rs`. If this
+//! CPU has no kernel, the code in these two files is used.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::avx2;
@@ -10,8 +10,8 @@ pub(crate) use crate::arch::cuckoo_keys::{BATCH, Keys, Pairs};
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::level::{Level, level};
 
-/// Computes the keys of at most [`BATCH`] hashes. Returns false, without effect, if this CPU has no
-/// kernel.
+/// Computes the keys of at most [`BATCH`] hashes. If this CPU has no kernel, returns false and
+/// writes nothing.
 #[inline]
 pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -24,8 +24,7 @@ pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     false
 }
 
-/// Tests a batch of items, as `Table::contains` does. Returns false, without effect, if this CPU
-/// has no kernel.
+/// Tests a batch of items. If this CPU has no kernel, returns false and writes nothing.
 pub(crate) fn contains_pairs(
     words: &[u64],
     pairs: &Pairs,

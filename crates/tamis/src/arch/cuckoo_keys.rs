@@ -34,7 +34,7 @@ pub(crate) const BATCH: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Keys {
     pub fingerprints: [u64; BATCH],
-    /// The first slots of the left and of the right buckets.
+    /// The first slots of the left buckets and of the right buckets.
     pub starts: [[u64; BATCH]; 2],
 }
 

@@ -1,20 +1,20 @@
-//! Kernels of [`DigestSet`](crate::DigestSet): tables of cache lines with digests in slots. Zero is
-//! an empty slot.
+//! Kernels of [`DigestSet`](crate::DigestSet). The tables consist of cache lines with digests in
+//! slots. Zero marks an empty slot.
 //!
-//! No branch depends on an answer. If half of the digests are new, every other branch would be
-//! mispredicted.
+//! No branch depends on an answer. If half of the digests are new, the CPU would mispredict half of
+//! these branches.
 
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_index;
 use crate::strategy::block_rules::scale::scale;
 
-/// Words in a line.
+/// The number of words in a line.
 const LINE_WORDS: usize = 8;
 
-/// The home line of a digest is prefetched this number of digests ahead.
+/// The prefetch distance of home lines, in digests.
 const BATCH: usize = 64;
 
-/// Returns the words of a wide digest. The first word determines its place.
+/// Returns the words of a wide digest. The first word determines the place of the digest.
 #[inline]
 pub(crate) const fn halves(digest: u128) -> [u64; 2] {
     [(digest >> 64) as u64, digest as u64]
@@ -38,7 +38,8 @@ enum Found {
     Empty(usize),
 }
 
-/// Searches from line `at` on. An empty slot ends the search. The table has at least one.
+/// Searches the table, starting at line `at`. An empty slot ends the search. The table has at least
+/// one empty slot.
 #[inline]
 fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Found {
     loop {
@@ -70,13 +71,13 @@ fn insert_from<const W: usize>(words: &mut [u64], at: usize, digest: [u64; W]) -
     }
 }
 
-/// Inserts digests that the table does not hold. No digest is zero. The table has enough space for
-/// them.
+/// Inserts digests that the table does not contain. No digest may be zero. The table must have
+/// enough space for all digests.
 ///
-/// A table that is rebuilt receives its digests almost in the order of its lines. So most digests
-/// go to the line that was written last. A search with vectors would then wait for the previous
-/// store each time. A search slot by slot mispredicts the end of a line: with it, growing took 1.2
-/// times as long, and 1.5 times as long for wide digests.
+/// A table that is rebuilt receives its digests almost in the order of its lines. Therefore most
+/// digests go to the line that was written last. With a vector search, each search would wait for
+/// the previous store. With a search slot by slot, the CPU would mispredict the end of a line:
+/// growing took 1.2 times as long, and 1.5 times as long for wide digests.
 pub(crate) fn insert_absent<const W: usize>(
     words: &mut [u64],
     digests: impl Iterator<Item = [u64; W]>,
@@ -92,7 +93,7 @@ pub(crate) fn insert_absent<const W: usize>(
     }
 }
 
-/// Returns the number of taken words of a line: the words before the first empty slot.
+/// Returns the number of used words of a line: the words before the first empty slot.
 #[inline(always)]
 pub(crate) fn taken_words<const W: usize>(line: &[u64]) -> usize {
     // Bisection works because slots fill from the front.
@@ -102,8 +103,8 @@ pub(crate) fn taken_words<const W: usize>(line: &[u64]) -> usize {
         taken += usize::from(is_taken(taken + step - W)) * step;
         step /= 2;
     }
-    // The steps of the bisection add up to one slot less than a line, so the last slot is tested
-    // here.
+    // The bisection finds at most all slots of a line except one. Therefore this line tests the
+    // last slot.
     taken + usize::from(is_taken(LINE_WORDS - W)) * W
 }
 
@@ -112,7 +113,7 @@ fn next(words: &[u64], at: usize) -> usize {
     if at + LINE_WORDS == words.len() { 0 } else { at + LINE_WORDS }
 }
 
-/// Inserts digests in order. The answer is 1 if the digest was new. The digest zero is reported as
+/// Inserts digests in order. The answer is 1 if the digest is new. The digest zero is reported as
 /// present.
 ///
 /// The caller ensures that at least one slot stays empty.
@@ -156,14 +157,15 @@ fn insert_scalar<D: Copy, const W: usize>(
     );
 }
 
-/// Calls `insert` with each digest and its home line. The line was prefetched [`BATCH`] digests
-/// before.
+/// Calls `insert` with each digest and its home line. The home line was prefetched [`BATCH`]
+/// digests earlier.
 ///
 /// One prefetch precedes each insert. If all prefetches of a batch were issued at once, the core
-/// would first wait for free miss buffers. The miss buffers would then be idle while the inserts
-/// run. This took 16 ns a digest instead of 11 ns.
+/// would first wait for free miss buffers, and the miss buffers would be idle during the inserts. A
+/// digest then took 16 ns instead of 11 ns.
 ///
-/// Always inlined. So this function and `insert` are compiled for the CPU features of the caller.
+/// Always inlined, so that this function and `insert` are compiled for the CPU features of the
+/// caller.
 #[inline(always)]
 fn each_batch<D>(
     words: &mut [u64],
@@ -192,15 +194,15 @@ fn each_batch<D>(
     }
 }
 
-/// For each pair of bits, returns the lower one if both are set.
+/// For each pair of bits, returns the lower bit if both bits are set.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[inline]
 fn both(mask: u8) -> u8 {
     mask & mask >> 1 & 0b0101_0101
 }
 
-/// A line is two AVX2 registers. If the table does not fit in the caches, this takes a fifth less
-/// time than testing slot by slot.
+/// A line is two AVX2 registers. If the table does not fit in the caches, this kernel takes a fifth
+/// less time than testing slot by slot.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod half {
     use std::arch::x86_64::*;
@@ -225,8 +227,9 @@ mod half {
                 }
                 let (is_new, mut elsewhere) = (held == 0, 0);
                 let slot = empty.trailing_zeros() as usize % LINE_WORDS;
-                // There is no branch, because it would be mispredicted. A taken slot is not stored
-                // to, because the line would then be written back to memory.
+                // The code has no branch here, because the branch would be mispredicted. The code
+                // does not store to a used slot, because the line would then be written back to
+                // memory.
                 let place = &mut words[at..at + LINE_WORDS][slot];
                 *select_unpredictable(is_new, place, &mut elsewhere) = digest;
                 is_new

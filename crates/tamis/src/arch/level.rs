@@ -1,4 +1,4 @@
-//! The instruction sets that have kernels of their own, and the best one of this CPU.
+//! The instruction sets that have separate kernels, and the best instruction set of this CPU.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(all(target_arch = "x86_64", not(any(feature = "std", test, miri, loom))))]
 use crate::no_std::*;
 
-/// An instruction set that has its own kernels.
+/// An instruction set with separate kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
@@ -18,8 +18,8 @@ pub(crate) enum Level {
     Avx512 = 3,
 }
 
-/// Zero until the first call of [`level`], then a [`Level`]. `Relaxed` is sufficient, because every
-/// thread computes the same value.
+/// Zero until the first call of [`level`], and then a [`Level`]. `Relaxed` is sufficient, because
+/// every thread computes the same value.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
@@ -69,7 +69,7 @@ pub(crate) fn available() -> Vec<Level> {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     {
         // Each level uses the kernels and features of the lower level, so it also requires the
-        // lower level. This is necessary because a hypervisor may hide any single feature.
+        // lower level. The check is necessary because a hypervisor may hide any single feature.
         if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
             levels.push(Level::Avx2);
         }
@@ -88,8 +88,8 @@ pub(crate) fn available() -> Vec<Level> {
 }
 
 /// Runs a loop that is compiled for the features of this CPU. The rest of the crate is compiled for
-/// any x86-64. Code that is inlined into `run` may use the shifts of BMI2 and the vectors of AVX2
-/// or AVX-512.
+/// any x86-64 CPU. Code that is inlined into `run` may use the shifts of BMI2 and the vectors of
+/// AVX2 or AVX-512.
 #[inline(always)]
 pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -98,8 +98,7 @@ pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
         fn by_avx2<R>(run: impl FnOnce() -> R) -> R {
             run()
         }
-        // Hashing integers takes 0.58 ns an item with AVX-512 and 0.87 ns with AVX2 (Sapphire
-        // Rapids).
+        // Hashing an integer takes 0.58 ns with AVX-512 and 0.87 ns with AVX2 (Sapphire Rapids).
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512dq,avx512bw,avx512vl")]
         fn by_avx512<R>(run: impl FnOnce() -> R) -> R {
             run()

@@ -9,19 +9,20 @@ use std::sync::atomic::AtomicU64;
 /// The size of a cache line, and of a block of the default filter.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Below this size, a huge page wastes more memory than it saves time.
+/// The minimum size for huge pages. Below this size, a huge page wastes more memory than the saved
+/// time is worth.
 #[cfg(any(all(target_os = "linux", feature = "std", not(miri)), test))]
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
 /// The size of huge pages on x86-64 and most of arm64.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// The size of the largest base page. It is a multiple of all other sizes. On arm64, a base page
-/// may have 64 KiB.
+/// The size of the largest base page, which is a multiple of all other base page sizes. On arm64, a
+/// base page may have 64 KiB.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// The kind of pages to request from the operating system. It applies to filters that are large
-/// enough for pages of their own.
+/// The kind of pages to request from the operating system. The kind applies to filters that are
+/// large enough for separate pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     /// Huge pages. A lookup then needs no page-table walk.
@@ -30,11 +31,11 @@ pub(crate) enum Pages {
     Small,
 }
 
-/// Zeroed words that start on a cache line. Above a few MiB they are on huge pages, if Linux
+/// Zeroed words that start on a cache line. Allocations above a few MiB use huge pages if Linux
 /// provides them.
 ///
-/// The operating system provides zeroed memory and does not touch it before the first access. So a
-/// large filter that is partly used takes memory only for the used part.
+/// The operating system provides zeroed memory without touching pages before the first access.
+/// Therefore a large filter that is partly used takes memory only for the used part.
 pub(crate) struct Lines {
     first: NonNull<u64>,
     len_words: usize,
@@ -71,8 +72,8 @@ impl Lines {
         Some(Self { first, len_words })
     }
 
-    /// Frees the memory before word `until` if the operating system supports it. The content of
-    /// those words is then zero or unchanged.
+    /// Frees the memory before word `until` if the operating system supports this. The content of
+    /// the freed words is then zero or unchanged.
     pub(crate) fn release(&mut self, until: usize) {
         let len_bytes = until.min(self.len_words) * size_of::<u64>();
         if is_mapped(self.len_words * size_of::<u64>()) {
@@ -126,11 +127,12 @@ impl Drop for Lines {
     }
 }
 
-/// Returns the memory that an allocation of `len_bytes` takes, in bytes. It includes headers and
+/// Returns the memory that an allocation of `len_bytes` takes, in bytes, including headers and
 /// rounding.
 ///
-/// The numbers are those of glibc on 64-bit systems, unless [`use_global_allocator`] sets others.
-/// Other allocators differ by a few bytes. An allocation of zero bytes takes no memory.
+/// By default, the result is the size that glibc allocates on 64-bit systems.
+/// [`use_global_allocator`] sets the sizes of another allocator. Other allocators differ by a few
+/// bytes. An allocation of zero bytes takes no memory.
 ///
 /// # Examples
 ///
@@ -145,7 +147,8 @@ pub fn allocation_bytes(len_bytes: usize) -> u64 {
 }
 
 /// Returns the memory that an allocation of `len_bytes` takes with the allocator of
-/// [`use_global_allocator`], in bytes. All of it may be used. Returns `None` without that allocator.
+/// [`use_global_allocator`], in bytes. The caller may use all of this memory. Returns `None` if the
+/// program has not called `use_global_allocator`.
 pub(crate) fn global_allocation_bytes(len_bytes: usize) -> Option<u64> {
     #[cfg(feature = "std")]
     if let Some(Some(allocation_bytes)) = GLOBAL_ALLOCATOR.get() {
@@ -163,14 +166,15 @@ pub const fn allocation_bytes_of_glibc(len_bytes: usize) -> u64 {
     match bytes {
         0 => 0,
         1..=24 => 32,
-        // A separate mapping, in whole pages.
+        // An allocation of this size is a separate mapping, in whole pages.
         MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
         _ => (bytes + 8 + 15) & !15,
     }
 }
 
-/// The function of [`use_global_allocator`]; `None` if large filters are mapped. The first large
-/// filter decides: memory must be freed as it was allocated.
+/// The function of [`use_global_allocator`], or `None` if large filters are mapped. The first large
+/// filter sets this value permanently, because memory must be freed by the method of its
+/// allocation.
 #[cfg(feature = "std")]
 static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<AllocationBytes>> = std::sync::OnceLock::new();
 
@@ -179,7 +183,8 @@ static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<AllocationBytes>> = std::syn
 type AllocationBytes = fn(usize) -> u64;
 
 /// Allocates large filters with the global allocator instead of mapping memory of the operating
-/// system. A program whose allocator counts memory needs it, such as a module of Redis.
+/// system. Programs whose allocator counts memory, for example a module of Redis, need this
+/// function.
 ///
 /// `allocation_bytes` returns the memory that an allocation of a length takes, in bytes.
 ///
@@ -192,7 +197,7 @@ pub fn use_global_allocator(allocation_bytes: fn(usize) -> u64) {
     assert!(is_first, "the program has allocated memory for filters");
 }
 
-/// From this size on, glibc maps each allocation separately.
+/// The size from which glibc maps each allocation separately.
 const MAPPED_FROM_BYTES: u64 = 128 << 10;
 
 /// [`Lines`] that several threads may read and write at the same time.
@@ -209,7 +214,7 @@ impl AtomicLines {
         Lines::zeroed_on(len_words, pages).map(|lines| Self { lines })
     }
 
-    /// Returns the words to a single owner.
+    /// Converts the memory to words with a single owner.
     pub(crate) fn into_lines(self) -> Lines {
         self.lines
     }
@@ -269,7 +274,7 @@ impl<T: Integer> std::ops::Deref for Integers<T> {
     #[inline]
     fn deref(&self) -> &[T] {
         let len = self.lines.len_words * (size_of::<u64>() / size_of::<T>());
-        // SAFETY: the words are initialized, and their alignment is larger than that of any
+        // SAFETY: the words are initialized, and their alignment is at least the alignment of any
         // integer. Every bit pattern is a valid integer.
         unsafe { std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), len) }
     }
@@ -284,9 +289,9 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
     }
 }
 
-/// Returns true if memory of this size is mapped directly from the operating system. With this
-/// alignment, the allocator would clear the memory itself. It would then touch all of it in small
-/// pages before the advice for huge pages is given.
+/// Returns true if memory of this size is mapped directly from the operating system. With huge page
+/// alignment, the allocator would clear the memory itself. The allocator would then touch all the
+/// memory in small pages before the advice for huge pages is given.
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn is_mapped(len_bytes: usize) -> bool {
     len_bytes >= HUGE_FROM_BYTES && GLOBAL_ALLOCATOR.get_or_init(|| None).is_none()
@@ -297,8 +302,8 @@ const fn is_mapped(_: usize) -> bool {
     false
 }
 
-/// Returns the length of a mapping for `len_bytes` bytes. It is a whole number of pages, so that
-/// all of them can be unmapped.
+/// Returns the length of a mapping for `len_bytes` bytes. The length is a whole number of pages, so
+/// that the whole mapping can be unmapped.
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 const fn kept_bytes(len_bytes: usize) -> usize {
     len_bytes.next_multiple_of(PAGE_BYTES)
@@ -307,11 +312,11 @@ const fn kept_bytes(len_bytes: usize) -> usize {
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
-    // A length from a `Layout` is so far below the maximum that neither addition overflows.
+    // A length from a `Layout` is far below the maximum, so neither addition overflows.
     let kept_bytes = kept_bytes(len_bytes);
     let whole_bytes = kept_bytes.checked_add(HUGE_PAGE_BYTES)?;
     // SAFETY: the call creates a new private mapping at an address that the operating system
-    // chooses. It affects no other memory.
+    // chooses. The call affects no other memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -327,7 +332,7 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     }
     let before_bytes = start.addr().next_multiple_of(HUGE_PAGE_BYTES) - start.addr();
     let first = start.wrapping_byte_add(before_bytes);
-    // This is above zero, because the part before is smaller than a huge page.
+    // The result is above zero, because the part before is smaller than a huge page.
     let after_bytes = HUGE_PAGE_BYTES - before_bytes;
     let advice = match pages {
         Pages::Huge => libc::MADV_HUGEPAGE,
@@ -354,8 +359,8 @@ fn unmap(first: NonNull<u64>, len_bytes: usize) {
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: the range is whole pages of a private mapping with one owner. Afterwards they read as
-    // zero.
+    // SAFETY: the range is whole pages of a private mapping with one owner. After the call, these
+    // pages read as zero.
     unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_DONTNEED) };
 }
 
@@ -400,7 +405,7 @@ mod tests {
         }
     }
 
-    /// If a filter is created and dropped for each request, the process must not run out of
+    /// Tests that a process that creates and drops a filter for each request does not run out of
     /// mappings.
     #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
     #[test]
@@ -414,8 +419,7 @@ mod tests {
                 (number(first)..number(end)).contains(&address)
             })
         };
-        // Another thread may map the same address again at once, but this does not happen every
-        // time.
+        // Another thread may immediately map the same address again, but not in every iteration.
         let left = (0..20).filter(|_| {
             let lines = Lines::zeroed(HUGE_FROM_BYTES / 8 + 1).unwrap();
             let last_page = lines.as_ptr().addr() + kept_bytes(lines.len() * 8) - 1;

@@ -1,18 +1,18 @@
-//! Sorts items into bins, without loading the memory that it overwrites.
+//! Sorts items into bins, without loading the memory that the items overwrite.
 //!
 //! An item is first written to the buffer of its bin, which has a few cache lines. A full buffer is
 //! written to memory with streaming stores. Streaming stores do not load a line first, and do not
-//! evict the buffers from the caches. So thousands of bins are filled at the same time at the cost
-//! of one stream.
+//! evict the buffers from the caches. Therefore filling thousands of bins at the same time costs as
+//! much as filling one bin.
 
 use crate::arch::memory::{Integer, LINE_BYTES};
 
 /// Appends each item to its bin.
 ///
 /// `heads[bin]` is the position of the bin's next item in `pool`, counted in items. The items of a
-/// bin since the last multiple of `BUFFER` are only in `buffers[bin]`. When a chunk of
-/// `chunk_items` items is full, `next_chunk` is called with its number. It returns the number of
-/// the bin's next chunk.
+/// bin after the last multiple of `BUFFER` are only in `buffers[bin]`. When a chunk of
+/// `chunk_items` items is full, `next_chunk` is called with the number of this chunk. `next_chunk`
+/// returns the number of the bin's next chunk.
 ///
 /// # Panics
 ///
@@ -65,7 +65,7 @@ fn partition_by<T: Integer, const BUFFER: usize>(
     }
 }
 
-/// When it is dropped, it orders the streaming stores before later accesses.
+/// Orders the streaming stores before later accesses when the value is dropped.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 struct Fence;
 
@@ -79,7 +79,8 @@ impl Drop for Fence {
 }
 
 /// Writes whole lines without loading them into the caches. Each line is written with four stores
-/// of 16 bytes, which every x86-64 supports. They fill the write buffer of a line as fast as one
+/// of 16 bytes, which every x86-64 CPU supports. Four stores fill the write buffer of a line as
+/// fast as one store of 64 bytes.
 /// store of 64 bytes.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
@@ -92,7 +93,7 @@ fn stream<T: Integer>(to: &mut [T], from: &[T]) {
     for quarter in 0..quarters {
         // SAFETY: both have the same number of bytes. `to` starts a line, because the pool starts
         // on a line and `to` is a multiple of whole buffers behind its start. The only caller holds
-        // a `Fence`. It does not read `to` before the `Fence` is dropped.
+        // a `Fence`. The caller does not read `to` before the `Fence` is dropped.
         unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }
@@ -113,7 +114,7 @@ mod tests {
 
     const CHUNK: usize = 32;
     const BINS: usize = 8;
-    /// One line of narrow items, or two lines of wide items.
+    /// The size of a buffer: one line of narrow items, or two lines of wide items.
     const BUFFER: usize = 16;
 
     /// All outputs of a partition: heads, buffers, the pool, and the order of the chunks.

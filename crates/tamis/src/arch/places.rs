@@ -17,10 +17,10 @@ use crate::arch::prefetch::prefetch_lines;
 pub(crate) struct Places {
     /// The number of places.
     pub len: u64,
-    /// Blocks in a place.
+    /// The number of blocks in a place.
     pub slots: usize,
-    /// Words in a block. If a place has two blocks, they have the size of Parquet's block.
-    /// Otherwise they have the size of a narrow block.
+    /// The number of words in a block. If a place has two blocks, a block has the size of Parquet's
+    /// block. Otherwise a block has the size of a narrow block.
     pub block_words: usize,
 }
 
@@ -50,7 +50,8 @@ impl Places {
     }
 }
 
-/// Tests one item in adjacent blocks of its place. Returns true if at least one block holds it.
+/// Tests one item in adjacent blocks of its place. Returns true if at least one block contains the
+/// item.
 #[inline]
 pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -70,7 +71,8 @@ pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) 
     }
 }
 
-/// Tests items in all blocks of their places. The answer is 1 if at least one block holds the item.
+/// Tests items in all blocks of their places. The answer is 1 if at least one block contains the
+/// item.
 pub(crate) fn contains_each(
     level: Level,
     words: &[u64],
@@ -95,9 +97,9 @@ pub(crate) fn contains_each(
     });
 }
 
-/// Sets the bits of items in block `slot` of their places. If `always` is true, the bits of all
-/// items are set. Otherwise only the bits of items that no block holds are set. The answer is 1 if
-/// no block held the item. Returns how many items were not in block `slot` before.
+/// Sets the bits of items in block `slot` of their places. If `always` is true, sets the bits of
+/// all items. Otherwise sets only the bits of items that no block contains. The answer is 1 if no
+/// block contained the item. Returns how many items were not in block `slot` before.
 pub(crate) fn insert_each(
     level: Level,
     words: &mut [u64],
@@ -135,7 +137,7 @@ pub(crate) fn insert_each(
 mod scalar {
     #[inline]
     pub(super) fn contains<const N: usize>(blocks: &[u64], mask: [u64; N]) -> bool {
-        // No branch depends on an answer, because a misprediction costs more than testing all
+        // No branch depends on an answer, because a misprediction costs more than the test of all
         // blocks.
         blocks.as_chunks().0.iter().fold(false, |found, block| found | holds(block, &mask))
     }

@@ -6,8 +6,8 @@ use crate::arch::memory::LINE_BYTES;
 
 /// Asks the CPU to load the cache line of `slice[index]`, for a read that follows soon.
 ///
-/// This is a hint. It never fails, and an index past the end has no effect. Prefetch a few dozen
-/// lookups ahead: then lookups in a large table overlap their memory accesses.
+/// The prefetch is a hint: it never fails, and an index past the end has no effect. Prefetch a few
+/// dozen lookups ahead, so that lookups in a large table overlap their memory accesses.
 ///
 /// # Examples
 ///
@@ -38,8 +38,8 @@ pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     }
 }
 
-/// Prefetches the cache line of `slice[index]` for a write that follows soon. The prefetch already
-/// takes the line from other cores, before the write. If the index is out of range, the hint has no
+/// Prefetches the cache line of `slice[index]` for a write that follows soon. The prefetch takes
+/// the line from other cores before the write. If the index is out of range, the hint has no
 /// effect.
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {

@@ -1,5 +1,5 @@
-//! The kernels in plain Rust. They define the results of all other kernels. CPUs without a SIMD
-//! kernel use them.
+//! The kernels in plain Rust. These kernels define the results of all other kernels. CPUs without a
+//! SIMD kernel use them.
 
 use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::arch::sync::{AtomicU64, Ordering};
@@ -76,7 +76,7 @@ fn holds<W: Word>(block: &[W], mask: &[u64]) -> bool {
     block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word.get())) == 0
 }
 
-/// Sets every bit of `mask`. Returns true if at least one of them was not set.
+/// Sets every bit of `mask`. Returns true if at least one bit was not set.
 #[inline]
 fn set(block: &mut [u64], mask: &[u64]) -> bool {
     let mut missing = 0;

@@ -1,18 +1,18 @@
-//! Finds the k-th one of a word (select), and moves bits to and from the positions of ones.
+//! Finds the k-th set bit of a word (select), and moves bits to and from the positions of set bits.
 //!
-//! With BMI2, select takes two instructions. They are inlined into callers that are compiled for
-//! any x86-64.
+//! With BMI2, select takes two instructions. These instructions are inlined into callers that are
+//! compiled for any x86-64 CPU.
 
 use crate::arch::level::{Level, level};
 
-/// The method for this CPU. A loop keeps it in a register, so the compiler can move the branch on
-/// it out of the loop.
+/// The method for this CPU. A loop keeps the method in a register, so the compiler can move the
+/// branch on the method out of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Select {
     level: Level,
 }
 
-/// Runs `pext` or `pdep` with a word and a mask. The caller ensures that the CPU has the
+/// Runs `pext` or `pdep` with a word and a mask. The caller ensures that the CPU supports the
 /// instruction.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 macro_rules! gather {
@@ -114,7 +114,7 @@ impl Select {
     }
 }
 
-/// The scalar version. It counts the ones of all bytes at once. Then it searches the byte that
+/// The scalar version. Counts the ones of all bytes at once, and then searches for the byte that
 /// contains the result.
 ///
 /// Source: Vigna, "Broadword implementation of rank/select queries" (2008), §4.
@@ -124,14 +124,14 @@ fn select_by_bytes(word: u64, k: u32) -> u32 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Byte i is the number of ones in bytes 0 to i. The last byte is at most 64, so no byte
-    // overflows.
+    // Byte i of `sums` is the number of ones in bytes 0 to i. The last byte is at most 64, so no
+    // byte overflows.
     let sums = bytes.wrapping_mul(ONES);
     if sums >> 56 <= u64::from(k) {
         return 64;
     }
-    // The highest bit of each byte whose sum is at most k. These bytes are before the byte that
-    // contains the result.
+    // `before` contains the highest bit of each byte whose sum is at most k. These bytes are before
+    // the byte that contains the result.
     let before = (((u64::from(k) * ONES) | HIGHS) - sums) & HIGHS;
     let place = before.count_ones() * 8;
     let skipped = (sums << 8 >> place & 0xff) as u32;

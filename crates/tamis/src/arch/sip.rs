@@ -5,12 +5,12 @@
 //!         lane 1 | word 0 | tail and length |                     a lane whose item has ended keeps its state
 //! ```
 //!
-//! The rounds of one item depend on each other. So if items are hashed one after the other, most
-//! execution units of a core are idle. A line of 59 bytes took 21 ns. With AVX-512 it takes 9 ns
-//! here.
+//! The rounds of one item depend on each other. Therefore, if items are hashed one by one, most
+//! execution units of a core are idle. A line of 59 bytes took 21 ns one by one, and takes 9 ns
+//! with AVX-512 in this module.
 //!
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), §2. SipHash-1-3 has
-//! one round for each word and three rounds at the end. The output of 128 bits is that of the
+//! one round for each word and three rounds at the end. The 128-bit output is the same as in the
 //! authors' reference code.
 
 use siphasher::{sip, sip128};
@@ -21,7 +21,8 @@ use crate::arch::level::Level;
 pub(crate) const LANES: usize = 8;
 
 /// Hashes an item with SipHash-1-3 to `N` words. `N` is 1 or 2.
-// Not inlined. When it was inlined at several places, the hash to 128 bits took 1 to 2 ns more.
+// Not inlined. When this function was inlined at several places, the hash to 128 bits took 1 to 2
+// ns more.
 #[inline(never)]
 pub(crate) fn hash_one<const N: usize>([k0, k1]: [u64; 2], item: &[u8]) -> [u64; N] {
     let words = if N == 1 {
@@ -51,7 +52,7 @@ pub(crate) fn hash_8<const N: usize>(
     }
 }
 
-/// Hashes one item after the other.
+/// Hashes the items one by one.
 fn hash_8_scalar<const N: usize>(key: [u64; 2], items: [&[u8]; LANES]) -> [[u64; LANES]; N] {
     let mut hashes = [[0; LANES]; N];
     for (i, item) in items.into_iter().enumerate() {
@@ -73,7 +74,7 @@ mod state {
         0x7465_6462_7974_6573,
     ];
 
-    /// XORed into `v1` before the second word of a hash.
+    /// The constant that is XORed into `v1` before the second word of a hash.
     pub(super) const BETWEEN: u64 = 0xdd;
 
     /// Returns the state under `key` before the first word. `N` is the number of words of a hash: 1
@@ -97,8 +98,8 @@ mod wide {
     use super::LANES;
     use super::state::{BETWEEN, end, start};
 
-    // These are loops and not closures, because a closure is not compiled with the CPU features of
-    // the function around it.
+    // The code uses loops instead of closures, because a closure is not compiled with the CPU
+    // features of the function around it.
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,bmi2")]
     pub(super) fn hash_8<const N: usize>(
         key: [u64; 2],
@@ -163,7 +164,8 @@ mod wide {
         unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
     }
 
-    /// Loads 64 bytes from byte `at` of an item. Bytes beyond the end of the item are zero.
+    /// Loads 64 bytes that start at byte `at` of an item. Bytes beyond the end of the item are
+    /// zero.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,bmi2")]
     fn load(item: &[u8], at: usize) -> __m512i {
@@ -184,8 +186,8 @@ mod wide {
     #[target_feature(enable = "avx512f")]
     fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
         let (mut columns, mut pairs) = (rows, rows);
-        // Each pair holds words of two adjacent rows in turn. The first four pairs hold the even
-        // words, the last four hold the odd words.
+        // Each pair contains alternating words of two adjacent rows. The first four pairs contain
+        // the even words, and the last four pairs contain the odd words.
         for i in 0..4 {
             pairs[i] = _mm512_unpacklo_epi64(rows[2 * i], rows[2 * i + 1]);
             pairs[4 + i] = _mm512_unpackhi_epi64(rows[2 * i], rows[2 * i + 1]);
@@ -193,7 +195,7 @@ mod wide {
         for odd in 0..2 {
             let (a, b) = (pairs[4 * odd], pairs[4 * odd + 1]);
             let (c, d) = (pairs[4 * odd + 2], pairs[4 * odd + 3]);
-            // Each quarter of 128 bits holds one word of each of two rows.
+            // Each 128-bit quarter contains one word of each of two rows.
             let ab = [_mm512_shuffle_i64x2::<0x88>(a, b), _mm512_shuffle_i64x2::<0xdd>(a, b)];
             let cd = [_mm512_shuffle_i64x2::<0x88>(c, d), _mm512_shuffle_i64x2::<0xdd>(c, d)];
             for quarter in 0..2 {
@@ -297,13 +299,13 @@ mod half {
         _mm256_set1_epi64x(word as i64)
     }
 
-    /// Returns the last word of an item. It holds the bytes after the whole words, and the length
-    /// in the highest byte.
+    /// Returns the last word of an item: the bytes after the whole words, and the length in the
+    /// highest byte.
     #[inline]
     fn tail(item: &[u8]) -> u64 {
         let (bits, len) = (item.len() % 8 * 8, item.len() as u64);
         let bytes = match item.last_chunk::<8>() {
-            // Shifted in two steps, because a single shift by 64 bits would overflow.
+            // The value is shifted in two steps, because a single shift by 64 bits would overflow.
             Some(last) => u64::from_le_bytes(*last) >> 1 >> (63 - bits),
             None => item.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         };
@@ -317,14 +319,14 @@ mod half {
         unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
     }
 
-    /// Loads four words from byte `at` of an item. A word that is not completely inside the item is
-    /// zero.
+    /// Loads four words that start at byte `at` of an item. A word that is not completely inside
+    /// the item is zero.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load(item: &[u8], at: usize) -> __m256i {
         let left = item.len().saturating_sub(at) / 8;
         if left == 0 {
-            // This branch has the same reason as the one in `wide::load`.
+            // `wide::load` states the reason for this branch.
             return _mm256_setzero_si256();
         }
         let is_within =
@@ -354,7 +356,7 @@ mod half {
         _mm256_or_si256(_mm256_slli_epi64::<LEFT>(word), _mm256_srli_epi64::<RIGHT>(word))
     }
 
-    /// Swaps the halves of each word. This is a rotation by 32.
+    /// Swaps the halves of each word, which is a rotation by 32 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn swap(word: __m256i) -> __m256i {

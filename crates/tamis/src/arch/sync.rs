@@ -1,4 +1,4 @@
-//! The atomics of this crate: those of the standard library, or of the model checker under `--cfg
+//! The atomics of this crate: from the standard library, or from the model checker under `--cfg
 //! loom`.
 
 #[cfg(loom)]
@@ -25,8 +25,8 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     }
 }
 
-/// This number of turns takes far longer than any thread holds a lock. If the lock is still held,
-/// its holder probably waits for a processor, perhaps for this one.
+/// The number of turns before a waiting thread yields. These turns take far longer than a thread
+/// holds a lock. If the lock is still held, its holder probably waits for a processor.
 #[cfg(not(loom))]
 const SPIN_TURNS: u32 = 256;
 

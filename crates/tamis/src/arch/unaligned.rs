@@ -1,7 +1,7 @@
 //! Reads of bits from any bit position of a slice of words.
 
-/// Returns the bits of `words` from bit `bit` on. The first bit is the lowest bit of the result. At
-/// least 57 bits are valid. Higher bits of the result are unspecified.
+/// Returns the bits of `words` that start at bit `bit`. The first bit is the lowest bit of the
+/// result. At least 57 bits are valid. Higher bits of the result are unspecified.
 ///
 /// # Panics
 ///
@@ -9,13 +9,13 @@
 #[inline(always)]
 pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
     let byte = (bit / 8) as usize;
-    // The words are in memory, so eight times their number does not overflow.
+    // The words are in memory, so the number of bytes does not overflow.
     assert!(byte < (words.len() * 8).saturating_sub(7), "bits past the end");
     #[cfg(target_endian = "little")]
     {
         // One unaligned load instead of two loads with shifts saves a fifth of the time of a cuckoo
         // lookup.
-        // SAFETY: the eight bytes from `byte` on are in `words`, and the read needs no alignment.
+        // SAFETY: the eight bytes that start at `byte` are in `words`, and the read needs no alignment.
         let word = unsafe { words.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
         word >> (bit % 8)
     }
@@ -27,8 +27,8 @@ pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
     }
 }
 
-/// Inverts the bits of `words` from bit `bit` on at the positions where `bits` has a one. The
-/// lowest bit of `bits` belongs to bit `bit`. `bits` has at most 57 bits.
+/// Inverts the bits of `words`, starting at bit `bit`, at the positions where `bits` has a one. The
+/// lowest bit of `bits` corresponds to bit `bit`. `bits` has at most 57 bits.
 ///
 /// # Panics
 ///

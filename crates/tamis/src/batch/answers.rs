@@ -4,9 +4,9 @@
 use crate::no_std::*;
 /// The answers to a batch of items as a bit mask. Each answer is yes or no.
 ///
-/// The answers are a mask and not a list of `bool`. A branch on each answer would take several
+/// The answers are a mask instead of a list of `bool`. A branch on each answer would take several
 /// times as long as computing the answer. Process whole words, or iterate over the indices of the
-/// ones.
+/// set bits.
 ///
 /// # Examples
 ///
@@ -22,19 +22,19 @@ use crate::no_std::*;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    // Invariant: bits at and above `len` are zero.
+    // Invariant: bits at and above the length are zero.
     words: Vec<u64>,
     len: usize,
 }
 
 impl Answers {
-    /// Creates an empty batch. A batch that is reused keeps its memory.
+    /// Creates an empty batch. A reused batch keeps its memory.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new(), len: 0 }
     }
 
-    /// Creates `len` answers: number `i` is `answer(i)`. Calls `answer` in order.
+    /// Creates `len` answers. Answer `i` is `answer(i)`. Calls `answer` in order of `i`.
     #[must_use]
     pub fn from_fn(len: usize, answer: impl FnMut(usize) -> bool) -> Self {
         let mut answers = Self::new();
@@ -42,7 +42,8 @@ impl Answers {
         answers
     }
 
-    /// Replaces the answers by `len` new ones: number `i` is `answer(i)`. Calls `answer` in order.
+    /// Replaces the answers by `len` new answers. Answer `i` is `answer(i)`. Calls `answer` in
+    /// order of `i`.
     ///
     /// # Examples
     ///
@@ -101,7 +102,7 @@ impl Answers {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Returns the mask: answer `i` is bit `i % 64` of word `i / 64`; bits past the end are zero.
+    /// Returns the mask. Answer `i` is bit `i % 64` of word `i / 64`. Bits past the end are zero.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -134,11 +135,11 @@ impl Answers {
     }
 }
 
-/// Checks that a mask has one word for each 64 of `len` answers.
+/// Checks that a mask has one word for each 64 of `len` answers, rounded up.
 ///
 /// # Panics
 ///
-/// If it has fewer or more words.
+/// If the mask has fewer or more words.
 #[inline(always)]
 pub(crate) fn check_words(words: &[u64], len: usize) {
     assert_eq!(words.len(), len.div_ceil(64), "a word for each 64 hashes");

@@ -1,8 +1,8 @@
-//! Bins collect the items for each part of a table. A part is loaded when enough items wait for it.
+//! Bins collect the items for each part of a table. A part is loaded when its bin has enough items.
 //!
-//! In a table larger than the caches, each random item waits for a cache line. So items are first
-//! sorted by the part of the table that they touch. Then all items of a part are applied together,
-//! while the part is in the L2 cache:
+//! In a table larger than the caches, each random item waits for a cache line. Therefore items are
+//! first sorted by the part of the table that they touch. Then all items of a part are applied
+//! together, while the part is in the L2 cache:
 //!
 //! ```text
 //! item → bin → buffer of a few lines → chunk of many buffers → part of the table
@@ -10,12 +10,12 @@
 //! ```
 //!
 //! Each thread fills its own bins. Then each thread takes whole parts of the table, and processes
-//! the items that all threads have binned for these parts. So no two threads write the same data,
-//! and no atomic operation is needed. The order of items is lost.
+//! the items that all threads have binned for these parts. No two threads write the same data, so
+//! no atomic operation is needed. The order of items is lost.
 //!
-//! Invariant: a bin gets a new chunk only when its last chunk is full. So `n` items fill at most `n
-//! / chunk_items` chunks, in any distribution over the bins. Therefore a pool with this number of
-//! chunks, and one more chunk for each bin, is always large enough.
+//! Invariant: a bin gets a new chunk only when its last chunk is full. Therefore `n` items fill at
+//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool with this
+//! number of chunks, plus one chunk for each bin, is always large enough.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;
@@ -43,7 +43,8 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
 
 const NO_CHUNK: u32 = u32::MAX;
 
-/// With fewer items, a second thread costs more time than it saves.
+/// The minimum number of items for a second thread. With fewer items, a second thread costs more
+/// time than it saves.
 pub(crate) const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
@@ -71,12 +72,12 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         Some(bins)
     }
 
-    /// Returns the number of waiting items.
+    /// Returns the number of waiting items of this thread.
     pub(crate) fn items(&self) -> usize {
         self.items
     }
 
-    /// Returns how many more items fit, in any distribution over the bins.
+    /// Returns how many more items fit, whatever their distribution over the bins.
     pub(crate) fn room(&self) -> usize {
         self.max_items - self.items
     }
@@ -104,7 +105,8 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T], &[T])) {
         let head = self.heads[bin] as usize;
         let buffered = head % BUFFER;
-        // Visits the last chunk first, up to the head, and then the earlier chunks, which are full.
+        // Visits the last chunk first, up to its last item. Then visits the earlier chunks, which
+        // are full.
         let mut chunk = head / self.chunk_items;
         let mut items = &self.pool[chunk * self.chunk_items..head - buffered];
         visit(&self.buffers[bin * BUFFER..][..buffered], items);
@@ -133,8 +135,8 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     }
 }
 
-/// Calls `take` on this thread, with a share of `items` for the bins with the most room. Without
-/// the standard library there is only one thread. Returns the items that did not fit.
+/// Calls `take` on this thread for the bins with the most free space, with a share of `items`.
+/// Without the standard library there is only one thread. Returns the items that did not fit.
 #[cfg(not(feature = "std"))]
 pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -147,8 +149,8 @@ pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
     rest
 }
 
-/// Calls `apply_to` on this thread, with each part of a table and its waiting items. Then empties
-/// the bins.
+/// Calls `apply_to` on this thread with each part of a table and the waiting items of the part.
+/// Then empties the bins.
 #[cfg(not(feature = "std"))]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -230,8 +232,9 @@ pub(crate) struct BinItems<'a, T, const BUFFER: usize> {
 }
 
 impl<T: Integer, const BUFFER: usize> BinItems<'_, T, BUFFER> {
-    /// Calls `visit` with the items, at most one chunk for each call. The second argument holds the
-    /// items of the next call, for prefetching. It is empty if the next items are not known.
+    /// Calls `visit` with the items, at most one chunk for each call. The second argument contains
+    /// the items of the next call, for prefetching. The second argument is empty if the next items
+    /// are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);

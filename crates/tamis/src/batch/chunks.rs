@@ -5,20 +5,22 @@ use std::convert::Infallible;
 use crate::hash::Hasher;
 use crate::item::Item;
 
-/// How many items are hashed before the filter tests them. Their hashes stay in the L1 cache.
+/// The number of items that are hashed before the filter tests them. Their hashes stay in the L1
+/// cache.
 pub(crate) const CHUNK: usize = 1024;
 
 /// Hashes `items` a chunk at a time, and passes each chunk to `each` with the index of its first
 /// item.
 ///
-/// This function does not prefetch the memory of the filter: the kernel that `each` calls
-/// prefetches a few hashes ahead. If a whole chunk is prefetched at once, the CPU drops prefetches
-/// for which it has no buffer. Then lookups of URLs in 10 M items took 18 % more time in a
-/// split-block filter, 67 % in a cuckoo filter and 50 % in a classic one.
+/// This function does not prefetch the memory of the filter. The kernel that `each` calls
+/// prefetches a few hashes ahead. If a whole chunk were prefetched at once, the CPU would drop the
+/// prefetches for which it has no buffer. With dropped prefetches, lookups of URLs in 10 M items
+/// took more time: 18 % in a split-block filter, 67 % in a cuckoo filter and 50 % in a classic
+/// filter.
 ///
 /// # Errors
 ///
-/// Returns the first error of `each`. Later items are not hashed then.
+/// Returns the first error of `each`. After an error, later items are not hashed.
 pub(crate) fn try_each_chunk<F: ?Sized, I: Item, E>(
     filter: &mut F,
     hasher: Hasher,
@@ -51,7 +53,8 @@ pub(crate) fn each_chunk<F: ?Sized, I: Item>(
     });
 }
 
-/// Returns the words of a mask for `len` hashes from number `first` on, a multiple of 64.
+/// Returns the words of a mask for `len` hashes, beginning with hash number `first`, a multiple of
+/// 64.
 pub(crate) fn words_of(words: &mut [u64], first: usize, len: usize) -> &mut [u64] {
     &mut words[first / 64..(first + len).div_ceil(64)]
 }
@@ -93,9 +96,10 @@ pub(crate) fn count_chunks<F: ?Sized, I: Item>(
     ones
 }
 
-/// Runs `run` on a buffer for `len` hashes, or for [`CHUNK`] if there are more.
+/// Runs `run` on a buffer for `len` hashes, or for [`CHUNK`] hashes if `len` is larger.
 ///
-/// A few items use a small buffer, because clearing 8 KiB takes longer than looking them up.
+/// A few items use a small buffer, because clearing 8 KiB takes longer than the lookups of these
+/// items.
 #[inline(always)]
 pub(crate) fn with_buffer<R>(len: usize, run: impl FnOnce(&mut [u64]) -> R) -> R {
     match len {

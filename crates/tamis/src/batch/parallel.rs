@@ -13,8 +13,8 @@ use crate::filter::{Filter, Insert};
 use crate::item::Item;
 use crate::strategy::Strategy;
 
-/// How many items a thread takes at a time: a multiple of 64, so that tasks share no word of
-/// answers.
+/// The number of items that a thread takes at a time. The number is a multiple of 64, so that tasks
+/// share no word of answers.
 const TASK_ITEMS: usize = 8192;
 
 /// Tests many items on the threads of rayon's pool.
@@ -74,7 +74,7 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, AtomicBitmap> {
 
 impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
     /// Inserts every item on the threads of rayon's pool, in batches. The bits are shared during
-    /// the call, without a copy. They do not depend on the number of threads.
+    /// the call, without a copy. The resulting bits do not depend on the number of threads.
     ///
     /// # Panics
     ///

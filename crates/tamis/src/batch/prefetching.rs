@@ -1,14 +1,14 @@
-//! Batches of hashes: the memory of a group is prefetched while the previous group is answered.
+//! Batches of hashes: the memory of a group is prefetched while the previous group is tested.
 
 use crate::batch::answers::check_words;
 
 /// Writes the answer to each hash, in order, to a bit mask. Prefetches the memory of a group of
-/// hashes while it answers the previous group. `prefetch` has no reference to the memory if `answer`
-/// writes to it: a pointer is enough.
+/// hashes while testing the previous group. If `answer` writes to the memory, `prefetch` has only a
+/// pointer to the memory instead of a reference.
 ///
 /// # Panics
 ///
-/// If `answers` does not have one word for each 64 hashes.
+/// If the length of `answers` is not one word for each 64 hashes, rounded up.
 #[inline(always)]
 pub(crate) fn in_batches(
     hashes: &[u64],
@@ -34,11 +34,11 @@ pub(crate) fn in_batches(
     }
 }
 
-/// How many items are prefetched at a time. They are so few that a core can load their lines while
-/// it answers other items.
+/// The number of items that are prefetched at a time. The group is so small that a core can load
+/// its lines while it tests other items.
 pub(crate) const GROUP: usize = 16;
 
-/// Returns the group after the one that starts at `at`.
+/// Returns the group that follows the group at `at`.
 #[inline(always)]
 pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
     let from = hashes.len().min(at + GROUP);

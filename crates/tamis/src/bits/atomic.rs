@@ -1,10 +1,10 @@
 //! Bits that several threads set and read at the same time.
 //!
 //! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits
-//! that another thread sets in the same block. Eight `fetch_or` would keep these bits, at the cost
-//! of eight locked instructions. Instead the words are divided into up to 256 stripes. A stripe is
-//! a run of cache lines with one lock. A thread holds the lock while it writes one block, or
-//! hundreds of blocks in a batch that is sorted by stripe.
+//! that another thread sets in the same block. Eight `fetch_or` operations would keep these bits,
+//! but cost eight locked instructions. Instead the words are divided into up to 256 stripes. A
+//! stripe is a run of cache lines with one lock. A thread holds the lock while it writes one block,
+//! or hundreds of blocks of a batch that is sorted by stripe.
 //!
 //! Invariants: a word is written only while its stripe is locked. A thread never holds two stripes,
 //! so there is no deadlock. A panic releases the stripe, because the guard is dropped.
@@ -55,19 +55,19 @@ enum Locks {
 
 const FEW_STRIPES: usize = 8;
 
-/// One lock for each stripe: 1 while a thread holds it. Each lock has its own cache line. With all
-/// locks on a few lines, two threads with single inserts took a tenth more time.
+/// One lock for each stripe. A lock is 1 while a thread holds the lock. Each lock has its own cache
+/// line. With all locks on a few lines, two threads with single inserts took a tenth more time.
 #[repr(align(64))]
 struct Lock(AtomicU8);
 
-/// With 256 stripes, even dozens of threads seldom need the same stripe at the same time. With more
-/// stripes, a batch would have too few items for each of them.
+/// The maximum number of stripes. With 256 stripes, even dozens of threads seldom need the same
+/// stripe at the same time. With more stripes, a batch would have too few items for each stripe.
 const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
 
 /// The logarithm of the minimum number of lines in a stripe. With shorter stripes, a batch writes
-/// the same line in succession, and each load waits for the previous store: 10 ns an item instead
-/// of 6 ns. A lock takes the memory of one line. With one lock for 32 lines, the locks take 3 % of
-/// the memory of the bits.
+/// the same line several times in succession. Then each load waits for the previous store: an item
+/// takes 10 ns instead of 6 ns. A lock takes the memory of one line. With one lock for 32 lines,
+/// the locks take 3 % of the memory of the bits.
 const MIN_SHIFT: u32 = 5;
 
 /// Words in a cache line.
@@ -103,11 +103,11 @@ impl AtomicBitmap {
         Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
-    /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if one of them
-    /// was not set.
+    /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if at least one
+    /// bit was not set.
     ///
-    /// If several threads set the same unset bit at the same time, only one of these calls returns
-    /// true for it. All writers of a word must use the same block boundaries.
+    /// If several threads set the same unset bit at the same time, only one call counts this bit as
+    /// new. All writers of a word must use the same block boundaries.
     ///
     /// # Panics
     ///
@@ -122,16 +122,16 @@ impl AtomicBitmap {
         let _stripe = self.lock(self.stripe(first));
         let missing = missing(block, mask);
         for (word, mask) in block.iter().zip(mask) {
-            // `Relaxed` is sufficient for both. The lock of the stripe orders the writers of this
-            // block. A reader is guaranteed to see a bit only if another synchronization orders the
-            // insert before the read.
+            // `Relaxed` is sufficient for the load and the store. The lock of the stripe orders the
+            // writers of this block. A reader is guaranteed to see a bit only if another
+            // synchronization orders the insert before the read.
             word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
         missing != 0
     }
 
-    /// Replaces each word by `update` of its index and the word. The caller has exclusive access,
-    /// so no lock is needed.
+    /// Replaces each word by `update(index, word)`. The caller has exclusive access, so no lock is
+    /// needed.
     pub(crate) fn update_each(&mut self, update: impl Fn(usize, u64) -> u64) {
         for (i, word) in self.words.iter().enumerate() {
             // `Relaxed` is sufficient: `&mut self` guarantees that no other thread uses the words.
@@ -173,9 +173,9 @@ impl AtomicBitmap {
             Locks::Few(locks) => &locks[stripe],
             Locks::Many(locks) => &locks[stripe].0,
         };
-        // `Acquire`: this thread sees the writes of the previous holder. `Relaxed`: after a failure
-        // nothing else is read. `swap` is not used, because the model checker could then let a
-        // waiting thread swap for ever without seeing the release.
+        // `Acquire`: this thread sees the writes of the previous holder. `Relaxed`: after a failed
+        // exchange, nothing else is read. The loop does not use `swap`, because the model checker
+        // could then let a waiting thread swap forever without seeing the release.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(lock);
         }
@@ -183,7 +183,7 @@ impl AtomicBitmap {
     }
 }
 
-/// The right to write the words of one stripe, until it is dropped.
+/// The right to write the words of one stripe. Dropping the value releases the lock.
 pub(crate) struct Stripe<'a>(&'a AtomicU8);
 
 impl Drop for Stripe<'_> {

@@ -5,9 +5,9 @@ use std::fmt;
 use crate::arch::memory::{Lines, Pages};
 use crate::bits::storage::{Bits, BitsMut, OutOfMemory, heap_bytes};
 
-/// A vector of bits on whole cache lines. All bits are 0 at first.
+/// A vector of bits on whole cache lines. All bits are initially 0.
 ///
-/// Above 4 MiB it asks Linux for huge pages, so that most lookups need no page-table walk.
+/// A bitmap above 4 MiB asks Linux for huge pages, so that most lookups need no page-table walk.
 ///
 /// # Examples
 ///
@@ -89,7 +89,8 @@ impl Clone for Bitmap {
     ///
     /// # Panics
     ///
-    /// If there is no memory for a copy. [`Bitmap::zeroed`] and a merge return an error instead.
+    /// If there is no memory for a copy. To get an error instead, use [`Bitmap::zeroed`] and a
+    /// merge.
     fn clone(&self) -> Self {
         let mut copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
         copy.words_mut().copy_from_slice(self.words());

@@ -36,12 +36,13 @@ pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
     Lines::heap_bytes(len_words)
 }
 
-/// Returns the words from number `start` on. Returns an empty slice if there are fewer words.
+/// Returns the words, beginning with word number `start`. Returns an empty slice if there are fewer
+/// words.
 pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
 }
 
-/// The memory cannot be allocated.
+/// The error if memory cannot be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// The number of requested bytes.

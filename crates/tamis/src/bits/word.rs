@@ -1,10 +1,10 @@
-//! Words of bits, plain or shared between threads, and single bits of them.
+//! Words of bits, plain or shared between threads, and functions for single bits.
 
 use crate::arch::sync::{AtomicU64, Ordering};
 
-/// A readable word of bits: plain, or one that other threads may change at the same time.
+/// A readable word of bits: a plain word, or a word that other threads may change at the same time.
 pub trait Word: sealed::Sealed + Send + Sync + 'static {
-    /// Returns the present bits.
+    /// Returns the current bits.
     fn get(&self) -> u64;
 }
 
@@ -18,8 +18,8 @@ impl Word for u64 {
 impl Word for AtomicU64 {
     #[inline(always)]
     fn get(&self) -> u64 {
-        // `Relaxed` is sufficient: bits only change from 0 to 1, and no other data is published
-        // through them.
+        // `Relaxed` is sufficient: bits only change from 0 to 1, and bits do not publish other
+        // data.
         self.load(Ordering::Relaxed)
     }
 }
@@ -36,7 +36,7 @@ pub(crate) fn get_bit<W: Word>(words: &[W], bit: u64) -> bool {
     words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1
 }
 
-/// Sets bit `bit` of `words`. Returns true if it was not set.
+/// Sets bit `bit` of `words`. Returns true if the bit was not set.
 #[inline(always)]
 pub(crate) fn set_bit(words: &mut [u64], bit: u64) -> bool {
     let word = &mut words[(bit / 64) as usize];

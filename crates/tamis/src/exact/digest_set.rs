@@ -1,18 +1,19 @@
-//! An exact set of digests. Digests are hashes so wide that two items almost never share one.
+//! An exact set of digests. Digests are hashes so wide that two items almost never have the same
+//! digest.
 //!
 //! ```text
 //! digest ── high half of digest × lines ──▶ home line ─▶ first free slot, or the next line's
 //!                                           |d|d|d|d|d|0|0|0|   64 bytes: 8 digests, or 4 wide ones
 //! ```
 //!
-//! The table uses open addressing by cache lines. A lookup reads one line. If the line is full, it
-//! also reads the next line. An empty slot ends the search, because digests are never removed. Zero
-//! marks an empty slot, so the digest zero is stored outside the table.
+//! The table uses open addressing by cache lines. A lookup reads one line. If this line is full,
+//! the lookup also reads the next line. Digests are never removed, so an empty slot ends the
+//! search. Zero marks an empty slot, so the digest zero is stored outside the table.
 //!
-//! A larger digest has the same or a later home line, so the table is almost sorted. When the set
-//! grows, it reads the old table and writes the new table from front to back. Meanwhile it frees
-//! the memory of the old table, so the peak is only the memory of the new table. Conversion into a
-//! Bloom filter works in the same way, because blocks are numbered by the same rule.
+//! A larger digest has the same home line or a later home line, so the table is almost sorted. When
+//! the set grows, it reads the old table and writes the new table from front to back. The set frees
+//! the old table during this pass, so the peak memory is only the new table. Conversion into a
+//! Bloom filter works in the same way, because the same rule numbers the blocks.
 
 mod digest;
 
@@ -26,10 +27,10 @@ use crate::bits::OutOfMemory;
 
 pub use digest::{Digest, expected_collisions};
 
-/// Words in a line.
+/// The number of words in a line.
 const LINE_WORDS: usize = LINE_BYTES / 8;
 
-/// The table grows when the share of taken slots exceeds this value.
+/// The table grows when the share of used slots exceeds this value.
 const MAX_LOAD: (u64, u64) = (3, 4);
 
 /// A set that stores digests exactly.
@@ -49,7 +50,7 @@ const MAX_LOAD: (u64, u64) = (3, 4);
 /// # Ok::<(), tamis::OutOfMemory>(())
 /// ```
 pub struct DigestSet<D: Digest = u64> {
-    // Invariant: at most `MAX_LOAD` of the slots are taken, so every search ends.
+    // Invariant: at most `MAX_LOAD` of the slots are used, so every search ends.
     table: Lines,
     // The number of digests in the table, without the digest zero.
     in_table: u64,
@@ -67,7 +68,7 @@ impl<D: Digest> DigestSet<D> {
         Self::within(u64::MAX)
     }
 
-    /// Creates an empty set that never takes more than `max_bytes`.
+    /// Creates an empty set that takes at most `max_bytes`.
     #[must_use]
     pub fn within(max_bytes: u64) -> Self {
         Self {
@@ -80,8 +81,7 @@ impl<D: Digest> DigestSet<D> {
         }
     }
 
-    /// Limits the memory of the set to `max_bytes` from now on. A set that is already larger keeps
-    /// its memory.
+    /// Limits the memory of the set to `max_bytes`. A set that is already larger keeps its memory.
     ///
     /// # Examples
     ///
@@ -96,13 +96,13 @@ impl<D: Digest> DigestSet<D> {
         self.max_bytes = max_bytes;
     }
 
-    /// Sets the number of digests that the caller expects at the end. Constant time. Allocates
-    /// nothing.
+    /// Sets the number of digests that the caller finally expects. Takes constant time and
+    /// allocates nothing.
     ///
-    /// Without this number, the set grows by half of its size. With it, the set grows towards this
-    /// number, to at most four times its size in one step. So it moves digests less often. A wrong
-    /// number never changes an answer. It costs time or memory: the table is then up to four times
-    /// as large as needed.
+    /// Without an expected number, the set grows by half of its size. With an expected number, the
+    /// set grows towards this number, to at most four times its size in one step. Therefore the set
+    /// moves digests less often. A wrong number never changes an answer, but costs time or memory:
+    /// the table may be up to four times as large as needed.
     ///
     /// # Examples
     ///
@@ -145,26 +145,26 @@ impl<D: Digest> DigestSet<D> {
         slots.div_ceil(slots_per_line::<D>()).saturating_mul(LINE_BYTES as u64)
     }
 
-    /// Estimates how many distinct items share the digest of an earlier item. See
+    /// Estimates how many distinct items have the same digest as an earlier item. See
     /// [`expected_collisions`].
     #[must_use]
     pub fn expected_collisions(&self) -> f64 {
         expected_collisions(self.len(), D::BITS)
     }
 
-    /// Reserves memory for `additional` further digests.
+    /// Reserves memory for `additional` more digests.
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. The set
-    /// is unchanged then.
+    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. In this
+    /// case the set is unchanged.
     pub fn reserve(&mut self, additional: u64) -> Result<(), OutOfMemory> {
         let needed_bytes = Self::bytes_for(self.in_table.saturating_add(additional));
         if needed_bytes <= self.memory_bytes() {
             return Ok(());
         }
-        // Grows by half and does not double, so that the table takes at most 1.5 times the needed
-        // memory.
+        // The table grows by half instead of doubling, so that it takes at most 1.5 times the
+        // needed memory.
         let usual = self.memory_bytes().saturating_mul(3) / 2;
         let clamp = |wanted: u64| wanted.max(needed_bytes).max(MIN_BYTES).min(self.max_bytes);
         let (usual, step) = (clamp(usual), clamp(usual.max(self.step_bytes())));
@@ -180,11 +180,11 @@ impl<D: Digest> DigestSet<D> {
     }
 
     /// Returns the size of the next table on the way to the expected number of digests, in bytes.
-    /// Growing to 8.3 million digests takes 0.09 s. If each step grew by half, it would take 0.26
-    /// s.
+    /// Growing to 8.3 million digests in these steps takes 0.09 s. If each step grew by half, it
+    /// would take 0.26 s.
     fn step_bytes(&self) -> u64 {
-        // The size allows for slightly more digests than expected, so that these do not make the
-        // table grow once more.
+        // The size includes space for slightly more digests than expected, so that the table does
+        // not grow again for a few extra digests.
         let mut bytes = Self::bytes_for(self.expected.saturating_add(self.expected / 32));
         let most = self.memory_bytes().max(MIN_BYTES).saturating_mul(MAX_STEP);
         while bytes > most {
@@ -197,15 +197,16 @@ impl<D: Digest> DigestSet<D> {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve). There must be space for the case that all digests are
-    /// new. The set is unchanged then.
+    /// As for [`reserve`](Self::reserve). The set reserves space as if all digests were new. On
+    /// error the set is unchanged.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         self.reserve(digests.len() as u64)?;
         let words = new.reset(digests.len());
         for (digests, words) in digests.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
             D::insert_each(&mut self.table, digests, words);
             self.in_table += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-            // In the table, zero is an empty slot. So the kernel reports the digest zero as found.
+            // In the table, zero is an empty slot. Therefore the kernel reports the digest zero as
+            // found.
             let zero = digests.iter().position(|digest| is_zero(*digest));
             if let Some(at) = zero.filter(|_| !self.holds_zero) {
                 set_answer(words, at, true);
@@ -215,7 +216,7 @@ impl<D: Digest> DigestSet<D> {
         Ok(())
     }
 
-    /// Inserts one digest. Returns true if it was new.
+    /// Inserts one digest. Returns true if the digest is new.
     ///
     /// # Errors
     ///
@@ -248,8 +249,9 @@ impl<D: Digest> DigestSet<D> {
         zero.into_iter().chain(slots.filter(|digest| !is_zero(*digest)))
     }
 
-    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order.
-    /// Meanwhile the memory of the set is freed, so that the result of the conversion can use it.
+    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order. The
+    /// memory of the set is freed during this pass, so that the result of the conversion can use
+    /// it.
     ///
     /// # Examples
     ///
@@ -291,7 +293,7 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
     }
 }
 
-/// The largest growth of one step, as a multiple of the present size. If the expected number is too
+/// The largest growth of one step, as a multiple of the current size. If the expected number is too
 /// high, larger steps would waste memory.
 const MAX_STEP: u64 = 4;
 
@@ -299,7 +301,7 @@ const MAX_STEP: u64 = 4;
 /// available.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
-/// The size of the first table. It is one page.
+/// The size of the first table: one page.
 const MIN_BYTES: u64 = 4096;
 
 /// The memory of the old table is freed in steps of this number of lines.
@@ -320,15 +322,15 @@ fn is_zero<D: Digest>(digest: D) -> bool {
     digest == D::of(&[0; 2])
 }
 
-/// Passes the digests of a table to `each` from front to back. Meanwhile it frees the memory of the
-/// table.
+/// Passes the digests of a table to `each` from front to back, and frees the memory of the table
+/// during this pass.
 fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
     let line_slots = LINE_WORDS / D::WORDS;
     let mut batch = [D::of(&[0; 2]); CHUNK];
     let (mut len, mut released) = (0, 0);
     for at in (0..table.len()).step_by(LINE_WORDS) {
-        // All slots are copied, and empty ones are overwritten. So no branch depends on the number
-        // of empty slots.
+        // All slots are copied, and the next digest overwrites an empty slot. Therefore no branch
+        // depends on the number of empty slots.
         let line = &table[at..at + LINE_WORDS];
         for (place, slot) in batch[len..len + line_slots].iter_mut().zip(line.chunks(D::WORDS)) {
             *place = D::of(slot);

@@ -1,10 +1,10 @@
-//! Exact sets of integers. They store one bit for each value and return no false answers.
+//! Exact sets of integers. The sets return no false answers.
 //!
 //! | set | memory | for |
 //! | --- | --- | --- |
 //! | [`DenseSet`] | 1 bit for each value of its range, 512 MiB for all of `u32` | many values, or a narrow range |
-//! | [`CompressedSet`] | 2 bytes a value or less, plus about 50 for each run of 65 536 values touched | few values, wide ranges |
-//! | [`RepeatFinder`] | two bits a value: 1 GiB for all of `u32` | which of billions of integers repeat |
+//! | [`CompressedSet`] | at most 2 bytes for each value, plus about 50 bytes for each block of 65 536 values that contains a value | few values, wide ranges |
+//! | [`RepeatFinder`] | two bits for each value: 1 GiB for all of `u32` | finding repeated values among billions of integers |
 //!
 //! [`DenseSet::to_compressed`] and [`CompressedSet::to_dense`] convert one kind of set into the
 //! other.

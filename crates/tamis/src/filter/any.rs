@@ -39,8 +39,8 @@ macro_rules! define_any_filter {
         }
 
         impl AnyFilter<Bitmap> {
-            /// Creates an empty filter of the plan's kind. A window remembers as many items as were
-            /// planned.
+            /// Creates an empty filter of the plan's kind. A window keeps the number of items that
+            /// were planned.
             ///
             /// # Errors
             ///
@@ -59,15 +59,15 @@ macro_rules! define_any_filter {
             /// # Errors
             ///
             /// [`PlanError::Geometry`] if the plan has another number of bits; [`PlanError::Words`]
-            /// if the words are not those of such a filter.
+            /// if no filter of this kind can have these words.
             pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
                 Ok(match plan.kind() {
                     $(Kind::$kind => AnyFilter::$kind(<$filter>::restore(plan, hasher, bits)?),)*
                 })
             }
 
-            /// Borrows the filter. Returns `None` for a filter that has grown, because its words
-            /// are no longer contiguous. Constant time.
+            /// Borrows the filter. Returns `None` for a growing filter that has grown, because its
+            /// words are no longer contiguous. Constant time.
             pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
                 Some(match self {
                     $(AnyFilter::$kind(filter) => AnyFilter::$kind(Variant::<B>::view(filter)?),)*
@@ -118,8 +118,9 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         self.each_words_from(0, each)
     }
 
-    /// Passes the words from number `start` on to `each`. Skipped words take no time, except in a
-    /// filter that has grown. In such a filter, the head of each skipped page is read.
+    /// Passes the words to `each`, beginning with word number `start`. Skipped words take no time,
+    /// except in a growing filter that has grown. In this case, the header of each skipped page is
+    /// read.
     ///
     /// # Errors
     ///
@@ -158,10 +159,10 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         with_filter!(self, filter => Variant::<B>::heap_bytes(filter))
     }
 
-    /// Copies the first `max_bytes` of the filter into a new filter, which holds its share of the
-    /// items: see [`Plan::part`]. Estimates from the copy approximate those of the whole filter,
-    /// and take less time. Returns `None` if the filter is not larger than `max_bytes`, or if its
-    /// plan has no such part.
+    /// Copies the first `max_bytes` of the filter into a new filter: see [`Plan::part`]. The copy
+    /// holds a proportional part of the items. Estimates from the copy are close to the estimates
+    /// from the whole filter, and take less time. Returns `None` if the filter is not larger than
+    /// `max_bytes`, or if [`Plan::part`] returns `None`.
     ///
     /// # Examples
     ///
@@ -192,13 +193,13 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         AnyFilter::restore(&plan, self.hasher(), bits).ok()
     }
 
-    /// Sets the present time of a filter that forgets items: see [`Window::advance`]. Other kinds
-    /// ignore it.
+    /// Sets the current time of a filter that forgets items: see [`Window::advance`]. Filters of
+    /// other kinds ignore the time.
     pub fn advance(&mut self, now_millis: u64) {
         with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));
     }
 
-    /// Returns an upper bound of how often an item with this hash was inserted, as
+    /// Returns an upper bound of the number of times that an item with this hash was inserted, as
     /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind does not
     /// count.
     pub fn count_hash(&self, hash: u64) -> Option<u64> {

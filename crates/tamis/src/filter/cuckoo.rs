@@ -1,8 +1,8 @@
 //! The cuckoo filter. Each fingerprint is in one of two buckets, so that items can be removed and
 //! counted.
 //!
-//! The rules are in `table`, batches in `batch`, the search for a free slot in `search`, and the
-//! formulas in `plan`.
+//! The module `table` contains the rules, `batch` the batches, `search` the search for a free slot,
+//! and `plan` the formulas.
 
 mod batch;
 mod lanes;
@@ -25,17 +25,17 @@ use crate::plan::{Kind, Plan, PlanError};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
-/// A cuckoo filter over bits `B`. Items can be removed, and can be counted up to four times or
-/// more.
+/// A cuckoo filter over bits `B`. The filter removes items, and counts the copies of an item up to
+/// at least four.
 ///
-/// It takes about log₂(1/rate) + 2.5 bits an item. An item may be inserted several times, and each
-/// copy takes a slot. A filter with buckets of two slots counts to four. An item that was inserted
-/// four times or more in such a filter cannot be removed any more.
+/// The filter takes about log₂(1/rate) + 2.5 bits for each item. An item may be inserted several
+/// times, and each copy takes a slot. A filter with buckets of two slots counts up to four. In such
+/// a filter, an item that was inserted four times or more can no longer be removed.
 ///
 /// Copies of an item share its buckets, so a table with many copies is full earlier. With two
-/// copies of every item and buckets of two slots, it is full at 0.73 of its capacity. With three
-/// copies of every item and buckets of four slots, it is full at 0.87. Both
-/// [`contains`](crate::Filter::contains) and removal read two cache lines.
+/// copies of every item and buckets of two slots, the table is full at 0.73 of its capacity. With
+/// three copies of every item and buckets of four slots, the table is full at 0.87 of its capacity.
+/// [`contains`](crate::Filter::contains) and removal read two cache lines each.
 ///
 /// The order of inserts and removals determines the slots of the entries, and therefore the bytes.
 /// Answers depend on the order only if the filter is full.
@@ -61,7 +61,7 @@ pub struct Cuckoo<B = Bitmap> {
     table: Table,
     hasher: Hasher,
     bits: B,
-    /// The number of taken slots, if it is known.
+    /// The number of used slots, if it was counted.
     items: Option<u64>,
     search: Search,
 }
@@ -77,7 +77,7 @@ impl Cuckoo {
         Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
     }
 
-    /// Creates an empty filter from a plan, for example one of [`Plan::cuckoo`].
+    /// Creates an empty filter from a plan, for example from [`Plan::cuckoo`].
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ fn table_of(plan: &Plan) -> Result<Table, PlanError> {
 }
 
 impl<B: Bits<Word = u64>> Cuckoo<B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// Creates a filter from the words of a filter with this plan. Returns the errors of
     /// [`view`](Cuckoo::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
@@ -131,8 +131,8 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         &self.bits
     }
 
-    /// Returns the number of items, which is the number of taken slots. Each copy counts as an
-    /// item. Constant time for a filter that was created empty. Otherwise it reads all slots.
+    /// Returns the number of items, which is the number of used slots. Each copy counts as an item.
+    /// Takes constant time for a filter that was created empty. For other filters, reads all slots.
     pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
@@ -147,7 +147,7 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
 
 impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
     /// Formats kind, capacity, rates, items and fill. The values are exact if the items were
-    /// counted before. Otherwise they are estimated from the first slots.
+    /// counted before. Otherwise the values are estimated from the first slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
@@ -195,7 +195,7 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         plan::rate_at(&self.table, self.len())
     }
 
-    /// Returns the share of taken slots.
+    /// Returns the share of used slots.
     fn fill(&self) -> f64 {
         self.len() as f64 / self.table.slots() as f64
     }
@@ -293,7 +293,7 @@ impl<B: BitsMut> Clear for Cuckoo<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
-    /// Inserts each item of the other filter as often as the other filter holds it.
+    /// Inserts each item of the other filter as many times as the other filter contains the item.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         // The items are inserted into a copy, because a merge that fails must leave this filter
@@ -313,7 +313,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     }
 }
 
-/// Inserts keys. Returns the number of slots that they take.
+/// Inserts keys. Returns the number of slots that the keys take.
 fn insert_all(
     table: &Table,
     words: &mut [u64],

@@ -9,13 +9,13 @@ use crate::plan::Plan;
 /// The maximum number of bytes of a filter that `Debug` reads.
 pub(crate) const DEBUG_BYTES: u64 = 64 << 10;
 
-/// The state of a filter, or of the part of it that `Debug` reads.
+/// The state of a filter, or of the part of a filter that `Debug` reads.
 pub(crate) struct DebugState {
     /// The estimated number of distinct items.
     pub items: f64,
     /// The share of bits that are set.
     pub fill: f64,
-    /// The present false positive rate.
+    /// The current false positive rate.
     pub rate: f64,
 }
 

@@ -1,5 +1,5 @@
-//! Filters that grow with their number of items: a table of hash prefixes whose pages split
-//! (`prefixes/`).
+//! Filters that grow with their number of items. A growing filter is a table of hash prefixes whose
+//! pages split (`prefixes/`).
 
 mod prefixes;
 pub(crate) mod sizing;
@@ -19,12 +19,13 @@ use crate::no_std::*;
 use crate::plan::{Kind, Plan, PlanError};
 use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 
-/// A filter for any number of items. It starts with a few hundred bytes, grows without reading the
-/// items again, and keeps its rate for ever.
+/// A filter for any number of items. The filter starts with a few hundred bytes, grows without
+/// reading the items again, and always keeps its rate.
 ///
-/// It takes about 15 bits an item at 1 %, from ten thousand items to hundreds of millions, and two
-/// or three bits more beyond. A lookup reads the directory and one or two lines. If the number of
-/// items is known, [`Bloom`](crate::Bloom) is smaller and faster.
+/// At a rate of 1 %, the filter takes about 15 bits for each item, from ten thousand items to
+/// hundreds of millions. Larger filters take two or three bits more. A lookup reads the directory
+/// and one or two cache lines. If the number of items is known, [`Bloom`](crate::Bloom) is smaller
+/// and faster.
 ///
 /// # Examples
 ///
@@ -49,9 +50,9 @@ pub struct Growing<B = Bitmap> {
 /// The storage of the prefixes.
 #[derive(Clone)]
 enum Storage<B> {
-    /// In pages, which can grow.
+    /// A table in pages, which can grow.
     Pages(Table<OwnedPages>),
-    /// In words, as in a file. The first insert copies the words into pages.
+    /// A table in words, as in a file. The first insert copies the words into pages.
     Words(Table<FlatPages<B>>),
 }
 
@@ -70,15 +71,15 @@ impl Growing {
     ///
     /// # Errors
     ///
-    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if not even
-    /// a small filter of 64-bit hashes keeps the rate; [`PlanError::Memory`] if there is not enough
-    /// memory.
+    /// [`PlanError::Rate`] unless `0.0 < rate && rate < 1.0`; [`PlanError::RateTooLow`] if 64-bit
+    /// hashes cannot keep the rate even in a small filter; [`PlanError::Memory`] if there is not
+    /// enough memory.
     pub fn for_rate(rate: f64, hasher: Hasher) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
     }
 
-    /// Creates an empty filter from a plan. The rate of the plan determines the filter; its number
-    /// of items is the caller's expectation.
+    /// Creates an empty filter from a plan. The rate of the plan determines the filter. The plan's
+    /// number of items is only an expectation.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ fn growth_of(plan: &Plan) -> Result<Growth, PlanError> {
 }
 
 impl<B: Bits<Word = u64>> Growing<B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// Creates a filter from the words of a filter with this plan. Returns the errors of
     /// [`view`](Growing::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let refused = |reason| PlanError::Words { kind: Kind::Growing, reason };
@@ -103,7 +104,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         if Growth::for_rate(plan.rate()) != Some(growth) {
             return Err(refused("the rule of growth does not match the rate"));
         }
-        // The planned number of bits. The number of bits in a file is that of its words.
+        // The plan has the planned number of bits. A file has the number of bits of its words.
         let (bits_planned, geometry) = (growth.bits_at(plan.items()), plan.geometry());
         let planned =
             Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, geometry)?;
@@ -128,19 +129,19 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns how many items were new when they were inserted.
+    /// Returns the number of inserted items that were new at their insertion.
     pub fn len(&self) -> u64 {
         with_table!(self, table => table.counts().items)
     }
 
     /// Returns true if the filter refuses all new items, because its prefixes use all 64 bits of a
-    /// hash. At a rate of 1e-9 this happens with 534 million items, at 3e-14 with 226 thousand.
-    /// Constant time.
+    /// hash. At a rate of 1e-9, a filter is full with 534 million items; at a rate of 3e-14, with
+    /// 226 thousand items. Constant time.
     pub fn is_full(&self) -> bool {
         with_table!(self, table => table.is_full())
     }
 
-    /// Returns the present memory of the filter, in bytes: all allocations with their unused words.
+    /// Returns the current memory of the filter, in bytes: all allocations including unused words.
     pub fn memory_bytes(&self) -> u64 {
         match &self.storage {
             Storage::Pages(table) => table.memory_bytes(),
@@ -162,7 +163,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         with_table!(self, table => table.to_owned())
     }
 
-    /// Returns the table in pages, for a change.
+    /// Returns the table in pages, so that the caller can change the table.
     fn pages_mut(&mut self) -> Result<&mut Table, NoRoom> {
         if let Storage::Words(table) = &self.storage {
             self.storage = Storage::Pages(table.to_owned().map_err(NoRoom::Memory)?);
@@ -248,21 +249,22 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
         self.len() == 0
     }
 
-    /// Estimates the number of distinct items: those that were new, and those that were taken for
-    /// present. Nearly exact.
+    /// Estimates the number of distinct items. The estimate is nearly exact. The estimate also
+    /// counts the new items that the filter reported as present.
     fn estimate_items(&self) -> f64 {
-        // The filter did not store new items that it reported as present. The rate gives their
-        // share. On average the rate was half the present rate while the filter filled.
+        // The filter did not store new items that it reported as present. The share of these items
+        // follows from the rate. While the filter filled, the rate was on average half the current
+        // rate.
         let rate = self.estimate_rate().min(0.999);
         self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
 
-    /// Returns the exact present rate.
+    /// Returns the exact current rate.
     fn estimate_rate(&self) -> f64 {
         with_table!(self, table => table.rate()).min(1.0)
     }
 
-    /// Returns the present rate divided by the planned rate, at most 1.
+    /// Returns the current rate divided by the planned rate, at most 1.
     fn fill(&self) -> f64 {
         (self.estimate_rate() / self.plan.rate()).min(1.0)
     }
@@ -301,7 +303,7 @@ fn no_room(error: GrowError, items: u64) -> NoRoom {
 }
 
 impl<B: BitsMut> Clear for Growing<B> {
-    /// Frees all memory except that of an empty filter.
+    /// Frees all memory except the memory of an empty filter.
     ///
     /// # Panics
     ///
@@ -313,9 +315,9 @@ impl<B: BitsMut> Clear for Growing<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
-    /// Inserts the prefixes of the other filter. The rate is at most the sum of both rates, and may
-    /// be above the planned rate, which [`is_over_rate`](Filter::is_over_rate) reports. Takes time
-    /// in proportion to both filters.
+    /// Inserts the prefixes of the other filter. The resulting rate is at most the sum of both
+    /// rates. If this rate is above the planned rate, [`is_over_rate`](Filter::is_over_rate)
+    /// returns true. The time is proportional to the size of both filters.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         // The prefixes are inserted into a copy, because a merge that fails must leave this filter

@@ -1,8 +1,9 @@
-//! The methods of the traits as inherent methods, so that users of a filter import no trait.
+//! Defines the trait methods also as inherent methods, so that users of a filter import no trait.
 //!
-//! `impl_each` repeats a block of methods for each of several types. Each method calls the trait's
-//! method by its full path, because `self.contains(item)` here would call itself. Methods for single
-//! items are inlined as in the trait, since a call costs as much as the lookup.
+//! `impl_each` repeats a block of methods for each of several types. Each method calls the trait
+//! method by its full path, because `self.contains(item)` would call the inherent method itself.
+//! Methods for single items are inlined as in the trait, because a call costs as much as the
+//! lookup.
 
 use crate::batch::answers::Answers;
 use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
@@ -20,15 +21,15 @@ use crate::plan::layout::Layout;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::Strategy;
 
-/// Writes one `impl` block for each type of a list. The generic parameters of a type stand before
-/// it, in brackets.
+/// Writes one `impl` block for each type of a list. The generic parameters of a type are written
+/// before the type, in brackets.
 macro_rules! impl_each {
     ($([$($generics:tt)*] $filter:ty),*; $methods:tt) => {
         $(impl<$($generics)*> $filter $methods)*
     };
 }
 
-// Every filter.
+// Methods of every filter.
 impl_each! {
     [S: Strategy, B: Bits] Bloom<S, B>,
     [B: Bits<Word = u64>] Counting<B>,
@@ -43,7 +44,8 @@ impl_each! {
             Filter::plan(self)
         }
 
-        /// Returns how many distinct items keep the planned rate: [`Plan::items`]. Constant time.
+        /// Returns the number of distinct items that the filter holds at the planned rate:
+        /// [`Plan::items`]. Constant time.
         #[inline]
         pub fn capacity(&self) -> u64 {
             Filter::plan(self).items()
@@ -60,9 +62,9 @@ impl_each! {
             Filter::layout(self)
         }
 
-        /// Tests whether `item` may have been inserted. The answer false is always correct. An
-        /// absent item returns true with the probability of the [present
-        /// rate](Self::estimate_rate).
+        /// Tests whether `item` may have been inserted. The result false is always correct. For an
+        /// absent item, the result is true with the probability
+        /// [`estimate_rate`](Self::estimate_rate).
         #[inline(always)]
         pub fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
             Filter::contains(self, item)
@@ -75,8 +77,8 @@ impl_each! {
             Filter::contains_hash(self, hash)
         }
 
-        /// Tests many items, several times as fast as one by one. Answer `i` is the answer for
-        /// `items[i]`.
+        /// Tests many items. A batch is several times as fast as single tests. Answer `i` is the
+        /// answer for `items[i]`.
         ///
         /// Replaces earlier answers and reuses their memory.
         pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
@@ -94,103 +96,104 @@ impl_each! {
         }
 
         /// Returns true if every item of `items` may have been inserted. Returns true for an empty
-        /// slice. Works in batches of up to 1024 items and stops after the first batch with an
-        /// absent item.
+        /// slice. Tests batches of up to 1024 items and stops after the first batch with an absent
+        /// item.
         ///
         /// Use [`contains_each`](Self::contains_each) for one answer per item.
         pub fn contains_all<I: Item>(&self, items: &[I]) -> bool {
             Filter::contains_all(self, items)
         }
 
-        /// Returns true if no bit is set, so that the filter answers false for every item. Constant
-        /// time if the filter counts its items; otherwise it reads up to the first set bit.
+        /// Returns true if no bit is set. An empty filter returns false for every item. Takes
+        /// constant time if the filter counts its items; otherwise reads the bits up to the first
+        /// set bit.
         pub fn is_empty(&self) -> bool {
             Filter::is_empty(self)
         }
 
-        /// Estimates how many distinct items the filter holds. Infinite if every bit is set. Reads
-        /// all bits, unless the filter counts its items.
+        /// Estimates how many distinct items the filter holds. The estimate is infinite if every
+        /// bit is set. Reads all bits, unless the filter counts its items.
         pub fn estimate_items(&self) -> f64 {
             Filter::estimate_items(self)
         }
 
-        /// Estimates the present false positive rate, a probability. Reads all bits, unless the
+        /// Estimates the current false positive rate, a probability. Reads all bits, unless the
         /// filter counts its items.
         pub fn estimate_rate(&self) -> f64 {
             Filter::estimate_rate(self)
         }
 
         /// Returns the used share of the filter's bits, counters or slots, from 0 to 1. For a
-        /// growing filter, returns the present rate divided by the planned rate. Reads all bits,
+        /// growing filter, returns the current rate divided by the planned rate. Reads all bits,
         /// unless the filter counts its items.
         pub fn fill(&self) -> f64 {
             Filter::fill(self)
         }
 
-        /// Returns true if the [present rate](Self::estimate_rate) is above the planned rate by
-        /// more than
-        /// [chance](Plan::rate_limit) explains. Takes as long as the estimate.
+        /// Returns true if the [current rate](Self::estimate_rate) is above the [highest
+        /// rate](Plan::rate_limit) expected of a filter at capacity. Takes as long as the estimate.
         pub fn is_over_rate(&self) -> bool {
             Filter::is_over_rate(self)
         }
     }
 }
 
-// Filters that accept every item.
+// Methods of filters that accept every item.
 impl_each! {
     [S: Strategy, B: BitsMut] Bloom<S, B>,
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Window<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
-        /// correct. A new item returns false with the probability of the present false positive
-        /// rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+        /// correct. For a new item, the result is false with the probability of the current false
+        /// positive rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
             Insert::insert(self, item)
         }
 
-        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if it
-        /// is new to the filter.
+        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if the
+        /// item is new to the filter.
         #[inline]
         pub fn insert_hash(&mut self, hash: u64) -> bool {
             Insert::insert_hash(self, hash)
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if
-        /// `items[i]` was new.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Answer
+        /// `i` is true if `items[i]` was new.
         pub fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Insert::insert_each(self, items, answers);
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Returns how many were
-        /// new.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Returns
+        /// the number of new items.
         pub fn insert_all<I: Item>(&mut self, items: &[I]) -> usize {
             Insert::insert_all(self, items)
         }
     }
 }
 
-// Filters that may refuse items.
+// Methods of filters that may refuse items.
 impl_each! {
     [B: BitsMut] Cuckoo<B>,
     [B: BitsMut] Growing<B>,
     [B: BitsMut] AnyFilter<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. The answer true is always
-        /// correct. A new item returns false with the probability of the present false positive
-        /// rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+        /// correct. For a new item, the result is false with the probability of the current false
+        /// positive rate.
         ///
         /// # Errors
         ///
-        /// [`InsertError`] if the filter has no space for the item. The filter is unchanged then.
+        /// [`InsertError`] if the filter has no space for the item. In this case the filter is
+        /// unchanged.
         #[inline]
         pub fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
             TryInsert::try_insert(self, item)
         }
 
-        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if it
-        /// is new to the filter.
+        /// Inserts an item by its hash, computed with [`hasher`](Self::hasher). Returns true if the
+        /// item is new to the filter.
         ///
         /// # Errors
         ///
@@ -200,14 +203,14 @@ impl_each! {
             TryInsert::try_insert_hash(self, hash)
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Answer `i` is true if
-        /// `items[i]` was new.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Answer
+        /// `i` is true if `items[i]` was new.
         ///
         /// # Errors
         ///
         /// [`InsertError`] at the first item without space. The first
-        /// [`inserted`](InsertError::inserted) items were inserted, and `answers` holds their
-        /// answers.
+        /// [`inserted`](InsertError::inserted) items of the batch were inserted, and `answers`
+        /// contains their answers.
         pub fn try_insert_each<I: Item>(
             &mut self,
             items: &[I],
@@ -216,8 +219,8 @@ impl_each! {
             TryInsert::try_insert_each(self, items, answers)
         }
 
-        /// Inserts many items in order, several times as fast as one by one. Returns how many were
-        /// new.
+        /// Inserts many items in order. A batch is several times as fast as single inserts. Returns
+        /// the number of new items.
         ///
         /// # Errors
         ///
@@ -228,7 +231,7 @@ impl_each! {
     }
 }
 
-// What changes the whole filter.
+// Methods that change the whole filter.
 impl_each! {
     [S: Strategy, B: BitsMut] Bloom<S, B>,
     [S: Strategy] Bloom<S, AtomicBitmap>,
@@ -238,8 +241,8 @@ impl_each! {
     [B: BitsMut] Window<B>,
     [B: BitsMut] AnyFilter<B>;
     {
-        /// Removes all items. Keeps the plan and the hasher. A window also keeps its time. Writes
-        /// all bits; a growing filter frees its pages instead.
+        /// Removes all items but keeps the plan and the hasher. A window also keeps its time.
+        /// Writes all bits; a growing filter frees its pages instead.
         ///
         /// # Panics
         ///
@@ -248,13 +251,13 @@ impl_each! {
             Clear::clear(self);
         }
 
-        /// Makes `self` hold the items of both filters. `other` is a filter of the same type, over
-        /// any storage. Takes time in proportion to both.
+        /// Merges the items of `other` into `self`. `other` is a filter of the same type, over any
+        /// storage. The time is proportional to the size of both filters.
         ///
         /// # Errors
         ///
-        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. Both filters
-        /// are unchanged then.
+        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. In this case
+        /// both filters are unchanged.
         pub fn merge<Other>(&mut self, other: &Other) -> Result<(), MergeError>
         where
             Self: Merge<Other>,
@@ -264,20 +267,20 @@ impl_each! {
     }
 }
 
-// Filters that count items.
+// Methods of filters that count items.
 impl_each! {
     [B: Bits<Word = u64>] Counting<B>,
     [B: Bits<Word = u64>] Cuckoo<B>;
     {
-        /// Returns an upper bound of how often `item` was inserted. If the result is
-        /// [`max_count`](Self::max_count), the true number may be higher.
+        /// Returns an upper bound of the number of times that `item` was inserted. If the result
+        /// equals [`max_count`](Self::max_count), the true number may be higher.
         #[inline(always)]
         pub fn count<I: Item + ?Sized>(&self, item: &I) -> u64 {
             Count::count(self, item)
         }
 
-        /// Returns an upper bound of how often an item with this hash was inserted, as
-        /// [`count`](Self::count) does.
+        /// Returns an upper bound of the number of times that an item with this hash was inserted,
+        /// as [`count`](Self::count) does.
         #[inline]
         pub fn count_hash(&self, hash: u64) -> u64 {
             Count::count_hash(self, hash)
@@ -290,14 +293,14 @@ impl_each! {
     }
 }
 
-// Filters that remove items.
+// Methods of filters that remove items.
 impl_each! {
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Cuckoo<B>;
     {
         /// Removes `item`. An item that was inserted several times is removed once.
         ///
-        /// Remove only items that were inserted. Removing an item that was never inserted can
+        /// Remove only items that were inserted. Removing an item that was never inserted may
         /// remove other items.
         #[inline]
         pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
@@ -310,21 +313,21 @@ impl_each! {
             Remove::remove_hash(self, hash)
         }
 
-        /// Removes many items in order, several times as fast as one by one. Answer `i` is true if
-        /// `items[i]` was removed: [`Removed::Yes`].
+        /// Removes many items in order. A batch is several times as fast as single removals. Answer
+        /// `i` is true if the result for `items[i]` is [`Removed::Yes`].
         pub fn remove_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
             Remove::remove_each(self, items, answers);
         }
 
-        /// Removes many items in order, several times as fast as one by one. Returns how many were
-        /// removed.
+        /// Removes many items in order. A batch is several times as fast as single removals.
+        /// Returns the number of removed items.
         pub fn remove_all<I: Item>(&mut self, items: &[I]) -> usize {
             Remove::remove_all(self, items)
         }
     }
 }
 
-// Filters over borrowed words.
+// Methods of filters over borrowed words.
 impl_each! {
     ['a, S: Strategy] Bloom<S, BitView<'a>>,
     ['a] Counting<BitView<'a>>,
@@ -347,32 +350,32 @@ impl_each! {
     }
 }
 
-/// Methods of a filter that several threads share: inserts take `&self`.
+/// Methods of a filter that several threads share. Inserts take `&self`.
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Inserts `item` from any thread. Returns true if it is new to the filter.
+    /// Inserts `item` from any thread. Returns true if the item is new to the filter.
     ///
     /// If several threads insert the same new item at the same time, exactly one of the calls
-    /// returns true.
+    /// returns true. With the [`Classic`](crate::Classic) strategy, several calls may return true.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&self, item: &I) -> bool {
         Insert::insert(&mut &*self, item)
     }
 
     /// Inserts an item by its hash, computed with [`hasher`](Self::hasher), from any thread.
-    /// Returns true if it is new to the filter.
+    /// Returns true if the item is new to the filter.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
         Insert::insert_hash(&mut &*self, hash)
     }
 
-    /// Inserts many items from any thread. This is the fastest insert, best with thousands of
-    /// items. Answer `i` is true if `items[i]` was new.
+    /// Inserts many items from any thread. This is the fastest way to insert, best with thousands
+    /// of items. Answer `i` is true if `items[i]` was new.
     pub fn insert_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         Insert::insert_each(&mut &*self, items, answers);
     }
 
-    /// Inserts many items from any thread, as [`insert_each`](Self::insert_each) does. Returns how
-    /// many were new.
+    /// Inserts many items from any thread, as [`insert_each`](Self::insert_each) does. Returns the
+    /// number of new items.
     pub fn insert_all<I: Item>(&self, items: &[I]) -> usize {
         Insert::insert_all(&mut &*self, items)
     }

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Removed {
-    /// The item was present. Its count is now lower by one.
+    /// The item was present. Its count is now one lower.
     Yes,
     /// The item was absent. The filter is unchanged.
     Absent,

@@ -1,4 +1,4 @@
-//! The trait that the enum of all kinds requires of each filter.
+//! The trait that `AnyFilter` requires of the filter of each kind.
 
 use crate::bits::{BitsMut, heap_bytes};
 use crate::filter::{Filter, Removed};
@@ -14,12 +14,12 @@ pub(crate) trait Variant<B>: Filter {
     /// Borrows the filter. Returns `None` if its words are not contiguous.
     fn view(&self) -> Option<Self::View<'_>>;
 
-    /// Passes the words of a file to `each`, in order, from the word numbered `start` on.
+    /// Passes the words of a file to `each`, in order, beginning with word number `start`.
     fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
     -> Result<(), E>;
 
-    /// Returns how many words [`each_words`](Self::each_words) passes to its callback from word 0
-    /// on.
+    /// Returns how many words [`each_words`](Self::each_words) passes to its callback if `start` is
+    /// 0.
     fn len_words(&self) -> u64 {
         self.plan().bits().div_ceil(64)
     }
@@ -33,8 +33,8 @@ pub(crate) trait Variant<B>: Filter {
     /// Sets the time of a filter that forgets items.
     fn advance(&mut self, _now_millis: u64) {}
 
-    /// Returns an upper bound of how often an item with this hash was inserted. Returns `None` if
-    /// the kind does not count.
+    /// Returns an upper bound of the number of times that an item with this hash was inserted.
+    /// Returns `None` if the kind does not count.
     fn count_hash(&self, _hash: u64) -> Option<u64> {
         None
     }

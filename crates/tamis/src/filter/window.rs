@@ -9,19 +9,21 @@
 //! ```
 //!
 //! The filter is a ring of l + 1 Bloom filters with blocks. These filters are the slices. Items are
-//! inserted into the present slice. After W/l, its share of the span W, the oldest slice is cleared
-//! and becomes the present one. So an item is remembered during the l slices after its own, which
-//! is at least W. It is forgotten at most W·(1 + 1/l) after its insertion.
+//! inserted into the current slice. After W/l, its share of the span W, the oldest slice is cleared
+//! and becomes the current slice. Therefore the filter remembers an item for at least W: during the
+//! l slices that follow the slice of the item. The filter forgets an item at most W·(1 + 1/l) after
+//! its insertion.
 //!
 //! The blocks of all slices at one place are adjacent. With a span of three slices, a place has
 //! four blocks with eight lanes of 16 bits (`strategy/block_rules/narrow.rs`). With a span of one
-//! slice, a place has two blocks with lanes of 32 bits, whose bits are those of Parquet's blocks. In
-//! both cases, the blocks of a place fill one cache line.
+//! slice, a place has two blocks with lanes of 32 bits, and sets the same bits as Parquet's blocks.
+//! In both cases, the blocks of a place fill one cache line.
 //!
 //! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
-//! 2020) sets k bits in k of its k + l slices. It needs 35 bits an item at 1 % and l = 7. Slices
-//! that are whole filters need 21 bits, because only one item in l + 1 is stored longer than the
-//! span. A lookup in them reads one line, instead of up to k + l bits in distant places.
+//! 2020) sets k bits in k of its k + l slices. The age-partitioned filter needs 35 bits for each
+//! item at 1 % and l = 7. Slices that are whole filters need 21 bits, because only one item in l +
+//! 1 is stored longer than the span. A lookup in whole filters reads one cache line. A lookup in an
+//! age-partitioned filter reads up to k + l bits in distant places.
 //!
 //! The filter has no clock: the caller passes the time to [`Window::advance`].
 
@@ -52,23 +54,25 @@ use sizing::blocks_of;
 
 /// A filter that remembers an item for at least a span, and forgets it soon after.
 ///
-/// The span is a time or a number of items ([`Span`]). A repeat of a remembered item is not stored
-/// again: the filter forgets the item a span after its first insertion, unless the filter
-/// [refreshes](Self::refreshing). At its rate, the filter also takes a new item for a remembered
-/// one. Then insert returns false and does not store the item. So the span is guaranteed for every
-/// item whose insert returned true. With refreshing, it is guaranteed for every item.
+/// The span is a time or a number of items ([`Span`]). If a remembered item is inserted again, the
+/// filter does not store the item again. The filter forgets the item a span after its first
+/// insertion, unless the filter [refreshes](Self::refreshing). With the probability of its rate,
+/// the filter reports a new item as remembered. Then insert returns false and does not store the
+/// item. Therefore the span is guaranteed for every item whose insert returned true. With
+/// refreshing, the span is guaranteed for every item.
 ///
-/// With a span of items, the filter keeps its rate for ever, unless it is merged. With a span of
+/// With a span of items, the filter always keeps its rate, unless it is merged. With a span of
 /// time, the filter keeps its rate while no slice receives more than its share of the planned
-/// items. If all items may arrive at once, plan one slice ([`Plan::window`]). One slice takes a
-/// sixth more memory than three, and the filter forgets an item within two spans.
+/// items. If all items may arrive at once, plan one slice ([`Plan::window`]). A filter with one
+/// slice takes a sixth more memory than a filter with three slices, and forgets an item within two
+/// spans.
 ///
 /// # Examples
 ///
 /// ```
 /// use tamis::{Hasher, Kind, Plan, Span, Window};
 ///
-/// // At least an hour, at most 75 minutes: four slices.
+/// // With four slices, an item is remembered for at least 60 and at most 75 minutes.
 /// let plan = Plan::window(1_000, 0.01, 4)?;
 /// let mut seen = Window::new(&plan, Hasher::default(), Span::Millis(3_600_000))?;
 /// seen.advance(1_700_000_000_000);
@@ -83,11 +87,12 @@ use sizing::blocks_of;
 pub struct Window<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    // The state in the first line of the words, with the changes since that line was written.
+    // The state in the first line of the words, with the changes since the first line was written.
     clock: Clock,
     level: arch::Level,
     places: Places,
-    // Invariant: space for the line of the clock, which only files use, then the places.
+    // Invariant: `bits` contains space for the clock's line, which only files use, and then the
+    // places.
     bits: B,
 }
 
@@ -109,9 +114,9 @@ impl Window {
         Self::new(&plan, Hasher::default(), Span::Items(items))
     }
 
-    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice as
-    /// long. The filter keeps `rate` if at most `items` items arrive in any span, even if they
-    /// arrive at once.
+    /// Creates an empty filter that remembers items for at least `span_millis` and at most twice
+    /// that time. The filter keeps `rate` if at most `items` items arrive in any span, even if all
+    /// items arrive at once.
     ///
     /// # Errors
     ///
@@ -121,7 +126,8 @@ impl Window {
         Self::new(&plan, Hasher::default(), Span::Millis(span_millis))
     }
 
-    /// Creates an empty filter from a plan for the items of a span. A span of zero becomes one.
+    /// Creates an empty filter from a plan for the items of a span. A span of zero is replaced by
+    /// one.
     ///
     /// # Errors
     ///
@@ -139,8 +145,8 @@ impl Window {
         Self::new(plan, hasher, Span::Items(plan.items()))
     }
 
-    /// Makes repeats refresh an item: the filter then forgets the item a span after its last
-    /// insertion.
+    /// Makes repeated inserts refresh an item. The filter then forgets the item a span after its
+    /// last insertion.
     #[must_use]
     pub fn refreshing(mut self) -> Self {
         self.clock.refreshes = true;
@@ -162,8 +168,8 @@ impl<B: Bits<Word = u64>> Window<B> {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if the words
-    /// are not those of such a filter.
+    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if no filter
+    /// with this plan can have these words.
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         plan.check_len(bits.words().len())?;
@@ -176,14 +182,14 @@ impl<B: Bits<Word = u64>> Window<B> {
         Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
     }
 
-    /// Returns when the present slice began, in milliseconds of the caller's time. Returns `None`
-    /// if the span is a number of items.
+    /// Returns the time at which the current slice began, in milliseconds of the caller's clock.
+    /// Returns `None` if the span is a number of items.
     pub fn began_millis(&self) -> Option<u64> {
         self.clock.began_millis()
     }
 
-    /// Returns when the slice of the last insert began, in milliseconds of the caller's time.
-    /// Returns `None` if the span is a number of items.
+    /// Returns the time at which the slice of the last insert began, in milliseconds of the
+    /// caller's clock. Returns `None` if the span is a number of items.
     pub fn stored_millis(&self) -> Option<u64> {
         self.clock.stored_millis()
     }
@@ -198,16 +204,16 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.clock.span
     }
 
-    /// Returns true if repeats refresh an item.
+    /// Returns true if repeated inserts refresh an item.
     pub fn refreshes(&self) -> bool {
         self.clock.refreshes
     }
 
-    /// Sets the present time, in milliseconds since any epoch, and forgets the items that are out
-    /// of the window. Constant time; the next insert clears the memory.
+    /// Sets the current time, in milliseconds since any epoch, and forgets the items that are
+    /// outside the window. Constant time; the next insert clears the memory.
     ///
-    /// A time before the latest one has no effect. If the span is a number of items, no time has an
-    /// effect.
+    /// A time before the latest time has no effect. If the span is a number of items, no time has
+    /// an effect.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }
@@ -222,7 +228,7 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.words().chunks_exact(self.places.len_words())
     }
 
-    /// Counts the bits that are set in each slot.
+    /// Counts the set bits in each slot.
     fn ones(&self) -> Vec<u64> {
         let mut ones = vec![0; self.clock.slots()];
         for place in self.places() {
@@ -248,7 +254,7 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
         Some(self.as_view())
     }
 
-    /// Passes the line of the clock to `write`, then the blocks.
+    /// Passes the line of the clock to `write`, and then the blocks.
     fn each_words<E>(
         &self,
         start: u64,
@@ -313,14 +319,14 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         in_batches(hashes, answers, prefetch, |hash| self.contains_hash(hash));
     }
 
-    /// Estimates how many items are remembered. If repeats refresh, an item may count once for each
-    /// slice.
+    /// Estimates how many items the filter remembers. If repeated inserts refresh, an item may
+    /// count once for each slice.
     fn estimate_items(&self) -> f64 {
         let bits = self.slot_bits();
         let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
         let live =
             self.ones().into_iter().enumerate().filter(|&(slot, _)| self.clock.is_live(slot));
-        // The sum starts at zero, because the `Sum` of no numbers is −0.
+        // The sum starts at zero, because `Sum` returns −0 for no numbers.
         live.fold(0.0, |all, (_, ones)| all + items(ones))
     }
 
@@ -345,7 +351,7 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
 }
 
 impl<B: BitsMut> Clear for Window<B> {
-    /// Forgets all items. The span and the time stay.
+    /// Forgets all items but keeps the span and the time.
     fn clear(&mut self) {
         self.bits.words_mut()[Clock::WORDS..].fill(0);
         self.clock.clear();
@@ -353,11 +359,11 @@ impl<B: BitsMut> Clear for Window<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
-    /// Remembers the items of both filters, each at least as long as its own filter would. With a
-    /// span of time, slices of the same time are joined. With a span of items, slices of the same
-    /// age are joined. The present time becomes the later of the two times, and items that are then
-    /// out of the window are forgotten. The joined slices hold the items of both filters, so the
-    /// rate may be above the planned rate.
+    /// Merges the items of both filters. Each item is remembered at least as long as in its own
+    /// filter. With a span of time, slices of the same time are joined. With a span of items,
+    /// slices of the same age are joined. The current time becomes the later of the two times. Then
+    /// items outside the window are forgotten. The joined slices contain the items of both filters,
+    /// so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;

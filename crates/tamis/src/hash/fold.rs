@@ -6,17 +6,18 @@
 //!   up to 8 bytes   a = the bytes as a little-endian number           b = 0
 //!   9 to 16         a = the first eight bytes                         b = the last eight
 //!                   mixed = fold(a ^ k0, b ^ k1)
-//!   17 to 128       mixed = the sum of such folds, one for each 16 bytes (`sum_of_pairs`)
+//!   17 to 128       mixed = the sum of folds, one fold for each 16 bytes (`sum_of_pairs`)
 //!   longer          a = XXH3-64 of the bytes, seed 0                  b = 0
 //!
 //!   hash = fold(mixed, G ^ length in bytes)
 //! ```
 //!
 //! G is 2⁶⁴ divided by the golden ratio. SplitMix64 derives k0 and k1 from the seed. The seed
-//! changes both factors of the first fold, and no constant difference between two items cancels its
-//! effect. So two items of up to 128 bytes that collide under one seed collide under another seed
-//! only by chance. Longer items that collide under XXH3 collide under every seed. The hash does not
-//! protect against items that an attacker chooses; SipHash does.
+//! changes both factors of the first fold, and no constant difference between two items cancels
+//! this effect. Therefore two items of up to 128 bytes that collide under one seed collide under
+//! another seed only by chance. Longer items that collide under XXH3 collide under every seed. The
+//! fold hash does not protect against items that an attacker chooses. SipHash protects against
+//! these items.
 //!
 //! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
 //!
@@ -25,8 +26,8 @@
 //! |·····|·····|·····|··· item ···|·····|·····|·····|       3 above 96
 //! ```
 //!
-//! Sources: the multiplication with folding is that of wyhash (Wang Yi, 2019) and XXH3; the layout
-//! of the pairs and the secret words are those of XXH3 ("XXH3 algorithm for medium inputs").
+//! Sources: wyhash (Wang Yi, 2019) and XXH3 for the multiplication with folding; XXH3 ("XXH3
+//! algorithm for medium inputs") for the layout of the pairs and the secret words.
 //! `docs/formats/tamis.md` defines the function for other programs.
 
 use std::hint::select_unpredictable;
@@ -51,15 +52,15 @@ const SECRET: [u64; 16] = [
     0x6473_78d9_c97e_9fc8,
 ];
 
-/// 2⁶⁴ divided by the golden ratio. It is part of a factor of the last fold, and the step of
-/// SplitMix64.
+/// 2⁶⁴ divided by the golden ratio. The constant is part of a factor of the last fold, and the step
+/// of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The words that the hash derives from a seed: k0 and k1.
 pub(super) type Keys = [u64; 2];
 
 /// Derives the keys of a seed. k0 is the first output of SplitMix64 that starts at `seed`. k1 is
-/// the first later output that [mixes](is_mixing).
+/// the first later output that [mixes well](is_mixing).
 pub(super) const fn keys(seed: u64) -> Keys {
     let first = seed.wrapping_add(GOLDEN);
     let mut state = first.wrapping_add(GOLDEN);
@@ -69,17 +70,17 @@ pub(super) const fn keys(seed: u64) -> Keys {
     [split_mix(first), split_mix(state)]
 }
 
-/// Returns true if products with this factor are well mixed: its halves differ, and it has 8 to 56
-/// ones.
+/// Returns true if products with this factor are well mixed: the halves of the factor differ, and
+/// the factor has 8 to 56 ones.
 ///
-/// The product of 2⁶⁴ − 1 and any factor but zero folds to all ones. Many products of a number with
-/// equal halves do the same. About one in 2³² random factors fails the test.
+/// The product of 2⁶⁴ − 1 and any nonzero factor folds to all ones. Many products of a number with
+/// equal halves also fold to all ones. About one in 2³² random factors fails the test.
 const fn is_mixing(factor: u64) -> bool {
     let ones = factor.count_ones();
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
 }
 
-/// Returns the seed of these keys, because a hasher stores only the keys.
+/// Returns the seed of these keys. A hasher stores only the keys.
 pub(super) const fn seed([first, _]: Keys) -> u64 {
     let z = first ^ first >> 31 ^ first >> 62;
     let z = z.wrapping_mul(SPLIT_MIX_2_INVERSE);
@@ -103,7 +104,7 @@ const SPLIT_MIX_1_INVERSE: u64 = 0x96de_1b17_3f11_9089;
 const SPLIT_MIX_2_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 
 /// Hashes `bytes`.
-// Always inlined. A loop around the call then computes only once what depends on the keys alone.
+// Always inlined. A loop around the call then computes the key-dependent values only once.
 #[inline(always)]
 pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
     let len = bytes.len();
@@ -145,7 +146,7 @@ const fn fold_by_halves(x: u64, y: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;
     let (x_low, x_high, y_low, y_high) = (x & LOW, x >> 32, y & LOW, y >> 32);
     let low = x_low * y_low;
-    // Neither sum exceeds 64 bits: (2³² − 1)² + 2³² − 1 < 2⁶⁴.
+    // Neither sum overflows 64 bits: (2³² − 1)² + 2³² − 1 < 2⁶⁴.
     let middle = x_high * y_low + (low >> 32);
     let cross = x_low * y_high + (middle & LOW);
     let high = x_high * y_high + (middle >> 32) + (cross >> 32);
@@ -176,9 +177,9 @@ fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     if bytes.len() > 32 {
         sum = sum.wrapping_add(pair::<1>(bytes, keys));
         if bytes.len() > 48 {
-            // Web addresses have around 64 bytes: about half of them are shorter, half are longer.
-            // Two multiplications that may be unneeded take less time than a branch that is
-            // mispredicted every other time.
+            // Web addresses have around 64 bytes: about half of them are shorter, and half are
+            // longer. Two unneeded multiplications take less time than a branch that is
+            // mispredicted every second time.
             let third = pair::<2>(bytes, keys);
             sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
             if bytes.len() > 96 {
@@ -189,7 +190,7 @@ fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     sum
 }
 
-/// Mixes the 16 bytes from `16 * I` on and the 16 bytes at the same distance from the end.
+/// Mixes the 16 bytes at offset `16 * I` and the 16 bytes at the same distance from the end.
 #[inline(always)]
 fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
     let first = mix_16(bytes, 16 * I, [SECRET[4 * I], SECRET[4 * I + 1]], keys);
@@ -199,8 +200,9 @@ fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
 
 #[inline(always)]
 fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
-    // The keys are added to the secret words, not XORed. With XOR, exchanging the words of two
-    // places, each XORed with both secret words, would not change the hash under any seed.
+    // The keys are added to the secret words instead of XORed. With XOR, some pairs of items would
+    // have equal hashes under every seed. In these pairs, the words of two places are exchanged,
+    // and each word is XORed with both secret words.
     let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
     mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
 }

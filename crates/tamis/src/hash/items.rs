@@ -46,8 +46,8 @@ impl Hasher {
     pub(crate) fn hash_bytes_each<I: Item>(&self, items: &[I], hashes: &mut [u64]) {
         let keys = self.words;
         match self.function {
-            // This hash has its own loop, so that the hash is inlined into it. For web addresses
-            // this takes a third less time.
+            // The fold hash has its own loop, so that the hash is inlined into the loop. For web
+            // addresses, this takes a third less time.
             HashFunction::Fold => each(items, hashes, |bytes| fold::hash(bytes, keys)),
             HashFunction::Sip13 => self.sip_each(items, hashes, |[hash]| hash),
             _ => each(items, hashes, |bytes| self.hash(bytes)),
@@ -89,16 +89,16 @@ fn each<I: Item>(items: &[I], hashes: &mut [u64], hash_of: impl Fn(&[u8]) -> u64
     for (i, (hash, item)) in hashes.iter_mut().zip(items).enumerate() {
         if let Some(ahead) = items.get(i + AHEAD) {
             let bytes = ahead.stable_bytes();
-            // Prefetches the first and the last line. Text of up to 128 bytes usually has no other
-            // line.
+            // Prefetches the first and the last line. Text of up to 128 bytes usually has no
+            // further line.
             prefetch_ends(bytes.as_ref());
         }
         *hash = hash_of(item.stable_bytes().as_ref());
     }
 }
 
-/// How many items ahead bytes are prefetched. At 3 ns an item, 24 items take about as long as a
-/// load from memory.
+/// The prefetch distance, in items. At 3 ns for each item, 24 items take about as long as a load
+/// from memory.
 const AHEAD: usize = 24;
 
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! Sizes of the kinds whose items lie in blocks of eight lanes.
+//! Sizes of the kinds whose items are in blocks of eight lanes.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -7,14 +7,14 @@ use crate::plan::rates::{LANES, blocks_deviation, blocks_rate, same_pattern_rate
 use crate::plan::search::{fewer, smallest_from};
 use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 
-/// Bits of a cache line.
+/// The number of bits of a cache line.
 const LINE_BITS: u64 = 512;
 
-/// The sizes of a kind with blocks. Such kinds differ only in these values.
+/// The sizes of a kind with blocks. Kinds with blocks differ only in these values.
 pub(crate) struct BlockSizing {
     /// Restores a geometry from its number in files.
     pub geometry: fn(u32) -> Option<Geometry>,
-    /// One or two geometries. A plan takes the one with fewer bits.
+    /// One or two geometries. A plan takes the geometry with fewer bits.
     pub usual: &'static [Geometry],
     /// Returns the blocks of a geometry.
     pub blocks: fn(Geometry) -> Blocks,
@@ -22,17 +22,17 @@ pub(crate) struct BlockSizing {
 
 /// The blocks of a geometry.
 ///
-/// A place holds all data at the position of an item. It is one block, or one block for each bit of
-/// a counter, or one block for each slice of a window.
+/// A place contains all data at the position of an item. A place is one block, or one block for
+/// each bit of a counter, or one block for each slice of a window.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
-    /// Bits of a lane. An item sets one bit in each of the eight lanes of a block. Counting filters
-    /// and windows have several blocks at a place. Their lanes are narrow, so that a place fits in
-    /// one cache line where possible.
+    /// The bits of a lane. An item sets one bit in each of the eight lanes of a block. Counting
+    /// filters and windows have several blocks at a place. Their lanes are narrow, so that a place
+    /// fits in one cache line where possible.
     pub lane_bits: u64,
-    /// Blocks at a place.
+    /// The number of blocks at a place.
     pub layers: u64,
-    /// Bits before the places.
+    /// The number of bits before the places.
     pub head_bits: u64,
     /// The maximum number of places, if the file format limits it.
     pub max_places: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// One block at a place, of lanes of 64 bits.
+    /// Blocks of a kind with one block at each place and lanes of 64 bits.
     pub const PLAIN: Blocks =
         Blocks { lane_bits: 64, layers: 1, head_bits: 0, max_places: u64::MAX, slices: None };
 
@@ -85,7 +85,7 @@ impl Blocks {
     }
 
     /// Guesses how many places keep `rate`. At most rates, the guess differs from the result by at
-    /// most three per cent.
+    /// most three percent.
     fn guess_places(self, items: u64, rate: f64) -> f64 {
         let (items, rate) = match self.slices {
             Some(slices) => {

@@ -6,7 +6,7 @@ use crate::bits::OutOfMemory;
 use crate::plan::geometry::Geometry;
 use crate::plan::kind::Kind;
 
-/// Why a plan does not exist, or a filter of the plan cannot be created.
+/// The reason why a plan does not exist, or why a filter of the plan cannot be created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -56,11 +56,11 @@ pub enum PlanError {
         /// The kind of the plan.
         found: Kind,
     },
-    /// The plan is valid, but the words are not those of a filter of this kind.
+    /// The plan is valid, but no filter of this kind can have these words.
     Words {
         /// The kind of the plan.
         kind: Kind,
-        /// Why the words are rejected.
+        /// The reason why the words are rejected.
         reason: &'static str,
     },
     /// The plan is valid, but the memory cannot be allocated.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The parameters that, with the kind and the number of bits, determine the place of an item.
+/// The parameters that determine the place of an item, together with the kind and the number of
+/// bits.
 ///
 /// Files store a geometry as one number, [`to_number`](Self::to_number).
 ///
@@ -32,12 +33,13 @@ pub enum Geometry {
     },
     /// Growing filters: the rule of growth, which follows from the rate.
     Prefixes {
-        /// Bits of a new remainder at the depths of most filters.
+        /// The bits of a new remainder at the depths of most filters.
         bits: u32,
-        /// Entries of a page, on average, when the pages of a depth begin to split.
+        /// The average number of entries of a page when the pages of a depth begin to split.
         split_at: u32,
     },
-    /// Window filters: the number of slices of a window's span. The memory holds one slice more.
+    /// Window filters: the number of slices of a window's span. The memory contains one additional
+    /// slice.
     Slices(u32),
 }
 

@@ -1,9 +1,9 @@
-//! The two numbers from which a plan computes the third.
+//! The input of a plan: two numbers from which the plan computes a third number.
 
 use crate::plan::kind::Kind;
 use crate::plan::{Plan, PlanError};
 
-/// Two of three values: items, rate and memory. [`plan`](Self::plan) computes the third.
+/// Two of the three values items, rate and memory. [`plan`](Self::plan) computes the third value.
 ///
 /// # Examples
 ///
@@ -19,7 +19,7 @@ use crate::plan::{Plan, PlanError};
 pub enum PlanInput {
     /// Items and rate. The plan computes the memory.
     ItemsAndRate {
-        /// Distinct items at capacity.
+        /// The number of distinct items at capacity.
         items: u64,
         /// The false positive rate at capacity.
         rate: f64,
@@ -33,7 +33,7 @@ pub enum PlanInput {
     },
     /// Items and memory. The plan computes the rate.
     ItemsAndMemory {
-        /// Distinct items at capacity.
+        /// The number of distinct items at capacity.
         items: u64,
         /// The maximum size of the filter, in bytes.
         max_bytes: u64,
@@ -57,7 +57,7 @@ impl PlanInput {
     }
 
     /// Returns the kind that [`Plan::new`] chooses for these numbers. Returns the classic kind if a
-    /// split-block filter does not fit the memory.
+    /// split-block filter does not fit in the memory.
     #[must_use]
     pub fn default_kind(self) -> Kind {
         let blocked = self.plan(Kind::SplitBlock);

@@ -1,4 +1,4 @@
-//! The kinds of filters, and the properties of each.
+//! The kinds of filters, and the properties of each kind.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ struct Row {
     grows: bool,
 }
 
-/// The row of a kind that neither removes, forgets nor grows.
+/// The row of a kind whose filters do not remove items, forget items or grow.
 const PLAIN: Row = Row {
     name: "",
     summary: "",
@@ -37,7 +37,7 @@ macro_rules! define_kind {
         }
 
         impl Kind {
-            /// Every kind, in the order of their numbers.
+            /// All kinds, in the order of their numbers.
             pub const ALL: [Kind; [$($number),*].len()] = [$(Kind::$kind),*];
 
             const fn row(self) -> &'static Row {

@@ -1,14 +1,14 @@
 //! The table of the kinds of filters, with a row for each kind.
 //!
 //! A new kind needs a folder with its filter type and its `Sizing`, and one row in `kinds!`. Code
-//! outside this file asks the row and does not match on kinds.
+//! outside this file reads the row instead of matching on kinds.
 
 /// The table. `kinds!(then)` passes all rows to the macro `then`.
 ///
 /// A row contains the documentation of the kind, its name in code, its number in files and its
-/// filter type over storage `B`. Then follow the function that creates an empty filter from a plan
-/// and a hasher, the formulas (`Sizing`) and the properties. The file that calls the macro imports
-/// the names that it uses.
+/// filter type over storage `B`. Next in the row are the function that creates an empty filter from
+/// a plan and a hasher, the formulas (`Sizing`) and the properties. The file that calls the macro
+/// imports the names that the macro uses.
 macro_rules! kinds {
     ($then:ident) => {
         $then! {

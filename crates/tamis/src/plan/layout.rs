@@ -6,8 +6,8 @@ use crate::hash::Hasher;
 use crate::plan::geometry::Geometry;
 use crate::plan::kind::Kind;
 
-/// The properties that determine which bits an item sets. Filters with equal layouts can be merged,
-/// others cannot.
+/// The properties that determine which bits an item sets. Filters with equal layouts can be merged.
+/// Filters with different layouts cannot be merged.
 ///
 /// # Examples
 ///
@@ -34,7 +34,8 @@ pub struct Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Layout { kind, bits, geometry, hasher } = self;
-        // A growing filter has no fixed number of bits, and merges with filters of any size.
+        // A growing filter has no fixed number of bits, and can be merged with growing filters of
+        // any size.
         if !kind.grows() {
             return write!(f, "{kind}, {bits} bits, {geometry}, {hasher}");
         }

@@ -1,30 +1,33 @@
-//! The formulas of false positive rates. There are two models:
+//! The formulas of false positive rates. There are two models and a lower limit:
 //!
-//! **Blocks.** `n` items fall into `B` blocks at random. P(j) is the probability that a block holds
-//! j items: binomial, with n draws at 1/B. f(j) is the probability that a block with j items
-//! answers yes to an absent item. The eight lanes are independent, so f(j) = (1 − q^j)^8. Here q =
-//! 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). It is higher than the
-//! classic formula, because that formula uses only the mean.
+//! **Blocks.** `n` items are distributed over `B` blocks at random. P(j) is the probability that a
+//! block holds j items: binomial, with n draws at 1/B. f(j) is the probability that a block with j
+//! items reports an absent item as present. The eight lanes are independent, so f(j) = (1 − q^j)^8.
+//! Here q = 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). This rate is
+//! higher than the rate of the classic formula, which uses only the mean.
 //!
 //! The sum has a closed form. By the binomial theorem, f(j) is a sum of powers q^ij. The mean of
-//! q^ij is (1 − (1 − q^i)/B)^n. So the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i = 0 … 8.
-//! The terms of this sum cancel each other, so a low rate loses its digits. Low rates are
-//! therefore summed over j. At a low rate the blocks hold few items, so the sum over j is short.
+//! q^ij is (1 − (1 − q^i)/B)^n. Therefore the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i =
+//! 0 … 8. The terms of this sum cancel each other, so a low rate loses precision. Therefore low
+//! rates are computed as the sum over j. At a low rate the blocks hold few items, so the sum over j
+//! is short.
 //!
 //! **Classic.** The k·n draws of the items set X of the m positions. An absent item then draws k of
-//! the m positions. So the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
+//! the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
 //! difference is noticeable in small filters.
 //!
 //! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a
 //! normal distribution with the mean and variance of X. The relative error is at most 10⁻³ for
-//! rates down to 10⁻⁹. Below that, the result is too high
+//! rates down to 10⁻⁹. For lower rates, the result is too high
 //! (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size, because
-//! it is never below the exact rate (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
+//! the approximation is never below the exact rate
+//! (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
 //!
-//! **The width of the hash.** No rate is below the chance that an absent item has the hash of an item.
-//! A classic filter distinguishes 2⁶⁴ hashes. A block of wide lanes distinguishes only 2³² items,
-//! because the bits of all lanes come from 32 bits of the hash. The bits of narrow lanes, of 16 bits,
-//! are these 32 bits themselves, so their formula already contains this chance.
+//! **The width of the hash.** The rate is at least the probability that an absent item has the hash
+//! of an item. A classic filter distinguishes 2⁶⁴ hashes. A block of wide lanes distinguishes only
+//! 2³² items, because 32 bits of the hash determine the bits of all lanes. In narrow lanes of 16
+//! bits, these 32 bits are used directly. Therefore the formula of narrow lanes already contains
+//! this probability.
 //!
 //! A plan searches for the size with a given rate. The formulas for this search also return their
 //! slope, −d ln rate / d ln size.
@@ -32,7 +35,7 @@
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Lanes in a block, which is the number of probes of a blocked filter.
+/// The number of lanes in a block, which is the number of probes of a blocked filter.
 pub(crate) const LANES: u32 = 8;
 
 /// The number of different hashes.
@@ -41,11 +44,12 @@ pub(crate) const HASHES: f64 = 18_446_744_073_709_551_616.0;
 /// The number of bit patterns of an item in a block.
 const PATTERNS: f64 = 4_294_967_296.0;
 
-/// Lanes of up to this number of bits have a different pattern for each of [`PATTERNS`].
+/// Lanes of up to this number of bits have a different pattern for each value of the 32 pattern
+/// bits.
 const NARROW_LANE_BITS: u64 = 16;
 
-/// Returns the chance that an absent item has the block and the bit pattern of one of `items` items
-/// in `blocks` blocks, as far as [`blocks_rate`] does not contain it.
+/// Returns the probability that an absent item has the same block and bit pattern as one of `items`
+/// items in `blocks` blocks. Leaves out the probability that [`blocks_rate`] already contains.
 pub(crate) fn same_pattern_rate(items: f64, blocks: f64, lane_bits: u64) -> f64 {
     if lane_bits <= NARROW_LANE_BITS {
         return items / HASHES;
@@ -54,15 +58,16 @@ pub(crate) fn same_pattern_rate(items: f64, blocks: f64, lane_bits: u64) -> f64 
     items / (blocks * PATTERNS).min(HASHES)
 }
 
-/// Returns the chance that an absent item has the hash of one of `items` items in a classic filter
-/// with this fill, or has a hash that is moved by some probes.
+/// Returns the probability that an absent item has the same hash as one of `items` items in a
+/// classic filter with this fill. Includes hashes that equal an item's hash after a shift by some
+/// probes.
 pub(crate) fn same_hash_rate(items: f64, fill: f64) -> f64 {
-    // An item whose hash is moved by i probes shares all but i of them. The others are set by chance:
-    // 1 + 2(f + f² + …).
+    // A hash that is shifted by i probes shares all probes but i with the item. The remaining i
+    // probes are set by chance: 1 + 2(f + f² + …).
     items / HASHES * (1.0 + fill) / (1.0 - fill).max(f64::EPSILON)
 }
 
-/// Returns the lowest rate that a filter for `items` keeps with certainty, rounded up to two digits.
+/// Returns the lowest rate that a filter for `items` always keeps, rounded up to two digits.
 pub(crate) fn lowest_rate(items: u64) -> f64 {
     rounded_up(4.0 * items as f64 / HASHES)
 }
@@ -73,8 +78,8 @@ pub(crate) fn rounded_up(rate: f64) -> f64 {
     (rate / unit).ceil() * unit
 }
 
-/// Mean number of items of a block for each bit of a lane. From this load on, the closed form has
-/// ten correct digits. At this load, the rate is about 3·10⁻⁴.
+/// The mean number of items of a block for each bit of a lane. From this load on, the closed form
+/// has ten correct digits. At this load, the rate is about 3·10⁻⁴.
 const CLOSED_FROM: f64 = 0.4;
 
 /// Returns the rate of `items` in `blocks` blocks of eight lanes, and its slope.
@@ -89,7 +94,7 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
     for choices in [-8.0, 28.0, -56.0, 70.0, -56.0, 28.0, -8.0, 1.0] {
         power -= power / l;
         let x = (1.0 - power) / b;
-        // ln(1 − x). For small x the series is equally exact and faster.
+        // Computes ln(1 − x). For small x, the series is equally exact and faster.
         let log = match x < 1.0 / 8192.0 {
             true => -x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 3.0 + x * (1.0 / 4.0)))),
             false => (-x).ln_1p(),
@@ -103,8 +108,9 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
 }
 
 /// Returns the standard deviation of the rate of `items` in `blocks` blocks. The deviation is
-/// caused by the uneven distribution of the items. It is computed from the variance of f(j) without
-/// the part that is linear in j. The linear part does not contribute, because Σ j = n is fixed.
+/// caused by the uneven distribution of the items. The deviation is computed from the variance of
+/// f(j) without the part that is linear in j. The linear part does not contribute, because Σ j = n
+/// is fixed.
 pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     // One block has no deviation. Loads above 500 items a block are not useful, so the deviation
     // there does not matter.
@@ -135,7 +141,7 @@ fn blocks_mean<const N: usize>(
     let (n, b) = (items as f64, blocks as f64);
     let (odds, step) = (1.0 / (b - 1.0), 1.0 / lane_bits as f64);
     let mut chance = (n * (-1.0 / b).ln_1p()).exp();
-    // 1 − q^j is computed from 1 − q^(j−1), so that no digits are lost by cancellation.
+    // 1 − q^j is computed from 1 − q^(j−1), to avoid a loss of precision by cancellation.
     let (mut means, mut filled, mut j) = ([0.0; N], 0.0, 0.0);
     while j <= n {
         let of = of(j, block_rate(filled));
@@ -171,7 +177,8 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     }
 }
 
-/// Up to this number of steps, n·k², a rate is computed exactly. This takes about 20 µs.
+/// Up to this number of steps, n·k², a rate is computed exactly. An exact computation takes about
+/// 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
 /// Returns the rate as a sum over j. Each term is the product of two probabilities. The first is
@@ -179,7 +186,7 @@ const EXACT_STEPS: u64 = 1 << 15;
 /// of the items set all of these j positions.
 fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (m, k) = (bits as f64, probes as usize);
-    // The number of positions is at most the number of bits.
+    // The number of distinct positions is at most the number of bits.
     let most = k.min(usize::try_from(bits).unwrap_or(usize::MAX));
     // The probability that j given positions are all set, updated for each draw. A draw sets one of
     // the positions that are not set yet.
@@ -203,16 +210,16 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// Returns E\[(X/m)^k\] for normally distributed ln X, and its slope with an error of a few per
-/// cent.
+/// Returns E\[(X/m)^k\] for normally distributed ln X, and its slope with an error of a few
+/// percent.
 pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
         return (1.0, 0.0);
     }
     // The expected share of unset positions is a = (1 − 1/m)^(kn). The expected share of pairs of
-    // positions that are both unset is (1 − 2/m)^(kn). It equals a²(1 + δ), where 1 + δ = (1 − 1/(m
-    // − 1)²)^(kn). So the variance of the share is a²δ + a(1 − a(1 + δ))/m.
+    // positions that are both unset is (1 − 2/m)^(kn). The share of pairs equals a²(1 + δ), where 1
+    // + δ = (1 − 1/(m − 1)²)^(kn). Therefore the variance of the share is a²δ + a(1 − a(1 + δ))/m.
     let log_unset = k * n * (-1.0 / m).ln_1p();
     let fill = -log_unset.exp_m1();
     let a = 1.0 - fill;
@@ -248,8 +255,7 @@ mod tests {
 
     #[test]
     fn the_approximation_meets_the_exact_rate() {
-        // The smallest number of items whose rate is not computed exactly, in a filter that is half
-        // full.
+        // The smallest number of items whose rate is not computed exactly, in a half-full filter.
         for (probes, within) in [(1, 1e-12), (2, 1e-6), (7, 1e-6), (20, 2e-4), (30, 1e-3)] {
             let items = EXACT_STEPS / u64::from(probes * probes) + 1;
             let bits = ((items * u64::from(probes)) as f64 / std::f64::consts::LN_2) as u64;
@@ -275,7 +281,7 @@ mod tests {
         let rate = found.count() as f64 / f64::from(3_u32.pow(6));
         assert!((exact_classic_rate(2, 3, 2) / rate - 1.0).abs() < 1e-12);
         assert_eq!(exact_classic_rate(0, 100, 7), 0.0);
-        // More probes than bits.
+        // Here the number of probes exceeds the number of bits.
         assert_eq!(exact_classic_rate(1, 1, 9), 1.0);
         assert!((exact_classic_rate(3, 2, 40) - 1.0).abs() < 1e-9);
     }
@@ -310,7 +316,7 @@ mod tests {
 
     #[test]
     fn blocked_rates_are_those_computed_elsewhere() {
-        // The rates of Parquet's filter for these bits an item, computed outside this crate.
+        // The rates of Parquet's filter for these bits per item, computed outside this crate.
         for (bits_per_item, rate) in
             [(8.0, 0.0332), (10.0, 0.0126), (11.54, 0.0065), (16.0, 0.0013), (20.0, 0.00042)]
         {

@@ -10,7 +10,7 @@ pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
     if !enough(high) {
         return None;
     }
-    // Double first, because the result is usually far below `high`.
+    // The search first doubles the number, because the result is usually far below `high`.
     let mut over = low;
     while !enough(over) {
         over = over.saturating_mul(2).min(high);
@@ -34,19 +34,19 @@ pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
 /// usual.
 const NEWTON_STEPS: u32 = 20;
 
-/// From this number on, the rate is nearly linear between two adjacent numbers.
+/// Above this number, the rate is nearly linear between two adjacent numbers.
 const STRAIGHT_FROM: u64 = 4096;
 
-/// The largest factor of a step. It limits steps where the rate is nearly constant.
+/// The largest factor of a step. This factor limits steps where the rate is nearly constant.
 const MAX_FACTOR: f64 = 8.0;
 
 /// Returns the smallest number in `1..=most` whose rate is at most `rate`, starting from a guess.
 ///
 /// `rate_of` returns the rate of a number and its slope, −d ln rate / d ln number, with an error of
-/// a few per cent. Newton's method finds the root of ln rate as a function of ln number. The search
-/// stops when a number suffices and `number - 1` does not. So neither the guess nor the slope
-/// changes the result. Above [`STRAIGHT_FROM`], the search may infer from the slope that
-/// `number - 1` does not suffice.
+/// a few percent. Newton's method finds the root of ln rate as a function of ln number. The search
+/// stops when `number` is sufficient and `number - 1` is not. Therefore neither the guess nor the
+/// slope changes the result. Above [`STRAIGHT_FROM`], the search may infer from the slope that
+/// `number - 1` is not sufficient.
 pub(crate) fn smallest_from(
     guess: f64,
     most: u64,
@@ -71,8 +71,8 @@ pub(crate) fn smallest_from(
         // A rate of zero has no slope. `max` turns NaN into the smallest factor.
         let factor = (found / rate).powf(1.0 / slope).max(1.0 / MAX_FACTOR);
         guess = number as f64 * factor.min(MAX_FACTOR);
-        // So close to the root, the error of the guess is below 0.1. Therefore `number - 1` does
-        // not suffice.
+        // This close to the root, the error of the guess is below 0.1. Therefore `number - 1` is
+        // not sufficient.
         let above = number as f64 - guess;
         if found <= rate && number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
             break;
@@ -81,9 +81,9 @@ pub(crate) fn smallest_from(
     (over <= most).then_some(over)
 }
 
-/// Compares two geometries and returns the fewer bits and their geometry. If both take the same
-/// number of bits, returns the first geometry. `settle` returns the fewest bits of a geometry, up
-/// to a limit, from a guess.
+/// Compares two geometries. Returns the geometry with fewer bits, and the number of its bits. If
+/// both geometries take the same number of bits, returns the first geometry. `settle` returns the
+/// fewest bits of a geometry, up to a limit, from a guess.
 pub(crate) fn fewer(
     guesses: [f64; 2],
     geometries: [Geometry; 2],

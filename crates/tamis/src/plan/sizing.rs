@@ -1,5 +1,5 @@
-//! The formulas that each kind of filter provides for plans. They compute the number of bits for a
-//! number of items and a rate.
+//! The formulas that each kind of filter provides for plans. The formulas compute the number of
+//! bits for a number of items and a rate.
 
 use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;
@@ -7,12 +7,12 @@ use crate::plan::search::smallest;
 /// The size of the largest filter. With this limit, bit numbers and byte counts stay far below 2⁶⁴.
 pub(crate) const MAX_BITS: u64 = 1 << 56;
 
-/// The formulas of a kind. Each row of the table `kinds!` has one.
+/// The formulas of a kind. Each row of the table `kinds!` contains one value of this trait.
 ///
 /// The caller passes only geometries that [`geometry`](Self::geometry) returns.
 pub(crate) trait Sizing: Sync {
-    /// Returns the geometry with this number in files. Returns `None` if the kind has no such
-    /// geometry.
+    /// Returns the geometry with this number in files. Returns `None` if the kind has no geometry
+    /// with this number.
     fn geometry(&self, number: u32) -> Option<Geometry>;
 
     /// Returns the default geometry of a plan.
@@ -22,7 +22,7 @@ pub(crate) trait Sizing: Sync {
     /// from `geometry`.
     fn fewest(&self, geometry: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)>;
 
-    /// Returns the fewest bits that keep `rate` at `items` in the default geometry, and that
+    /// Returns the fewest bits that keep `rate` at `items` in the default geometry, and the default
     /// geometry.
     fn fewest_usual(&self, items: u64, rate: f64) -> Option<(u64, Geometry)> {
         self.fewest(self.usual_geometry(items, rate), items, rate)
@@ -33,17 +33,18 @@ pub(crate) trait Sizing: Sync {
         Some((max_bytes / 8).saturating_mul(64).min(MAX_BITS)).filter(|&bits| bits > 0)
     }
 
-    /// Returns the filter of at most `bits` bits with the lowest rate for `items`.
+    /// Returns the filter with the lowest rate for `items` among the filters of at most `bits`
+    /// bits.
     fn best(&self, geometry: Geometry, items: u64, bits: u64) -> Best;
 
-    /// Returns the most items that keep `rate` within `max_bytes`, and the bits and the geometry of
-    /// their filter.
+    /// Returns the maximum number of items that keep `rate` within `max_bytes`. Also returns the
+    /// bits and the geometry of the filter for these items.
     fn largest(&self, max_bytes: u64, rate: f64) -> Option<(u64, (u64, Geometry))> {
-        // The geometry hardly depends on the size.
+        // The size has little effect on the geometry.
         let geometry = self.usual_geometry(max_bytes.max(1), rate);
         let bits = self.usable_bits(geometry, max_bytes)?;
         let fits = |items: u64| self.best(geometry, items, bits).rate <= rate;
-        // The smallest number of items that does not fit, minus one.
+        // Takes the smallest number of items that does not fit, minus one.
         let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
             Some(over) => over - 1,
             None => bits,
@@ -52,8 +53,8 @@ pub(crate) trait Sizing: Sync {
         Some((items, (best.bits, best.geometry)))
     }
 
-    /// Computes the rate of a filter that holds `items` distinct items. In a window they are
-    /// distributed evenly.
+    /// Computes the rate of a filter that holds `items` distinct items. In a window, these items
+    /// are distributed evenly over the slices.
     fn rate_at(&self, geometry: Geometry, bits: u64, items: u64) -> f64;
 
     /// Computes how many items a filter may hold before its rate exceeds `rate`.
@@ -78,9 +79,9 @@ pub(crate) trait Sizing: Sync {
         None
     }
 
-    /// Returns the size of the largest part of a larger filter that is a valid filter, at most
-    /// `max_bits`. The part starts at the beginning of the larger filter. Returns `None` if the
-    /// kind has no such part.
+    /// Returns the size of the largest part of a larger filter, at most `max_bits`. The part must
+    /// be a valid filter and start at the beginning of the larger filter. Returns `None` if no part
+    /// of this kind is a valid filter.
     fn part_bits(&self, _geometry: Geometry, _max_bits: u64) -> Option<u64> {
         None
     }
@@ -93,8 +94,8 @@ pub(crate) trait Sizing: Sync {
 pub(crate) struct Best {
     pub rate: f64,
     pub geometry: Geometry,
-    /// The number of bits: at most the given number. It is lower if the kind has no filter of
-    /// exactly that size.
+    /// The number of bits, at most the given number. The number of bits is lower if the kind has no
+    /// filter of exactly the given size.
     pub bits: u64,
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct Sample {
     pub parts: f64,
     /// The number of bits of a part.
     pub bits: f64,
-    /// How many bits the items of a part set. A bit counts each time that an item sets it.
+    /// How many bits the items of a part set. A bit is counted once for each item that sets it.
     pub draws: f64,
     /// The standard deviation of the rate for a fixed number of items.
     pub rate_deviation: f64,

@@ -1,4 +1,4 @@
-//! Plans keep the requested rate with the fewest bits.
+//! Tests that plans keep the requested rate with the fewest bits.
 
 use crate::plan::search::smallest;
 use crate::plan::*;
@@ -38,8 +38,8 @@ fn the_default_needs_as_few_bits_as_promised() {
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);
 }
 
-/// Returns the bits of a place of a kind with blocks. The smallest filter consists of its head and
-/// one place.
+/// Returns the bits of a place of a kind with blocks. The smallest filter consists of its header
+/// and one place.
 fn place_bits(kind: Kind, geometry: Geometry) -> u64 {
     let head = if kind == Kind::Window { 512 } else { 0 };
     let mut bytes = (1_u64..).map(|words| words * 8);
@@ -79,7 +79,7 @@ fn plans_are_tight() {
     }
 }
 
-/// Searches for the fewest bits of a kind with places, by bisection.
+/// Searches by bisection for the fewest bits of a kind with places.
 fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> {
     let step = place_bits(kind, geometry);
     let head = if kind == Kind::Window { 512 } else { 0 };
@@ -89,7 +89,7 @@ fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> 
 }
 
 fn check_fewest(items: u64, rate: f64) {
-    // The rates of neighbouring sizes above 10⁹ bits may be equal, as far as an `f64` has digits.
+    // Above 10⁹ bits, the rates of adjacent sizes may be equal in the precision of an `f64`.
     let is_same = |plan: &Result<Plan, PlanError>, fewest: Option<u64>| match (plan, fewest) {
         (Ok(plan), Some(fewest)) => plan.bits.abs_diff(fewest) <= fewest / 1_000_000_000,
         (plan, fewest) => plan.is_err() && fewest.is_none(),
@@ -133,7 +133,7 @@ proptest::proptest! {
         rate_log in 0.015..40.0_f64,
     ) {
         let rate = (-rate_log).exp2();
-        // The items are so few that their rate is computed exactly.
+        // The number of items is so small that the rate is computed exactly.
         let probes = rate_log.ceil() as u64;
         let items = (items_log.exp2() as u64).min((1 << 15) / ((probes + 1) * (probes + 1)));
         let plan = Plan::for_kind(Kind::Classic, items, rate).unwrap();
@@ -176,8 +176,8 @@ fn memory_plans_invert_item_plans() {
         let back = Plan::for_memory(kind, plan.bytes(), 0.01).unwrap();
         assert!(back.items() >= 50_000 && back.items() < 50_400, "{kind}: {}", back.items());
         let rate = Plan::for_items_in(kind, 50_000, plan.bytes()).unwrap().rate();
-        // In kinds whose entries have a whole number of bits, there are no rates between those of
-        // two widths.
+        // If an entry of a kind has a whole number of bits, no rate exists between the rates of two
+        // adjacent widths.
         let (least, most) = match step_bits(&plan) {
             Some(_) => (0.0098, 0.01),
             None => (0.005, 0.0105),
@@ -278,7 +278,7 @@ fn very_large_classic_filters_take_the_bits_of_smaller_ones() {
         match Plan::for_kind(Kind::Classic, items, 0.01) {
             Ok(plan) => {
                 assert!(plan.rate_at(items) <= 0.01, "{items}");
-                // Many items have equal hashes, so the plan takes more bits.
+                // Many items have equal hashes, so the plan takes more bits for each item.
                 let most = 9.594 + items as f64 / 1e15;
                 assert!((9.592..most).contains(&plan.bits_per_item()), "{items}: {plan:?}");
             }
@@ -289,12 +289,12 @@ fn very_large_classic_filters_take_the_bits_of_smaller_ones() {
 
 #[test]
 fn a_plan_promises_no_rate_below_what_the_hash_distinguishes() {
-    // An absent item has the pattern of the only item of a block with chance 2⁻³².
+    // With probability 2⁻³², an absent item has the pattern of the only item of a block.
     let one_block = Plan::from_parts(Kind::SplitBlock, 1, 1e-9, 512, Geometry::Probes(8)).unwrap();
     assert!((one_block.rate_at(1) / 2_f64.powi(-32) - 1.0).abs() < 1e-3);
     let one_block = Plan::from_parts(Kind::Parquet, 1, 1e-9, 256, Geometry::Probes(8)).unwrap();
     assert!((one_block.rate_at(1) / 2_f64.powi(-32) - 1.0).abs() < 0.01);
-    // An absent item has the hash of an item with chance 2⁻⁶⁴.
+    // With probability 2⁻⁶⁴, an absent item has the hash of an item.
     for items in [1, 20, 1_000_000, 500_000_000] {
         let of_hash = items as f64 / 2_f64.powi(64);
         for rate in [1e-9, 1e-12, 1e-15, 1e-19] {

@@ -1,5 +1,5 @@
-//! The rules from a hash to the bits of one block. They are pure, and kernels and strategies use
-//! them.
+//! The rules that map a hash to the bits of one block. The rules are pure functions. Kernels and
+//! strategies use these rules.
 
 pub(crate) mod narrow;
 pub(crate) mod parquet;

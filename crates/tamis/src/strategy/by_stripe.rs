@@ -2,21 +2,21 @@
 //! covers hundreds of items.
 //!
 //! Taking a lock for each item costs more than the insert. With two threads, a cache line would
-//! also move between the cores for every one or two items. So each stripe has a buffer in which
-//! items wait. When a buffer is full, its items are inserted under one lock. While the lock is
-//! held, no other thread writes these words, so the kernel for exclusive words is used. A waiting
-//! item is an entry of 64 bits:
+//! also move between the cores for every one or two items. Therefore each stripe has a buffer in
+//! which items wait. When a buffer is full, its items are inserted under one lock. While the lock
+//! is held, no other thread writes these words. Therefore the kernel for exclusive words is used. A
+//! waiting item is an entry of 64 bits:
 //!
 //! ```text
 //! | line in stripe | position in batch | low half of the hash |
 //! 63           64-shift               32                      0
 //! ```
 //!
-//! The kernel uses an entry as a hash, in a filter that consists of this stripe alone. The entry
-//! selects the same line as the original hash, because its high bits are the line. It sets the same
-//! bits, because the low half determines the bit in each lane. The bits between the line and the
-//! low half are free, and hold the position of the answer. Items of one stripe keep their order, so
-//! the first of equal items is reported as new.
+//! The kernel uses an entry as a hash, in a filter that consists only of this stripe. The high bits
+//! of the entry are the line, so the entry selects the same line as the original hash. The low half
+//! determines the bit in each lane, so the entry also sets the same bits. The bits between the line
+//! and the low half are free, and contain the position of the answer. Items of one stripe keep
+//! their order, so the first of several equal items is reported as new.
 
 use std::slice;
 
@@ -29,7 +29,7 @@ use crate::strategy::block_rules::split_block;
 /// A batch that is being inserted into a shared filter.
 pub(super) struct ByStripe<'a> {
     bits: &'a AtomicBitmap,
-    /// 1 for each item that is new or still waits.
+    /// A bit is 1 if its item is new or still waits.
     answers: &'a mut [u64],
     /// The number of items so far.
     position: u64,
@@ -42,8 +42,8 @@ pub(super) struct ByStripe<'a> {
 }
 
 impl<'a> ByStripe<'a> {
-    /// Returns how many items of a batch of `len` can be sorted at once, a multiple of 64. Returns
-    /// `None` if the batch is so small that a lock for each item is cheaper.
+    /// Returns how many items of a batch of `len` items can be sorted at once, a multiple of 64.
+    /// Returns `None` if the batch is so small that a lock for each item is cheaper.
     pub(super) fn part_len(bits: &AtomicBitmap, len: usize) -> Option<usize> {
         let position_bits = 32_u32.saturating_sub(bits.stripe_shift()).min(MAX_POSITION_BITS);
         let part_len = 1 << position_bits;
@@ -57,8 +57,8 @@ impl<'a> ByStripe<'a> {
             *last >>= len.next_multiple_of(64) - len;
         }
         let stripes = bits.stripes();
-        // Larger than the mean number of items of a stripe, so that most buffers of a small batch
-        // fill only once.
+        // The capacity is larger than the mean number of items of a stripe, so that most buffers of
+        // a small batch fill only once.
         let capacity = (len / stripes / 4 * 5).clamp(1, MAX_CAPACITY);
         let entries = vec![0; stripes * (capacity + GAP)];
         Self { bits, answers, position: 0, entries, lens: vec![0; stripes], capacity }
@@ -79,7 +79,7 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// Adds hashes until a buffer is full, and returns the stripe of that buffer.
+    /// Adds hashes until a buffer is full. Returns the stripe of this buffer.
     // Not inlined, so that the loop can use all registers.
     #[inline(never)]
     fn sort(&mut self, hashes: &mut slice::Iter<'_, u64>) -> Option<usize> {
@@ -91,8 +91,8 @@ impl<'a> ByStripe<'a> {
             let stripe = block >> shift;
             let len = lens[stripe] as usize;
             let end = stripe * (capacity + GAP) + len;
-            // The number of the stripe is above bit 63 of the product, so the multiplication drops
-            // it.
+            // In the product, the number of the stripe would be above bit 63. Therefore the
+            // multiplication drops it.
             entries[end] = (block as u64).wrapping_mul(line) | position << 32 | hash & LOW_HALF;
             // This prefetch saves 5 % of the time, because the buffers of all stripes do not fit in
             // the L2 cache.
@@ -117,8 +117,8 @@ impl<'a> ByStripe<'a> {
         let mut first = stripe << shift;
         let mut end = first + (1 << shift);
         if end > blocks {
-            // The last stripe is shorter. Its range starts earlier to have the full length, so it
-            // begins inside the previous stripe.
+            // The last stripe is shorter. Its range starts inside the previous stripe, so that the
+            // range has the full length.
             let moved = end - blocks;
             (first, end) = (first - moved, blocks);
             for entry in &mut *entries {
@@ -126,9 +126,9 @@ impl<'a> ByStripe<'a> {
             }
         }
         let words = &self.bits.words()[first * split_block::WORDS..end * split_block::WORDS];
-        // With two threads, the lines come from the cache of the other core. Prefetching them
-        // together and before taking the lock saves 5 to 10 % of the time. For stripes larger than
-        // a buffer, the kernel prefetches the lines that it needs.
+        // With two threads, the lines come from the cache of the other core. Prefetching all lines
+        // before taking the lock saves 5 to 10 % of the time. For stripes larger than a buffer, the
+        // kernel prefetches only the lines that it needs.
         if words.len() / split_block::WORDS <= len {
             for line in (0..words.len()).step_by(split_block::WORDS) {
                 arch::prefetch_write(words, line);
@@ -161,23 +161,25 @@ impl<'a> ByStripe<'a> {
     }
 }
 
-/// Entries in a buffer. 256 buffers, the maximum, take 1.5 MB. Larger buffers take longer to write.
-/// With smaller buffers, a line moves between two threads more often than every fifth item.
+/// The maximum number of entries in a buffer. With the maximum of 256 buffers, this takes 1.5 MB.
+/// Larger buffers take longer to write. With smaller buffers, a line moves between two threads more
+/// often than every fifth item.
 const MAX_CAPACITY: usize = 768;
 
-/// A gap between buffers. If the distance were a power of two, the buffers would use only a few
-/// sets of the caches.
+/// The gap between buffers, in entries. If the distance between buffers were a power of two, the
+/// buffers would use only a few sets of the caches.
 const GAP: usize = 8;
 
-/// How many entries ahead a buffer's next line is prefetched.
+/// The prefetch distance in a buffer, in entries.
 const AHEAD: usize = 6;
 
-/// With fewer items for each stripe, sorting costs more than the locks. For the model checker the
-/// limit is one item, because its run time grows too fast with more.
+/// The minimum number of items for each stripe. With fewer items, sorting costs more than the
+/// locks. For the model checker the minimum is one item, because its run time grows too fast with
+/// more items.
 const MIN_ITEMS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// With stripes of one line, all 32 bits between the line and the low half are free. No part of a
-/// batch needs more than 24 of them for the position.
+/// The maximum number of bits for the position. With stripes of one line, all 32 bits between the
+/// line and the low half are free. No part of a batch needs more than 24 of these bits.
 const MAX_POSITION_BITS: u32 = 24;
 
 const LOW_HALF: u64 = 0xffff_ffff;

@@ -1,8 +1,8 @@
 //! The classic Bloom filter: any number of bits, any number of probes.
 //!
 //! Probe `i` is the high half of `mix(hash + i·γ) × bits`. Each probe is mixed separately, so that
-//! probes neither repeat nor follow a fixed step. With double hashing, probes repeat or follow a
-//! fixed step in small filters.
+//! probes neither repeat nor follow a fixed step. With double hashing, probes of small filters
+//! would repeat or follow a fixed step.
 //!
 //! Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors" (1970).
 
@@ -25,7 +25,7 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// Returns the bit numbers of `hash`. Each is below the number of bits.
+    /// Returns the bit numbers of `hash`. Each bit number is below the number of bits.
     #[inline]
     pub(crate) fn probes(self, hash: u64) -> impl Iterator<Item = u64> {
         (0..u64::from(self.probes)).map(move |i| {
@@ -41,7 +41,7 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 /// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
 const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
 
-/// How many items are prefetched before the first of them is read.
+/// The number of items that are prefetched before the first of these items is read.
 const BATCH: usize = 32;
 
 impl Construct for Classic {
@@ -93,7 +93,8 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
-        // `fold` and not `any`: every probe must be set, even if an earlier one was not set before.
+        // Uses `fold` instead of `any`, because every probe must be set, even after a probe that
+        // was not set before.
         self.probes(hash)
             .fold(false, |missing, bit| missing | bits.set((bit / 64) as usize, &[1 << (bit % 64)]))
     }

@@ -2,8 +2,8 @@
 
 /// A number of bits that maps hashes to bit numbers.
 ///
-/// A division per probe would cost more than the memory access, so the remainder is computed with a
-/// multiplication by the reciprocal.
+/// A division for each probe would cost more than the memory access. Therefore the remainder is
+/// computed by multiplication with the reciprocal.
 ///
 /// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994),
 /// section 4.
@@ -20,7 +20,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modulus {
     // Invariant: at least 1 and at most 2⁶³. Before its correction, the remainder in `reduce` is
-    // below twice this value, so it does not overflow.
+    // below twice this value. Therefore the remainder does not overflow.
     bits: u64,
     /// ⌊(2⁶⁴ − 1) / bits⌋.
     reciprocal: u64,
@@ -46,8 +46,8 @@ impl Modulus {
     #[inline(always)]
     #[must_use]
     pub const fn reduce(self, x: u64) -> u64 {
-        // The quotient is exact or one too small: the reciprocal is below 2⁶⁴/m by at most 1, and
-        // that error times x/2⁶⁴ is below one.
+        // The quotient is exact or one too small. The reciprocal is below 2⁶⁴/m by at most 1, and
+        // this error times x/2⁶⁴ is below one.
         let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
         let r = x.wrapping_sub(quotient.wrapping_mul(self.bits));
         if r >= self.bits { r - self.bits } else { r }

@@ -7,8 +7,8 @@ use crate::strategy::block_rules::parquet::{WORDS, block, locate};
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 use crate::strategy::rule::{Construct, Strategy, Token};
 
-/// Split-block Bloom as Parquet defines it. With [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)` it
-/// has the bytes of a Parquet column's filter.
+/// Split-block Bloom as defined by Parquet. With [`Hasher::xxh64`](crate::Hasher::xxh64)`(0)`, the
+/// filter has the same bytes as the filter of a Parquet column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parquet(());
 

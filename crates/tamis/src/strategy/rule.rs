@@ -1,4 +1,4 @@
-//! The trait of strategies, and how only this crate creates them.
+//! The trait of strategies. Only this crate can create a strategy.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use crate::bits::{AtomicBitmap, Bits as _, Word};
 use crate::plan::{Kind, Plan};
 
-/// A rule from hashes to bits, over words that the caller passes.
+/// A rule that maps hashes to bits, over words that the caller passes.
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// Only this crate can create a value, with a private constructor. Kernels without bounds checks
-/// rely on this: the words are those of a filter whose plan created the strategy.
+/// Only this crate can create a value, because the constructor is private. Kernels without bounds
+/// checks rely on this: the words always belong to a filter whose plan created the strategy.
 ///
 /// ```compile_fail,E0451
 /// // Would allow writing past the end, if it compiled.
@@ -33,18 +33,19 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + Construct + 'static {
     /// Tests a batch of hashes and writes the answers to a bit mask.
     fn contains_each<W: Word>(&self, words: &[W], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash`. Returns true if one of them was not set.
+    /// Sets the bits of `hash`. Returns true if at least one bit was not set.
     fn insert(&self, words: &mut [u64], hash: u64) -> bool;
 
     /// Sets the bits of each hash, in order. Answer `i` is true if a bit of hash `i` was not set.
     fn insert_each(&self, words: &mut [u64], hashes: &[u64], answers: &mut [u64]);
 
-    /// Sets the bits of `hash` while other threads do the same. Returns true if one of them was not
-    /// set.
+    /// Sets the bits of `hash` while other threads may also set bits. Returns true if at least one
+    /// bit was not set.
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
 
-    /// Sets the bits of `len` hashes, with the answers of inserts in order, while other threads do
-    /// the same. `hash` writes the hashes of a range of the items to a slice of the same length.
+    /// Sets the bits of `len` hashes while other threads may also set bits. The answers are the
+    /// same as for inserts in order. `hash` writes the hashes of a range of the items to a slice of
+    /// the same length.
     fn insert_each_shared(
         &self,
         bits: &AtomicBitmap,
@@ -64,7 +65,8 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + Construct + 'static {
         self.prefetch(bits.words(), hash);
     }
 
-    /// Estimates how many distinct items set these bits. Infinite if all bits are set.
+    /// Estimates how many distinct items set these bits. The estimate is infinite if all bits are
+    /// set.
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64;
 
     /// Returns the probability that all bits of an absent item are set, computed from the bits.
@@ -77,22 +79,22 @@ pub(crate) fn for_plan<S: Strategy>(plan: &Plan) -> S {
 }
 
 /// The constructor of strategies. The module is private, so other crates can neither name this
-/// trait nor create a
-/// [`Token`].
+/// trait nor create a [`Token`].
 pub trait Construct {
     /// Creates the strategy for filters with this plan.
     fn for_plan(plan: &Plan, _: Token) -> Self;
 }
 
-/// Only this crate can create a value, so a value proves that the caller is this crate. It must not
-/// implement `Default`.
+/// A proof that the caller is in this crate. Only this crate can create a value, so the type must
+/// not implement `Default`.
 #[derive(Debug)]
 pub struct Token(());
 
-/// How many items are prefetched before the first of them is inserted.
+/// The number of items that are prefetched before the first of these items is inserted.
 const BATCH: usize = 32;
 
-/// Smaller filters fit in the L2 cache. There, prefetches cost a third more time than they save.
+/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, where
+/// prefetches cost a third more time than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 /// Sets the bits of `len` hashes in shared words, each hash under its own lock.
@@ -109,7 +111,7 @@ pub(super) fn insert_one_by_one<S: Strategy>(
         let hashes = &mut hashes[..64.min(len - first)];
         hash(first..first + hashes.len(), hashes);
         // The mask stays in a register until all 64 items are inserted. Taking a lock waits for
-        // every earlier store, so a store for each item would delay it.
+        // every earlier store, so a store for each item would delay the lock.
         let mut mask = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             if is_large && i % BATCH == 0 {

@@ -1,4 +1,4 @@
-//! Sizes of the two kinds with plain blocks.
+//! Sizes of split-block filters and of Parquet's filters.
 
 use crate::plan::blocks::{BlockSizing, Blocks};
 use crate::plan::geometry::Geometry;

@@ -4,7 +4,8 @@ use crate::arch::batch::{BATCH, Located};
 use crate::arch::prefetch::prefetch_address;
 use crate::bits::Word;
 
-/// Smaller filters fit in the L2 cache. The CPU hides its latency without prefetches.
+/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
+/// latency the CPU hides without prefetches.
 pub(super) const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
 /// Calls `answer` with each batch of located hashes, its length, and the next batch.
@@ -37,8 +38,8 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. Its lines are prefetched a few at a time while the present batch is answered. A
-/// CPU cannot load 64 lines at the same time.
+/// The next batch. Its lines are prefetched a few at a time while the current batch is tested,
+/// because a CPU cannot load 64 lines at the same time.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     words: *const u8,
@@ -47,7 +48,7 @@ pub(super) struct Coming<'a> {
 }
 
 impl Coming<'_> {
-    /// Prefetches the lines of eight items, from number `i` on.
+    /// Prefetches the lines of eight items, starting at item number `i`.
     #[inline(always)]
     pub(super) fn prefetch_8(self, i: usize) {
         if let Some(batch) = self.batch {

@@ -1,4 +1,4 @@
-//! Blocks of the size of a register, for filters that store several of them side by side.
+//! Blocks of the size of a register, for filters that store several of these blocks side by side.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use crate::arch::prefetch::prefetch_lines;
 use crate::batch::answers::check_words;
 use crate::batch::prefetching::GROUP;
 
-/// A narrow block, or the bits of an item in such a block: eight lanes of 16 bits.
+/// A narrow block, or the bits of an item in a narrow block: eight lanes of 16 bits.
 #[derive(Clone, Copy)]
 pub(in crate::arch) struct Narrow(__m128i);
 
@@ -25,7 +25,7 @@ impl Narrow {
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn mask(hash: u64) -> Self {
         let low = _mm_cvtsi32_si128(hash as i32);
-        // Bytes 2i and 2i + 1 both hold bit number i.
+        // Bytes 2i and 2i + 1 both contain bit number i.
         let numbers = _mm_unpacklo_epi8(low, _mm_srli_epi32::<4>(low));
         let numbers = _mm_and_si128(numbers, _mm_set1_epi8(15));
         let numbers = _mm_unpacklo_epi8(numbers, numbers);
@@ -67,7 +67,7 @@ impl Narrow {
         Narrow(_mm_xor_si128(self.0, other.0))
     }
 
-    /// Returns the bits of `self` that are not in `other`.
+    /// Returns the bits of `self` that `other` does not contain.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn without(self, other: Self) -> Self {
@@ -87,7 +87,7 @@ impl Narrow {
         _mm_testc_si128(self.0, other.0) == 1
     }
 
-    /// Returns the block if `is_kept` is true, and otherwise an empty one.
+    /// Returns the block if `is_kept` is true, and an empty block otherwise.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -132,7 +132,7 @@ impl Wide {
         _mm256_testc_si256(self.0, other.0) == 1
     }
 
-    /// Returns the block if `is_kept` is true, and otherwise an empty one.
+    /// Returns the block if `is_kept` is true, and an empty block otherwise.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -140,19 +140,20 @@ impl Wide {
     }
 }
 
-/// Smaller filters fit in the L2 cache. The CPU hides its latency without prefetches.
+/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
+/// latency the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 
-/// How many items ahead the memory is prefetched.
+/// The prefetch distance, in items.
 const AHEAD: usize = 2 * GROUP;
 
 /// Writes the answer to each hash, in order, to a bit mask. Prefetches the words at the `place` of
-/// a later hash, unless there are few words. This is the version of `in_batches` for AVX2;
-/// `in_batches` itself is not compiled for AVX2.
+/// a later hash, unless there are few words. This function is the AVX2 version of `in_batches`,
+/// because `in_batches` is not compiled for AVX2.
 ///
 /// # Panics
 ///
-/// If `answers` does not have one word for each 64 hashes.
+/// If the length of `answers` is not one word for each 64 hashes, rounded up.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn each_ahead(

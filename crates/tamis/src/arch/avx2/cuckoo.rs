@@ -1,4 +1,5 @@
-//! Kernels of the cuckoo filter: four items in a register, except for the reads of their buckets.
+//! Kernels of the cuckoo filter. A register contains four items, but each bucket is read
+//! separately.
 
 use std::arch::x86_64::*;
 
@@ -11,11 +12,11 @@ use crate::arch::prefetch::prefetch_address;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Located {
-    /// For the left and the right buckets: the byte from which a bucket is read, and the first bit
-    /// of the bucket in that byte.
+    /// For the left and the right buckets: the number of the first byte to read, and the first bit
+    /// of the bucket in this byte.
     bytes: [[u64; BATCH]; 2],
     shifts: [[u64; BATCH]; 2],
-    /// The content of a bucket that holds the item's fingerprint in every slot.
+    /// For each item, the content of a bucket that has the item's fingerprint in every slot.
     patterns: [u64; BATCH],
 }
 
@@ -75,7 +76,7 @@ pub(in crate::arch) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) {
     });
 }
 
-/// Calls `each` with four hashes at a time and the number of the first one. The last group is
+/// Calls `each` with four hashes at a time and the number of the first hash. The last group is
 /// padded with zeros.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -119,7 +120,7 @@ struct Rule {
 impl Rule {
     /// # Panics
     ///
-    /// If its slot numbers do not fit in 31 bits.
+    /// If the slot numbers of the table do not fit in 31 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new(pairs: &Pairs) -> Self {
@@ -166,7 +167,7 @@ impl Rule {
         let (left, rest) = product(hash, self.starts);
         let (fingerprint, _) = product(rest, self.fingerprints);
         let x = _mm256_add_epi64(fingerprint, _mm256_set1_epi64x(1));
-        // Below 2³², so there is no high half to multiply.
+        // `x` is below 2³², so its high half is zero and needs no multiplication.
         let high = _mm256_slli_epi64::<32>(multiply_32(x, self.multiplier_high));
         let x = _mm256_add_epi64(multiply_32(x, self.multiplier), high);
         let upper = _mm256_srli_epi64::<32>(x);
@@ -184,11 +185,11 @@ impl Rule {
         (fingerprint, left, _mm256_add_epi64(start, self.right))
     }
 
-    /// Tests the items from `i` on.
+    /// Tests the items that start at number `i`.
     ///
     /// # Safety
     ///
-    /// For each of these items, eight bytes from its byte number on are readable.
+    /// For each of these items, eight bytes are readable, starting at the item's byte number.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn contains_4(&self, words: *const u8, located: &Located, i: usize) -> u64 {
@@ -201,7 +202,7 @@ impl Rule {
             let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));
             let lanes = _mm256_srlv_epi64(lanes, load_4(&located.shifts[half][i..]));
             let lanes = _mm256_xor_si256(lanes, pattern);
-            // As in `Lanes::either_holds`: only a slot that is zero causes a borrow.
+            // As in `Lanes::either_holds`, only a zero slot causes a borrow.
             _mm256_andnot_si256(lanes, _mm256_sub_epi64(lanes, self.ones))
         };
         let found = _mm256_and_si256(_mm256_or_si256(zero(0), zero(1)), self.highs);

@@ -35,8 +35,8 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
 
 #[target_feature(enable = "avx2")]
 pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
-    // From here on the words are accessed through a pointer: no reference to the words may be live
-    // while they are written.
+    // From this line, the words are accessed through a pointer. No reference to the words may be
+    // live during a write.
     let words: *mut [u64] = words;
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {

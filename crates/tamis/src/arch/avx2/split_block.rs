@@ -1,11 +1,11 @@
-//! Kernels of the default filter: half a block is one register.
+//! Kernels of the default filter. A register contains half a block.
 //!
 //! ```text
 //! spread hash ×4 ──▶ shifted to each lane's six bits ──▶ lane's word shifted by that number: its bit
 //! ```
 //!
-//! A test shifts the block, not a mask. Bit 0 of every lane is then the answer of that lane. So one
-//! AND joins the halves, and one instruction tests them.
+//! A test shifts the block instead of a mask. Bit 0 of every lane is then the answer of this lane.
+//! Therefore one AND joins the halves, and one instruction tests them.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -27,8 +27,8 @@ struct Lanes {
 
 static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, low_six: [63; 4], ones: [1; 4] };
 
-/// Tests one item. It is inlined into code that is compiled for any x86-64; a call would double the
-/// cost.
+/// Tests one item. The function is inlined into code that is compiled for any x86-64 CPU, because a
+/// call would double the cost.
 ///
 /// # Safety
 ///
@@ -73,8 +73,8 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
     flag != 0
 }
 
-/// Sets the bits of one item. Returns true if at least one of them was not set. Inlined for the
-/// same reason as [`contains_one_512`].
+/// Sets the bits of one item. Returns true if at least one bit was not set. Inlined for the same
+/// reason as [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -144,8 +144,8 @@ macro_rules! numbers_of_one {
     };
 }
 
-/// Tests item `$i` of eight. The carry is set if all bits of the item are set, and is shifted into
-/// the mask from below.
+/// Tests item `$i` of eight. The instruction sets the carry if all bits of the item are set, and
+/// then shifts the carry into the lowest bit of the mask.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -165,11 +165,11 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
     let locate = |hashes: &[u64], located: &mut Located| locate(words.len(), hashes, located);
     each_batch(words, hashes, answers, locate, |located, len, coming| {
         let mut mask = 0_u64;
-        // From the last item to the first, in whole groups of eight. The unused entries after the
-        // last item also hold starts of valid blocks.
+        // The loop runs from the last item to the first item, in whole groups of eight. The unused
+        // entries after the last item also contain starts of valid blocks.
         for i in (0..len).step_by(8).rev() {
             coming.prefetch_8(i);
-            // SAFETY: only `locate` writes starts to `located`. Each start is that of a whole
+            // SAFETY: only `locate` writes starts to `located`. Each start is the start of a whole
             // block, or 0. The values for the lanes are 512 bytes behind the starts, and the
             // pointer covers all of `located`. Words shared with other threads: as in
             // `contains_one_512`.
@@ -210,8 +210,8 @@ pub(in crate::arch) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], an
     unsafe { insert_each(as_cells(words), hashes, answers) }
 }
 
-/// Sets the bits of item `$i` from `located` on. Sets byte `$i` of `new` to 1 if at least one bit
-/// was not set.
+/// Sets the bits of item `$i` of `located`. Sets byte `$i` of `new` to 1 if at least one bit was
+/// not set.
 macro_rules! set_one {
     ($i:literal) => {
         concat!(
@@ -233,7 +233,7 @@ macro_rules! set_one {
     };
 }
 
-/// The operands of [`set_one`], once for each of the items from number `$from` on.
+/// The operands of [`set_one`] for each item, starting at item number `$from`.
 macro_rules! set_from {
     ($from:expr, $words:ident, $located:ident, $new:ident, $($item:literal)+) => {
         asm!(
@@ -279,7 +279,7 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
         let halves = [0, BATCH / 2].map(|from| {
             // SAFETY: 32 readable bytes.
             let new = unsafe { _mm256_loadu_si256(new[from..].as_ptr().cast()) };
-            // Each byte is 0 or 1. The shift moves its lowest bit to the highest.
+            // Each byte is 0 or 1. The shift moves the lowest bit of each byte to the highest bit.
             _mm256_movemask_epi8(_mm256_slli_epi16::<7>(new)) as u32
         });
         u64::from(halves[1]) << 32 | u64::from(halves[0])
@@ -298,7 +298,7 @@ fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
         let blocks = _mm256_set1_epi64x(i64::from(blocks));
         for (i, hashes) in hashes_4.iter().enumerate() {
             let hash = load_4(hashes);
-            // The high half of a 64 by 32 bit product, in two 32 by 32 steps.
+            // Computes the high half of a product of 64 by 32 bits, in two steps of 32 by 32 bits.
             let low = _mm256_srli_epi64::<32>(multiply_32(hash, blocks));
             let high = multiply_32(_mm256_srli_epi64::<32>(hash), blocks);
             let block = _mm256_srli_epi64::<32>(_mm256_add_epi64(high, low));

@@ -1,4 +1,4 @@
-//! The digests of a [`DigestSet`](super::DigestSet): 64 or 128 bits of hash.
+//! The digests of a [`DigestSet`](super::DigestSet): 64-bit or 128-bit hashes.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use crate::no_std::*;
 
 /// A hash that is wide enough to represent an item: `u64` or `u128`.
 ///
-/// In a set of `n` items, about n²/2⁶⁵ pairs share a 64-bit digest. At 60 million items, this is
-/// 10⁻⁴.
+/// In a set of `n` items, about n²/2⁶⁵ pairs have the same 64-bit digest. For 60 million items,
+/// this is 10⁻⁴.
 pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
     /// The width in bits.
     const BITS: u32;
 
-    /// Returns the 64 bits of the digest that determine its place. For a 64-bit digest these are
-    /// all bits, for a wide digest the high half. Filters use them as the hash of the item.
+    /// Returns the 64 bits of the digest that determine its place: all bits of a 64-bit digest, or
+    /// the high half of a 128-bit digest. Filters use these bits as the hash of the item.
     fn hash64(self) -> u64;
 }
 
 mod sealed {
     pub trait Sealed {
-        /// 64-bit words in a digest.
+        /// The number of 64-bit words in a digest.
         const WORDS: usize;
         fn insert_each(words: &mut [u64], digests: &[Self], answers: &mut [u64])
         where
@@ -105,11 +105,11 @@ impl sealed::Sealed for u128 {
     }
 }
 
-/// Estimates how many of `items` distinct items share a digest of `bits` bits with an earlier item.
-/// For n items and w bits, the estimate is n²/2^(w+1), as for a random function.
+/// Estimates how many of `items` distinct items have the same digest of `bits` bits as an earlier
+/// item. For n items and w bits, the estimate is n²/2^(w+1), as for a random function.
 ///
-/// For 64 bits of the fold hash, the number may be up to twice as high, because the hash folds
-/// twice.
+/// For 64 bits of the fold hash, the number may be up to twice this estimate, because the hash
+/// folds twice.
 #[must_use]
 pub fn expected_collisions(items: u64, bits: u32) -> f64 {
     let (n, w) = (items as f64, f64::from(bits));

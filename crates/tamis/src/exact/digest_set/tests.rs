@@ -1,4 +1,4 @@
-//! A digest set holds the same digests as a reference set.
+//! Tests that a digest set holds the same digests as a reference set.
 
 use std::collections::HashSet;
 
@@ -118,7 +118,7 @@ fn a_limit_is_kept_and_refusal_changes_nothing() {
     };
     assert!(error.bytes > 100_000 && set.memory_bytes() <= 100_000);
     assert_eq!(set.len(), items);
-    // Three quarters of 12,500 slots can be taken. Whole lines and the size of the last step reduce
+    // Three quarters of 12,500 slots can be used. Whole lines and the size of the last step reduce
     // this number slightly.
     assert!((9_300..=9_375).contains(&items), "{items}");
     assert!((0..items).all(|item| set.contains(hasher.hash_item(&item))));

@@ -1,5 +1,5 @@
-//! And, or, exclusive or, and-not, not. The loops process whole words, and the compiler vectorizes
-//! them.
+//! Set operations: and, or, exclusive or, and-not, not. The loops process whole words, and the
+//! compiler vectorizes these loops.
 
 use crate::bits::{Bits as _, BitsMut as _};
 use crate::exact::integer_set::dense::DenseSet;
@@ -11,7 +11,7 @@ impl DenseSet {
     /// # Errors
     ///
     /// [`RangeMismatch`] if the ranges differ, as for [`or`](Self::or), [`xor`](Self::xor) and
-    /// [`and_not`](Self::and_not). The set is unchanged then.
+    /// [`and_not`](Self::and_not). In this case the set is unchanged.
     ///
     /// # Examples
     ///

@@ -8,7 +8,7 @@ use crate::exact::integer_set::error::RangeError;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Which bit of a byte stands for its lowest value.
+/// The bit of a byte that represents the byte's lowest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Bit 0, the least significant: `byte[num >> 3] & 1 << (num & 7)`, as in a hand-written
@@ -19,7 +19,7 @@ pub enum Order {
 }
 
 impl DenseSet {
-    /// Reads a set from the bytes of a bitmap. The first bit stands for the value `first`.
+    /// Reads a set from the bytes of a bitmap. The first bit represents the value `first`.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl DenseSet {
 fn in_order(word: u64, order: Order) -> u64 {
     match order {
         Order::LsbFirst => word,
-        // Reverses all 64 bits and then the order of the 8 bytes. So each byte keeps its place, and
-        // its bits are reversed.
+        // Reverses all 64 bits and then the order of the 8 bytes. Therefore each byte keeps its
+        // place, but its bits are reversed.
         Order::MsbFirst => word.reverse_bits().swap_bytes(),
     }
 }

@@ -13,9 +13,9 @@ use crate::exact::integer_set::error::RangeError;
 /// An exact set of `u64` values, compressed as Roaring bitmaps.
 ///
 /// Each block of 65 536 values is stored as a sorted list, a bitmap or a list of runs, whichever is
-/// smallest. This takes 2 bytes a value in sparse blocks, 1 bit a value in dense blocks, and almost
-/// nothing for runs. The methods are those of [`DenseSet`], but the set has no range. Values that
-/// are far apart in `u64` take some hundred bytes each. For such values a hash set is smaller.
+/// smallest. A value takes 2 bytes in a sparse block and 1 bit in a dense block. A run takes almost
+/// no memory. The methods are the same as in [`DenseSet`], but the set has no range. Values that
+/// are far apart in `u64` take some hundred bytes each. For such values, a hash set is smaller.
 ///
 /// # Examples
 ///
@@ -59,13 +59,13 @@ impl CompressedSet {
             .sum()
     }
 
-    /// Inserts `value`. Returns true if it is new.
+    /// Inserts `value`. Returns true if the value is new.
     #[inline]
     pub fn insert(&mut self, value: u64) -> bool {
         self.map.insert(value)
     }
 
-    /// Removes `value`. Returns true if it was in the set.
+    /// Removes `value`. Returns true if the set contained the value.
     #[inline]
     pub fn remove(&mut self, value: u64) -> bool {
         self.map.remove(value)
@@ -89,7 +89,8 @@ impl CompressedSet {
         answer_each(values, words, |&value| self.contains(value.into()));
     }
 
-    /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.
+    /// Inserts every value of `range`. Returns the number of new values. An empty range inserts
+    /// nothing.
     ///
     /// Time and memory grow with the range: about 3.5 MB and a few milliseconds for each 2³²
     /// values. A large part of the `u64` range does not fit in memory.
@@ -105,7 +106,7 @@ impl CompressedSet {
         self.map.insert_range(range)
     }
 
-    /// Removes every value of `range`. Returns how many were in the set.
+    /// Removes every value of `range`. Returns the number of removed values.
     pub fn remove_range(&mut self, range: RangeInclusive<u64>) -> u64 {
         if range.is_empty() { 0 } else { self.map.remove_range(range) }
     }
@@ -176,7 +177,7 @@ impl CompressedSet {
     }
 
     /// Counts the values at or below `value`. Visits each non-empty block of 65 536 values below
-    /// it.
+    /// `value`.
     #[must_use]
     pub fn rank(&self, value: u64) -> u64 {
         self.map.rank(value)
@@ -199,7 +200,7 @@ impl CompressedSet {
         self.map.clear();
     }
 
-    /// Returns the set as a [`DenseSet`] over `range`, without the values outside it.
+    /// Returns the set as a [`DenseSet`] over `range`. Values outside the range are left out.
     ///
     /// # Errors
     ///
@@ -288,6 +289,6 @@ impl fmt::Debug for CompressedSet {
     }
 }
 
-/// The overhead of a block of 65 536 values, and of a tree node for 2³² values.
+/// The overhead in bytes of a block of 65 536 values, and of a tree node for 2³² values.
 const STRETCH_BYTES: u64 = 48;
 const MAP_BYTES: u64 = 64;

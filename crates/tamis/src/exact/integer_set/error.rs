@@ -24,7 +24,7 @@ impl fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// Why a [`DenseSet`](crate::DenseSet) over a range cannot be created.
+/// The reason why a [`DenseSet`](crate::DenseSet) over a range cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeError {
     /// The range is empty: its first value is above its last.

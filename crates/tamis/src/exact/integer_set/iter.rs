@@ -10,8 +10,8 @@ use crate::exact::integer_set::dense::DenseSet;
 pub struct Values<'a> {
     words: std::slice::Iter<'a, u64>,
     word: u64,
-    // The value of bit 0 of `word`. After the last word it may overflow and wrap around. It is not
-    // used then.
+    // The value of bit 0 of `word`. After the last word, `base` may overflow and wrap around, but
+    // is no longer used.
     base: u64,
 }
 
@@ -32,8 +32,8 @@ impl Iterator for Values<'_> {
 
 impl FusedIterator for Values<'_> {}
 
-/// An iterator over the non-empty words of a [`DenseSet`], in ascending order. It yields pairs: the
-/// value that bit 0 of the word represents, and the word.
+/// An iterator over the non-empty words of a [`DenseSet`], in ascending order. The iterator yields
+/// pairs: the value that bit 0 of the word represents, and the word.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     words: std::iter::Enumerate<std::slice::Iter<'a, u64>>,
@@ -54,8 +54,8 @@ impl Iterator for Words<'_> {
 impl FusedIterator for Words<'_> {}
 
 impl DenseSet {
-    /// Iterates over the values in ascending order. A part without values costs one step for each
-    /// word.
+    /// Iterates over the values in ascending order. A part of the set without values takes one step
+    /// for each word.
     #[must_use]
     pub fn iter(&self) -> Values<'_> {
         let before_first = self.first.wrapping_sub(64);

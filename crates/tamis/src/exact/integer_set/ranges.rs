@@ -1,4 +1,4 @@
-//! Operations on whole ranges of values. They process one word at a time.
+//! Operations on whole ranges of values. The operations process one word at a time.
 
 use std::ops::RangeInclusive;
 
@@ -7,11 +7,13 @@ use crate::exact::integer_set::dense::DenseSet;
 use crate::exact::integer_set::error::OutOfRange;
 
 impl DenseSet {
-    /// Inserts every value of `range`. Returns how many were new. An empty range inserts none.
+    /// Inserts every value of `range`. Returns the number of new values. An empty range inserts
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`OutOfRange`] if a part of `range` is outside the set's range. The set is unchanged then.
+    /// [`OutOfRange`] if a part of `range` is outside the set's range. In this case the set is
+    /// unchanged.
     ///
     /// # Examples
     ///
@@ -87,7 +89,7 @@ impl DenseSet {
 }
 
 /// Calls `visit` with each word that contains some of `bits`, and the mask of these bits. Stops if
-/// `visit` returns false. Returns true if no call returned false.
+/// `visit` returns false. Returns true if every call returned true.
 fn for_each_mask(bits: RangeInclusive<u64>, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
     let (first, last) = bits.into_inner();
     (first / 64..=last / 64).all(|at| {

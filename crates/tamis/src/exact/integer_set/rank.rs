@@ -5,8 +5,8 @@ use crate::exact::integer_set::dense::DenseSet;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Words between two entries of the directory. With 4096 bits, the directory adds 1.6 % to the
-/// memory of the set.
+/// The number of words between two entries of the directory. With 4096 bits, the directory adds 1.6
+/// % to the memory of the set.
 const STRIDE_WORDS: usize = 64;
 
 impl DenseSet {
@@ -31,7 +31,8 @@ impl DenseSet {
         select_in(self.bits.words(), n).map(|bit| self.first + bit)
     }
 
-    /// Builds a directory. With it, rank takes constant time and select takes logarithmic time.
+    /// Builds a directory. With the directory, rank takes constant time and select takes
+    /// logarithmic time.
     ///
     /// Reads the set once. The directory takes 8 bytes for each 512 bytes of the set.
     ///
@@ -57,8 +58,8 @@ impl DenseSet {
     }
 }
 
-/// A directory of a [`DenseSet`], created by [`DenseSet::rank_index`]. It borrows the set, so the
-/// set cannot change.
+/// A directory of a [`DenseSet`], created by [`DenseSet::rank_index`]. The directory borrows the
+/// set, so the set cannot change.
 #[derive(Clone, Debug)]
 pub struct RankIndex<'a> {
     set: &'a DenseSet,
@@ -84,8 +85,8 @@ impl RankIndex<'_> {
             + u64::from(in_word.count_ones())
     }
 
-    /// Returns the value at index `n` in ascending order. Returns `None` if there is none. Searches
-    /// the directory, then reads at most 64 words.
+    /// Returns the value at index `n` in ascending order. Returns `None` if the set holds at most
+    /// `n` values. Searches the directory, then reads at most 64 words.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         if n >= self.total {

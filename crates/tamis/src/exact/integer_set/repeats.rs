@@ -1,11 +1,11 @@
 //! Finds the integers that occur more than once among billions.
 //!
-//! Each value has two bits: "seen" and "seen again". Testing random values one by one would wait
-//! for memory at each value, because each bit array has 512 MiB. So values are first collected in
+//! Each value has two bits: "seen" and "seen again". Each bit array has 512 MiB, so testing random
+//! values one by one would wait for memory at each value. Therefore values are first collected in
 //! bins by their high bits. The values of a bin span a range of 2²⁰. Then all items of a bin are
-//! applied together, while the 128 KiB of bits of the bin are in the L2 cache (`batch/bins.rs`).
-//! Meanwhile, the next values and the bits of the next bin are prefetched. The order of values is
-//! lost. It does not matter, because the result is a set.
+//! applied together, while the bin's bits are in the L2 cache (`batch/bins.rs`). The next values
+//! and the bits of the next bin are prefetched at the same time. The order of values is lost, but
+//! the result is a set without an order.
 
 use crate::arch::prefetch_index;
 use crate::batch::bins::{self, Bins, THREAD_ITEMS};
@@ -17,8 +17,8 @@ use crate::no_std::*;
 
 /// Finds the values that occur more than once among any number of `u32`, exactly.
 ///
-/// Allocates 1 GiB of address space for bits, of which only touched pages use memory. It also uses
-/// [scratch memory](Self::with_scratch_bytes).
+/// Allocates 1 GiB of address space for bits, of which only touched pages use memory. The finder
+/// also uses [scratch memory](Self::with_scratch_bytes).
 ///
 /// # Examples
 ///
@@ -50,18 +50,19 @@ pub struct Repeats {
 }
 
 /// The number of low bits of a value, which select its place in a bin. A bin has two arrays of 128
-/// KiB of bits, which fit in the L2 cache. With half this size there are more bins, and their
-/// buffers do not fit in the cache. Twice this size is equally fast.
+/// KiB of bits, which fit in the L2 cache. Bins of half this size are so many that their buffers do
+/// not fit in the cache. Bins of twice this size are equally fast.
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
-/// One cache line. With larger buffers, the buffers of all bins would not fit in the caches.
+/// The number of items in a buffer: one cache line. If buffers were larger, the buffers of all bins
+/// would not fit in the caches.
 const BUFFER: usize = 16;
-/// The number of items in a chunk, in which a bin stores its values. Chunks are as large as
-/// possible, as long as one chunk for each bin takes at most a sixteenth of the scratch memory.
-/// Reading chunks of 4 KiB took half the time of reading chunks of 1 KiB.
+/// The number of items in a chunk. A bin stores its values in chunks. Chunks are as large as
+/// possible, but one chunk for each bin takes at most a sixteenth of the scratch memory. Reading
+/// chunks of 4 KiB took half the time of reading chunks of 1 KiB.
 const CHUNK_ITEMS: std::ops::RangeInclusive<usize> = 256..=1024;
-/// Words of the bits of a bin in a cache line.
+/// The number of words of a bin's bits in a cache line.
 const LINE_WORDS: usize = 8;
 /// The maximum number of threads. More threads would only compete for memory bandwidth. The
 /// smallest scratch memory still has 16 chunks for each of 64 threads.
@@ -79,8 +80,8 @@ impl RepeatFinder {
         Ok(finder.with_scratch_bytes(256 << 20))
     }
 
-    /// Sets the maximum number of threads for large slices. Zero counts as one, and more than 64 as
-    /// 64.
+    /// Sets the maximum number of threads for large slices. Zero is treated as 1, and values above
+    /// 64 as 64.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.clamp(1, MAX_THREADS);
@@ -91,10 +92,11 @@ impl RepeatFinder {
     /// bins take additional memory: 4 MiB for each thread or a sixteenth of this value, whichever
     /// is more.
     ///
-    /// With more waiting items, the bits pass through the caches fewer times. But the operating
+    /// With more waiting items, the bits pass through the caches fewer times, but the operating
     /// system must first clear more new memory. The default of 256 MiB was fastest for hundreds of
-    /// millions of random items. Twice as much took the same time, and a quarter took 1.5 times as
-    /// long. Only used memory is touched. The value is limited to the range from 1 MiB to 8 GiB.
+    /// millions of random items. Twice this memory took the same time, and a quarter of this memory
+    /// took 1.5 times as long. Memory that is not used is never touched. The value is limited to
+    /// the range from 1 MiB to 8 GiB.
     #[must_use]
     pub fn with_scratch_bytes(mut self, bytes: u64) -> Self {
         self.scratch_items = (bytes.clamp(1 << 20, 8 << 30) / 4) as usize;
@@ -118,15 +120,15 @@ impl RepeatFinder {
         }
     }
 
-    /// Returns the values that occurred, and those that occurred more than once.
+    /// Returns the set of values that occurred, and the set of values that occurred more than once.
     #[must_use]
     pub fn finish(mut self) -> Repeats {
         self.apply();
         self.found
     }
 
-    /// Creates the bins if they do not exist, for slices of `items`. Returns false if the memory
-    /// cannot be allocated.
+    /// Creates the bins for slices of `items`, if the bins do not exist. Returns false if the
+    /// memory cannot be allocated.
     fn allocate(&mut self, items: usize) -> bool {
         // Small slices are binned by one thread, even if more threads set bits.
         let threads = if items < THREAD_ITEMS { 1 } else { self.threads };
@@ -145,8 +147,8 @@ impl RepeatFinder {
     /// Sets the bits of all waiting items.
     fn apply(&mut self) {
         let waiting: usize = self.bins.iter().map(Bins::items).sum();
-        // For each cache line of items, this number of lines of the next bin is prefetched. At this
-        // pace, all of them are prefetched before the bin ends.
+        // For each cache line of items, this number of lines of the next bin is prefetched.
+        // Therefore all lines of the next bin are prefetched before the bin ends.
         let lines_ahead = (BINS * BIN_WORDS / LINE_WORDS).div_ceil(waiting / BUFFER + 1);
         let seen = self.found.seen.bits.words_mut().chunks_exact_mut(BIN_WORDS);
         let repeated = self.found.repeated.bits.words_mut().chunks_exact_mut(BIN_WORDS);
@@ -158,7 +160,7 @@ impl RepeatFinder {
                 let mut part = Part {
                     seen: seen.try_into().expect("a bin of words"),
                     repeated: repeated.try_into().expect("a bin of words"),
-                    // The bins in between are processed by the other threads.
+                    // The other threads process the bins in between.
                     word_ahead: BIN_WORDS * self.threads,
                     end_ahead: BIN_WORDS * (self.threads + 1),
                     lines_ahead,
@@ -184,8 +186,8 @@ impl RepeatFinder {
 struct Part<'a> {
     seen: &'a mut [u64; BIN_WORDS],
     repeated: &'a mut [u64; BIN_WORDS],
-    /// The next word to prefetch, counted from the first word of this bin. The second value is the
-    /// end of the next bin.
+    /// The next word to prefetch and the end of the next bin, both counted from the first word of
+    /// this bin.
     word_ahead: usize,
     end_ahead: usize,
     lines_ahead: usize,
@@ -209,7 +211,7 @@ impl Part<'_> {
                 let word = &mut self.seen[word_of(item)];
                 let is_again = *word >> (item % 64) & 1;
                 *word |= 1 << (item % 64);
-                // There is no branch here. Among a billion random items, one in ten repeats, so a
+                // This loop has no branch. Among a billion random items, one in ten repeats, so a
                 // branch would often be mispredicted.
                 self.again[repeats] = item;
                 repeats += is_again as usize;

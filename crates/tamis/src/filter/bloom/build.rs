@@ -1,13 +1,13 @@
-//! Building a filter from many items at once, on one thread or several.
+//! Builds a filter from many items at once, on one or more threads.
 //!
-//! In a filter larger than the caches, each insert of a single item waits for a random cache line.
-//! A core can wait for only a few lines at the same time. So the hashes are first collected in bins
-//! (`batch/bins.rs`), with one bin for each part of the filter. This continues until there are as many
-//! hashes as the filter has words. Then each part is read once, in order, and all hashes of its bin
-//! are inserted while the part is in the L2 cache.
+//! In a filter larger than the caches, each single insert waits for a random cache line. A core can
+//! wait for only a few lines at the same time. Therefore the hashes are first collected in bins
+//! (`batch/bins.rs`), with one bin for each part of the filter. Collecting continues until the
+//! number of hashes equals the number of words of the filter. Then each part is read once, in
+//! order. All hashes of its bin are inserted while the part is in the L2 cache.
 //!
-//! Bits only change from 0 to 1, so the order of the inserts does not matter. The bytes are the
-//! same as after inserting one item after the other.
+//! Bits only change from 0 to 1, so the order of the inserts does not matter. The filter's bytes
+//! are the same as after inserting the items one by one.
 
 use std::num::NonZero;
 
@@ -29,11 +29,11 @@ impl Bloom<SplitBlock, Bitmap> {
     /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on the
     /// number of threads.
     ///
-    /// For a filter larger than the caches, this takes about half the time of inserting the items,
-    /// and less on more threads. At most 64 threads are used. Meanwhile the hashes take as much
-    /// memory as the filter, but at least 8 MiB and at most 256 MiB. Each thread takes up to 5 MiB
-    /// more. If this memory cannot be allocated, or the filter is small, items are inserted one
-    /// after the other.
+    /// For a filter larger than the caches, this takes about half the time of inserting the items
+    /// one by one. More threads, up to 64, take less time. The collected hashes take as much memory
+    /// as the filter, but at least 8 MiB and at most 256 MiB. Each thread takes up to 5 MiB more.
+    /// If this memory cannot be allocated, or the filter is small, the items are inserted one by
+    /// one.
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl Bloom<SplitBlock, Bitmap> {
         let words = built.words_mut();
         let threads = threads.get().min(items.len() / THREAD_ITEMS).clamp(1, MAX_THREADS);
         let from_bytes = if threads == 1 { PARTS_FROM_BYTES } else { THREADS_FROM_BYTES };
-        // With fewer items than lines, a pass over the filter would read more lines than the items
-        // touch.
+        // If there are fewer items than cache lines, a pass over the filter reads more lines than
+        // the items touch.
         let by_parts = size_of_val(words) >= from_bytes && items.len() >= words.len() / 8;
         let mut waiting = if by_parts { room_for(words.len(), threads) } else { Vec::new() };
         if waiting.is_empty() {
@@ -80,33 +80,34 @@ impl Bloom<SplitBlock, Bitmap> {
     }
 }
 
-/// Collected hashes, by the part of the filter. A buffer has four lines. A buffer of one line would
-/// be full after every eighth hash. The CPU mispredicts this branch, which took one nanosecond more
-/// for each item.
+/// Hashes that are collected by the part of the filter. A buffer has four cache lines. A buffer of
+/// one line would be full after every eighth hash. The CPU would mispredict this branch, which took
+/// one nanosecond more for each item.
 type Hashes = Bins<u64, 32>;
 
-/// Hashes of one part that are adjacent in memory: 4 KiB.
+/// The number of hashes of one part that are adjacent in memory: 4 KiB.
 const CHUNK_HASHES: usize = 512;
 
-/// A smaller filter fits in the last cache, where one thread does not profit from parts. In parts,
-/// building a filter of 13 MB took 1.3 times as long as inserting one item after the other.
-/// Building a filter of 25 MB took half as long.
+/// The minimum size of a filter that one thread builds in parts. A smaller filter fits in the
+/// last-level cache. In parts, building a filter of 13 MB took 1.3 times as long as inserting the
+/// items one by one. Building a filter of 25 MB in parts took half as long.
 const PARTS_FROM_BYTES: usize = 16 << 20;
 
-/// For a smaller filter, all items are inserted before a second thread has started.
+/// The minimum size of a filter that several threads build. For a smaller filter, one thread
+/// inserts all items before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
 
-/// More threads would only compete for memory.
+/// The maximum number of threads. More threads would only compete for memory bandwidth.
 const MAX_THREADS: usize = 64;
 
 /// The number of hashes that all threads together collect: 8 MiB to 256 MiB.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 20..=1 << 25;
 
-/// The logarithm of the blocks in a part. A part has 256 KiB, which is half the L2 cache of smaller
-/// CPUs.
+/// The logarithm of the number of blocks in a part. A part takes 256 KiB, half the L2 cache of
+/// smaller CPUs.
 const PART_LOG: u32 = 12;
 
-/// With more parts than this, their buffers would not fit in the L2 cache.
+/// The maximum number of parts. The buffers of more parts would not fit in the L2 cache.
 const MAX_PARTS: usize = 1024;
 
 /// Returns the logarithm of the number of blocks in a part.
@@ -162,8 +163,8 @@ fn fill_by_parts<I: Item + Sync>(
             if part.len() == part_words {
                 insert_into(part);
             } else {
-                // The last part is shorter. In it alone, the hashes would select other blocks. So
-                // it is copied to a part of the full length.
+                // The last part is shorter. A short part would map hashes to other blocks.
+                // Therefore the last part is copied to a part of full length.
                 let mut whole = vec![0; part_words];
                 let (used, _) = whole.split_at_mut(part.len());
                 used.copy_from_slice(part);
@@ -177,7 +178,7 @@ fn fill_by_parts<I: Item + Sync>(
 
 /// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of
 /// prefetching the line of each item. Memory that was never written must not be read: the operating
-/// system would map it twice, once for the read and once for the write.
+/// system would map each page twice, once for the read and once for the write.
 fn read_in(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(split_block::WORDS).fold(0, |all, word| all | word));
 }
@@ -210,8 +211,8 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_builds_the_same_bytes() {
-        // Sizes below and above the limits from which a filter is built in parts, on one thread and
-        // on several.
+        // Sizes below and above the limits for building a filter in parts, on one thread and on
+        // several threads.
         for (capacity, threads) in [(100_000, 2), (1_200_001, 2), (1_200_001, 64), (14_000_001, 1)]
         {
             let items: Vec<u64> = (0..800_000).map(|i| i * 77).collect();

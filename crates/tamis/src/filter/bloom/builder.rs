@@ -45,7 +45,7 @@ impl Bloom {
 
 /// The options of a Bloom filter that is not yet created: see [`Bloom::builder`].
 ///
-/// The type fixes the kind, so the plan always fits the filter.
+/// The type parameter determines the kind, so the plan always matches the filter.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct BloomBuilder<S = SplitBlock> {

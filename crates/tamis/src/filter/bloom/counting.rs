@@ -1,5 +1,5 @@
-//! The counting Bloom filter: it has a counter for each bit of a plain filter, so that items can be
-//! removed and counted.
+//! The counting Bloom filter. The filter replaces each bit of a plain filter by a counter, so that
+//! items can be removed and counted.
 //!
 //! ```text
 //! narrow block of a plain filter:  | lane 0: 16 bits | lane 1 | ... | lane 7 |       a fourth of a cache line
@@ -7,19 +7,19 @@
 //! ```
 //!
 //! An item increments one counter in each of eight lanes. The lowest of the eight counters is an
-//! upper bound of how often the item was inserted. If all eight are above zero, the item may be
-//! present. So the answers are those of a plain filter with the same blocks.
+//! upper bound of how often the item was inserted. If all eight counters are above zero, the item
+//! may be present. Therefore the answers equal the answers of a plain filter with the same blocks.
 //!
 //! The blocks are so narrow that all counters of a block are in one cache line. With the blocks of
 //! the default filter, a counting filter would take an eighth fewer bits, but a lookup would read
 //! four lines.
 //!
-//! A counter at its highest value is never decremented, because its true value is unknown. So an
-//! inserted item is never reported as absent. An item is removed only if all its counters are above
-//! zero, so no counter goes below zero.
+//! A counter at its highest value is never decremented, because its true value is unknown.
+//! Therefore an inserted item is never reported as absent. An item is removed only if all its
+//! counters are above zero. Therefore no counter goes below zero.
 //!
-//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. The blocks are those of
-//! `strategy/block_rules/narrow.rs`.
+//! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. `strategy/block_rules/narrow.rs`
+//! defines the blocks.
 
 pub(crate) mod sizing;
 
@@ -43,10 +43,10 @@ use crate::strategy::block_rules::narrow::Narrow;
 use crate::strategy::block_rules::scale::scale;
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 
-/// A Bloom filter that counts: items can be removed, and their copies counted.
+/// A Bloom filter that removes items and counts their copies.
 ///
-/// It takes four and a half times the memory of the default filter, or more with wider counters.
-/// `B` is [`Bitmap`] (owned) or [`BitView`] (mapped from a file).
+/// With 4-bit counters, the filter takes four and a half times the memory of the default filter.
+/// Wider counters take more. `B` is [`Bitmap`] (owned) or [`BitView`] (mapped from a file).
 ///
 /// # Examples
 ///
@@ -69,8 +69,8 @@ pub struct Counting<B = Bitmap> {
     hasher: Hasher,
     counter_bits: u32,
     kernels: CounterKernels,
-    // Invariant: a whole number of blocks. A block has `counter_bits` slices of two words each
-    // (`arch/counters.rs`).
+    // Invariant: the length is a whole number of blocks. A block has `counter_bits` slices of two
+    // words each (`arch/counters.rs`).
     counters: B,
 }
 
@@ -108,7 +108,7 @@ impl Counting {
         Self::new(&Plan::for_kind(Kind::Counting, items, rate)?, Hasher::default())
     }
 
-    /// Creates an empty filter from a plan, for example one of [`Plan::counting`].
+    /// Creates an empty filter from a plan, for example from [`Plan::counting`].
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Counting {
 }
 
 impl<B: Bits<Word = u64>> Counting<B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// Creates a filter from the words of a filter with this plan. Returns the errors of
     /// [`view`](Counting::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, counters: B) -> Result<Self, PlanError> {
         let Geometry::Counters(counter_bits) = plan.geometry() else {
@@ -147,7 +147,8 @@ impl<B: Bits<Word = u64>> Counting<B> {
         &self.counters
     }
 
-    /// Counts the counters at their highest value, which are never decremented. Reads all counters.
+    /// Returns the number of counters at their highest value, which are never decremented. Reads
+    /// all counters.
     ///
     /// An item whose counters are all at their highest value cannot be removed: its removal returns
     /// [`Removed::Saturated`].
@@ -230,9 +231,9 @@ impl<B: Bits<Word = u64>> Count for Counting<B> {
     fn count_hash(&self, hash: u64) -> u64 {
         let block = &self.counters.words()[self.first_word(hash)..];
         let mut lowest = Narrow::mask(hash);
-        // From the highest bit of the counters to the lowest. `lowest` marks the counters that may
-        // have the lowest value. If some of them have a zero at the present bit, only those remain
-        // marked.
+        // The loop reads from the highest bit of the counters to the lowest bit. `lowest` marks the
+        // counters that may have the lowest value. If the current bit is zero in some of the marked
+        // counters, only these counters remain marked.
         let mut count = 0;
         for slice in block.chunks_exact(SLICE_WORDS).take(self.counter_bits as usize).rev() {
             let without: [u64; SLICE_WORDS] = std::array::from_fn(|i| lowest[i] & !slice[i]);

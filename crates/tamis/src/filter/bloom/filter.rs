@@ -34,8 +34,8 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     pub(super) plan: Plan,
     pub(super) strategy: S,
     pub(super) hasher: Hasher,
-    // Invariant: holds exactly `plan.bits()` bits, rounded up to words. The bits past the end are
-    // 0.
+    // Invariant: `bits` contains exactly `plan.bits()` bits, rounded up to words. The bits past the
+    // end are 0.
     pub(super) bits: B,
 }
 
@@ -51,10 +51,9 @@ impl Bloom {
 }
 
 impl<S: Strategy> Bloom<S, Bitmap> {
-    /// Creates an empty filter from a plan for this strategy, for example one of
-    /// [`Plan::for_kind`].
+    /// Creates an empty filter from a plan for this strategy, for example from [`Plan::for_kind`].
     ///
-    /// [`Plan::new`] chooses the kind. For such a plan use
+    /// [`Plan::new`] chooses the kind. For a plan of [`Plan::new`], use
     /// [`AnyFilter::new`](crate::AnyFilter::new).
     ///
     /// # Errors
@@ -68,7 +67,7 @@ impl<S: Strategy> Bloom<S, Bitmap> {
 }
 
 impl<S: Strategy, B: Bits> Bloom<S, B> {
-    /// Creates a filter from the words of a filter with this plan. Errors as for
+    /// Creates a filter from the words of a filter with this plan. Returns the errors of
     /// [`view`](Bloom::view).
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         plan.check_kind(S::KIND)?;

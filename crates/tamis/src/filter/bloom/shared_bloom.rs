@@ -1,4 +1,4 @@
-//! Filters that several threads fill at once.
+//! Bloom filters into which several threads insert at the same time.
 
 use std::ops::Range;
 
@@ -14,12 +14,13 @@ use crate::plan::layout::Layout;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{self, SplitBlock, Strategy};
 
-/// The default Bloom filter, for inserts by several threads: its inserts take `&self`.
+/// The default Bloom filter for inserts by several threads. Inserts take `&self`.
 ///
-/// Create one with [`Bloom::builder`] and `build_shared`. An insert locks one of up to 256 stripes,
-/// so writers seldom wait for each other. Readers take no lock. Of several threads that insert the
-/// same item, exactly one gets true. A shared filter of another strategy takes no lock: there,
-/// several of these threads may get true.
+/// Create a shared filter with [`Bloom::builder`] and `build_shared`. An insert locks one of up to
+/// 256 stripes, so writers seldom wait for each other. Readers take no lock. If several threads
+/// insert the same new item at the same time, exactly one insert returns true. With the
+/// [`Classic`](crate::Classic) strategy, an insert locks a stripe for each probe, so several of these
+/// inserts may return true.
 ///
 /// # Examples
 ///
@@ -35,7 +36,7 @@ use crate::strategy::{self, SplitBlock, Strategy};
 ///     }
 /// });
 /// assert!(seen.contains_all(&items));
-/// // Once all threads are done, one owner has it, without a copy.
+/// // After all threads have finished, convert the filter for a single owner, without a copy.
 /// let seen: Bloom = seen.into_owned();
 /// assert!(seen.contains(&99_999_u64));
 /// # Ok::<(), tamis::PlanError>(())
@@ -44,7 +45,7 @@ pub type SharedBloom = Bloom<SplitBlock, AtomicBitmap>;
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S> {
-    /// Makes the filter shareable between threads: its inserts take `&self`. Copies no bits.
+    /// Makes the filter shareable between threads. Inserts then take `&self`. Copies no bits.
     pub fn into_shared(self) -> Bloom<S, AtomicBitmap> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -53,8 +54,8 @@ impl<S: Strategy> Bloom<S> {
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Converts the filter into one with a single owner, whose single inserts are faster. Copies no
-    /// bits.
+    /// Converts the filter into a filter with a single owner, whose single inserts are faster.
+    /// Copies no bits.
     pub fn into_owned(self) -> Bloom<S> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -63,8 +64,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 #[cfg(all(feature = "rayon", not(loom)))]
 impl<S: Strategy> Bloom<S> {
-    /// Runs `fill` on the filter in its shared form. The bits are moved back even if `fill` panics,
-    /// because a filter must have the bits of its plan.
+    /// Runs `fill` on the filter in its shared form. A filter must have the bits of its plan, so
+    /// the bits are moved back even if `fill` panics.
     pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
             shared: Option<Bloom<S, AtomicBitmap>>,
@@ -90,11 +91,12 @@ impl<S: Strategy> Bloom<S> {
 }
 
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Creates an empty filter from a plan, into which threads insert through shared references.
+    /// Creates an empty filter from a plan. Threads insert into the filter through shared
+    /// references.
     ///
     /// With the default kind, batches of some thousand items or more are fastest, because they are
-    /// sorted before their bits are set. The answers are those of inserting the items in order.
-    /// When the call returns, all items of the batch are inserted.
+    /// sorted before their bits are set. The answers are the same as for inserting the items in
+    /// order. When the call returns, all items of the batch are inserted.
     ///
     /// The locks take up to 16 KiB in addition to the bits. A batch in progress takes at most
     /// 1.6 MB for its thread.
@@ -176,7 +178,7 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
 
-    // Passes the whole batch at once, not a thousand items at a time. In a longer batch, the
+    // Passes the whole batch at once instead of a thousand items at a time. In a longer batch, the
     // default filter inserts more items under one lock.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let answers = answers.reset(items.len());
@@ -199,8 +201,8 @@ impl<S: Strategy> Clear for Bloom<S, AtomicBitmap> {
 }
 
 impl<S: Strategy, C: Bits> Merge<Bloom<S, C>> for Bloom<S, AtomicBitmap> {
-    /// Merges the bits of the other filter. It needs exclusive access, because an insert by another
-    /// thread writes whole words and would overwrite merged bits.
+    /// Merges the bits of the other filter. The merge needs exclusive access, because an insert by
+    /// another thread writes whole words and would overwrite merged bits.
     fn merge(&mut self, other: &Bloom<S, C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let other = other.bits.words();
@@ -243,8 +245,8 @@ mod tests {
             blocks in prop_oneof![1_u64..20, 200_u64..300, 1_u64..5000],
             lens in prop::collection::vec(0_usize..6000, 1..4),
             seed: u64,
-            // Fewer different hashes than items. Or all items are in the first blocks, or in the
-            // last blocks.
+            // The batch has fewer different hashes than items, or all items are in the first
+            // blocks, or all items are in the last blocks.
             kept in prop_oneof![Just(u64::MAX), Just(0xfff0_0000_0000_000f)],
             fixed in prop_oneof![Just(0), Just(u64::MAX << 60)],
             skew in prop_oneof![Just(0), 0_u32..16],

@@ -1,4 +1,4 @@
-//! Bloom filters as sets: collected from items, and joined by operators.
+//! Bloom filters as sets: filters collected from items, and unions by operators.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -14,8 +14,9 @@ impl Bloom {
     /// Creates a filter from a known number of items, at `rate`, a probability.
     ///
     /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of
-    /// `u64` or `lines()`. For those use [`for_items`](Bloom::for_items) and `extend`. There is no
-    /// `FromIterator`, because a filter needs its rate and its size before the first item.
+    /// `u64` or `lines()`. For other iterators, use [`for_items`](Bloom::for_items) and `extend`.
+    /// `Bloom` does not implement `FromIterator`, because a filter needs its rate and its size
+    /// before the first item.
     ///
     /// # Errors
     ///
@@ -56,14 +57,14 @@ impl<I: Item, S: Strategy> Extend<I> for Bloom<S, AtomicBitmap> {
 }
 
 impl<I: Item, S: Strategy> Extend<I> for &Bloom<S, AtomicBitmap> {
-    /// Inserts every item, in batches, while other threads do the same.
+    /// Inserts every item, in batches, while other threads may insert too.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
         extend(self, items);
     }
 }
 
 impl<S: Strategy, B: BitsMut, C: Bits> BitOrAssign<&Bloom<S, C>> for Bloom<S, B> {
-    /// Makes `self` hold the items of both filters, as [`merge`](Bloom::merge) does.
+    /// Merges the items of the other filter into `self`, as [`merge`](Bloom::merge) does.
     ///
     /// # Panics
     ///
@@ -83,7 +84,7 @@ impl<S: Strategy, C: Bits> BitOr<&Bloom<S, C>> for &Bloom<S, Bitmap> {
     /// # Panics
     ///
     /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error
-    /// for different layouts, clone one filter and [`merge`](Bloom::merge).
+    /// instead, clone one filter and call [`merge`](Bloom::merge).
     fn bitor(self, other: &Bloom<S, C>) -> Bloom<S, Bitmap> {
         let mut both = self.clone();
         both |= other;

@@ -1,5 +1,4 @@
-//! Batches: the keys of several items are computed at a time, and the memory that they need is
-//! prefetched.
+//! Batches: computes the keys of several items at a time, and prefetches the memory of these keys.
 
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
@@ -19,14 +18,14 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If `answers` does not have one word for each 64 hashes.
+    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
     pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) {
         check_words(answers, hashes.len());
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
-        // A copy of the table, so that its fields stay in registers. With a reference, the compiler
-        // must assume that a write to the mask may change the fields.
+        // The loop uses a copy of the table, so that its fields stay in registers. With a
+        // reference, the compiler must assume that a write to the mask may change the fields.
         let table = *self;
         let prefetch = |hash| {
             if table.is_large() {
@@ -37,11 +36,11 @@ impl Table {
     }
 
     /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask.
-    /// Meanwhile, the memory of later keys is prefetched.
+    /// Prefetches the memory of later keys at the same time.
     ///
     /// # Panics
     ///
-    /// If `answers` does not have one word for each 64 hashes.
+    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
     #[inline(always)]
     pub(crate) fn change_each(
         &self,
@@ -107,5 +106,6 @@ impl Table {
     }
 }
 
-/// Smaller tables fit in the L2 cache. The CPU hides its latency without prefetches.
+/// The minimum size of a table for prefetches. A smaller table fits in the L2 cache, whose latency
+/// the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;

@@ -5,8 +5,8 @@ use crate::arch::unaligned::{bits_at, flip_bits_at};
 
 /// The positions of slots in words, and the constants for tests of a bucket.
 ///
-/// Slot `i` is the `width` bits from bit `i * width` on. Zero is an empty slot. Fingerprint `f` at
-/// offset `j` of its bucket is stored as the value `f * bucket + j + 1`. Each value is below
+/// Slot `i` is `width` bits that start at bit `i * width`. Zero is an empty slot. Fingerprint `f`
+/// at offset `j` of its bucket is stored as the value `f * bucket + j + 1`. Each value is below
 /// 2^width, so there are ⌊(2^width − 1) / bucket⌋ fingerprints.
 ///
 /// An answer about a bucket is a word with one bit for each slot that matches.
@@ -21,7 +21,7 @@ pub(super) struct Lanes {
     /// The lowest bit of every slot of a bucket, times `bucket`. A fingerprint times this value
     /// has, in every slot, the lowest value of the fingerprint.
     spread: u64,
-    /// The offset of each slot plus one, in this slot. It is added to the lowest value of a
+    /// For each slot, the offset of the slot plus one. `offsets` is added to the lowest values of a
     /// fingerprint.
     offsets: u64,
     /// The lowest bit of every slot.
@@ -30,14 +30,14 @@ pub(super) struct Lanes {
     highs: u64,
     /// The answer that contains all slots.
     all: u64,
-    /// Maps the bit number of an answer to its slot: the slot is the product divided by 2¹⁶.
+    /// Maps the bit number of an answer to its slot. The slot is the product divided by 2¹⁶.
     reciprocal: u32,
 }
 
-/// The number of bits that a read at any bit position always returns.
+/// The minimum number of valid bits that a read at any bit position returns.
 const READ_BITS: u32 = 57;
 
-/// The distance between the bits of an answer, if a bucket is too wide for one read.
+/// The distance between the bits of an answer if a bucket is too wide for one read.
 const WIDE_ANSWER: u32 = 16;
 
 impl Lanes {
@@ -104,15 +104,16 @@ impl Lanes {
         self.is_narrow().then_some(pairs)
     }
 
-    /// Tests whether one of two buckets, given by their first slots, holds a fingerprint.
+    /// Tests whether at least one of two buckets, given by their first slots, holds a fingerprint.
     #[inline(always)]
     pub(super) fn either_holds(&self, words: &[u64], starts: [u64; 2], fingerprint: u64) -> bool {
         if !self.is_narrow() {
             return self.either_holds_wide(words, starts, fingerprint);
         }
         let pattern = self.pattern(fingerprint);
-        // A slot causes a borrow only if it is zero. So the test for any zero slot is exact, but it
-        // does not show which slot is zero. Bits above the bucket cannot cause a borrow inside it.
+        // A slot causes a borrow only if the slot is zero. Therefore the test for any zero slot is
+        // exact, but the test does not find the zero slot. Bits above the bucket cannot cause a
+        // borrow inside the bucket.
         let zero = |start: u64| {
             let lanes = bits_at(words, self.bit(start)) ^ pattern;
             lanes.wrapping_sub(self.ones) & !lanes
@@ -168,7 +169,8 @@ impl Lanes {
     #[inline(always)]
     pub(super) fn parts(&self, value: u64) -> (u64, u64) {
         let x = value - 1;
-        // Divides by constants, because a general division takes longer than all other steps here.
+        // Divides by constants, because a general division takes longer than all other steps of
+        // this function.
         let fingerprint = match self.bucket {
             2 => x / 2,
             3 => x / 3,
@@ -190,12 +192,13 @@ impl Lanes {
         flip_bits_at(words, self.bit(slot), value);
     }
 
-    /// Changes the first slot of a non-empty answer about the bucket from `start` on. Writes a
-    /// fingerprint to the slot if it is empty, or empties the slot if it holds this fingerprint.
+    /// Changes the first slot of a non-empty answer about the bucket at slot `start`. Writes a
+    /// fingerprint to the slot if the slot is empty. Empties the slot if the slot holds this
+    /// fingerprint.
     #[inline(always)]
     pub(super) fn flip_first(&self, words: &mut [u64], start: u64, answer: u64, fingerprint: u64) {
         if self.is_narrow() {
-            // The pattern holds the fingerprint with its offset in every slot. Only the first
+            // The pattern contains the fingerprint with its offset in every slot. Only the first
             // matching slot is kept.
             let high = answer & answer.wrapping_neg();
             let slot = (high << 1).wrapping_sub(high >> (self.width - 1));
@@ -206,8 +209,8 @@ impl Lanes {
         }
     }
 
-    /// Returns the content of a bucket that has a fingerprint in every slot, if the bucket fits in
-    /// one read.
+    /// Returns the content of a bucket with a fingerprint in every slot. The bucket must fit in one
+    /// read.
     #[inline(always)]
     fn pattern(&self, fingerprint: u64) -> u64 {
         fingerprint.wrapping_mul(self.spread).wrapping_add(self.offsets)
@@ -216,14 +219,14 @@ impl Lanes {
     /// Returns the highest bits of the slots that are zero.
     #[inline(always)]
     fn zeros(&self, lanes: u64) -> u64 {
-        // All bits of every slot except the highest bit.
+        // `lows` contains all bits of every slot except the highest bit.
         let lows = self.highs - self.ones;
         // The sum of a slot causes no carry into the next slot. The highest bit of the sum is set
-        // if a lower bit was set.
+        // if a lower bit of the slot was set.
         !(((lanes & lows) + lows) | lanes) & self.highs
     }
 
-    /// Returns the slots for which `holds` is true. The bucket is too wide for one read.
+    /// Returns the slots for which `holds` is true, for a bucket that is too wide for one read.
     #[inline(never)]
     fn wide(&self, holds: impl Fn(u64) -> bool) -> u64 {
         (0..self.bucket()).map(|j| u64::from(holds(j)) << (j * u64::from(WIDE_ANSWER))).sum()
@@ -261,8 +264,8 @@ mod tests {
             let mut random = 1_u64;
             for slot in 0..slots {
                 random = random.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-                // Few different values, so that many slots are equal, and many slots differ by one
-                // bit.
+                // The fingerprints have few different values, so that many slots are equal or
+                // differ by one bit.
                 let offset = random >> 60 & 3;
                 let fingerprint = (random >> 50 & 1) * (lanes.fingerprints() - 1);
                 if offset < lanes.bucket() {

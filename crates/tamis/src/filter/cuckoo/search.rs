@@ -1,23 +1,23 @@
-//! The search for a free slot. It finds the shortest sequence of moves that ends in an empty slot.
-//! The whole sequence is planned before the first move.
+//! The search for a free slot. The search finds the shortest sequence of moves that ends in an
+//! empty slot. The whole sequence is planned before the first move.
 
 use crate::filter::cuckoo::lanes::Lanes;
 use crate::filter::cuckoo::table::{Added, Entry, Full, Key, Table, select};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The memory of a search. The next search reuses it. The result of a search depends only on the
+/// The memory of a search, which the next search reuses. The result of a search depends only on the
 /// table.
 ///
-/// It grows with the longest search so far. It takes a few kilobytes, and up to a megabyte in a
-/// large table that is full.
+/// The memory grows with the longest search. The memory takes a few kilobytes, and up to a megabyte
+/// in a large table that is full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     nodes: Vec<Node>,
     seen: Seen,
 }
 
-/// A bucket whose slots are all taken.
+/// A bucket without a free slot.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     start: u64,
@@ -25,8 +25,7 @@ struct Node {
     from: Origin,
 }
 
-/// A slot of a node. It is the number of the node, with the offset of the slot in its two lowest
-/// bits.
+/// A slot of a node: the number of the node, with the offset of the slot in the two lowest bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Origin(u32);
 
@@ -35,16 +34,18 @@ impl Origin {
     const OUTSIDE: Origin = Origin(u32::MAX);
 }
 
-/// The number of slots that a search visits before it fails. With this limit, buckets of two reach
-/// 96.1 % at 10⁷ slots. With 2¹² visits they reach 94.6 % at 10⁶ slots.
+/// The number of slots that a search visits before the search fails. With this limit, tables with
+/// buckets of two slots reach 96.1 % at 10⁷ slots. With a limit of 2¹² visits, these tables reach
+/// 94.6 % at 10⁶ slots.
 const MAX_SEEN: usize = 1 << 15;
 
 impl Table {
-    /// Inserts an entry. If its slots are taken, moves other entries to their other slots.
+    /// Inserts an entry. If all slots of the entry are used, moves other entries to their other
+    /// slots.
     ///
     /// # Errors
     ///
-    /// [`Full`] if the search takes too long. The table is unchanged then.
+    /// [`Full`] if the search takes too long. In this case the table is unchanged.
     #[inline]
     pub(crate) fn insert(
         &self,
@@ -52,7 +53,7 @@ impl Table {
         search: &mut Search,
         key: Key,
     ) -> Result<Added, Full> {
-        // The bits are not counted. On CPUs without an instruction for it, counting would take as
+        // The bits are not counted. On CPUs without a popcount instruction, counting would take as
         // long as all other steps.
         let holding = self.holding(words, key);
         if holding[0] & holding[1] == self.lanes().all() {
@@ -76,7 +77,7 @@ impl Table {
 }
 
 impl Search {
-    /// Inserts an entry whose slots are all taken, by moving other entries.
+    /// Inserts an entry whose slots are all used, by moving other entries.
     ///
     /// The search is breadth first: buckets are visited in the order of their distance in moves. A
     /// slot is visited only once, so the slots of a path are distinct.
@@ -137,9 +138,9 @@ impl Search {
                     return Ok(());
                 }
                 self.nodes.push(Node { start: entry.other, from });
-                // If the entry's own bucket is this bucket, all of its slots were already visited.
-                // There is no branch for this case, because it would be mispredicted half of the
-                // time.
+                // If the entry's own bucket is this bucket, all slots of the pushed bucket were
+                // already visited. The code has no branch for this case, because the branch would
+                // be mispredicted half of the time.
                 self.nodes.push(Node { start: entry.own, from });
                 self.nodes.truncate(self.nodes.len() - usize::from(entry.own == bucket));
             }
@@ -188,18 +189,17 @@ fn bucket_of(lanes: &Lanes, slot: u64, one: u64, other: u64) -> u64 {
     if slot.wrapping_sub(one) < lanes.bucket() { one } else { other }
 }
 
-/// The visited slots of a search. It is a hash table that is emptied by incrementing its
-/// generation.
+/// The visited slots of a search. This hash table is emptied by incrementing its generation.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// The high 16 bits are the generation, the other bits are the slot. A place with another
-    /// generation is free.
+    /// The high 16 bits of a tag are the generation. The other bits are the slot. A place with
+    /// another generation is free.
     tags: Vec<u64>,
     generation: u64,
     len: usize,
 }
 
-/// The number of a slot is below this value.
+/// Slot numbers are below this value.
 const GENERATION: u64 = 1 << 48;
 
 impl Seen {
@@ -207,7 +207,7 @@ impl Seen {
         self.len = 0;
         self.generation = self.generation.wrapping_add(GENERATION);
         // After the generation wraps around to zero, tags from 65 535 searches ago must not count
-        // as visited. So all tags are cleared.
+        // as visited. Therefore all tags are cleared.
         if self.generation == 0 || self.tags.is_empty() {
             self.tags.clear();
             self.tags.resize(256, 0);
@@ -237,7 +237,7 @@ impl Seen {
         true
     }
 
-    /// Adds a slot. Returns false if it was visited before.
+    /// Adds a slot. Returns false if the slot was already visited.
     #[inline(always)]
     fn insert(&mut self, slot: u64) -> bool {
         let tag = self.generation | slot;

@@ -8,7 +8,7 @@ use crate::plan::sizing::{Best, MAX_BITS, Sizing};
 /// The number of slots of a bucket. Buckets of two slots take the fewest bits.
 const USUAL_BUCKET: u32 = 2;
 
-/// A word of zeros after the slots. Reads of the last slot may access it.
+/// The number of bits of a zero word after the slots. Reads of the last slot may access this word.
 const SPARE_BITS: u64 = 64;
 
 /// The formulas of cuckoo filters.
@@ -22,7 +22,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn usual_geometry(&self, _: u64, _: f64) -> Geometry {
-        // The number of bits of a slot is computed from the size.
+        // The plan computes the number of bits of a slot later, from the size.
         Geometry::Slots { bits: 8, bucket: USUAL_BUCKET }
     }
 
@@ -60,7 +60,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
-        // A bucket is usually in one cache line.
+        // Each of the two buckets is usually in one cache line.
         2
     }
 }
@@ -70,8 +70,8 @@ fn bucket_of(geometry: Geometry) -> u32 {
     bucket
 }
 
-/// Returns the table of a filter with this geometry and this number of bits. Returns `None` if
-/// there is none.
+/// Returns the table of a filter with this geometry and this number of bits. Returns `None` if no
+/// table has this geometry and size.
 pub(super) fn table(geometry: Geometry, bits: u64) -> Option<Table> {
     let Geometry::Slots { bits: slot_bits, bucket } = geometry else { return None };
     let slots_bits = bits.checked_sub(SPARE_BITS)?;

@@ -1,5 +1,5 @@
-//! The rules of the cuckoo filter: in which slots an item may be stored, and as which value. The
-//! caller owns the words.
+//! The rules of the cuckoo filter: the slots in which an item may be stored, and the value that is
+//! stored. The caller owns the words.
 //!
 //! ```text
 //!            left half                                right half
@@ -15,30 +15,32 @@
 //! overlapping buckets in filters. Two rules differ here:
 //!
 //! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item
-//!   are never equal and never overlap. In a table of any size, the item has `2 * bucket` slots.
+//!   are never equal and never overlap. Therefore an item has `2 * bucket` slots in a table of any
+//!   size.
 //! * The other bucket is computed by a reflection: `left + right ≡ sum(fingerprint)` modulo the
-//!   number of starts in a half. This works for any number of starts. The same formula computes the
-//!   left bucket from the right one.
+//!   number of starts in a half. The reflection works for any number of starts. The same formula computes the
+//!   left bucket from the right bucket.
 //!
-//! A slot holds the fingerprint and the offset of the slot in its bucket. So an entry determines
-//! both of its buckets. A **key** is the fingerprint with both buckets. The left start determines
-//! the right start.
+//! A slot contains the fingerprint and the offset of the slot in its bucket. Therefore an entry
+//! determines both of its buckets. A **key** is the fingerprint with both buckets. The left start
+//! determines the right start.
 //!
 //! Invariants of tables that only this code has written:
 //!
 //! * An entry with fingerprint `f` and left start `l` is in one of the two buckets of `(f, l)`, and
-//!   stores its offset in this bucket. So a lookup of a key finds all entries of that key, and no
-//!   others. The entries of a key are interchangeable: it does not matter which one is removed.
-//! * A key never has more entries than items inserted with it, minus those removed. If it has fewer
-//!   than `2 * bucket` entries, it has exactly this number. If it has `2 * bucket` entries, none of
-//!   them is ever removed. So an inserted item is always found.
+//!   stores its offset in this bucket. Therefore a lookup of a key finds exactly the entries of
+//!   this key. The entries of a key are interchangeable: a removal may remove any of them.
+//! * The number of entries of a key is at most the number of inserted items with this key, minus
+//!   the removed items. If a key has fewer than `2 * bucket` entries, the two numbers are equal. If
+//!   a key has `2 * bucket` entries, no entry of this key is ever removed. Therefore an inserted
+//!   item is always found.
 //!
-//! Two items are confused if they have the same key. There are `fingerprints * starts` keys, and
-//! all are equally probable. So the rate depends on the number of keys (`plan.rs`), not on the
-//! number of slots.
+//! The filter cannot distinguish two items with the same key. There are `fingerprints * starts`
+//! keys, and all keys are equally probable. Therefore the rate depends on the number of keys
+//! (`plan.rs`), not on the number of slots.
 //!
-//! Words from other sources may violate the invariants. Then answers are wrong, but no function
-//! panics.
+//! Words from other sources may violate the invariants. In this case answers are wrong, but no
+//! function panics.
 
 use crate::arch::prefetch::prefetch_index;
 use crate::filter::Removed;
@@ -48,7 +50,7 @@ use crate::strategy::block_rules::scale::scale;
 /// The maximum number of slots of a table. Searches use 16 bits of a word for other purposes.
 pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
-/// The geometry of a table. It defines the rules and has no storage.
+/// The geometry of a table. The table defines the rules and has no storage.
 ///
 /// The slices that are passed to its methods must have [`len_words`](Self::len_words) words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub(crate) struct Table {
     pub(super) fingerprints: u64,
 }
 
-/// The value by which items are compared. Items with equal keys are confused.
+/// The value by which items are compared. The filter cannot distinguish items with equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) fingerprint: u64,
@@ -86,7 +88,7 @@ impl Entry {
     }
 }
 
-/// The entry has no free slot, and no sequence of moves frees one.
+/// The error if an entry has no free slot and no sequence of moves frees a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -95,9 +97,9 @@ pub(crate) struct Full;
 pub(crate) enum Added {
     /// The item is stored for the first time.
     New,
-    /// The item is stored once more.
+    /// The item is stored as an additional copy.
     Again,
-    /// The item already holds all of its slots. Its count is no longer exact. The table is
+    /// The item already uses all of its slots. Its count is no longer exact. The table is
     /// unchanged.
     Saturated,
 }
@@ -112,7 +114,7 @@ impl Table {
     }
 
     /// Returns the table with this number of slots, as counted by [`slots`](Self::slots). Returns
-    /// `None` if there is no such table, or if a parameter is out of range.
+    /// `None` if no table has these parameters, or if a parameter is out of range.
     pub(crate) fn from_slots(bucket: u32, slot_bits: u32, slots: u64) -> Option<Self> {
         let in_range = (2..=4).contains(&bucket)
             && (4..=32).contains(&slot_bits)
@@ -163,7 +165,7 @@ impl Table {
     }
 
     /// Returns the number of words. A spare word follows the slots, because reads may access bits
-    /// behind the last slot.
+    /// after the last slot.
     pub(crate) const fn len_words(&self) -> u64 {
         self.lanes.bit(self.slots()).div_ceil(64) + 1
     }
@@ -179,8 +181,9 @@ impl Table {
         &self.lanes
     }
 
-    /// Returns the key of an item. `hash` is treated as a fraction. Its two leading digits are the
-    /// left start and the fingerprint. So all pairs are equally probable, up to 2⁶⁴ keys.
+    /// Returns the key of an item. `hash` is treated as a fraction. The two leading digits of this
+    /// fraction are the left start and the fingerprint. Therefore all keys are equally probable, up
+    /// to 2⁶⁴ keys.
     #[inline(always)]
     pub(crate) fn key(&self, hash: u64) -> Key {
         let product = u128::from(hash) * u128::from(self.starts);
@@ -193,9 +196,9 @@ impl Table {
     /// other half.
     #[inline(always)]
     fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
-        // The value is well mixed. With plain multiples of the golden ratio, the paths between
-        // buckets form too many short cycles. A table of 10⁶ slots of 6 bits was then full at 94.6
-        // %. With this mix it is full at 96 %.
+        // The sum is well mixed. With plain multiples of the golden ratio, the paths between
+        // buckets form too many short cycles: a table of 10⁶ slots of 6 bits was full at 94.6 %.
+        // With this mix, the table is full at 96 %.
         let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
         let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);
@@ -236,8 +239,8 @@ impl Table {
         [holding(left), holding(right)]
     }
 
-    /// Counts the entries of an item. This is an upper bound of the number of times that it was
-    /// inserted, unless the result is [`most_copies`](Self::most_copies).
+    /// Counts the entries of an item. The result is an upper bound of the number of times that the
+    /// item was inserted, unless the result is [`most_copies`](Self::most_copies).
     #[inline]
     pub(crate) fn count(&self, words: &[u64], hash: u64) -> u64 {
         let holding = self.holding(words, self.key(hash));
@@ -275,8 +278,8 @@ impl Table {
         Removed::Yes
     }
 
-    /// Writes the entry of a fingerprint to an empty slot, in the bucket from `start` on. Or
-    /// empties the slot that holds this entry.
+    /// Writes the entry of a fingerprint to an empty slot of the bucket at slot `start`. If the
+    /// slot already holds this entry, empties the slot.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, fingerprint: u64, start: u64) {
         self.lanes.flip(words, slot, self.lanes.value(fingerprint, slot - start));
@@ -310,7 +313,7 @@ impl Table {
     }
 }
 
-/// Returns `yes` if `condition` is true, and otherwise `no`, without a branch.
+/// Returns `yes` if `condition` is true, or `no` otherwise, without a branch.
 #[inline(always)]
 pub(super) fn select(condition: bool, no: u64, yes: u64) -> u64 {
     no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::filter::cuckoo::plan::{load_limit, plan, rate_at};
 use crate::filter::cuckoo::*;
 
-/// Hashes that are as uniform as those of a hash function: SplitMix64, starting at `seed`.
+/// Returns uniform hashes: the outputs of SplitMix64, starting at `seed`.
 fn hashes(seed: u64) -> impl Iterator<Item = u64> {
     (1_u64..).map(move |i| {
         let x = (seed << 40).wrapping_add(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -56,8 +56,8 @@ proptest! {
     fn a_filter_is_a_multiset_of_keys(table in tables(), seed in 0..1000_u64, ops in ops()) {
         let universe: Vec<u64> = hashes(seed).take(120).collect();
         let mut filter = empty(table);
-        // The expected count of each key. Also the number of copies of each item, minus the removed
-        // copies of items with the same key.
+        // The expected count of each key. This also is the number of copies of each item, minus the
+        // removed copies of items with the same key.
         let mut copies: HashMap<u64, u64> = HashMap::new();
         let most = filter.max_count();
         for op in ops {
@@ -267,7 +267,7 @@ fn merge_adds_the_counts_or_changes_nothing() {
     let before = both.bits().clone();
     assert!(matches!(both.merge(&right), Err(MergeError::NoRoom(NoRoom::Full { .. }))));
     assert_eq!((both.bits(), both.len()), (&before, 1800));
-    // These counts saturate. The expected result is that of inserting each copy.
+    // The counts saturate. The merge must have the same result as inserting each copy.
     let (mut left, mut right) = (empty(table), empty(table));
     for _ in 0..3 {
         left.try_insert_hash(7).unwrap();
@@ -294,8 +294,8 @@ fn equal_inserts_give_equal_bytes_whatever_was_searched_before() {
     assert_eq!(again.bits(), fresh.bits());
 }
 
-/// Fills filters of a plan and tests absent items. The tolerance is four standard deviations: of
-/// the binomial distribution, and of the filters, because each filter has its own rate.
+/// Fills filters of a plan and tests absent items. The tolerance is four standard deviations. The
+/// deviation includes the binomial distribution and the different rates of the filters.
 fn check_rate(bucket: u32, items: u64, rate: f64) {
     let table = plan(bucket, items, rate).unwrap();
     let computed = rate_at(&table, items);

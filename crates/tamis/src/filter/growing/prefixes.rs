@@ -2,28 +2,28 @@
 //! size.
 //!
 //! The filter is a set of **prefixes** of hashes. An item is stored as the first p bits of its
-//! 64-bit hash. A lookup returns true for every hash with this prefix. So the rate is exactly the
-//! sum of 2⁻ᵖ over all prefixes.
+//! 64-bit hash. A lookup returns true for every hash with this prefix. Therefore the rate is
+//! exactly the sum of 2⁻ᵖ over all prefixes.
 //!
 //! ```text
 //! hash | address: depth bits | block: 4 | quotient: 5 | remainder: r bits | not kept
 //!        picks the page        picks a run of entries   is the entry
 //! ```
 //!
-//! When the filter grows, a page splits into two. The first bit of each remainder moves into the
-//! address, so no prefix changes. New entries always have r bits of remainder. After each doubling
-//! of the filter the address is longer, so the prefixes of new entries are also longer. Each
-//! doubling therefore adds about 2⁻ʳ to the rate.
+//! When the filter grows, a page splits into two pages. The first bit of each remainder moves into
+//! the address, so no prefix changes. New entries always have r bits of remainder. After each
+//! doubling of the filter the address is longer, so the prefixes of new entries are also longer.
+//! Therefore each doubling adds about 2⁻ʳ to the rate.
 //!
-//! For the first few thousand items and beyond 500 million items, r is slightly larger. This keeps
-//! the sum over all doublings below the planned rate (`growth.rs`). It costs almost no memory,
-//! because most items are from the last few doublings. In contrast, a lookup in a chain of growing
-//! filters must read each filter.
+//! For the first few thousand items and beyond 500 million items, r is slightly larger. The larger
+//! r keeps the sum over all doublings below the planned rate (`growth.rs`). The larger r takes
+//! almost no memory, because most items are from the last few doublings. In contrast, a lookup in a
+//! chain of growing filters must read each filter.
 //!
-//! Pages split one after the other, from the last to the first, as in linear hashing. So the
-//! directory has no gaps, and a lookup reads it once. The pages of the next depth are numbered in
-//! the opposite direction. Therefore the directory of the present depth only shrinks at its end,
-//! and the directory of the next depth only grows at its end:
+//! Pages split one after the other, from the last page to the first page, as in linear hashing.
+//! Therefore the directory has no gaps, and a lookup reads the directory once. The pages of the
+//! next depth are numbered in the opposite direction. Therefore the directory of the current depth
+//! only shrinks at its end, and the directory of the next depth only grows at its end:
 //!
 //! ```text
 //! unsplit | 0 | 1 | ... | u−1 |          depth d, by the first d bits of the hash

@@ -29,14 +29,14 @@ impl Sizing for GrowingSizing {
     }
 
     fn best(&self, geometry: Geometry, items: u64, bits: u64) -> Best {
-        // Rates in steps of an eighth of a bit.
+        // The search tries rates in steps of an eighth of a bit.
         let rate_of = |step: u64| (-(step as f64) / 8.0).exp2();
         let fits = |step: u64| {
             Growth::for_rate(rate_of(step)).is_some_and(|growth| {
                 growth.bits_at(items) <= bits && items <= growth.max_entries()
             })
         };
-        // The first step whose rate is too low, minus one.
+        // Takes the first step whose rate is too low, minus one.
         let lowest = smallest(1, 8 * 60, |step| !fits(step)).map_or(8 * 60, |step| step - 1);
         match (lowest > 0).then(|| rate_of(lowest)) {
             Some(rate) => {
@@ -72,7 +72,7 @@ impl Sizing for GrowingSizing {
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
-        // The directory, the page's head, and usually one line of a block.
+        // A lookup reads the directory, the page's header, and usually one line of a block.
         3
     }
 }

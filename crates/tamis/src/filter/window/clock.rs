@@ -1,4 +1,4 @@
-//! The clock of a window: which slice is the present one, and which slices are still remembered.
+//! The clock of a window: determines the current slice and the remembered slices.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::no_std::*;
 use crate::plan::error::PlanError;
 use crate::plan::kind::Kind;
 
-/// The minimum time, or number of items, for which a window filter remembers an item.
+/// The minimum time, or number of items, during which a window filter remembers an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
     /// Milliseconds of the time that the caller passes to
     /// [`Window::advance`](crate::Window::advance).
     Millis(u64),
-    /// A number of other items that are stored after it.
+    /// The number of other items that are stored after the item.
     Items(u64),
 }
 
@@ -26,11 +26,11 @@ const LATEST: u64 = u64::MAX / 2;
 /// word 0          1      2               3                       4                5 to 7
 ///      | slice of | span | 1 if a time,  | stored in the present | slices from    | zeros |
 ///      | the      |      | 2 if repeats  | slice, if items are   | word 0 to the  |       |
-///      | memory   |      | refresh       | counted               | present slice  |       |
+///      | memory   |      | refresh       | counted               | current slice  |       |
 /// ```
 ///
-/// The memory of a slice is cleared at its first insert. Until then the clock may be later than the
-/// memory.
+/// The first insert into a slice clears the memory of the slice. Before this insert, the clock may
+/// be later than the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     slices: u32,
@@ -38,9 +38,9 @@ pub(super) struct Clock {
     pub(super) refreshes: bool,
     // The number of the newest slice whose memory is cleared for inserts.
     memory: u64,
-    // The number of the present slice. Invariant: at least `memory`.
+    // The number of the current slice. Invariant: at least `memory`.
     present: u64,
-    // Items stored in the present slice, if the span is a number of items.
+    // Items stored in the current slice, if the span is a number of items.
     stored: u64,
     // The number of items after which a slice is full, if the span is a number of items. Otherwise
     // `u64::MAX`.
@@ -48,7 +48,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// The words of the state.
+    /// The number of words of the state.
     pub(super) const WORDS: usize = 8;
 
     pub(super) fn new(slices: u32, span: Span) -> Self {
@@ -101,7 +101,7 @@ impl Clock {
         [self.memory, span, flags, self.stored, self.present - self.memory, 0, 0, 0]
     }
 
-    /// Returns the number of blocks at a place: one more than the slices of the span.
+    /// Returns the number of blocks at a place: the number of slices of the span plus one.
     #[inline(always)]
     pub(super) fn slots(&self) -> usize {
         self.slices as usize + 1
@@ -114,7 +114,7 @@ impl Clock {
         span.div_ceil(u64::from(self.slices))
     }
 
-    /// Returns the block of the present slice.
+    /// Returns the block of the current slice.
     #[inline(always)]
     pub(super) fn slot(&self) -> usize {
         (self.present % self.slots() as u64) as usize
@@ -126,7 +126,7 @@ impl Clock {
         }
     }
 
-    /// Returns how many items may still be stored in the present slice.
+    /// Returns how many items may still be stored in the current slice.
     #[inline(always)]
     pub(super) fn room(&self) -> u64 {
         self.full_at - self.stored
@@ -135,8 +135,9 @@ impl Clock {
     /// Begins the next slice of a window of items.
     pub(super) fn next_slice(&mut self) {
         if self.present >= LATEST {
-            // Only a crafted file has so many slices. The clock is never read with more, so it
-            // restarts at a low number: with a span of items, only the place of a slice counts.
+            // Only a crafted file has this many slices. A clock with more slices cannot be read.
+            // Therefore the clock restarts at a low number. With a span of items, only the place of
+            // a slice matters.
             let slots = self.slots() as u64;
             let behind = (self.present - self.memory).min(slots);
             self.memory = self.memory % slots + slots;
@@ -146,12 +147,12 @@ impl Clock {
         self.present += 1;
     }
 
-    /// Restarts the present slice, in memory that was cleared.
+    /// Restarts the current slice, after its memory was cleared.
     pub(super) fn clear(&mut self) {
         (self.memory, self.stored) = (self.present, 0);
     }
 
-    /// Counts items that were stored in the present slice.
+    /// Counts items that were stored in the current slice.
     #[inline(always)]
     pub(super) fn count(&mut self, stored: u64) {
         // With a span of time, items are not counted.
@@ -160,18 +161,18 @@ impl Clock {
         }
     }
 
-    /// Makes the memory ready for the present slice. Returns the slots to clear, modulo the number
-    /// of slots.
+    /// Prepares the memory for the current slice. Returns the slots to clear, modulo the number of
+    /// slots.
     pub(super) fn turn(&mut self) -> Range<usize> {
         let slots = self.slots();
         let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
-        // The blocks of the last `behind` slices, up to the present one.
+        // The range contains the blocks of the last `behind` slices, including the current slice.
         let last = (self.present % slots as u64) as usize + slots;
         self.memory = self.present;
         last + 1 - behind..last + 1
     }
 
-    /// Returns true if no block is out of the window.
+    /// Returns true if no block is outside the window.
     #[inline(always)]
     pub(super) fn all_live(&self) -> bool {
         self.memory == self.present
@@ -195,16 +196,16 @@ impl Clock {
         let slots = self.slots() as u64;
         match self.span {
             Span::Millis(_) => self.present = self.present.max(other.present),
-            // The present slice lasts until the later of the two ends. If it ended earlier, the
-            // other window's items would be remembered for too short a time.
+            // The current slice lasts until the later of the two ends. If the slice ended earlier,
+            // the other window's items would be remembered for too short a time.
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
         let mut pairs = Vec::new();
         for back in 0..slots {
             // Slices before number 0 do not exist.
             let Some(number) = other.memory.checked_sub(back) else { break };
-            // The number of slices from the slice of these items to the present one, in this
-            // window.
+            // `age` is the number of slices from the slice of these items to the current slice, in
+            // this window.
             let age = match self.span {
                 Span::Millis(_) => self.present - number,
                 Span::Items(_) => back,
@@ -223,7 +224,7 @@ impl Clock {
         matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
     }
 
-    /// Returns the time at which the present slice began. Returns `None` if the span is a number of
+    /// Returns the time at which the current slice began. Returns `None` if the span is a number of
     /// items.
     pub(super) fn began_millis(&self) -> Option<u64> {
         matches!(self.span, Span::Millis(_)).then(|| self.present.saturating_mul(self.slice_span()))

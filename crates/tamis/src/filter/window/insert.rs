@@ -1,4 +1,4 @@
-//! Inserts into the present slice of a window.
+//! Inserts into the current slice of a window.
 
 use crate::arch::places;
 use crate::batch::answers::{answer_word, check_words};
@@ -8,8 +8,8 @@ use crate::filter::window::Window;
 use crate::filter::window::clock::Clock;
 
 impl<B: BitsMut> Window<B> {
-    /// Clears the slices that are out of the window. Then the block of the present slice is ready
-    /// for inserts.
+    /// Clears the slices that are outside the window, so that the block of the current slice is
+    /// ready for inserts.
     pub(super) fn turn(&mut self) {
         let slots = self.clock.slots();
         if self.clock.all_live() {
@@ -29,9 +29,9 @@ impl<B: BitsMut> Window<B> {
         }
     }
 
-    /// Stores hashes in order: those that are not remembered, or all if the filter refreshes. With
-    /// a span of items, the caller passes no more hashes than the present slice has space for. The
-    /// memory must be ready for the present slice.
+    /// Stores hashes in order. If the filter refreshes, stores all hashes; otherwise stores only
+    /// hashes that are not remembered. With a span of items, the caller passes at most as many
+    /// hashes as fit in the current slice. The memory must be ready for the current slice.
     fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let how = (self.clock.slot(), self.clock.refreshes);
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
@@ -39,7 +39,7 @@ impl<B: BitsMut> Window<B> {
         self.clock.count(stored);
     }
 
-    /// Stores one item. If the present slice is full, stores the item in the next slice. Returns
+    /// Stores one item. If the current slice is full, stores the item in the next slice. Returns
     /// true if the item was not remembered.
     fn insert_one(&mut self, hash: u64) -> bool {
         if self.clock.room() == 0 && (self.clock.refreshes || !self.contains_hash(hash)) {
@@ -55,7 +55,7 @@ impl<B: BitsMut> Window<B> {
 }
 
 impl<B: BitsMut> Insert for Window<B> {
-    /// Stores an item at the present time. Returns true if the filter did not remember it.
+    /// Stores an item at the current time. Returns true if the filter did not remember it.
     fn insert_hash(&mut self, hash: u64) -> bool {
         let mut answer = [0];
         self.insert_hashes(&[hash], &mut answer);
@@ -66,8 +66,8 @@ impl<B: BitsMut> Insert for Window<B> {
         check_words(answers, hashes.len());
         self.turn();
         let (mut rest, mut words) = (hashes, answers);
-        // A run of items that fits in the present slice is stored without a check of the clock for
-        // each item.
+        // If a run of items fits in the current slice, the run is stored without checking the clock
+        // for each item.
         loop {
             let room = usize::try_from(self.clock.room()).unwrap_or(usize::MAX);
             if room >= rest.len() {
@@ -81,7 +81,7 @@ impl<B: BitsMut> Insert for Window<B> {
                 (rest, words) = (later, later_words);
                 continue;
             }
-            // If the present slice has space for fewer than 64 items, the items of one answer word
+            // If the current slice has space for fewer than 64 items, the items of one answer word
             // are stored one by one.
             let len = rest.len().min(64);
             words[0] = answer_word(&rest[..len], |&hash| self.insert_one(hash));

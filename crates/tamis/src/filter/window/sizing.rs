@@ -5,18 +5,18 @@ use crate::plan::blocks::{BlockSizing, Blocks};
 use crate::plan::geometry::Geometry;
 use crate::strategy::block_rules::narrow::Narrow;
 
-/// The formulas for the sizes of this kind.
+/// The formulas for the sizes of window filters.
 ///
 /// Plans have one or three slices, because then a place is one cache line. At a rate of 1 %, three
-/// slices take a seventh less memory than one. At rates of about 10⁻⁵ and below, one slice takes
-/// less memory, because its lanes are wider.
+/// slices take a seventh less memory than one slice. At rates of about 10⁻⁵ and below, one slice
+/// takes less memory, because its lanes are wider.
 pub(crate) const SIZING: BlockSizing = BlockSizing {
     geometry: |number| (1..=255).contains(&number).then_some(Geometry::Slices(number)),
     usual: &[Geometry::Slices(3), Geometry::Slices(1)],
     blocks: blocks_of,
 };
 
-/// Returns the blocks of a window: one for each slice of the span, and one more.
+/// Returns the blocks of a window: one block for each slice of the span, plus one block.
 pub(super) fn blocks_of(geometry: Geometry) -> Blocks {
     let slices = geometry.to_number();
     Blocks {

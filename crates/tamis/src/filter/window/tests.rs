@@ -112,7 +112,7 @@ fn merges_of_any_ages_forget_nothing_too_early() {
             (1_000_000..1_000_000 + peer).for_each(|item| assert!(other.insert(&item)));
             let items = (0..before).rev().take(span as usize).collect::<Vec<_>>();
             let peers = (1_000_000..1_000_000 + peer).rev().take(span as usize).collect::<Vec<_>>();
-            // Merge the same window four times, with an insert after each merge.
+            // Merges the same window four times, with an insert after each merge.
             for round in 0..4 {
                 one.merge(&other).unwrap();
                 assert!(one.insert(&(2_000_000 + round)));
@@ -132,7 +132,7 @@ fn merges_of_any_ages_forget_nothing_too_early() {
     }
 }
 
-/// Returns the filter that is read from the words of another one.
+/// Returns the filter that is read from the words of another filter.
 fn read_back(seen: &Window) -> Window {
     let mut words = Vec::new();
     seen.each_words(0, |part| {
@@ -151,7 +151,7 @@ fn a_window_keeps_its_clock_in_its_words() {
         let mut seen = by_time(slices);
         seen.advance(10_000);
         assert!(seen.insert("early"));
-        // No insert follows, so the memory stays behind the clock.
+        // No insert follows, so the memory stays older than the clock.
         for later in [10_000, 10_900, 11_000, 12_500, 90_000] {
             seen.advance(later);
             let mut back = read_back(&seen);

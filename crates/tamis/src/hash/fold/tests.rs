@@ -1,6 +1,7 @@
-//! Tests of the fold hash: its definition, and how well it spreads items that have a pattern.
+//! Tests the definition of the fold hash, and the distribution of hashes for items that have a
+//! pattern.
 //!
-//! The bounds are those of a random function. Keys are fixed, so a test that passes once always
+//! A random function would meet the bounds. Keys are fixed, so a test that passes once always
 //! passes.
 
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ use super::*;
 
 const ZERO: Keys = keys(0);
 
-/// Lengths that reach every branch, and both sides of each boundary.
+/// Item lengths that reach every branch, and both sides of each boundary.
 const LENS: [usize; 20] =
     [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 32, 33, 49, 64, 65, 97, 128, 129];
 
@@ -21,7 +22,7 @@ fn bytes_256() -> Vec<u8> {
 
 /// The length of a prefix of [`bytes_256`], its hash with seed 0, and its hash with another seed.
 ///
-/// Computed by a Python script that was written from `docs/formats/tamis.md` alone.
+/// A Python script computed these values. The script was written only from `docs/formats/tamis.md`.
 const FIXED: [(usize, u64, u64); 34] = [
     (0, 0x300e_085a_b607_8140, 0xff0e_2259_9f9c_1bd2),
     (1, 0x2367_b6ef_d6ae_56e2, 0xf9a6_5017_0402_6c29),
@@ -111,7 +112,8 @@ fn counted(len: usize, i: u64) -> Vec<u8> {
 /// Checks that flipping one bit of an item, or of a seed, flips each bit of the hash in half of all
 /// cases.
 fn assert_avalanche(what: &str, samples: u64, flips: usize, flip: impl Fn(u64, usize) -> [u64; 2]) {
-    // Six standard deviations. By chance, about two comparisons in 10⁹ exceed this bound.
+    // The bound is six standard deviations. By chance, about two comparisons in 10⁹ exceed this
+    // bound.
     let bound = 6.0 * (samples as f64).sqrt() / 2.0;
     for at in 0..flips {
         let mut changed = [0_u64; 64];
@@ -132,7 +134,8 @@ fn each_bit_of_an_item_flips_half_of_the_hash() {
     for len in LENS {
         assert_avalanche(&format!("{len} bytes"), 1000, 8 * len, |i, at| {
             let mut item = counted(len, i);
-            // Items of one byte form only 128 pairs for each bit. So each sample has its own seed.
+            // Items of one byte form only 128 pairs for each bit. Therefore each sample has its own
+            // seed.
             let keys = keys(i);
             let before = hash(&item, keys);
             item[at / 8] ^= 1 << (at % 8);
@@ -152,14 +155,14 @@ fn each_bit_of_a_seed_flips_half_of_the_hash() {
     }
 }
 
-/// Tests hashes of distinct items: no two are equal, and no part of the hash repeats more often
-/// than by chance.
+/// Tests that hashes of distinct items are distinct, and that no part of the hash repeats more
+/// often than by chance.
 fn assert_spread(what: &str, hashes: &[u64]) {
     let distinct: HashSet<u64> = hashes.iter().copied().collect();
     assert_eq!(distinct.len(), hashes.len(), "{what}: equal hashes");
     let n = hashes.len() as f64;
-    // These parts include those that a split-block filter uses: the block comes from the high bits,
-    // the lanes from the low 32 bits.
+    // The parts include the parts that a split-block filter uses: the high bits for the block, and
+    // the low 32 bits for the lanes.
     type Part = (&'static str, fn(u64) -> u64);
     let parts: [Part; 4] = [
         ("high 32 bits", |hash| hash >> 32),
@@ -174,7 +177,7 @@ fn assert_spread(what: &str, hashes: &[u64]) {
         let bound = expected + 6.0 * expected.sqrt() + 3.0;
         assert!(repeated <= bound, "{what}, {name}: {repeated} repeats, not {expected}");
     }
-    // 256 bins of each byte of the hash: chi-square with 255 degrees of freedom.
+    // Chi-square test of 256 bins for each byte of the hash, with 255 degrees of freedom.
     for byte in 0..8 {
         let mut bins = [0_u64; 256];
         hashes.iter().for_each(|hash| bins[(hash >> (8 * byte) & 255) as usize] += 1);
@@ -273,8 +276,8 @@ fn a_seed_whose_second_output_mixes_nothing_has_another_key() {
 }
 
 /// Tests pairs of items that would collide under every seed if the keys were XORed to the secret
-/// words. In such a pair, the words of two places are exchanged, and each is XORed with the secret
-/// words of both places.
+/// words. In each pair, the words of two places are exchanged, and each word is XORed with the
+/// secret words of both places.
 #[test]
 fn an_exchange_of_words_collides_under_no_seed() {
     let (a, b) = (0x0123_4567_89ab_cdef_u64, 0xfedc_ba98_7654_3210_u64);
@@ -297,7 +300,7 @@ fn an_exchange_of_words_collides_under_no_seed() {
 /// Counts equal hashes among 2³² integers. Two random functions, one applied after the other, would
 /// give about one pair of equal hashes.
 ///
-/// The result on 2026-11-23: one pair among all `u32`, none among the first 2³² `u64`. The test
+/// Result of 2026-11-23: one pair among all `u32`, no pair among the first 2³² `u64`. The test
 /// takes half an hour: `cargo test --release -p tamis --lib four_billion -- --ignored --nocapture`.
 #[ignore = "takes half an hour"]
 #[test]
@@ -311,8 +314,8 @@ fn four_billion_integers_hardly_collide() {
     ];
     for (name, len, number) in families {
         let mut repeated = 0;
-        // Only one part of the hashes is in memory at a time, selected by the high bits. All hashes
-        // would take 34 GB.
+        // Only one part of the hashes is in memory at a time. The high bits select the part. All
+        // hashes would take 34 GB.
         for part in 0..16 {
             let hashes = (0..1 << 32).map(|i| hash_number(number(i), len, ZERO));
             let mut hashes: Vec<u64> = hashes.filter(|hash| hash >> 60 == part).collect();

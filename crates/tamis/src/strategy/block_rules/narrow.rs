@@ -1,4 +1,4 @@
-//! The narrow block: 128 bits, eight lanes of 16. Several of them fit in a cache line.
+//! The narrow block: 128 bits, eight lanes of 16 bits. Several narrow blocks fit in a cache line.
 //!
 //! ```text
 //! low 32 bits of the hash: four from bit 0  4  8  12 16 20 24 28
@@ -9,8 +9,9 @@
 //!
 //! The default filter stores one bit for each position of a block. Counting filters and windows
 //! store several bits, so they use several narrow blocks side by side. The caller computes the
-//! block from the top bits of the hash. The low 32 bits are the eight bit numbers. Narrower blocks
-//! fill less evenly: at 1 % this takes an eighth more bits than the default blocks.
+//! block from the top bits of the hash. The low 32 bits of the hash are the eight bit numbers.
+//! Narrow blocks fill less evenly: at 1 %, a filter takes an eighth more bits than with the default
+//! blocks.
 
 /// Blocks of 128 bits.
 pub(crate) struct Narrow;

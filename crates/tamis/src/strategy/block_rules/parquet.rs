@@ -1,9 +1,9 @@
 //! The rule of Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! Blocks and lanes have half the size of those of the default filter. The rule is Parquet's own.
-//! The block comes from the high 32 bits of the hash. The bit in each lane comes from the low 32
-//! bits, multiplied by the lane's salt. Two lanes share a 64-bit word. The even lane is in the low
-//! half, which is Parquet's order on disk.
+//! Blocks and lanes have half the size of the default filter's blocks and lanes. Parquet defines
+//! the rule. The high 32 bits of the hash select the block. The low 32 bits, multiplied by the
+//! lane's salt, select the bit in each lane. Two lanes share a 64-bit word. The even lane is in the
+//! low half, which is Parquet's order on disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
@@ -22,7 +22,7 @@ pub(crate) const SALTS: [u32; 8] = [
     0x5c6b_fb31,
 ];
 
-/// Returns the block of `hash`, below `blocks`. There are at most 2³² blocks.
+/// Returns the block of `hash`. The block number is below `blocks`, which is at most 2³².
 #[inline(always)]
 pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
     (((hash >> 32) * blocks as u64) >> 32) as usize

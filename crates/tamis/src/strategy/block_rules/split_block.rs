@@ -8,15 +8,15 @@
 //!                                             |64|64|64|64|64|64|64|64|
 //! ```
 //!
-//! An item sets one bit in each of the eight lanes of one block. So a lookup is one memory access
-//! and one vector instruction. The disadvantage is that blocks fill unevenly. Therefore the rate is
-//! the mean over the binomial number of items in a block, and the classic formula does not apply
-//! (`plan/rates.rs`).
+//! An item sets one bit in each of the eight lanes of one block. Therefore a lookup is one memory
+//! access and one vector instruction. The disadvantage is that blocks fill unevenly. Therefore the
+//! rate is the mean over the binomial number of items in a block, and the classic formula does not
+//! apply (`plan/rates.rs`).
 //!
-//! The block comes from the top bits of the hash, so the lanes must use other bits. The low 32
-//! bits, which the block does not use, are spread over 64 bits by an odd multiplier γ. The bit
-//! numbers are taken from the middle of the product, where every bit is uniform. The rule uses one
-//! 32-bit multiplication, because a vector unit does eight of those at once. A 64-bit
+//! The top bits of the hash select the block, so the lanes must use other bits. An odd multiplier γ
+//! spreads the low 32 bits, which the block does not use, over 64 bits. The bit numbers are taken
+//! from the middle of the product, where every bit is uniform. The rule uses a 32-bit
+//! multiplication, because a vector unit does eight 32-bit multiplications at once. A 64-bit
 //! multiplication takes three times as long.
 //!
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3.
@@ -33,7 +33,7 @@ pub(crate) const GAMMA: u64 = 0x61c8_8647;
 /// The position in the spread hash at which the bit number of lane `i` starts.
 pub(crate) const SHIFTS: [u64; 8] = [8, 14, 20, 26, 32, 38, 44, 50];
 
-/// Returns the block of `hash`, below `blocks`.
+/// Returns the block of `hash`. The block number is below `blocks`.
 #[inline(always)]
 pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
     scale(hash, blocks as u64) as usize
@@ -41,7 +41,7 @@ pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
 
 /// Returns the first word of the block of `hash` in `len_words` words.
 ///
-/// Equals eight times [`block`], in fewer instructions: the hash is scaled to words and rounded
+/// Returns eight times [`block`], with fewer instructions. The hash is scaled to words and rounded
 /// down to a whole block.
 #[inline(always)]
 pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {

@@ -5,13 +5,13 @@ use crate::filter::growing::prefixes::page::{
     used_words,
 };
 
-/// Why the words of a page are rejected.
+/// The error if the words of a page are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unsound;
 
-/// Calls `each` with each entry in order. First checks that this module could have written the
-/// page. This guarantees that reading the page returns what was inserted, and that growing it stays
-/// inside the page.
+/// Calls `each` with each entry in order, after checking that this module could have written the
+/// page. The check guarantees that reads of the page return the inserted entries, and that growing
+/// the page accesses only this page.
 pub(super) fn each_entry(
     page: &[u64],
     form: &Form,
@@ -62,8 +62,8 @@ fn each_block_entry(
                 return Err(Unsound);
             }
             let entry = entry(page, end, number, form);
-            // As binary fractions, an entry is the middle of the interval that it covers. No entry
-            // covers another entry.
+            // As a binary fraction, an entry is the middle of the interval of hashes that it
+            // covers. No entry covers another entry.
             let half = entry & entry.wrapping_neg();
             if entry == 0 || entry - half < last_end {
                 return Err(Unsound);

@@ -7,13 +7,14 @@
 //!
 //! * Word 0: the depth is in bits 0 to 7. Bit 8 is set if the unsplit pages are numbered by the
 //!   inverted address. All other bits are zero.
-//! * `items`: the number of items that were new when they were inserted.
+//! * `items`: the number of items that were new at their insertion.
 //! * `unsplit`: the number of pages of this depth, 1 to 2^depth. Each missing page was split into
-//!   two pages of the next depth. So there are 2^(depth+1) − unsplit pages in total.
-//! * `page ends`: for each page, the number of the word after it. Unsplit pages are first.
+//!   two pages of the next depth. Therefore the table has 2^(depth+1) − unsplit pages.
+//! * `page ends`: for each page, the number of the first word after the page. Unsplit pages come
+//!   first.
 //! * `pages`: the pages in order, without unused words (`page.rs`).
 //!
-//! The rule of growth is not stored. It is computed from the rate of the plan.
+//! The rule of growth is not stored. The rule is computed from the rate of the plan.
 
 use crate::arch::prefetch::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
@@ -31,7 +32,7 @@ pub(crate) struct FlatPages<B> {
 }
 
 impl<B: Bits<Word = u64>> FlatPages<B> {
-    /// Uses any words as pages, without a check. Lookups return an answer for any words.
+    /// Uses any words as pages, without a check. Lookups do not panic for any words.
     pub(super) fn unchecked(bits: B, unsplit: u64, len: u64) -> Self {
         Self { bits, unsplit: unsplit as usize, len: len as usize }
     }
@@ -76,22 +77,22 @@ impl<B: Bits<Word = u64>> Pages for FlatPages<B> {
     }
 }
 
-/// The words before the page ends.
+/// The number of words before the page ends.
 const HEAD_WORDS: usize = 3;
 
 const FLIP_BIT: u64 = 1 << 8;
 
-/// Why words are not a valid table with this rule of growth.
+/// The reason why words are not a valid table with this rule of growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordsError {
-    /// The head has invalid values, or its values do not match the number of words.
+    /// The header has invalid values, or its values do not match the number of words.
     Head,
-    /// The page with this number is invalid: a table never writes it.
+    /// The page with this number is invalid, because a table never writes such words.
     Page(u64),
 }
 
 impl<P: Pages> Table<P> {
-    /// Returns the number of words of [`write_words`](Self::write_words).
+    /// Returns the number of words that [`write_words`](Self::write_words) writes.
     pub(crate) fn len_words(&self) -> u64 {
         HEAD_WORDS as u64 + self.len_pages() + self.page_lens().sum::<u64>()
     }
@@ -104,13 +105,13 @@ impl<P: Pages> Table<P> {
         lower.chain((0..split).map(|number| self.pages.page(true, number)))
     }
 
-    /// Returns the number of words of each page, from the heads.
+    /// Reads the number of words of each page from the headers.
     fn page_lens(&self) -> impl Iterator<Item = u64> {
         self.page_refs().map(|page| page::used_words(page.head) as u64)
     }
 
-    /// Passes the words from number `start` on to `write`, in order, in several slices. Of the
-    /// skipped pages, only the heads are read.
+    /// Passes the words to `write`, in order and in several slices, beginning with word number
+    /// `start`. Reads only the headers of the skipped pages.
     ///
     /// # Errors
     ///
@@ -197,7 +198,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
         if order & !(0xff | FLIP_BIT) != 0 || depth > growth.max_depth() {
             return Err(WordsError::Head);
         }
-        // Split pages are deeper by one.
+        // The depth of split pages is one more.
         let is_split = unsplit < 1 << depth;
         if unsplit == 0 || unsplit > 1 << depth || is_split && depth == growth.max_depth() {
             return Err(WordsError::Head);
@@ -234,7 +235,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
             number += 1;
             Ok(())
         })?;
-        // The entries of a merged table may cover all 2⁶⁴ hashes, but not more.
+        // The entries of a merged table may cover all 2⁶⁴ hashes.
         counts.covered = u64::try_from(covered).unwrap_or(u64::MAX);
         Ok(counts)
     }

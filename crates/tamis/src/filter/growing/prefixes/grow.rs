@@ -13,7 +13,7 @@ use crate::filter::growing::prefixes::write::{self, WriteError};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// Why an item cannot be inserted. The filter is unchanged.
+/// The reason why an item cannot be inserted. The filter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrowError {
     /// The prefixes need more bits than a hash has.
@@ -72,11 +72,11 @@ impl Table {
         directory.iter().sum::<u64>() + (pages.len_words * 8 + headers) as u64
     }
 
-    /// Inserts a hash. Returns true if no prefix covered it.
+    /// Inserts a hash. Returns true if no prefix covered the hash.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]. The answers of the table are unchanged then.
+    /// [`GrowError`]. In this case the answers of the table are unchanged.
     pub(crate) fn insert(&mut self, hash: u64) -> Result<bool, GrowError> {
         run_wide(
             #[inline(always)]
@@ -95,7 +95,7 @@ impl Table {
             if page::run_covers(page, form, &run, place.entry) {
                 return Ok(false);
             }
-            // Splits before the item is inserted, so that a failed split leaves everything
+            // Splits pages before inserting the item, so that a failed split leaves the table
             // unchanged.
             if is_split_done || self.counts.entries < self.next_split {
                 break (is_split, number, place, run);
@@ -144,7 +144,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// Returns the number of inserted hashes and the error of the next hash. The mask holds the
+    /// Returns the number of inserted hashes and the error of the next hash. The mask contains the
     /// answers of the inserted hashes.
     pub(crate) fn insert_each(
         &mut self,
@@ -190,13 +190,13 @@ impl Table {
         pages.split.try_reserve(2).map_err(|_| OutOfMemory { bytes: wanted as u64 })?;
         let parent = pages.unsplit.last().expect("a depth has an unsplit page").words();
         let [first, second] = write::split(parent, &self.forms[0], &self.forms[1])?;
-        // These entries are in both halves.
+        // The split copied these entries into both halves.
         let entries = |page: &[u64]| page::count_entries(page, self.select);
         self.counts.entries += entries(&first) + entries(&second) - entries(parent);
         pages.len_words += first.len() + second.len();
         pages.len_words -= parent.len();
         pages.unsplit.pop();
-        // The pages are numbered by the inverted address. So the last page gets the first numbers.
+        // With inverted addresses, the last page gets the first numbers.
         let [first, second] = if self.flip == 0 { [second, first] } else { [first, second] };
         pages.split.push(OwnedPage::new(first));
         pages.split.push(OwnedPage::new(second));

@@ -1,5 +1,5 @@
-//! The rule of growth: the remainder bits at each depth, and when pages split. With this rule, the
-//! filter keeps its rate at any size.
+//! The rule of growth: the number of remainder bits at each depth, and when pages split. With this
+//! rule, the filter keeps its rate at any size.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -8,11 +8,11 @@ use crate::plan::geometry::Geometry;
 use crate::filter::growing::prefixes::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 use crate::plan::rates::rounded_up;
 
-/// The rule by which a filter grows. It depends only on the rate.
+/// The rule by which a filter grows. The rule depends only on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Remainder bits at the depths of most filters: 6 to 19. These depths hold about 64 k to 700 M
-    /// items.
+    /// Remainder bits at the depths of most filters, 6 to 19. Filters at these depths hold about 64
+    /// thousand to 700 million items.
     base_bits: u32,
     /// The mean number of entries of a page at which the pages of a depth begin to split.
     split_at: u32,
@@ -27,15 +27,15 @@ const SPLIT_STRETCH: u64 = 8;
 /// quotients takes too much space. With more entries, runs become long.
 const SPLIT_AT: (u32, u32) = (640, 1280);
 
-/// Words of a page in addition to its blocks: its head, and the entry in the directory, which holds
-/// the address and a copy of the head.
+/// The number of words of a page in addition to its blocks: the header and the entry in the
+/// directory. The entry contains the address and a copy of the header.
 const EMPTY_HEAD_WORDS: f64 = 10.0;
 
-/// With this limit, the directory has fewer than 2⁴¹ pages. This is far more than fit in any
-/// memory.
+/// The maximum depth. With this limit, the directory has fewer than 2⁴¹ pages, far more than fit in
+/// any memory.
 const MAX_DEPTH: u32 = 40;
 
-/// Returns the remainder bits at a depth in addition to those of the rule.
+/// Returns the number of remainder bits at a depth in addition to the rule's base bits.
 const fn extra_bits(depth: u32) -> u32 {
     match depth {
         0..=3 => 3,
@@ -70,7 +70,7 @@ static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
     depths
 };
 
-/// The highest rate of a filter that grows to a given largest depth, indexed by this depth. The
+/// The highest rate of a filter that grows to a given maximum depth, indexed by this depth. The
 /// rule has no base bits, and each page has one entry for each quotient.
 static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
     let (mut rates, mut rate, mut depth) = ([0.0; MAX_DEPTH as usize + 1], 0.0, 0);
@@ -85,8 +85,8 @@ static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
 
 impl Growth {
     /// Returns the rule that takes the fewest bits and keeps `rate` at every number of items.
-    /// Returns `None` if `rate` is not a probability, or if even a small filter of 64-bit hashes
-    /// cannot keep it.
+    /// Returns `None` if `rate` is not a probability, or if 64-bit hashes cannot keep the rate even
+    /// in a small filter.
     pub(crate) fn for_rate(rate: f64) -> Option<Self> {
         if !(rate > 0.0 && rate < 1.0) {
             return None;
@@ -146,10 +146,10 @@ impl Growth {
         self.base_bits + extra_bits(depth)
     }
 
-    /// Returns the highest rate at any number of items. It is the sum over all depths. While the
+    /// Returns the highest rate at any number of items, as a sum over all depths. While the
     /// shallowest pages have `depth`, the number of entries of a page grows from 9/16 to 9/8 of
-    /// `split_at`. At depth 0, it grows from zero to the threshold of one page. In each page, every
-    /// entry has a prefix at least as long as the prefixes at depth `depth`.
+    /// `split_at`. At depth 0, the number of entries grows from zero to the threshold of one page.
+    /// In each page, every entry has a prefix at least as long as the prefixes at depth `depth`.
     pub(crate) fn rate_for_ever(self) -> f64 {
         f64::from(self.split_at) * self.rate_per_entry()
     }
@@ -160,12 +160,12 @@ impl Growth {
         until_depth / QUOTIENTS as f64 * power_of_half(self.base_bits)
     }
 
-    /// Computes the rate of a filter with `items` items. It is the sum over all depths up to the
-    /// present one.
+    /// Computes the rate of a filter with `items` items, as a sum over all depths up to the current
+    /// depth.
     pub(crate) fn rate_at(self, items: u64) -> f64 {
         let (mut rate, mut before) = (0.0, 0.0);
         for depth in 0..=self.max_depth {
-            // The shallowest pages have this depth until the last of them splits.
+            // The shallowest pages have this depth until the last page of this depth splits.
             let pages = f64::from(depth).exp2();
             let stretch = SPLIT_STRETCH as f64;
             let last = f64::from(self.split_at) * ((stretch + 1.0) * pages - 1.0) / stretch;
@@ -190,11 +190,11 @@ impl Growth {
         // bits of the larger size.
         let pages =
             (n / f64::from(self.split_at)).max(1.0).min(depth.exp2()).max(depth.exp2() / 2.0);
-        // The terms for each page: head and directory, a mark for each quotient, half a word of
-        // each block, unused words.
+        // The terms for each page are the header and the directory entry, a mark for each quotient,
+        // half a word for each block, and unused words.
         let of_page = 64.0 * EMPTY_HEAD_WORDS + QUOTIENTS as f64 + 32.0 * BLOCKS as f64 + 128.0;
         let bits = n * (entry_bits + 1.0) + pages * of_page;
-        // Computed in f64, so that nothing overflows. Rounded up to whole words.
+        // The size is computed in `f64` to avoid overflow, and rounded up to whole words.
         (bits / 64.0).ceil().min(2_f64.powi(50)) as u64 * 64
     }
 
@@ -205,7 +205,8 @@ impl Growth {
         (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
     }
 
-    /// Returns the maximum number of entries. At this number no page can split any more.
+    /// Returns the maximum number of entries. With this number of entries, no page can split any
+    /// more.
     pub(crate) fn max_entries(self) -> u64 {
         u64::from(self.split_at) << self.max_depth
     }

@@ -1,5 +1,5 @@
-//! Inserts an entry into a page. The insert shifts part of the block by one entry, and sometimes
-//! part of the page by one word.
+//! Inserts an entry into a page. An insert moves part of the block by one entry, and sometimes part
+//! of the page by one word.
 
 use std::hint::select_unpredictable;
 
@@ -12,15 +12,15 @@ use crate::filter::growing::prefixes::shift::insert_bits;
 /// The effect of an insert on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inserted {
-    /// Its blocks have not moved.
+    /// The blocks of the page have not moved.
     InPlace,
-    /// Its blocks have moved, and its head was updated.
+    /// The blocks of the page have moved, and the header was updated.
     Moved,
     /// The page is unchanged. The block needs another word, and the page has no spare word.
     NoRoom,
 }
 
-/// Inserts an entry into its run if the page has room.
+/// Inserts an entry into its run if the page has enough space.
 #[inline(always)]
 pub(super) fn insert(
     page: &mut [u64],
@@ -43,7 +43,7 @@ pub(super) fn insert(
         end += 1;
         inserted = Inserted::Moved;
     }
-    // These entries do not move: those before the run, and the smaller ones in the run.
+    // The entries before the run do not move. The smaller entries of the run also do not move.
     let number = run.first + smaller(page, end, form, run, new_entry);
     insert_zero(&mut page[run.start..end], select, run.code_at, code_bits);
     let high = end * 64 - number * f;
@@ -51,7 +51,7 @@ pub(super) fn insert(
     inserted
 }
 
-/// Counts the entries of a run that are smaller than a new one.
+/// Counts the entries of a run that are smaller than a new entry.
 #[inline(always)]
 fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> usize {
     let lanes = form.lanes as usize;
@@ -62,7 +62,7 @@ fn smaller(page: &[u64], end: usize, form: &Form, run: &Run, new_entry: u64) -> 
     form.count_smaller(window(page, end, run.first, form).unwrap_or(0), run.len as u32, new_entry)
 }
 
-/// Moves everything after bit `at` of the page up by one word: the entries of this block, and the
+/// Moves everything after bit `at` of the page up by one word: the entries of this block, and all
 /// later blocks.
 #[inline(never)]
 fn open_word(page: &mut [u64], block: usize, at: usize) {
@@ -74,13 +74,13 @@ fn open_word(page: &mut [u64], block: usize, at: usize) {
     lengthen(page.first_chunk_mut().expect("pages have a head"), block);
 }
 
-/// Inserts a zero at bit `at` of a code. The code ends before bit `end`, which is free.
+/// Inserts a zero at bit `at` of a code. The code ends before bit `end`. Bit `end` is free.
 #[inline(always)]
 fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        // All ones, except for the new bit if it is in this word.
+        // All bits are ones, except the new bit if this word contains the new bit.
         let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
         // The bits after the code may belong to entries.
         let behind = |word: usize| {

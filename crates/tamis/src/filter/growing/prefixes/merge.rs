@@ -22,17 +22,17 @@ impl<P: Pages> Table<P> {
 
 impl Table {
     /// Inserts every prefix of another table with the same rule of growth. The result covers every
-    /// hash that one of the tables covered. So its rate is at most the sum of the two rates. Takes
-    /// time in proportion to the size of `other`.
+    /// hash that one of the tables covered. Therefore the rate of the result is at most the sum of
+    /// the two rates. The time is proportional to the size of `other`.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]. The table then holds all of its own prefixes and some of the prefixes of
-    /// `other`.
+    /// [`GrowError`]. In this case the table contains all of its own prefixes and some of the
+    /// prefixes of `other`.
     pub(crate) fn merge<P: Pages>(&mut self, other: &Table<P>) -> Result<(), GrowError> {
         assert!(self.grows_as(other), "the layouts were compared");
-        // Pages that are at least as deep as those of the other table have room for its remainders.
-        // So no remainder is shortened.
+        // Pages that are at least as deep as the pages of the other table have space for all
+        // remainder bits of the other table. Therefore no remainder is shortened.
         while self.progress() < other.progress() {
             self.split_next()?;
         }
@@ -46,14 +46,15 @@ impl Table {
         })
     }
 
-    /// Inserts a prefix, which is the highest `len` bits of a word. Returns true if a part of it
-    /// was not covered before.
+    /// Inserts a prefix, which is the highest `len` bits of a word. Returns true if a part of the
+    /// prefix was not covered before.
     fn insert_prefix(&mut self, bits: u64, len: u32) -> Result<bool, GrowError> {
         let Found { page, block, is_split, number, rest } = self.find(bits);
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
         let Some(known) = len.checked_sub(depth + page::QUOTIENT_BITS) else {
-            // The prefix covers several quotients or several pages. It is divided into two halves.
+            // The prefix covers several quotients or several pages. Therefore the prefix is divided
+            // into two halves.
             let first = self.insert_prefix(bits, len + 1)?;
             let second = self.insert_prefix(bits | 1 << (63 - len), len + 1)?;
             return Ok(first | second);
@@ -93,7 +94,7 @@ impl Table {
         let mut dropped = Vec::new();
         let read = check::each_entry(old, &form, |of, stored| {
             let is_covered = of == quotient && page::covers(entry, stored);
-            // The new entry replaces at least one entry, so there is room for it.
+            // The new entry replaces at least one entry, so the page has space for the new entry.
             if is_covered && dropped.is_empty() {
                 entries.push((of as u16, entry));
             }
@@ -114,8 +115,8 @@ impl Table {
             1_u64 << (64 - depth - page::QUOTIENT_BITS - known)
         };
         self.counts.entries -= dropped.len() as u64 - 1;
-        // The difference is never negative: the entries that were replaced are part of what is
-        // covered now.
+        // The difference is never negative, because the new entry covers all hashes of the replaced
+        // entries.
         let gone: u64 = dropped.into_iter().map(hashes).sum();
         self.counts.covered = self.counts.covered.saturating_add(hashes(entry) - gone);
         Ok(())

@@ -8,19 +8,20 @@
 //!      | 1 | 0…01 for each of 32 quotients | 0…0 | entry n−1 | ... | entry 0 |
 //! ```
 //!
-//! Slot `b` of the starts is the first word of block `b`. Block 0 always starts at word 4, so slot
-//! 0 stores the end of the last block instead. The code of a block has as many zeros for each
-//! quotient as the quotient has entries. Entry `i` ends `i` entries before the last bit of the
-//! block. So the position of an entry does not depend on the number of entries. There are fewer
+//! Slot `b` of the starts contains the first word of block `b`. Block 0 always starts at word 4, so
+//! slot 0 stores the end of the last block instead. In the code of a block, each quotient has one
+//! zero for each of its entries. Entry `i` ends `i` entries before the last bit of the block.
+//! Therefore the position of an entry does not depend on the number of entries. There are fewer
 //! than 64 zeros between the code and the entries.
 //!
-//! In memory, the directory of a table keeps a copy of the starts of each page. So a lookup goes
-//! from the directory to the block without waiting for the head of the page (`pages.rs`). If the
-//! table is read from the words of a file, the starts in the page are used.
+//! In memory, the directory of a table contains a copy of the starts of each page. Therefore a
+//! lookup reads the block after the directory, without waiting for the page's header (`pages.rs`).
+//! If the table is read from the words of a file, the lookup uses the starts in the page.
 //!
-//! An entry of F bits is the remainder, then a one, then zeros. When the filter grows, remainders
-//! lose bits to the address. So the remainders of older entries are shorter (Dayan, Bercea,
-//! Reviriego, Pagh, "InfiniFilter", 2023, §4). The entries of a quotient are in ascending order.
+//! An entry of F bits consists of the remainder, a one, and zeros. When the filter grows, bits of
+//! the remainders move to the address. Therefore the remainders of older entries are shorter
+//! (Dayan, Bercea, Reviriego, Pagh, "InfiniFilter", 2023, §4). The entries of a quotient are in
+//! ascending order.
 
 use std::hint::select_unpredictable;
 
@@ -30,55 +31,57 @@ use crate::arch::select::Select;
 /// The number of bits of a hash that select the quotient in its page.
 pub(super) const QUOTIENT_BITS: u32 = BLOCK_NUMBER_BITS + QUOTIENT_IN_BLOCK_BITS;
 
-/// Quotients in a page.
+/// The number of quotients in a page.
 pub(super) const QUOTIENTS: usize = 1 << QUOTIENT_BITS;
 
-/// Blocks in a page.
+/// The number of blocks in a page.
 pub(super) const BLOCKS: usize = 1 << BLOCK_NUMBER_BITS;
 
-/// Quotients in a block.
+/// The number of quotients in a block.
 pub(super) const BLOCK_QUOTIENTS: usize = 1 << QUOTIENT_IN_BLOCK_BITS;
 
 const BLOCK_NUMBER_BITS: u32 = 4;
 const QUOTIENT_IN_BLOCK_BITS: u32 = 5;
 
-/// Words before the first block.
+/// The number of words before the first block.
 pub(super) const HEAD_WORDS: usize = BLOCKS / 4;
 
 /// The words that contain the starts of the blocks.
 pub(super) type Head = [u64; HEAD_WORDS];
 
-/// The words of a page without entries.
+/// The number of words of a page without entries.
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
 
 /// The maximum number of words of a page, because words are numbered in 16 bits. Uniform hashes
-/// fill much less.
+/// fill far fewer words.
 pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 
-/// A page with this number of words accepts no more entries. Uniform hashes fill a twelfth of it.
+/// A page with this number of words accepts no more entries. Uniform hashes fill a twelfth of this
+/// number.
 ///
-/// An insert into a long page moves half of the page. So this limit also bounds the time of inserts
-/// with chosen hashes. The limit is far below [`MAX_WORDS`], so that a page can always split. In
-/// the worst case one half gets all entries, and each entry is up to two bits longer. Even then the
-/// words of this half can be numbered. This matters because a page that cannot split would block
-/// the splits of all other pages.
+/// An insert into a long page moves half of the page. Therefore this limit also bounds the time of
+/// inserts with chosen hashes. The limit is far below [`MAX_WORDS`], so that a page can always
+/// split. In the worst case, one half gets all entries, and each entry is up to two bits longer.
+/// Even in this case, the words of this half can be numbered. The limit is important because a page
+/// that cannot split would block the splits of all other pages.
 pub(super) const CROWDED_WORDS: usize = 1 << 14;
 
 /// The code of a block without entries.
 const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
 
-/// Entries are shorter than a word, so that one window of 64 bits contains any entry.
+/// The maximum number of bits of an entry. An entry is shorter than a word, so one window of 64
+/// bits contains any entry.
 pub(super) const ENTRY_BITS_MAX: u32 = 56;
 
-/// The width of entries, and the constants for comparing several of them at once. A word holds as
-/// many as fit.
+/// The width of entries, and the constants for comparing several entries at once. A word contains
+/// as many entries as fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     /// F: the bits of an entry.
     pub entry_bits: u32,
-    /// The number of entries in a word. The first is in the highest bits.
+    /// The number of entries in a word. The first entry is in the highest bits.
     pub lanes: u32,
-    /// The lowest bit of each lane, and the highest.
+    /// The lowest bit of each lane, and the highest bit of each lane.
     lows: u64,
     highs: u64,
 }
@@ -93,8 +96,8 @@ impl Form {
         Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
     }
 
-    /// Returns the entries of a run in the highest bits of a word. The bits below are zero. Returns
-    /// `None` if the entries do not fit.
+    /// Returns the entries of a run in the highest bits of a word. The lower bits are zero. Returns
+    /// `None` if the entries do not fit in a word.
     #[inline(always)]
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
@@ -118,17 +121,18 @@ impl Form {
         (!is_gone).then_some(((window & !self.highs) << 1, in_second))
     }
 
-    /// Tests whether one of the first `len` entries of a window covers the new entry `query`.
+    /// Tests whether at least one of the first `len` entries of a window covers the new entry
+    /// `query`.
     #[inline(always)]
     fn any_covers(&self, window: u64, len: u32, query: u64) -> bool {
         let others = u64::MAX >> (len * self.entry_bits);
-        // An entry is zero only in words from other sources. So in valid words, no lane borrows
-        // from the next higher lane.
+        // An entry is zero only in words from other sources. Therefore, in valid words, no lane
+        // borrows from the next higher lane.
         let entries = window | others;
         let after_remainder = entries ^ entries.wrapping_sub(self.lows);
         let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
-        // The result has the highest bit of the lowest lane without a difference. It has no such
-        // bit if all lanes differ.
+        // The result contains the highest bit of the lowest lane without a difference. If all lanes
+        // differ, the result is zero.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
     }
 
@@ -148,14 +152,15 @@ impl Form {
 /// The place of an item in its page: the quotient, and the entry for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// The block number, then the quotient in the block.
+    /// The block number, followed by the quotient in the block.
     pub quotient: usize,
-    /// The form of a new entry: the remainder, then a one.
+    /// The new entry: the remainder, followed by a one.
     pub entry: u64,
 }
 
 impl Place {
-    /// Returns the place of a hash whose address bits were shifted out. Its remainder has all bits.
+    /// Returns the place of a hash after its address bits were shifted out. The remainder of the
+    /// place has all remaining bits.
     #[inline(always)]
     pub fn of(rest: u64, form: &Form) -> Self {
         let quotient = (rest >> (64 - QUOTIENT_BITS)) as usize;
@@ -166,7 +171,7 @@ impl Place {
 /// The entries of a quotient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The block's words.
+    /// The first word of the block.
     pub start: usize,
     pub end: usize,
     /// The first bit of the run's zeros in the code.
@@ -176,13 +181,13 @@ pub(super) struct Run {
     pub len: usize,
 }
 
-/// Returns the block number of a hash whose address bits were shifted out.
+/// Returns the block number of a hash after its address bits were shifted out.
 #[inline(always)]
 pub(super) fn block_of(rest: u64) -> usize {
     (rest >> (64 - BLOCK_NUMBER_BITS)) as usize
 }
 
-/// Returns the words of a block: first word and end.
+/// Returns the range of words of a block: the first word and the end.
 #[inline(always)]
 pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
@@ -191,14 +196,14 @@ pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     (start, slot((block + 1) % BLOCKS))
 }
 
-/// Like [`bounds`], from the head in the page.
+/// Like [`bounds`], but uses the header in the page.
 #[inline(always)]
 pub(super) fn block_bounds(page: &[u64], block: usize) -> (usize, usize) {
     page.first_chunk().map_or((0, 0), |head| bounds(head, block))
 }
 
-/// Makes a block one word longer in a head. The end of the block moves by one word, and so do the
-/// later blocks. No slot overflows if fewer than [`MAX_WORDS`] were in use.
+/// Makes a block one word longer in a header. The end of the block and all later blocks move by one
+/// word. No slot overflows if fewer than [`MAX_WORDS`] words were in use.
 #[inline(always)]
 pub(super) fn lengthen(head: &mut Head, block: usize) {
     // Adds one to slot 0, which is the end of the last block, and to the slots of later blocks.
@@ -231,7 +236,7 @@ pub(super) fn prefetch_block(page: &[u64], (start, end): (usize, usize)) {
     prefetch_index(page, end.wrapping_sub(1));
 }
 
-/// Tests whether an entry of the block covers a new one. Returns an answer for any words.
+/// Tests whether an entry of the block covers a new entry. Does not panic for any words.
 #[inline(always)]
 pub(super) fn contains(
     page: &[u64],
@@ -263,8 +268,8 @@ fn near_window(
     (len <= form.lanes as usize).then_some((window, len as u32))
 }
 
-/// Returns the entries from number `first` on, of a block that ends at word `end`. The first entry
-/// is in the highest bits.
+/// Returns the entries of a block that ends at word `end`, starting with entry number `first`. The
+/// first entry is in the highest bits.
 #[inline(always)]
 pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Option<u64> {
     let at = first * form.entry_bits as usize;
@@ -273,8 +278,8 @@ pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Opt
 }
 
 /// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros.
-/// Returns `None` unless both are in the first two words. The result is `None` only for a few
-/// quotients at the end of a block that is about to split.
+/// Returns `None` unless the first two words contain all these zeros. The result is `None` only for
+/// a few quotients at the end of a block that is about to split.
 #[inline(always)]
 fn run_in_two_words(
     page: &[u64],
@@ -282,12 +287,13 @@ fn run_in_two_words(
     select: Select,
     quotient: usize,
 ) -> Option<(usize, usize)> {
-    // The slice may extend into the next block. The code of a valid block ends before that.
+    // The slice may extend into the next block. The code of a valid block ends before the next
+    // block.
     let &[zeroth, first, second] = page.get(start..)?.first_chunk()?;
-    // The run of a quotient follows the one with this number in the code.
+    // The run of a quotient follows the `k`-th one of the code.
     let k = (quotient % BLOCK_QUOTIENTS) as u32;
     let ones = select.count_ones(zeroth);
-    // Not a branch: the CPU cannot predict which word contains it.
+    // The code has no branch here, because the CPU cannot predict which word contains the run.
     let is_later = k >= ones;
     let this = select_unpredictable(is_later, first, zeroth);
     let next = select_unpredictable(is_later, second, first);
@@ -300,8 +306,8 @@ fn run_in_two_words(
     Some((base + at as usize, after.trailing_zeros() as usize))
 }
 
-/// Like [`run_in_two_words`], but for any code. Reads one word after the other. Returns `None` if
-/// the code is incomplete, which happens only in words from other sources.
+/// Like [`run_in_two_words`], but for any code. Reads the words one by one. Returns `None` if the
+/// code is incomplete, which happens only in words from other sources.
 fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     let mut k = quotient % BLOCK_QUOTIENTS;
     let mut ones = block.iter().enumerate().flat_map(|(i, &word)| {
@@ -343,8 +349,8 @@ fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Plac
     false
 }
 
-/// Returns the run of a quotient, given its block. The page must be valid, as pages from this
-/// module are.
+/// Returns the run of a quotient, given its block. The page must be valid. Pages that this module
+/// has written are valid.
 #[inline(always)]
 pub(super) fn run(
     page: &[u64],
@@ -358,7 +364,7 @@ pub(super) fn run(
     Run { start, end, code_at, first: code_at - 1 - quotient % BLOCK_QUOTIENTS, len }
 }
 
-/// Tests whether an entry of the run covers a new one.
+/// Tests whether an entry of the run covers a new entry.
 #[inline(always)]
 pub(super) fn run_covers(page: &[u64], form: &Form, run: &Run, entry: u64) -> bool {
     let lanes = form.lanes as usize;
@@ -389,7 +395,8 @@ pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
     if let &[zeroth, first, ..] = block {
         let k = BLOCK_QUOTIENTS as u32;
         let ones = select.count_ones(zeroth);
-        // Not a branch: the CPU cannot predict which word contains it.
+        // The code has no branch here, because the CPU cannot predict which word contains the
+        // result.
         let is_later = k >= ones;
         let this = select_unpredictable(is_later, first, zeroth);
         let at = select.select(this, k - select_unpredictable(is_later, ones, 0));
@@ -423,13 +430,13 @@ pub(super) fn clear(page: &mut [u64]) {
     page[HEAD_WORDS..EMPTY_WORDS].fill(EMPTY_CODE);
 }
 
-/// Writes the end of a block to its slot. The slot must be zero before.
+/// Writes the end of a block to its slot. The slot must be zero before the call.
 pub(super) fn set_block_end(page: &mut [u64], block: usize, end: usize) {
     let slot = (block + 1) % BLOCKS;
     page[slot / 4] |= (end as u64) << (slot % 4 * 16);
 }
 
-/// Tests whether one entry covers everything that another entry covers.
+/// Tests whether one entry covers all hashes that another entry covers.
 #[inline]
 pub(super) fn covers(entry: u64, other: u64) -> bool {
     let after_remainder = entry ^ entry.wrapping_sub(1);

@@ -7,7 +7,8 @@ use crate::filter::growing::prefixes::page::{HEAD_WORDS, Head, lengthen};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// A page and its head. For owned pages, the head is in the directory, next to the page's address.
+/// A page and its header. For owned pages, the header is in the directory, next to the page's
+/// address.
 #[derive(Clone, Copy)]
 pub(crate) struct PageRef<'a> {
     pub(super) words: &'a [u64],
@@ -24,7 +25,7 @@ impl Default for PageRef<'_> {
 }
 
 impl<'a> PageRef<'a> {
-    /// Returns a page with the head at the start of its words.
+    /// Returns a page with the header at the start of its words.
     #[inline(always)]
     pub(super) fn of(words: &'a [u64]) -> Self {
         match words.first_chunk() {
@@ -36,7 +37,7 @@ impl<'a> PageRef<'a> {
 
 /// The storage of pages.
 pub(crate) trait Pages {
-    /// True if the head of a page is in the directory and not in the page.
+    /// True if the header of a page is in the directory instead of the page.
     const HEAD_APART: bool;
 
     /// Returns the number of pages of the smaller depth.
@@ -50,8 +51,8 @@ pub(crate) trait Pages {
     fn prefetch_entry(&self, is_split: bool, number: usize);
 }
 
-/// A page in owned memory. The head is a copy. With it, the directory is sufficient to find the
-/// block that a lookup reads next.
+/// A page in owned memory, with a copy of its header. Because of the copy, a lookup finds the block
+/// from the directory alone.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedPage {
     head: Head,
@@ -69,20 +70,21 @@ impl OwnedPage {
         &self.words
     }
 
-    /// Returns the words for a change. If blocks move, the caller must update the head.
+    /// Returns the words of the page for writing. If blocks move, the caller must update the
+    /// header.
     #[inline(always)]
     pub(super) fn words_mut(&mut self) -> &mut Box<[u64]> {
         &mut self.words
     }
 
-    /// Makes a block one word longer in the head, as in the words. The head is not read back from
-    /// the words, because the read would wait for the store.
+    /// Makes a block one word longer in the header, as in the words. The header is not read back
+    /// from the words, because this read would wait for the store.
     #[inline(always)]
     pub(super) fn move_head(&mut self, block: usize) {
         lengthen(&mut self.head, block);
     }
 
-    /// Reads the head from the words.
+    /// Reads the header from the words.
     pub(super) fn read_head(&mut self) {
         self.head = *self.words.first_chunk().expect("pages have a head");
     }

@@ -1,15 +1,15 @@
 //! Inserts bits into a bit sequence. The bits below the new bits move down.
 //!
-//! The words of a run are moved eight at a time, with vectors. This also changes bits of the first
-//! and the last word outside the run, so these bits are restored afterwards. The compiler
+//! The words of a run are moved eight at a time, with vectors. Each move also changes bits of the
+//! first and the last word outside the run, so these bits are restored afterwards. The compiler
 //! vectorizes the loop if it is inlined into [`run_wide`](crate::arch::level::run_wide). No branch
 //! depends on the bit at which the run begins or ends.
 
 /// The number of words that are moved at once.
 const STEP: usize = 8;
 
-/// Ones, then zeros. The slice from index `STEP - n` on is the mask of the first `n` words of a
-/// step.
+/// Ones, followed by zeros. The slice that starts at index `STEP - n` is the mask of the first `n`
+/// words of a step.
 static FIRST: [u64; 2 * STEP] = {
     let mut masks = [0; 2 * STEP];
     let mut i = 0;
@@ -26,9 +26,9 @@ fn first(n: usize) -> &'static [u64; STEP] {
 }
 
 /// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`. Bits
-/// are numbered from the lowest bit of the first word. The bits from `low + width` on move down by
-/// `width`, so they start at `low`. All other bits are unchanged. The bits of `bits` above `width`
-/// must be zero.
+/// are numbered from the lowest bit of the first word. The bits that start at `low + width` move
+/// down by `width`, so they start at `low`. All other bits are unchanged. The bits of `bits` above
+/// `width` must be zero.
 ///
 /// # Panics
 ///
@@ -43,11 +43,11 @@ pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usi
     let stays = u64::MAX << 1 << (used - 1);
     let old_bottom = words[bottom];
     let old_top = words[top];
-    // The new bits are placed above the moving bits. So one shift of two words moves both.
+    // The new bits are placed above the moving bits. Therefore one shift of two words moves both.
     let moved = u128::from(bits) << used | u128::from(old_top & !stays);
     let new_top = old_top & stays | (moved >> width) as u64;
     let next = words[top.saturating_sub(1)] >> width | (moved as u64) << (64 - width);
-    // Works from the lowest word upwards. A step reads only words that no earlier step has written.
+    // The loop starts at the lowest word. A step reads only words that no earlier step has written.
     let mut from = bottom;
     while from < top {
         let start = from.min(words.len() - STEP - 1);

@@ -16,7 +16,7 @@ use crate::no_std::*;
 pub(crate) struct Table<P = OwnedPages> {
     pub(super) growth: Growth,
     pub(super) select: Select,
-    /// The depth of the unsplit pages. The depth of split pages is higher by one.
+    /// The depth of the unsplit pages. The depth of split pages is one more.
     pub(super) depth: u32,
     /// All ones if the unsplit pages are numbered by the inverted address.
     pub(super) flip: u64,
@@ -31,10 +31,10 @@ pub(crate) struct Table<P = OwnedPages> {
 /// The counters of a table's entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// The number of items that were new when they were inserted.
+    /// The number of items that were new at their insertion.
     pub items: u64,
-    /// The number of stored entries. It is at least the number of items. It is higher if an entry
-    /// covers several pages.
+    /// The number of stored entries. This number is at least the number of items. The number of
+    /// entries is higher if an entry covers several pages.
     pub entries: u64,
     /// The number of hashes, out of 2⁶⁴, that an entry covers.
     pub covered: u64,
@@ -44,9 +44,9 @@ pub(crate) struct Counts {
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     pub(super) page: &'a [u64],
-    /// The words of the item's block: first word and end.
+    /// The range of words of the item's block: the first word and the end.
     pub(super) block: (usize, usize),
-    /// 1 if the page is split, and so has the second form. Otherwise 0.
+    /// True if the page is split. A split page uses the second form.
     pub(super) is_split: bool,
     pub(super) number: usize,
     /// The hash without its address bits.
@@ -56,14 +56,14 @@ pub(super) struct Found<'a> {
 pub(super) const NOTHING_FOUND: Found<'_> =
     Found { page: &[], block: (0, 0), is_split: false, number: 0, rest: 0 };
 
-/// The number of items that are prefetched before the first of them is looked up.
+/// The number of items that are prefetched before the first lookup of these items.
 pub(super) const BATCH: usize = 32;
 
-/// Tables with fewer pages fit in the L2 cache. For them, prefetches for inserts cost more time
-/// than they save.
+/// The minimum depth for prefetches of inserts. Tables with fewer pages fit in the L2 cache, where
+/// these prefetches cost more time than they save.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
-/// The same limit for prefetches of the directories alone.
+/// The minimum depth for prefetches of the directories without the pages.
 const PREFETCH_DIRECTORY_FROM_DEPTH: u32 = 14;
 
 impl<P: Pages> Table<P> {
@@ -108,7 +108,7 @@ impl<P: Pages> Table<P> {
     pub(super) fn place(&self, hash: u64) -> (bool, usize) {
         let unsplit = self.unsplit_number(hash);
         let is_split = unsplit >= self.pages.len_unsplit();
-        // Not a branch: while pages split, the CPU cannot predict the result.
+        // The code has no branch here, because the CPU cannot predict the result while pages split.
         (is_split, select_unpredictable(is_split, self.split_number(hash), unsplit))
     }
 
@@ -146,7 +146,7 @@ impl<P: Pages> Table<P> {
         self.pages.prefetch_entry(is_split, number);
     }
 
-    /// Prefetches everything that a batch reads. Each step runs for all hashes before the next step
+    /// Prefetches all memory that a batch reads. Each step runs for all hashes before the next step
     /// starts.
     #[inline(always)]
     pub(super) fn prefetch_each<'a>(&'a self, hashes: &[u64], found: &mut [Found<'a>]) {
@@ -179,8 +179,8 @@ impl<P: Pages> Table<P> {
 
     #[inline(always)]
     fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
-        // This is used in small tables too. The steps of many items overlap, but each step of one
-        // item waits for the previous one.
+        // Small tables use this loop too. The steps of different items overlap, but each step of an
+        // item waits for the previous step of this item.
         let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
@@ -242,7 +242,7 @@ impl<P: Pages> Table<P> {
         self.each_page(|page, depth, address| {
             let form = &self.forms[usize::from(depth > self.depth)];
             let mut result = Ok(());
-            // The pages of a table are valid.
+            // The pages of a table are valid, so the check returns no error.
             let _ = check::each_entry(page, form, |quotient, entry| {
                 if result.is_ok() {
                     let (bits, len) = prefix(form, depth, address, quotient, entry);

@@ -19,7 +19,7 @@ fn table(rate: f64) -> Table {
     Table::new(Growth::for_rate(rate).unwrap()).unwrap()
 }
 
-/// Panics unless the table is valid and its numbers match its entries.
+/// Panics unless the table is valid and its counters match its entries.
 fn check<P: Pages>(table: &Table<P>) {
     let (mut entries, mut covered) = (0, 0);
     table
@@ -39,7 +39,7 @@ fn check<P: Pages>(table: &Table<P>) {
 
 #[test]
 fn the_covered_hashes_do_not_overflow() {
-    // Crafted words may cover all hashes but those of one entry.
+    // Crafted words may cover all hashes except the hashes of one entry.
     let mut table = table(0.01);
     table.counts.covered = u64::MAX;
     assert!(table.insert(7).unwrap());
@@ -84,7 +84,7 @@ fn filled(rate: f64, items: std::ops::Range<u64>) -> Table {
     table
 }
 
-/// Random hashes, and hashes that share long prefixes.
+/// Generates random hashes, and hashes that share long prefixes.
 fn crowded() -> impl Strategy<Value = Vec<u64>> {
     let hash = prop_oneof![
         4 => any::<u64>(),
@@ -172,7 +172,7 @@ proptest! {
 
 #[test]
 fn short_prefixes_merge_into_deep_tables_and_back() {
-    // At so high a rate the remainders of the first items are used up within a few depths.
+    // At these high rates, the remainders of the first items are used up within a few depths.
     for rate in [0.9, 0.3] {
         let old = filled(rate, 0..200_000);
         let mut deep = filled(rate, 200_000..2_000_000);
@@ -210,7 +210,7 @@ fn the_rate_is_kept_and_known_at_every_power_of_two() {
                     "{items}: {found} of {n}, {p}"
                 );
                 assert!(p <= rate, "{items} items at {rate}");
-                // All items are new except those that were false positives.
+                // All items are new except the false positives.
                 let new = table.counts().items as f64;
                 assert!(new <= items as f64 && new >= items as f64 * (1.0 - rate) - 1.0);
             }
@@ -268,8 +268,8 @@ fn hostile_words_are_an_error_or_a_usable_table() {
             }
         }
         assert!(usable > 0, "the number of items is not checked");
-        // Lookups do not check the words first. A mapped file that another process changes would
-        // give the same answers.
+        // Lookups do not check the words first. If another process changed a mapped file, lookups
+        // would return the same answers.
         let [order, items, unsplit, ..] = good[..] else { panic!("a head") };
         for seed in 0..200 {
             let mut bad = good.clone();
@@ -288,7 +288,7 @@ fn hostile_words_are_an_error_or_a_usable_table() {
 /// Fills one page with hashes that all begin with `zeros` zeros, until it is full.
 fn fill_one_page(table: &mut Table, zeros: u32) -> Vec<u64> {
     let mut taken = Vec::new();
-    // Odd multiples, so that all hashes differ.
+    // The hashes are odd multiples, so all hashes differ.
     for i in 0..500_000_u64 {
         let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> zeros;
         match table.insert(hash) {
@@ -309,7 +309,7 @@ fn a_crowded_page_refuses_items_but_other_pages_accept_items() {
         let crowd = fill_one_page(&mut table, zeros);
         check(&table);
         let mut refused = 0;
-        // Enough items that the crowded page splits several times.
+        // With this number of items, the crowded page splits several times.
         let others = 100_000;
         for hash in hashes(0..others) {
             match table.insert(hash) {
@@ -318,7 +318,7 @@ fn a_crowded_page_refuses_items_but_other_pages_accept_items() {
                 Err(error) => panic!("{error:?} at {rate}"),
             }
         }
-        // One page holds at most one in 32 hashes.
+        // One page receives at most one in 32 hashes.
         assert!(refused <= others >> 5, "{refused} refused at {rate}");
         check(&table);
         assert!(crowd.iter().all(|&hash| table.contains(hash)), "an item is lost at {rate}");
@@ -355,7 +355,7 @@ fn write_words_passes_all_words_from_a_number_on() {
         });
         written.unwrap();
         assert_eq!(rest, all.get(start..).unwrap_or_default());
-        // Skipped words are not passed to the callback as empty runs.
+        // The callback receives no empty slices for skipped words.
         assert!(runs <= rest.len());
     }
 }

@@ -15,10 +15,10 @@ use crate::no_std::*;
 pub(super) struct PageWriter {
     form: Form,
     select: Select,
-    /// The page so far: its head and its completed blocks.
+    /// The words of the page that are already written: its header and its completed blocks.
     page: Vec<u64>,
     block: usize,
-    /// The code of the present block, and its entries. The first entry is in the highest bits of
+    /// The code of the current block, and its entries. The first entry is in the highest bits of
     /// the first word.
     code: Vec<u64>,
     code_bits: usize,
@@ -31,8 +31,8 @@ impl PageWriter {
     pub fn new(form: Form, max_entries: usize) -> Result<Self, OutOfMemory> {
         let f = form.entry_bits as usize;
         let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 3;
-        // A run is appended as a whole word, of which only a part is valid. So one additional word
-        // is needed at the end.
+        // A run is appended as a whole word, of which only a part is valid. Therefore one
+        // additional word is needed at the end.
         let entries_words = max_entries * f / 64 + 3;
         let page_words = HEAD_WORDS + BLOCKS * 2 + (max_entries * (f + 1) + QUOTIENTS) / 64;
         let mut writer = Self {
@@ -81,7 +81,7 @@ impl PageWriter {
         let at = self.code_bits + len;
         let last = (self.code_bits - 1) / 64;
         if at / 64 > last {
-            // These bits may be left over from the previous block.
+            // These bits may still contain values of the previous block.
             self.code[last + 1..=at / 64].fill(0);
         }
         self.code[at / 64] |= 1 << (at % 64);
@@ -118,7 +118,7 @@ impl PageWriter {
         Some(())
     }
 
-    /// Returns the page, followed by the unused words that its allocation provides.
+    /// Returns the page, followed by the unused words of its allocation.
     fn end_page(&mut self) -> Result<Box<[u64]>, OutOfMemory> {
         let page = boxed(&self.page)?;
         self.start_page();
@@ -126,11 +126,12 @@ impl PageWriter {
     }
 }
 
-/// Why a page cannot be written.
+/// The reason why a page cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
     Memory(OutOfMemory),
-    /// One page has more words than can be numbered. Its hashes are not uniform.
+    /// One page has more words than can be numbered. Only hashes that are not uniform cause this
+    /// error.
     Crowded,
 }
 
@@ -142,14 +143,14 @@ impl From<OutOfMemory> for WriteError {
 
 /// Splits a valid page in two, by the first bit of its quotients. The first bit of each remainder
 /// becomes the last bit of the quotient. An entry without a remainder covers both halves of its
-/// quotient, so it is written to both.
+/// quotient, so the entry is written to both halves.
 pub(super) fn split(
     page: &[u64],
     form: &Form,
     child_form: &Form,
 ) -> Result<[Box<[u64]>; 2], WriteError> {
     let max_entries = used_words(page) * 64 / (form.entry_bits as usize + 1);
-    // Twice the number, because an entry may be in both halves.
+    // The number of entries is doubled, because an entry may be in both halves.
     let mut writer = PageWriter::new(*child_form, max_entries * 2)?;
     let children = [0, BLOCKS / 2].map(|first_block| -> Result<_, WriteError> {
         run_wide(
@@ -163,10 +164,11 @@ pub(super) fn split(
     Ok([first?, second?])
 }
 
-/// Splits half of the blocks of a page, from block `first` on. They become one page.
+/// Splits half of the blocks of a page, beginning with block `first`. These blocks become one page.
 #[inline(always)]
 fn split_blocks(page: &[u64], first: usize, form: &Form, writer: &mut PageWriter) -> Option<()> {
-    // A loop, because the compiler does not always inline the closures of an iterator.
+    // The code uses a loop, because the compiler does not always inline the closures of an
+    // iterator.
     for block in first..first + BLOCKS / 2 {
         let (start, end) = block_bounds(page, block);
         split_block(page, start, end, form, writer)?;
@@ -228,7 +230,8 @@ fn split_half(
     let all = u64::MAX >> (63 - last);
     let marks = word_at(block, bit) & all;
     let len = last as usize + 1 - BLOCK_QUOTIENTS / 2;
-    // The first bits of all entries. The bit of the first entry is the highest.
+    // `firsts` contains the first bits of all entries. The first bit of the first entry is the
+    // highest bit.
     let (mut firsts, mut done) = (0, 0);
     while done < len {
         let now = (len - done).min(form.lanes as usize);
@@ -240,12 +243,12 @@ fn split_half(
         done += now;
     }
     let firsts = firsts.reverse_bits() >> 1 >> (63 - len);
-    // The bits of marks and of entries of the second halves are ones. These ones are the last bits
+    // `ones` contains the marks and the entries of the second halves. These ones are the last bits
     // of each run.
     let ones = marks | select.deposit(firsts, all & !marks);
     let starts = ones & (marks << 1 | 1 | !(ones << 1));
-    // Inserts a mark before each start. For this, every bit becomes two bits: a place for a mark
-    // and the bit itself. The place is kept only before a start.
+    // Inserts a mark before each start. To do this, every bit becomes two bits: a place for a mark,
+    // and the bit. The place is kept only before a start.
     let half = |from: u32| {
         let [marks, starts, all] = [marks, starts, all].map(|bits| bits >> from & 0xffff_ffff);
         let starts = select.deposit(starts, EVEN);
@@ -277,7 +280,7 @@ fn split_run(
             if entry == whole {
                 writer.push_entries(1 << 63, 1);
             } else if entry >> (f - 1) == half {
-                // If an entry of the child is one bit shorter, it loses the zero at its end.
+                // If an entry of the child is one bit shorter, the entry loses the zero at its end.
                 let rest = entry << (64 - f) << 1;
                 debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is shortened");
                 writer.push_entries(rest, 1);
@@ -290,7 +293,7 @@ fn split_run(
     }
 }
 
-/// Counts the zeros of a valid code from a given bit on.
+/// Counts the zeros of a valid code, starting at a given bit.
 #[inline(always)]
 fn zeros_from(block: &[u64], bit: usize) -> usize {
     let zeros = word_at(block, bit).trailing_zeros() as usize;
@@ -301,7 +304,7 @@ fn zeros_from(block: &[u64], bit: usize) -> usize {
     }
 }
 
-/// Returns the 64 bits from a given bit on. Bits after the last bit are zero.
+/// Returns the 64 bits that start at a given bit. Bits after the last bit are zero.
 #[inline(always)]
 fn word_at(block: &[u64], bit: usize) -> u64 {
     let word = |i: usize| block.get(i).copied().unwrap_or(0);
@@ -332,7 +335,7 @@ pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, W
 }
 
 /// Returns the allocation size for `used` words, in steps of a cache line. One word of a line is
-/// reserved for the allocator, unless the allocator has sizes of its own.
+/// reserved for the allocator, unless the program has set the sizes of its allocator.
 pub(super) fn capacity_for(used: usize) -> usize {
     let words = (used + 1).next_multiple_of(STEP_WORDS) - 1;
     let bytes = global_allocation_bytes(words * size_of::<u64>());
