@@ -6,13 +6,13 @@ use crate::text::{Text, shown};
 
 /// The connection is not authenticated.
 pub const NO_AUTH: Text = "NOAUTH Authentication required.";
-/// `HELLO` on a connection that is not authenticated.
+/// `HELLO`: the connection is not authenticated.
 pub const NO_AUTH_HELLO: Text = "NOAUTH HELLO must be called with the client already \
     authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
     authenticate the client and select the RESP protocol version at the same time";
 /// The user does not exist, has another password, or is disabled.
 pub const WRONG_PASSWORD: Text = "WRONGPASS invalid username-password pair or user is disabled.";
-/// `AUTH` with a password, but the default user requires none.
+/// `AUTH`: the command contains a password, but the default user has no password.
 pub const NO_PASSWORD: Text = "ERR AUTH <password> called without any password configured for the \
     default user. Are you sure your configuration is correct?";
 /// The user has no permission for one of the keys.
@@ -26,7 +26,7 @@ pub const DEFAULT_STAYS: Text = "ERR The 'default' user cannot be removed";
 /// The change would leave the default user without a password on a network address.
 pub const MUST_ASK: Text = "ERR the server listens on a non-loopback address: the default user \
     must have a password or be disabled";
-/// `ACL LOAD` or `ACL SAVE` without a configured file.
+/// `ACL LOAD`, `ACL SAVE`: no ACL file is configured.
 pub const NO_FILE: Text = "ERR no ACL file is configured: start the server with the option aclfile";
 /// `ACL GENPASS`: the number of bits is invalid.
 pub const GENPASS: Text = "ERR ACL GENPASS argument must be the number of bits for the output \
