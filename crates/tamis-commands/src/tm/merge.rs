@@ -1,4 +1,4 @@
-//! `TM.MERGE`, which merges the values of several keys. The server locks the values.
+//! `TM.MERGE`: merges the values of several keys. The server locks the values.
 
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;
@@ -11,11 +11,11 @@ use crate::value::Value;
 /// Inserts all items of the sources into the value of `key`, or into a copy of the first source if
 /// the key does not exist: `TM.MERGE destination source [source ...]`.
 ///
-/// `sources` contains the keys and values of the sources, without the destination.
+/// `sources` contains the key and the value of each source, without the destination.
 ///
 /// # Errors
 ///
-/// The error reply, with nothing merged.
+/// The error reply, with nothing changed.
 pub fn merge(
     key: &[u8],
     value: &mut Option<Value>,
@@ -80,7 +80,7 @@ fn merge_files(
     for &(key, value) in sources {
         files.push((key, file_of(key, value)?));
     }
-    // All other filters must be compatible with this one.
+    // All other filters must be compatible with this filter.
     let (first_key, first) = match (&*value, files.first()) {
         (Some(held), _) => (key, file_of(key, Some(held))?),
         (None, Some(&(key, file))) => (key, file),
@@ -105,7 +105,7 @@ fn merge_files(
         _ => Some(copy(first).map_err(tm::because)?),
     };
     let others = if value.is_none() { &files[1..] } else { &files };
-    // A new window has the clock of its first source, on every replica.
+    // A new window gets the clock of the first source, so that every replica has the same clock.
     let env = &env.at(if value.is_none() { 0 } else { env.now_millis });
     match (copied, &mut *value) {
         (Some(mut file), value) => {
@@ -165,8 +165,8 @@ fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {
     }
 }
 
-/// Copies a filter. Returns an error if there is not enough memory, where `clone` would abort the
-/// program.
+/// Copies a filter. Returns an error if there is not enough memory. In this case, `clone` would
+/// abort the program.
 fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
     let (filter, plan) = (&file.filter, file.filter.plan());
     let bits = if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() };
