@@ -97,8 +97,8 @@ pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     Reply::Array(lines.into_iter().map(|line| Reply::Bulk(line.into_bytes())).collect())
 }
 
-/// Formats a number like `%g` in C: six digits without trailing zeros. A very large or very small
-/// number has an exponent.
+/// Formats a number like `%g` in C: six significant digits without trailing zeros. A very large or
+/// very small number has an exponent.
 fn percent_g(number: f64) -> String {
     let scientific = format!("{number:.5e}");
     let (digits, exponent) =

@@ -43,8 +43,8 @@ struct InsertArgs<'w> {
     items: Argv<'w>,
 }
 
-/// Returns the index of the first item after `ITEMS` in an insert with options. The first letter
-/// identifies an option, and the value of an option is a number.
+/// Returns the index of the first item after `ITEMS` in an insert with options. The first letters
+/// identify an option, and the value of an option is a number.
 pub(crate) fn items_start(argv: Argv<'_>) -> Option<usize> {
     let is_items = |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
     Some(argv.iter().skip(2).position(is_items)? + 3)

@@ -30,7 +30,7 @@ pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
 ///
 /// # Errors
 ///
-/// The error reply, with nothing changed. A window whose clock is ahead of `env.now_millis` is an
+/// The error reply. The value is unchanged. A window whose clock is ahead of `env.now_millis` is an
 /// error. During a replay, `env.now_millis` is the time in the log, so the replay has the same
 /// result as the original command.
 pub fn load_decoded(
