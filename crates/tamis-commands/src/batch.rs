@@ -15,7 +15,7 @@ use crate::command::run::KeyReply;
 use crate::text::Text;
 use crate::value::Value;
 
-/// What a command does with its items in a batch.
+/// The use of items by a command in a batch: lookup or insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchItems {
     /// The family of filters that the command works on. For a filter of another family, a lookup
@@ -45,7 +45,7 @@ pub struct Batch<'w> {
     pub(crate) items: Vec<&'w [u8]>,
     /// For each command, the index after its last item.
     pub(crate) ends: Vec<usize>,
-    /// The hash of each item, computed with `hasher`. Empty if no filter has hashed the items yet.
+    /// The hash of each item, computed with `hasher`. Empty if the items are not hashed yet.
     pub(crate) hashes: Vec<u64>,
     hasher: Option<Hasher>,
     pub(crate) answers: Answers,
@@ -120,8 +120,8 @@ impl<'w> Batch<'w> {
     }
 
     /// Runs the commands under a shared lock of the value, at `now_millis`, in milliseconds since
-    /// 1970. If the commands need an exclusive lock, changes nothing and returns `None`: see
-    /// [`insert`](Self::insert).
+    /// 1970. If the commands need an exclusive lock, returns `None` without a change. The caller
+    /// must then use [`insert`](Self::insert).
     pub fn run(
         &mut self,
         items: BatchItems,

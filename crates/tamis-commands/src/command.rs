@@ -53,7 +53,7 @@ pub struct Command {
     pub handler: Handler,
 }
 
-/// What a command does to keys and to the server.
+/// A property of a command: an effect on keys or on the server, or a rule for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
     /// The command may change a key.
@@ -66,9 +66,9 @@ pub enum Flag {
     Fast,
     /// The command changes the server, not keys.
     Admin,
-    /// The client may send the command before it authenticates.
+    /// The client may send the command before authentication.
     NoAuth,
-    /// The server runs the command while it loads the data.
+    /// The server also runs the command while loading the data.
     Loading,
     /// The command is part of a Redis module.
     Module,
@@ -145,8 +145,8 @@ impl Command {
         }
     }
 
-    /// Returns what the command does with its items in a batch; `None` if the command does not run
-    /// in a batch.
+    /// Returns how the command uses items in a batch; `None` if the command does not run in a
+    /// batch.
     #[must_use]
     pub const fn batch_items(&self) -> Option<BatchItems> {
         match self.handler {

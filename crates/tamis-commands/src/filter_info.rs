@@ -15,7 +15,7 @@ use crate::value::Value;
 
 impl Value {
     /// Returns the info of a filter at `now_millis`, in milliseconds since 1970; `None` if the
-    /// value is no filter. May read all bits of the filter.
+    /// value is not a filter. May read all bits of the filter.
     ///
     /// `settings` are the current settings for inserts. The setting `cf-max-expansions` decides
     /// whether a cuckoo filter of RedisBloom rejects inserts.

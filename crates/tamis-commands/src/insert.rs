@@ -270,8 +270,8 @@ impl Batch<'_> {
         Change::accepted(&[name, self.key], &self.accepted_items(first, refused, wanted))
     }
 
-    /// Returns the items from `first` on that the filter accepted and whose answer is `wanted`.
-    /// `refused` is the number of refusals before these items.
+    /// Returns the accepted items from index `first` on, if `wanted` returns true for the answer of
+    /// the item. `refused` is the number of refusals before these items.
     fn accepted_items(
         &self,
         mut first: usize,

@@ -250,7 +250,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`SettingError`], with nothing changed.
+    /// [`SettingError`]. No setting has changed.
     pub fn set_argument(&mut self, name: &str, value: &[u8]) -> Result<(), SettingError> {
         let name = name.to_ascii_lowercase();
         let invalid = |name| SettingError::Invalid { name };
@@ -307,7 +307,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`SettingError`], with nothing changed.
+    /// [`SettingError`]. No setting has changed.
     ///
     /// # Examples
     ///

@@ -59,7 +59,7 @@ impl Value {
         }
     }
 
-    /// Returns the kind of the filter, as `TM.INFO` and errors show it.
+    /// Returns the name of the filter's kind for `TM.INFO` and for errors.
     pub(crate) fn kind_name(&self) -> &'static str {
         match self {
             Value::Bloom(filter) => filter.kind_name(),
@@ -98,7 +98,7 @@ impl Value {
 }
 
 impl Value {
-    /// Tests whether the value is a window filter whose clock is more than a minute ahead of
+    /// Tests whether the value is a window filter with a clock more than a minute ahead of
     /// `now_millis`, in milliseconds since 1970. A window with a clock ahead loses the items that
     /// are added before the time of its clock. The synchronized clocks of two machines differ by
     /// less than a minute. Returns false if `now_millis` is 0, because the time is then unknown
@@ -148,10 +148,10 @@ pub(crate) fn is_ahead(millis: u64, now_millis: u64) -> bool {
 }
 
 impl Value {
-    /// Returns the heap memory of the value, in bytes, as
-    /// [`allocation_bytes`](crate::allocation_bytes) counts it. The result includes all allocations
-    /// of the value. [`memory_bytes`](Self::memory_bytes) returns the size of the filter alone.
-    /// Takes time proportional to the number of layers.
+    /// Returns the heap memory of the value, in bytes, computed by
+    /// [`allocation_bytes`](crate::allocation_bytes). The result includes all allocations of the
+    /// value. [`memory_bytes`](Self::memory_bytes) returns the size of the filter alone. Takes time
+    /// proportional to the number of layers.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match self {

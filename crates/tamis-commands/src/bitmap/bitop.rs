@@ -88,7 +88,7 @@ impl BitOp {
     pub fn bytes_with(&self, value: Option<&Value>) -> u64 {
         let Some(Value::Bytes(next)) = value else { return 0 };
         match (&self.result, self.operation) {
-            // Pages of zeros take no memory, but `NOT` turns zeros into ones.
+            // Absent pages of zeros take no memory, but `NOT` fills these pages with 1 bits.
             (None, Operation::Not) => next.memory_bytes() + next.len() as u64,
             (None, _) => next.memory_bytes(),
             (Some(result), _) => result.memory_bytes() + next.memory_bytes(),

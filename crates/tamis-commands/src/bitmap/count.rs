@@ -36,7 +36,7 @@ fn range(argv: Argv<'_>, len: usize) -> Result<Option<Range<u64>>, Text> {
     Ok(unit.map_or(Ok(Unit::Byte), Unit::parse)?.range(start, end, len))
 }
 
-/// Counts the ones in a range of bits.
+/// Counts the 1 bits in a range of bits.
 fn count_ones(bytes: &SparseBytes, range: Range<u64>) -> u64 {
     let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
     let ones: u64 = bytes.pieces(whole.clone()).filter_map(|(_, piece)| piece).map(ones_of).sum();

@@ -53,7 +53,7 @@ fn integer(word: &[u8]) -> Result<i64, Text> {
 
 /// Finds the first bit in the range that equals `bit`.
 fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
-    // To find a zero, invert the bytes and search for a one.
+    // To find a 0 bit, invert the bytes and search for a 1 bit.
     let turn = if bit { 0 } else { 0xff };
     let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
     let head = (bytes.byte(whole.start) ^ turn) & (0xff >> (range.start % 8));
@@ -69,7 +69,7 @@ fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
     (at < range.end).then_some(at)
 }
 
-/// Finds the first one among bytes that are XORed with `turn`.
+/// Finds the first 1 bit after each byte is XORed with `turn`.
 fn first_one(bytes: &[u8], turn: u8) -> Option<u64> {
     // Test whole words first, because most words do not contain the bit.
     let (words, _) = bytes.as_chunks::<8>();

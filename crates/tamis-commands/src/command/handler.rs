@@ -9,7 +9,7 @@ use crate::command::run::{Env, Outcome, Written};
 use crate::insert::BatchPart;
 use crate::value::Value;
 
-/// The function that runs a command, and the access to keys that it needs.
+/// The function that runs a command, and the access to keys that the function needs.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
     /// The command works on the value of one key.

@@ -1,8 +1,8 @@
-//! Which words of a command are keys, and what the command does with them.
+//! Which words of a command are keys, and how the command accesses the keys.
 
 use crate::command::argv::{Argv, is};
 
-/// What a command does with a key. If a command neither reads nor writes the key, the command
+/// The access of a command to a key. If a command neither reads nor writes the key, the command
 /// reports only metadata: existence, expiry time, type and length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {

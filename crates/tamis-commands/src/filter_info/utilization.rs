@@ -22,7 +22,7 @@ pub struct Utilization {
 }
 
 impl Value {
-    /// Returns the number of items if the filter counts them. Constant time.
+    /// Returns the number of items; `None` if the filter does not count items. Constant time.
     #[must_use]
     pub fn counted_items(&self) -> Option<u64> {
         match self {
@@ -36,8 +36,8 @@ impl Value {
     }
 
     /// Returns the utilization of a filter at `now_millis`, in milliseconds since 1970; `None` if
-    /// the value is no filter. Takes a few microseconds, or tens of microseconds if the number of
-    /// items must be estimated.
+    /// the value is not a filter. Takes a few microseconds, or tens of microseconds if the number
+    /// of items must be estimated.
     #[must_use]
     pub fn utilization(&self, now_millis: u64) -> Option<Utilization> {
         let (items, room) = match self {

@@ -47,7 +47,7 @@ pub const PATTERN_AFTER_ALL_KEYS: Text = "Adding a pattern after the * pattern (
 pub const PATTERN_AFTER_ALL_CHANNELS: Text = "Adding a pattern after the * pattern (or the \
     'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start \
     with an empty list of channels";
-/// The pattern is too long to match keys against it quickly.
+/// The pattern is too long for fast matching of keys.
 pub const PATTERN_TOO_LONG: Text = "The pattern is longer than 1024 bytes";
 /// The digest is invalid.
 pub const HASH: Text = "The password hash must be exactly 64 characters and contain only lowercase \

@@ -46,7 +46,7 @@ pub const WATCH_IN_MULTI: Text = "ERR WATCH inside MULTI is not allowed";
 /// The total length of the strings in a reply is too large.
 pub const LONG_REPLY: Text =
     "ERR the reply would be longer than 512 MiB: ask for fewer keys at once";
-/// A pattern is too long to match keys against it quickly.
+/// A pattern is too long for fast matching of keys.
 pub const LONG_PATTERN: Text = "ERR the pattern is too long: give at most 1024 bytes";
 /// `EXPIRE`: the conditions exclude each other.
 pub const EXPIRE_NX: Text = "ERR NX and XX, GT or LT options at the same time are not compatible";

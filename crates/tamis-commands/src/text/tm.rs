@@ -7,7 +7,7 @@ use tamis_resp::Reply;
 
 use crate::text::{Text, shown};
 
-/// The filter does not exist, and the command does not create it.
+/// The filter does not exist, and the command cannot create a filter.
 pub const NOT_FOUND: Text = "ERR the filter does not exist: create it with TM.RESERVE";
 /// `TM.RESERVE`: the key exists.
 pub const EXISTS: Text = "ERR the key exists: DEL it first, or use another key";

@@ -52,7 +52,7 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
                 }
                 _ => (None, false, None),
             };
-            // The clock of a window never goes back.
+            // The clock of a window never moves backward.
             let now_millis = now_millis.max(began_millis.unwrap_or(0));
             let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
             let empty =

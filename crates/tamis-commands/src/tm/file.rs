@@ -30,9 +30,9 @@ pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
 ///
 /// # Errors
 ///
-/// The error reply. The value is unchanged. A window whose clock is ahead of `env.now_millis` is an
-/// error. During a replay, `env.now_millis` is the time in the log, so the replay has the same
-/// result as the original command.
+/// The error reply. The value is unchanged. If the value is a window with a clock ahead of
+/// `env.now_millis`, the result is an error. During a replay, `env.now_millis` is the time in the
+/// log, so the replay has the same result as the original command.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,

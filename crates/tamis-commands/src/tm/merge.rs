@@ -8,14 +8,15 @@ use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// Inserts all items of the sources into the value of `key`, or into a copy of the first source if
-/// the key does not exist: `TM.MERGE destination source [source ...]`.
+/// Runs `TM.MERGE destination source [source ...]`: inserts all items of the sources into the value
+/// of `key`. If the key does not exist, the value becomes a copy of the first source with all
+/// items.
 ///
 /// `sources` contains the key and the value of each source, without the destination.
 ///
 /// # Errors
 ///
-/// The error reply, with nothing changed.
+/// The error reply. The value is unchanged.
 pub fn merge(
     key: &[u8],
     value: &mut Option<Value>,
@@ -150,7 +151,7 @@ fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Re
     }
 }
 
-/// Tests whether the filter can reject an item because it is full.
+/// Tests whether the filter can become full and reject an item.
 fn may_refuse(filter: &AnyFilter) -> bool {
     let kind = filter.plan().kind();
     kind == Kind::Cuckoo || kind.grows()

@@ -1,4 +1,4 @@
-//! The options of `TM.RESERVE key` and `TM.PLAN`, and the plan that they select.
+//! Parses the options of `TM.RESERVE key` and `TM.PLAN`, and plans a filter from the options.
 
 use tamis::{Kind, Plan, PlanError, PlanInput, Span};
 use tamis_resp::Reply;

@@ -12,8 +12,9 @@ use crate::tm::clear::emptied;
 use crate::tm::options::FilterOptions;
 use crate::value::Value;
 
-/// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
-/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`; for `LIKE` see [`reserve_like`].
+/// Runs `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
+/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`. For the option `LIKE`, see
+/// [`reserve_like`].
 pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let options = FilterOptions::of_filter(&argv[2..])?;
     let plan = planned(&options, env)?;

@@ -34,7 +34,8 @@ impl Value {
     /// unchanged.
     ///
     /// The filter that is built from the result has the same image as the original filter. A filter
-    /// of `BF.RESERVE` is returned unchanged, because it allocates its bits at the first insert.
+    /// of `BF.RESERVE` is returned unchanged, because the filter allocates its bits at the first
+    /// insert.
     ///
     /// # Examples
     ///
@@ -68,7 +69,7 @@ impl Value {
     }
 
     /// Builds the filter of a [`Value::Empty`] in place and returns the previous value. For any
-    /// other value, changes nothing and returns `None`.
+    /// other value, returns `None` without a change.
     pub fn build(&mut self) -> Option<Self> {
         let Value::Empty(empty) = self else { return None };
         let built = empty.build();

@@ -57,7 +57,7 @@ impl PartialLoad {
         tamis::allocation_bytes(self.bytes.capacity())
     }
 
-    /// Returns the header of a dump whose image has this length, in bytes.
+    /// Returns the header of a dump. `len_bytes` is the length of the image in bytes.
     #[must_use]
     pub fn header(len_bytes: u64) -> Vec<u8> {
         [*MAGIC, len_bytes.to_le_bytes()].concat()

@@ -68,8 +68,8 @@ pub struct ScalableBloom {
 pub enum ExpandError {
     /// The filter is full and was created without expansion.
     Full,
-    /// The filter could not grow: there is not enough memory, the rate is too low for a growing
-    /// filter, or too many items hash to the same place.
+    /// The filter could not grow. Possible reasons: not enough memory, a rate too low for a growing
+    /// filter, or too many items that hash to the same place.
     NoRoom,
 }
 
@@ -150,8 +150,8 @@ impl ScalableBloom {
     }
 
     /// Updates this filter, an earlier copy of `source`, to the current state of `source`. No
-    /// thread may insert into either filter during the call. If an update is not possible, changes
-    /// nothing and returns false. The caller must then copy `source` again.
+    /// thread may insert into either filter during the call. If an update is not possible, returns
+    /// false without a change. The caller must then copy `source` again.
     ///
     /// Reads the bits of both filters and writes only different bits. An update takes a small part
     /// of the time of a full copy.
@@ -213,9 +213,9 @@ impl ScalableBloom {
     /// Inserts items by their hashes under shared access, and writes to `answers` which items were
     /// new.
     ///
-    /// If the new items do not fit the reserved part, or if the filter has no bits yet, changes
-    /// nothing and returns false. The caller must then use [`insert_hashes`](Self::insert_hashes).
-    /// A batch without new items succeeds even in a full filter.
+    /// If the new items do not fit the reserved part, or if the filter has no bits yet, returns
+    /// false without a change. The caller must then use [`insert_hashes`](Self::insert_hashes). A
+    /// batch without new items succeeds even in a full filter.
     #[must_use]
     pub fn insert_hashes_shared(&self, hashes: &[u64], answers: &mut Answers) -> bool {
         let (Some(reserved), None) = (&self.reserved, &self.overflow) else { return false };
@@ -321,15 +321,15 @@ impl ScalableBloom {
 
     /// Replays inserts: inserts the hashes of items that were new at the original insert. Counts
     /// each hash, even if a snapshot already contains the bits of the hash. As a result, each item
-    /// goes to the same part as at the original insert. If an item went to another part, the filter
-    /// could lose a later item. At the original insert, the later item was found present because of
-    /// the bits of earlier items.
+    /// goes to the same part as at the original insert. If an item went to another part, the bits
+    /// of the item would be missing in the original part. The filter could then lose a later item
+    /// that was found present because of these bits.
     ///
     /// A filter that must not grow accepts the hashes even if the item count has reached the
     /// capacity.
     ///
-    /// If the filter is not in a CPU cache, a call with hundreds of thousands of hashes takes a
-    /// third less time per hash than a call with thousands of hashes.
+    /// For a filter that is not in a CPU cache, large calls are faster. With hundreds of thousands
+    /// of hashes, a call takes a third less time per hash than with thousands.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ mod tag {
 
 impl Value {
     /// Writes the value as bytes. If other threads insert into a Bloom filter during the call, the
-    /// image contains all, some or none of the bits that they set.
+    /// image may or may not contain the bits that these threads set.
     ///
     /// `counted_items` is the number of [items](Self::counted_items) that the caller read at an
     /// earlier time. With `None`, the image contains the current number. After decoding, the caller

@@ -41,7 +41,7 @@ impl SmallBytes {
         *self = longer;
     }
 
-    /// Returns the heap memory, in bytes, as [`allocation_bytes`] counts it.
+    /// Returns the heap memory in bytes, computed by [`allocation_bytes`].
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match &self.0 {

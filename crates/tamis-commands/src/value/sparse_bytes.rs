@@ -9,10 +9,9 @@ use crate::value::small_bytes::SmallBytes;
 
 /// A byte string stored in pages. A page of zeros is absent.
 ///
-/// If a single bit is set far into an empty string, the string takes the memory of one page, plus
-/// eight bytes for every earlier page. A string of up to one page is stored contiguously. Reading
-/// past the end returns zeros. Writing past the end makes the string longer; strings never become
-/// shorter.
+/// A string with a single 1 bit takes the memory of one page, plus eight bytes for every earlier
+/// page. A string of up to one page is stored contiguously. Reading past the end returns zeros.
+/// Writing past the end makes the string longer; strings never become shorter.
 ///
 /// # Examples
 ///
@@ -65,7 +64,7 @@ impl SparseBytes {
         self.len() == 0
     }
 
-    /// Returns the heap memory, in bytes, as [`allocation_bytes`] counts it. Constant time.
+    /// Returns the heap memory in bytes, computed by [`allocation_bytes`]. Constant time.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match &self.0 {
@@ -78,7 +77,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the whole string if it is at most one page long.
+    /// Returns the whole string if the string is at most one page long.
     pub(crate) fn as_short(&self) -> Option<&[u8]> {
         match &self.0 {
             Pieces::Short(bytes) => Some(bytes),
@@ -292,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// An operation on a string and on a simple model of it.
+    /// An operation on a string and on a simple model of the string.
     #[derive(Clone, Debug)]
     enum Step {
         Write(usize, Vec<u8>),

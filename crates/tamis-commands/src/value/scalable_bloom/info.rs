@@ -18,7 +18,7 @@ pub(crate) struct ExpectedPart {
 }
 
 impl ScalableBloom {
-    /// Counts the items that were new when they were inserted.
+    /// Counts the items that were new at the insert.
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
@@ -166,8 +166,8 @@ impl ScalableBloom {
         reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
     }
 
-    /// Returns the heap memory of both parts, in bytes, as
-    /// [`allocation_bytes`](tamis::allocation_bytes) counts it.
+    /// Returns the heap memory of both parts, in bytes, computed by
+    /// [`allocation_bytes`](tamis::allocation_bytes).
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, Reserved::heap_bytes);
@@ -178,7 +178,7 @@ impl ScalableBloom {
         reserved + overflow
     }
 
-    /// Returns the plan of the reserved part, if it exists.
+    /// Returns the plan of the reserved part; `None` if the filter has no reserved part.
     pub(crate) fn reserved_plan(&self) -> Option<Plan> {
         self.reserved.as_ref().map(Reserved::plan)
     }

@@ -12,7 +12,7 @@ use tamis::{
 #[derive(Debug)]
 pub(super) struct Reserved {
     bloom: SharedBloom,
-    /// The number of items that were new when they were inserted.
+    /// The number of items that were new at the insert.
     pub items: AtomicU64,
 }
 
