@@ -15,7 +15,7 @@ use crate::command::run::KeyReply;
 use crate::text::Text;
 use crate::value::Value;
 
-/// The use of items by a command in a batch: lookup or insert.
+/// How a command uses items in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchItems {
     /// The family of filters that the command works on. For a filter of another family, a lookup

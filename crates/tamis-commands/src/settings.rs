@@ -115,9 +115,9 @@ impl Settings {
     /// that wrote an append-only file. These settings have no limits, because a rejected command
     /// would lose items.
     ///
-    /// A Tamis server sends the parameters of a new filter before the first item. Therefore, an
-    /// insert command that creates a filter comes from RedisBloom, and the filter gets the layout
-    /// of RedisBloom.
+    /// A Tamis server first sends the parameters of a new filter, so its later commands create no
+    /// filter. A command that creates a filter comes from RedisBloom. The filter then gets the
+    /// layout of RedisBloom.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! `BF.SCANDUMP` and `BF.LOADCHUNK`.
+//! Implements `BF.SCANDUMP` and `BF.LOADCHUNK`.
 
 use tamis_redisbloom::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;

@@ -1,4 +1,4 @@
-//! `BF.INFO` and `BF.DEBUG`.
+//! Implements `BF.INFO` and `BF.DEBUG`.
 
 use tamis_resp::{Protocol, Reply};
 

@@ -1,4 +1,4 @@
-//! `BF.INSERT`.
+//! Implements `BF.INSERT`.
 
 use crate::batch::{Batch, BatchItems, Family};
 use crate::bf::reserve::{BloomOptions, parse_rate, stored_expansion};

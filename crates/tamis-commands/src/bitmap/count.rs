@@ -1,4 +1,4 @@
-//! `BITCOUNT`.
+//! Implements `BITCOUNT`.
 
 use std::ops::Range;
 

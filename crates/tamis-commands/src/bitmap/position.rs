@@ -1,4 +1,4 @@
-//! `BITPOS`.
+//! Implements `BITPOS`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! `CF.SCANDUMP` and `CF.LOADCHUNK`.
+//! Implements `CF.SCANDUMP` and `CF.LOADCHUNK`.
 
 use tamis_redisbloom::RedisCuckoo;
 use tamis_resp::Reply;

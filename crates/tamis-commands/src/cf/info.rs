@@ -1,4 +1,4 @@
-//! `CF.INFO` and `CF.DEBUG`.
+//! Implements `CF.INFO` and `CF.DEBUG`.
 
 use tamis_resp::Reply;
 

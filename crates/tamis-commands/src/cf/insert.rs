@@ -1,4 +1,4 @@
-//! `CF.ADD`, `CF.ADDNX`, `CF.INSERT`, `CF.INSERTNX`.
+//! Implements `CF.ADD`, `CF.ADDNX`, `CF.INSERT` and `CF.INSERTNX`.
 
 use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};

@@ -19,8 +19,8 @@ pub enum Forecast {
     },
     /// The server has not yet counted inserts for long enough.
     Unknown,
-    /// The number of items does not increase: no new items arrive, or the filter removes as many
-    /// items as arrive.
+    /// The number of items does not increase: no new items arrive, or the filter removes at least
+    /// as many items as arrive.
     NotGrowing,
     /// The rate of the filter exceeds the planned rate after this number of days.
     OverInDays(f64),

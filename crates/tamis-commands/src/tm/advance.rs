@@ -1,4 +1,4 @@
-//! `TM.ADVANCE`.
+//! Implements `TM.ADVANCE`.
 
 use tamis::AnyFilter;
 use tamis_resp::Reply;

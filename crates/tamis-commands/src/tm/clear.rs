@@ -1,4 +1,4 @@
-//! `TM.CLEAR`.
+//! Implements `TM.CLEAR`.
 
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;

@@ -1,4 +1,4 @@
-//! `TM.DEL` and `TM.COUNT`.
+//! Implements `TM.DEL` and `TM.COUNT`.
 
 use tamis::Removed;
 use tamis_formats::TamisFile;

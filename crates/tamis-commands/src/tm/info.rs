@@ -1,4 +1,4 @@
-//! `TM.INFO`.
+//! Implements `TM.INFO`.
 
 use tamis::Span;
 use tamis_formats::{FilterInfo, ItemCount};

@@ -1,4 +1,4 @@
-//! `TM.PLAN`.
+//! Implements `TM.PLAN`.
 
 use tamis::{Kind, Plan, PlanInput};
 use tamis_resp::Reply;

@@ -1,4 +1,4 @@
-//! `TM.RESERVE`.
+//! Implements `TM.RESERVE`.
 
 use tamis::{Kind, Plan, PlanInput};
 use tamis_formats::TamisFile;

@@ -203,7 +203,7 @@ impl ScalableBloom {
         }
     }
 
-    /// Tests whether an item may be in the filter.
+    /// Tests whether an item may be in the filter, by the hash of the item.
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let is_reserved = self.reserved.as_ref().is_some_and(|it| it.contains_hash(hash));
