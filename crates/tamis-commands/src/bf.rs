@@ -1,4 +1,4 @@
-//! `BF.*`: Bloom filters, compatible with RedisBloom.
+//! Implements `BF.*`, the commands for Bloom filters, compatible with RedisBloom.
 
 mod dump;
 mod info;

@@ -1,4 +1,5 @@
-//! Bitmaps: strings addressed bit by bit, compatible with Redis.
+//! Implements the bitmap commands, compatible with Redis. A bitmap is a string with addressable
+//! bits.
 //!
 //! Bit 0 is the highest bit of the first byte. A bitmap is a string that `SET` can write and `GET`
 //! can read. A bitmap may be long and mostly empty, so every string is stored in

@@ -1,4 +1,4 @@
-//! `CF.*`: cuckoo filters, compatible with RedisBloom.
+//! Implements `CF.*`, the commands for cuckoo filters, compatible with RedisBloom.
 
 mod dump;
 mod info;

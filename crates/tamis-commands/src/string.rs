@@ -1,5 +1,5 @@
-//! `TYPE` and the string commands. Tools check a server with `GET`, `SET`, `INCR` and similar
-//! commands. Clients use the range commands for Bloom filters over bitmaps.
+//! Implements `TYPE` and the string commands. Tools check a server with `GET`, `SET`, `INCR` and
+//! similar commands. Clients use the range commands for Bloom filters over bitmaps.
 
 use tamis_resp::Reply;
 

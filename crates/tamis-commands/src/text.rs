@@ -82,7 +82,7 @@ pub mod bf {
     pub const NONSCALING_EXPANDS: Text = "Nonscaling filters cannot expand";
     /// The rate is too low for any filter.
     pub const NO_FILTER: Text = "ERR could not create filter";
-    /// The filter is full and may not grow.
+    /// The filter is full and must not grow.
     pub const FULL: Text = "ERR non scaling filter is full";
     /// The filter could not grow.
     pub const NOT_INSERTED: Text = "ERR problem inserting into filter";
@@ -143,7 +143,7 @@ pub mod cf {
     pub const EXPANSION_RANGE: Text = "EXPANSION: value must be in the range [0, 32768]";
     /// The filter cannot be created, for a reason other than memory.
     pub const NO_FILTER: Text = "ERR Could not create filter";
-    /// The filter is full and may not grow.
+    /// The filter is full and must not grow.
     pub const FULL: Text = "Filter is full";
     /// There is not enough memory to grow the filter.
     pub const NO_MEMORY: Text = "ERR Insufficient memory";

@@ -1,4 +1,4 @@
-//! `BF.RESERVE`, and the creation of Bloom filters.
+//! Implements `BF.RESERVE`, and creates Bloom filters.
 
 use tamis::PlanError;
 use tamis_redisbloom::{RedisBloom, RedisBloomError, RedisBloomOptions};

@@ -1,4 +1,4 @@
-//! `SETBIT` and `GETBIT`, and the offsets of bits.
+//! Implements `SETBIT` and `GETBIT`, and parses the offsets of bits.
 
 use tamis_resp::Reply;
 

@@ -1,4 +1,4 @@
-//! `BITFIELD`: integers of any width at any bit offset.
+//! Implements `BITFIELD`: reads and writes integers of any width at any bit offset.
 //!
 //! Two results differ from Redis 7.0, because the arithmetic of Redis overflows. First, if a number
 //! is near the 64-bit minimum, a saturating `SET` stores the minimum of a signed field, not the

@@ -1,4 +1,4 @@
-//! Ranges of a string. A negative index counts from the end.
+//! Computes ranges of a string. A negative index counts from the end.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! `CF.RESERVE`, and the creation of cuckoo filters.
+//! Implements `CF.RESERVE`, and creates cuckoo filters.
 
 use tamis_redisbloom::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 

@@ -11,8 +11,8 @@ use crate::new_filter::new_filter;
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// `TM.CLEAR key`: replaces the filter by a new, empty filter. Allocating the new filter costs less
-/// than zeroing the old filter, because the allocation does not write the memory.
+/// Runs `TM.CLEAR key`: replaces the filter by a new, empty filter. Allocating the new filter costs
+/// less than zeroing the old filter, because the allocation does not write the memory.
 pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Written {
     let value = value.as_mut().ok_or(tm::NOT_FOUND)?;
     match (emptied(value, env.now_millis)?, value) {

@@ -1,4 +1,4 @@
-//! `TM.LOAD` and `TM.DUMP`: load a filter from a file, and write a filter as a file.
+//! Implements `TM.LOAD` and `TM.DUMP`: load a filter from a file, and write a filter as a file.
 
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;

@@ -1,4 +1,4 @@
-//! `TM.MERGE`: merges the values of several keys. The server locks the values.
+//! Implements `TM.MERGE`: merges the values of several keys. The server locks the values.
 
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;

@@ -39,9 +39,9 @@ pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
     emptied(other.ok_or_else(|| error(tm::NOT_FOUND))?, env.now_millis)
 }
 
-/// `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`] created.
-/// The server first reads the other key and releases its lock, so that no command holds the locks
-/// of two keys.
+/// Runs `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`]
+/// created. The server first reads the other key and releases its lock, so that no command holds
+/// the locks of two keys.
 ///
 /// # Errors
 ///

@@ -93,7 +93,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     ///
     /// # Examples
     ///
@@ -122,7 +122,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     pub fn growing(
         capacity: u64,
         rate: f64,
@@ -138,10 +138,10 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     pub fn emptied(&self) -> Result<Self, PlanError> {
-        // Use the plan of this filter, because another version of Tamis may have made the plan in
-        // an image differently.
+        // Use the plan of this filter, because a newly computed plan may differ from the plan in an
+        // old image.
         let (reserved, overflow) = match self.reserved_plan() {
             Some(plan) => (Some(Reserved::new(&plan, self.hasher())?), None),
             None => (None, Some(growing(self.rate, self.hasher())?)),
@@ -267,7 +267,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`insert_each`](Self::insert_each).
+    /// The same errors as [`insert_each`](Self::insert_each).
     pub fn insert_hashes(
         &mut self,
         hashes: &[u64],

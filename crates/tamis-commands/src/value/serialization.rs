@@ -181,7 +181,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// As for [`from_dump`](Self::from_dump).
+    /// The same errors as [`from_dump`](Self::from_dump).
     pub fn read_dump(
         bytes: &mut dyn Read,
         len: u64,
@@ -201,7 +201,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// As for [`read_image`](Self::read_image).
+    /// The same errors as [`read_image`](Self::read_image).
     pub fn from_image(mut image: &[u8]) -> Result<Self, ImageError> {
         let len = image.len() as u64;
         Self::read_image(&mut image, len)

@@ -18,7 +18,7 @@ pub(crate) struct ExpectedPart {
 }
 
 impl ScalableBloom {
-    /// Counts the items that were new at the insert.
+    /// Counts the items that were new at the time of the insert.
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
@@ -36,7 +36,8 @@ impl ScalableBloom {
         // An image may contain a capacity of zero.
         let (items, first) = (self.items(), self.capacity.max(1));
         if expansion <= 1 {
-            // Do not loop, because equal layers may be as many as the items.
+            // Do not loop over equal layers, because the number of layers may equal the number of
+            // items.
             return first.saturating_mul(items.div_ceil(first).max(1));
         }
         let (mut layer, mut sum) = (first, first);

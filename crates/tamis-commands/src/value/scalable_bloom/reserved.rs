@@ -12,7 +12,7 @@ use tamis::{
 #[derive(Debug)]
 pub(super) struct Reserved {
     bloom: SharedBloom,
-    /// The number of items that were new at the insert.
+    /// The number of items that were new at the time of the insert.
     pub items: AtomicU64,
 }
 
