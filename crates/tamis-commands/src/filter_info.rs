@@ -1,4 +1,4 @@
-//! Returns the info of the filter of a key, for `TM.INFO`, `/metrics` and the console.
+//! Returns the info of a filter, for `TM.INFO`, `/metrics` and the console.
 
 pub(crate) mod curve;
 pub(crate) mod forecast;

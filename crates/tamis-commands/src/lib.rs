@@ -26,7 +26,7 @@
 //! | [`COMMANDS`], [`Command`], [`find`] | all commands; one command; finds a command by name |
 //! | [`Handler`], [`KeyHandler`] | the function that runs a command; the variant states the required access to keys |
 //! | [`Value`] | the value of a key: a filter or a string of bytes |
-//! | [`Env`], [`Outcome`], [`Change`] | the other inputs of a handler; the result of a handler; the change for the log |
+//! | [`Env`], [`Outcome`], [`Change`] | the other inputs of a handler; its result; the change for the log |
 //! | [`Batch`] | several commands with items on one key, which run as one batch |
 //! | [`Settings`] | the parameters of new filters |
 //!

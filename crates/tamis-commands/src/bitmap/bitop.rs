@@ -8,8 +8,8 @@ use crate::text;
 use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes};
 
-/// A running `BITOP`. The server passes the value of each source key to [`take`](Self::take), then
-/// stores the result in the destination key.
+/// The state of a running `BITOP`. The server passes the value of each source key to
+/// [`take`](Self::take), then stores the result in the destination key.
 ///
 /// # Examples
 ///

@@ -34,7 +34,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Every category.
+    /// All categories.
     pub const ALL: [Category; 14] = [
         Category::Write,
         Category::Read,

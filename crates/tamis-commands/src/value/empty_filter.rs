@@ -151,7 +151,7 @@ mod tests {
         }
         let mut used = filter(Kind::SplitBlock, 100);
         used.try_insert("item").unwrap();
-        // A filter with set bits is not converted, even if its insert count is 0.
+        // A filter with set bits is not converted, even if the insert count of the filter is 0.
         assert!(matches!(file(used).without_bits(), Value::Filter(_)));
         let text = Value::Bytes(b"text".to_vec().into());
         assert!(matches!(text.without_bits(), Value::Bytes(_)));

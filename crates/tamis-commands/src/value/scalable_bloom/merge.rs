@@ -88,8 +88,8 @@ impl ScalableBloom {
         }
     }
 
-    /// Tests whether the filter contains clearly more items, by more than statistical noise, than
-    /// the planned rate allows. Inserts without a merge never exceed the planned rate. Reads no
+    /// Tests whether the filter contains more items than the planned rate allows. Ignores an excess
+    /// within statistical noise. Inserts without a merge never exceed the planned rate. Reads no
     /// bits.
     pub(crate) fn is_over_rate(&self) -> bool {
         let limit = self.reserved_plan().map(|plan| plan.rate_limit());
