@@ -1,8 +1,9 @@
 //! Runs consecutive commands on one key as one batch: the hot path of pipelines.
 //!
 //! A single command, or a chunk of a long command, runs as a batch of one command. Each item is
-//! hashed once. If the commands cannot run under a shared lock, they run again under an exclusive
-//! lock with the same hashes. The log of a Bloom filter gets these hashes too.
+//! hashed once. If the commands cannot run under a shared lock, the caller runs the commands under
+//! an exclusive lock with the same hashes. The log entry of a Bloom filter contains the same
+//! hashes.
 
 use std::ops::Range;
 
@@ -14,12 +15,13 @@ use crate::command::run::KeyReply;
 use crate::text::Text;
 use crate::value::Value;
 
-/// What a command does with its items in a batch.
+/// How a command uses items in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchItems {
-    /// The commands' family of filters. A filter of another family contains none of the items.
+    /// The family of filters that the command works on. For a filter of another family, a lookup
+    /// finds no items.
     pub family: Family,
-    /// True if the command inserts its items; false if it looks them up.
+    /// True if the command inserts items; false if the command looks up items.
     pub inserts: bool,
     /// True if the command takes one item and replies with a single value, not an array.
     pub is_one: bool,
@@ -43,11 +45,11 @@ pub struct Batch<'w> {
     pub(crate) items: Vec<&'w [u8]>,
     /// For each command, the index after its last item.
     pub(crate) ends: Vec<usize>,
-    /// The hash of each item by `hasher`. Empty if no filter has hashed the items yet.
+    /// The hash of each item, computed with `hasher`. Empty if the items are not hashed yet.
     pub(crate) hashes: Vec<u64>,
     hasher: Option<Hasher>,
     pub(crate) answers: Answers,
-    /// The items that the filter refused, in their order.
+    /// The items that the filter refused, in the order of the batch.
     pub(crate) refusals: Vec<Refusal>,
     /// The number of items that inserts under exclusive locks have processed.
     pub(crate) done: usize,
@@ -63,12 +65,12 @@ pub(crate) struct Refusal {
     /// The index of the item in the batch.
     pub item: usize,
     pub text: Text,
-    /// The command tries none of its later items.
+    /// True if the command stops at this item and does not process later items.
     pub stops: bool,
 }
 
 impl<'w> Batch<'w> {
-    /// Adds a command. `argv` is the name, the key and the items.
+    /// Adds a command. `argv` contains the name, the key and the items.
     pub fn push(&mut self, argv: Argv<'w>) {
         if let [_, key, items @ ..] = argv {
             self.push_items(key, items);
@@ -118,8 +120,8 @@ impl<'w> Batch<'w> {
     }
 
     /// Runs the commands under a shared lock of the value, at `now_millis`, in milliseconds since
-    /// 1970. Returns `None`, with nothing changed, if the commands need an exclusive lock: see
-    /// [`insert`](Self::insert).
+    /// 1970. If the commands need an exclusive lock, returns `None` without a change. The caller
+    /// must then use [`insert`](Self::insert).
     pub fn run(
         &mut self,
         items: BatchItems,
@@ -144,18 +146,18 @@ impl<'w> Batch<'w> {
         Some(self.answers(items))
     }
 
-    /// Removes all commands. Returns a batch that may borrow other items and keeps the memory, so
-    /// that a host that runs one command at a time need not allocate.
+    /// Removes all commands and returns an empty batch that can borrow other items. The returned
+    /// batch reuses the memory, so a host that runs one command at a time does not allocate.
     #[must_use]
     pub fn reused<'n>(mut self) -> Batch<'n> {
         self.clear();
         let Self { items, ends, hashes, hasher, answers, refusals, done, began, error, .. } = self;
-        // No item is left. The standard library keeps the memory of the vector.
+        // The vector is empty, and the standard library reuses the memory of the vector.
         let items = items.into_iter().map(|_| &b""[..]).collect();
         Batch { key: b"", items, ends, hashes, hasher, answers, refusals, done, began, error }
     }
 
-    /// Forgets the last run.
+    /// Resets the results of the last run.
     fn restart(&mut self) {
         self.refusals.clear();
         self.done = 0;
@@ -169,8 +171,8 @@ impl<'w> Batch<'w> {
         self.done == self.items.len()
     }
 
-    /// Refuses the commands of the last part and all later ones: the caller has undone the part.
-    /// Each of these commands replies with this error.
+    /// Refuses the commands of the last part and all later commands, after the caller has undone
+    /// the part. The reply of each refused command is the error `text`.
     pub fn refuse(&mut self, text: Text) {
         let began = self.began;
         self.refusals.retain(|refusal| refusal.item < began);
@@ -207,7 +209,7 @@ pub struct BatchAnswers<'a> {
 }
 
 impl BatchAnswers<'_> {
-    /// Counts the items that the filter contained or, after an insert, that were new.
+    /// Counts the items with the answer "yes": found by a lookup, or new at an insert.
     #[must_use]
     pub fn count_ones(&self) -> usize {
         self.answers.count_ones()
@@ -278,7 +280,7 @@ fn bits(words: &[u64], first: usize, len: usize) -> Vec<u64> {
 }
 
 impl Value {
-    /// Looks up each item. A value that is no filter of this family contains none of them.
+    /// Looks up each item. If the value is not a filter of this family, no item is found.
     pub(crate) fn contains_each(
         &self,
         family: Family,
@@ -300,8 +302,8 @@ impl Value {
                 if family != Family::Cuckoo || file.filter.plan().kind().can_remove() =>
             {
                 match &file.filter {
-                    // Access to the value is shared, so the time is set in a view of the window and
-                    // not in the window itself.
+                    // The lock is shared, so set the time in a view of the window, not in the
+                    // window.
                     AnyFilter::Window(window) => {
                         let mut window = window.as_view();
                         window.advance(now_millis);
@@ -310,7 +312,7 @@ impl Value {
                     filter => filter.contains_each(items, answers),
                 }
             }
-            // The missing chunks may contain any item.
+            // The missing chunks may contain any item, so each answer is "yes".
             Value::PartialLoad(_) => {
                 answers.fill_with(items.len(), |_| true);
             }

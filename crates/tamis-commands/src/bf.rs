@@ -1,4 +1,4 @@
-//! `BF.*`: Bloom filters, compatible with RedisBloom.
+//! Implements `BF.*`, the commands for Bloom filters, compatible with RedisBloom.
 
 mod dump;
 mod info;
@@ -17,7 +17,7 @@ pub(crate) use info::{debug, info};
 pub(crate) use insert::{insert, items_start};
 pub(crate) use reserve::reserve;
 
-/// `BF.CARD key`
+/// Runs `BF.CARD key`.
 pub(crate) fn card(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     match value {
         None => Reply::Integer(0),

@@ -1,8 +1,9 @@
-//! Bitmaps: strings addressed bit by bit, compatible with Redis.
+//! Implements the bitmap commands, compatible with Redis. A bitmap is a string with addressable
+//! bits.
 //!
-//! Bit 0 is the high bit of the first byte. A bitmap is the string that `SET` writes and `GET`
-//! reads. Because a bitmap may be long and mostly empty, every string is stored in
-//! [pages](SparseBytes). Counting, searching and combining skip absent pages.
+//! Bit 0 is the highest bit of the first byte. A bitmap is a string that `SET` can write and `GET`
+//! can read. A bitmap may be long and mostly empty, so every string is stored in
+//! [pages](SparseBytes). `BITCOUNT`, `BITPOS` and `BITOP` skip absent pages.
 
 mod bit;
 mod bitfield;

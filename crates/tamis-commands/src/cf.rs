@@ -1,4 +1,4 @@
-//! `CF.*`: cuckoo filters, compatible with RedisBloom.
+//! Implements `CF.*`, the commands for cuckoo filters, compatible with RedisBloom.
 
 mod dump;
 mod info;
@@ -17,7 +17,7 @@ pub(crate) use info::{debug, info};
 pub(crate) use insert::{add, add_absent, insert, insert_absent};
 pub(crate) use reserve::reserve;
 
-/// `CF.COUNT key item`
+/// Runs `CF.COUNT key item`.
 pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     match value {
         Some(Value::RedisCuckoo(filter)) => Reply::Integer(filter.count(argv[2]) as i64),
@@ -29,7 +29,7 @@ pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply
     }
 }
 
-/// `CF.DEL key item`
+/// Runs `CF.DEL key item`.
 pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     match value {
         Some(Value::RedisCuckoo(filter)) => {
@@ -45,7 +45,7 @@ pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
     }
 }
 
-/// `CF.COMPACT key`
+/// Runs `CF.COMPACT key`.
 pub(crate) fn compact(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Written {
     let Some(Value::RedisCuckoo(filter)) = value else {
         return Err(cf::COMPACT_NOT_FOUND.into());

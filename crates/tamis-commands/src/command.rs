@@ -1,4 +1,4 @@
-//! A row of the command table: what the server and its users need to know about a command.
+//! A row of the command table: the metadata of a command, for the server and for users.
 
 pub(crate) mod access;
 pub(crate) mod argv;
@@ -23,11 +23,11 @@ use crate::command::subcommands::Subcommand;
 pub struct Command {
     /// The name, in upper case.
     pub name: &'static str,
-    /// The number of words it takes, including its name.
+    /// The number of words of the command, including the name.
     pub arity: Arity,
     /// The effects of the command on keys and on the server.
     pub flags: &'static [Flag],
-    /// The access categories; every command is either fast or slow.
+    /// The access categories. Every command has either the category fast or the category slow.
     pub categories: &'static [Category],
     /// Which words are keys.
     pub keys: Keys,
@@ -37,14 +37,15 @@ pub struct Command {
     pub summary: &'static str,
     /// The time complexity.
     pub complexity: &'static str,
-    /// The first version with this command, of Tamis or of the system that it is compatible with.
+    /// The first version of Redis, RedisBloom or Tamis that has this command.
     pub since: &'static str,
     /// How the server treats the command between `MULTI` and `EXEC`.
     pub in_multi: InMulti,
     /// Which arguments the slow log hides.
     pub secrets: Secrets,
-    /// Returns the index of the first item of a command whose items follow its options. A long
-    /// command runs in chunks, each as a separate command. `None` if the command has no such items.
+    /// Returns the index of the first item of a command whose items follow options. The server
+    /// splits a long command into chunks of items and runs each chunk as a separate command. `None`
+    /// if no items follow options.
     pub items_start: Option<fn(Argv<'_>) -> Option<usize>>,
     /// The subcommands that a user's rules can allow separately, in alphabetical order.
     pub subcommands: &'static [Subcommand],
@@ -52,22 +53,22 @@ pub struct Command {
     pub handler: Handler,
 }
 
-/// What a command does to keys and to the server.
+/// A property of a command: an effect on keys or on the server, or a rule for the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
-    /// May change a key.
+    /// The command may change a key.
     Write,
-    /// Never changes a key.
+    /// The command never changes a key.
     ReadOnly,
     /// The server rejects the command when memory is at its limit.
     DenyOom,
-    /// Takes constant time, or nearly constant time.
+    /// The command takes constant time, or nearly constant time.
     Fast,
-    /// Changes the server, not keys.
+    /// The command changes the server, not keys.
     Admin,
-    /// The client may send the command before it authenticates.
+    /// The client may send the command before authentication.
     NoAuth,
-    /// The server runs the command while it loads the data.
+    /// The server also runs the command while loading the data.
     Loading,
     /// The command is part of a Redis module.
     Module,
@@ -90,8 +91,8 @@ pub enum InMulti {
     Refused,
 }
 
-/// The arguments of a command that are passwords or show a user's permissions. The slow log hides
-/// them.
+/// The arguments of a command that the slow log hides: passwords, and words that show a user's
+/// permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
     /// No argument.
@@ -144,7 +145,8 @@ impl Command {
         }
     }
 
-    /// Returns what the command does with its items in a batch; `None` if it runs separately.
+    /// Returns how the command uses items in a batch; `None` if the command does not run in a
+    /// batch.
     #[must_use]
     pub const fn batch_items(&self) -> Option<BatchItems> {
         match self.handler {
@@ -153,8 +155,8 @@ impl Command {
         }
     }
 
-    /// Tests whether a command of this many words has a valid arity and includes its key, if it
-    /// takes one.
+    /// Tests whether the arity allows this number of words, and whether these words include the
+    /// first key.
     #[must_use]
     pub const fn takes(&self, words: usize) -> bool {
         self.arity.takes(words) && words > self.keys.first
@@ -166,8 +168,8 @@ impl Command {
         self.has(Flag::Write)
     }
 
-    /// Returns the word in `argv` that the command decodes into the value of its key; `None` if it
-    /// has no such word.
+    /// Returns the word in `argv` that the command decodes into the value of its key; `None` if the
+    /// command decodes no word.
     ///
     /// # Examples
     ///

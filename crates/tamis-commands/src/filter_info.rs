@@ -1,4 +1,4 @@
-//! What is reported about the filter of a key, for `TM.INFO`, `/metrics` and the console.
+//! Returns the info of a filter, for `TM.INFO`, `/metrics` and the console.
 
 pub(crate) mod curve;
 pub(crate) mod forecast;
@@ -15,10 +15,10 @@ use crate::value::Value;
 
 impl Value {
     /// Returns the info of a filter at `now_millis`, in milliseconds since 1970; `None` if the
-    /// value is no filter. May read all bits of the filter.
+    /// value is not a filter. May read all bits of the filter.
     ///
-    /// `settings` are the current settings for inserts: `cf-max-expansions` decides whether
-    /// RedisBloom's cuckoo filters reject inserts.
+    /// `settings` are the current settings for inserts. The setting `cf-max-expansions` decides
+    /// whether a cuckoo filter of RedisBloom rejects inserts.
     ///
     /// # Examples
     ///
@@ -37,8 +37,8 @@ impl Value {
         self.info_from(settings, now_millis, None)
     }
 
-    /// Returns the same info in at most tens of microseconds. For a large filter it is estimated
-    /// from a part of the bits.
+    /// Returns the same info as [`info`](Self::info) in at most tens of microseconds. For a large
+    /// filter, the info is an estimate from a part of the bits.
     #[must_use]
     pub fn sampled_info(&self, settings: &Settings, now_millis: u64) -> Option<FilterInfo> {
         self.info_from(settings, now_millis, Some(SAMPLE_BYTES))
@@ -61,8 +61,7 @@ impl Value {
             Value::Filter(file) => {
                 let counted = file.counted_items();
                 let sample = sample_bytes.and_then(|max_bytes| file.filter.sample(max_bytes));
-                // Access to the value is shared, so the time is set in a view of the window and not
-                // in the window itself.
+                // The lock is shared, so set the time in a view of the window, not in the window.
                 match sample.as_ref().unwrap_or(&file.filter).as_view() {
                     Some(mut part) => {
                         part.advance(now_millis);
@@ -114,7 +113,7 @@ mod tests {
         file(AnyFilter::Window(filter))
     }
 
-    /// Returns a filter that refused an item.
+    /// Returns a full filter, which has refused an item.
     fn full(plan: &Plan) -> Value {
         let mut filter = AnyFilter::new(plan, Hasher::default()).unwrap();
         _ = (0_u64..).find(|item| filter.try_insert(item).is_err());
@@ -208,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_window_over_its_rate_has_no_headroom() {
-        // Fewer items than planned, but all in one slice.
+        // The window holds fewer items than planned, but all items are in one slice.
         let info = info(&window(3000, Span::Millis(60_000), 2500));
         assert!(info.is_over_rate && info.items < 3000.0, "{info:?}");
         assert_eq!(info.headroom_items, Some(0));
@@ -243,7 +242,8 @@ mod tests {
         assert!(info_of_full.is_full() && !info_of_full.is_over_rate, "{info_of_full:?}");
         let utilization = Utilization { items: info_of_full.items, used: 1.0 };
         assert_eq!(value.utilization(0), Some(utilization));
-        // Other filters never reject items, so they are never full; `is_over_rate` reports a filter that exceeds its rate.
+        // A filter that never rejects items is never full. `is_over_rate` reports that the filter
+        // exceeds the planned rate.
         for kind in [Kind::Growing, Kind::SplitBlock] {
             let plan = Plan::for_kind(kind, 100, 0.01).unwrap();
             assert!(!info(&filled(&plan, 1000)).is_full(), "{kind}");

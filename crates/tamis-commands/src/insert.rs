@@ -13,40 +13,41 @@ use crate::text::{self, Text, bf, tm};
 use crate::value::Value;
 use crate::value::scalable_bloom::{ExpandError, ScalableBloom};
 
-/// The number of items before the first refused one, the error of that item, and whether the
-/// command stops there.
+/// The number of items before the first refused item, the error of the refused item, and whether
+/// the command stops at the refused item.
 type Refused = (usize, Text, bool);
 
-/// How much of a batch an insert under an exclusive lock processes.
+/// The part of a batch that one insert under an exclusive lock processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchPart {
-    /// All of it.
+    /// The whole batch.
     All,
-    /// As much as takes little time. A filter that moves stored items to make space may search
-    /// for milliseconds before it refuses an item, so a part has few items and ends with the
-    /// command of a refused item. A part that creates a filter ends with the first command. A
-    /// command is never divided.
+    /// A part that takes a short time. A filter that moves stored items may search for milliseconds
+    /// before the filter refuses an item. For this kind of filter, a part has few items and ends
+    /// with the command of a refused item. A part that creates a filter ends with the first
+    /// command. A part always consists of whole commands.
     Short,
 }
 
-/// Where a part ends.
+/// The end of a part.
 #[derive(Clone, Copy)]
 pub(crate) struct PartEnd {
     /// The index after the last item.
     pub end: usize,
-    /// The part also ends with the command of a refused item.
+    /// True if the part also ends with the command of a refused item.
     pub ends_at_refusal: bool,
 }
 
-/// The items after which a short part ends, for a filter that moves stored items.
+/// The number of items after which a short part ends, if the filter moves stored items. The part
+/// includes the rest of the last command.
 const SHORT: usize = 64;
 
 impl Batch<'_> {
-    /// Runs commands that insert, under an exclusive lock of the value. `BF.*` commands create the
-    /// filter of a key that does not exist. The replies are in [`answers`](Self::answers).
+    /// Runs the insert commands of the batch under an exclusive lock of the value. If the key does
+    /// not exist, `BF.*` commands create a filter. [`answers`](Self::answers) returns the replies.
     ///
     /// After a short part, the batch may not be [done](Self::is_done). The caller then logs the
-    /// outcome, releases the lock, and calls again.
+    /// outcome, releases the lock, and calls this method again.
     pub fn insert(
         &mut self,
         items: BatchItems,
@@ -84,8 +85,8 @@ impl Batch<'_> {
         Outcome { created, ..self.insert_into(items.family, value, limit, env) }
     }
 
-    /// Inserts items in order into a value that exists, up to `limit`. Each command stops at its
-    /// first item that does not fit a full filter.
+    /// Inserts items in order into an existing value, up to `limit`. If the filter is full, each
+    /// command stops at the first item that does not fit.
     pub(crate) fn insert_into(
         &mut self,
         family: Family,
@@ -135,7 +136,8 @@ impl Batch<'_> {
         if hashes.is_empty() {
             Change::None
         } else if self.refusals.len() > refused {
-            // Another server may have the memory that this one lacked.
+            // Log only the accepted items, because a server with more memory would accept more
+            // items.
             self.accepted(b"BF.MADD", first, refused, |is_new| is_new)
         } else {
             Change::Inserted(hashes)
@@ -198,12 +200,12 @@ impl Batch<'_> {
             });
             refused.map_or(Ok(()), Err)
         });
-        // Inserting a repeated item changes nothing.
+        // Log only new items, because inserting a repeated item changes nothing.
         self.accepted(b"BF.MADD", first, refused, |is_new| is_new)
     }
 
-    /// Calls `insert` with all items that are not done, up to `limit`. After a refused item, calls
-    /// it for each later item separately, so that a refusal does not affect later commands.
+    /// Calls `insert` with all unprocessed items up to `limit`. After a refused item, calls
+    /// `insert` for each later item separately, so that a refusal does not affect later commands.
     fn insert_each(
         &mut self,
         limit: PartEnd,
@@ -215,7 +217,8 @@ impl Batch<'_> {
         if first == 0 {
             answers.reset(len);
         }
-        // The whole batch needs no second mask.
+        // If one call inserts the whole batch, the call writes directly to the answers of the
+        // batch.
         let is_whole = first == 0 && end == len;
         let mut refused =
             insert(self, first..end, if is_whole { &mut answers } else { &mut some }).err();
@@ -249,7 +252,7 @@ impl Batch<'_> {
     }
 
     /// Returns the index after the last item of the command that contains this item. Returns the
-    /// number of items in the batch if no command contains it.
+    /// number of items in the batch if no command contains the item.
     fn end_of_command(&self, item: usize) -> usize {
         let command = self.ends.partition_point(|end| *end <= item);
         self.ends.get(command).copied().unwrap_or(self.items.len())
@@ -267,8 +270,8 @@ impl Batch<'_> {
         Change::accepted(&[name, self.key], &self.accepted_items(first, refused, wanted))
     }
 
-    /// Returns the items from `first` on that the filter accepted and whose answer is `wanted`.
-    /// `refused` is the number of refusals before these items.
+    /// Returns the accepted items from index `first` on, if `wanted` returns true for the answer of
+    /// the item. `refused` is the number of refusals before these items.
     fn accepted_items(
         &self,
         mut first: usize,
@@ -293,8 +296,8 @@ impl Batch<'_> {
     }
 }
 
-/// Tests whether an insert into the value may move stored items to make space. Such an item may
-/// take a million times as long as a lookup.
+/// Tests whether an insert into the value may move stored items to make space. An insert that moves
+/// items may take a million times as long as a lookup.
 fn moves_items(value: &Value) -> bool {
     match value {
         Value::RedisCuckoo(_) => true,
@@ -303,7 +306,8 @@ fn moves_items(value: &Value) -> bool {
     }
 }
 
-/// Inserts each item again even if it is present, as Tamis' own cuckoo filters do.
+/// Inserts each item even if the filter already contains the item. The cuckoo filters of Tamis do
+/// the same.
 fn insert_redis_cuckoo(
     filter: &mut RedisCuckoo,
     items: &[&[u8]],

@@ -1,4 +1,4 @@
-//! The commands of the server, as functions of a value and an argv.
+//! Implements the commands of the server as functions of a value and an argv.
 //!
 //! ```text
 //! argv ──▶ row of the table ──▶ handler of value and argv ──▶ reply, change of the value
@@ -23,22 +23,23 @@
 //!
 //! | type | meaning |
 //! | --- | --- |
-//! | [`COMMANDS`], [`Command`], [`find`] | the table; a row; the row with a name |
-//! | [`Handler`], [`KeyHandler`] | the function of a command, by what it needs |
+//! | [`COMMANDS`], [`Command`], [`find`] | all commands; one command; finds a command by name |
+//! | [`Handler`], [`KeyHandler`] | the function that runs a command; the variant states the required access to keys |
 //! | [`Value`] | the value of a key: a filter or a string of bytes |
-//! | [`Env`], [`Outcome`], [`Change`] | the other inputs of a handler; its reply; its log entry |
-//! | [`Batch`] | several commands with items on one key, run as one |
+//! | [`Env`], [`Outcome`], [`Change`] | the other inputs of a handler; its result; the change for the log |
+//! | [`Batch`] | several commands with items on one key, which run as one batch |
 //! | [`Settings`] | the parameters of new filters |
 //!
-//! A command is a row of one static [table](COMMANDS) and a handler. The handler knows no socket,
-//! no file and no lock. The server looks the key up, takes the shared or exclusive lock that the
-//! row requires, runs the handler and writes the reply. The handler checks its arguments before the
-//! first change. The server, help, access rights and documentation read everything about a command
-//! from its row.
+//! Each command is one row of the static [table](COMMANDS), and the row contains the handler. A
+//! handler uses no socket, no file and no lock. The server looks up the key, takes the shared or
+//! exclusive lock that the row requires, runs the handler and writes the reply. The handler checks
+//! all arguments before the first change. The server, the help, the permission checks and the
+//! documentation read the metadata of a command from the row.
 //!
-//! `BF.*` commands and `CF.*` commands answer exactly as RedisBloom does; bitmap and string
-//! commands answer exactly as Redis 7.0 does. Clients match on these texts, which are in [`text`].
-//! `TM.*` commands are Tamis' own and work on every kind of filter; their errors say what to do.
+//! `BF.*` and `CF.*` commands send the same replies as RedisBloom. Bitmap and string commands send
+//! the same replies as Redis 7.0. Clients compare error texts with known texts. The module [`text`]
+//! contains all error texts. `TM.*` commands exist only in Tamis and work on every kind of filter.
+//! The error text of a `TM.*` command says how to fix the error.
 
 mod batch;
 mod bf;

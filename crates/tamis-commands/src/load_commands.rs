@@ -4,11 +4,13 @@ use crate::batch::Family;
 use crate::value::partial_load::PartialLoad;
 use crate::value::serialization;
 
-/// A command that loads a part of a filter: name, position and data. The key is its first argument.
+/// A command that loads a part of a filter: name, position and data. The caller adds the key as the
+/// first argument.
 pub type LoadCommand = (&'static str, i64, Vec<u8>);
 
 /// Returns the commands that create the filter of a [new image](crate::Value::new_image) on another
-/// server, whatever its settings are. RedisBloom runs the commands for filters of its own layouts.
+/// server. The settings of the other server do not affect the filter. RedisBloom can run the
+/// commands if the filter has a layout of RedisBloom.
 ///
 /// # Panics
 ///

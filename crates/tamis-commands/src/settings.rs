@@ -9,7 +9,7 @@ use crate::command::argv::{parse_double, parse_integer};
 /// The upper limits of the arguments with which a command creates a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArgumentLimits {
-    /// A higher rate is stored as this one.
+    /// The maximum rate. A new filter uses this rate instead of a higher rate.
     pub rate: f64,
     /// The maximum capacity, in items or slots.
     pub capacity: i64,
@@ -31,10 +31,12 @@ pub(crate) const MAX_CUCKOO_EXPANSION: i64 = 1 << 15;
 /// The layout of the filters that `BF.RESERVE` and other `BF.*` commands create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BloomLayout {
-    /// Tamis' layout: one cache line per item up to the capacity, then a growing filter.
+    /// The layout of Tamis. Each item sets bits in one cache line until the filter reaches its
+    /// capacity. A growing filter stores all later items.
     #[default]
     Tamis,
-    /// RedisBloom's layout: the same bits and the same false positives.
+    /// The layout of RedisBloom. The filter has the same bits and the same false positives as in
+    /// RedisBloom.
     RedisBloom,
 }
 
@@ -49,20 +51,20 @@ impl BloomLayout {
     }
 }
 
-/// The parameters of new filters that a command does not state.
+/// The default parameters of new filters. A command can override parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `bf-layout`.
     pub bf_layout: BloomLayout,
-    /// `bf-error-rate`, a probability. Commands use [`rate`](Settings::rate).
+    /// `bf-error-rate`, a probability. Commands use [`rate`](Settings::rate) instead of this field.
     pub bf_rate: f64,
-    /// `bf-initial-size`, items.
+    /// `bf-initial-size`, in items.
     pub bf_capacity: u64,
     /// `bf-expansion-factor`; 0 creates filters that do not grow.
     pub bf_expansion: u32,
-    /// `cf-bucket-size`, slots.
+    /// `cf-bucket-size`, in slots.
     pub cf_bucket_size: u16,
-    /// `cf-initial-size`, slots.
+    /// `cf-initial-size`, in slots.
     pub cf_capacity: u64,
     /// `cf-max-iterations`.
     pub cf_max_iterations: u16,
@@ -70,14 +72,15 @@ pub struct Settings {
     pub cf_expansion: u16,
     /// `cf-max-expansions`: a filter with this number of sub-filters accepts no more items.
     pub cf_max_expansions: u32,
-    /// The upper limits of arguments. Not a named setting.
+    /// The upper limits of arguments. No named setting changes these limits.
     pub limits: ArgumentLimits,
-    /// The maximum size of a new filter, in bytes: the memory of the machine. The operating system
-    /// grants memory before it exists, so a successful allocation proves nothing. Not a named
-    /// setting.
+    /// The maximum size of a new filter, in bytes. The usual limit is the memory of the machine.
+    /// The operating system may grant more memory than the machine has, so a successful allocation
+    /// is not a sufficient check. No named setting changes this limit.
     pub max_filter_bytes: u64,
-    /// The hash function of new filters in Tamis' own layouts. Layouts of other systems fix their
-    /// own. Not a named setting, because it may contain a secret key.
+    /// The hash function of new filters in Tamis' own layouts. The layouts of other systems
+    /// prescribe the hash function. No named setting shows the hash function, because the hash
+    /// function may contain a secret key.
     pub hasher: Hasher,
 }
 
@@ -101,7 +104,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the default settings for replaying changes: no limit rejects a change that was
+    /// Returns the default settings for a replay. No limit rejects a change that the server
     /// accepted before.
     #[must_use]
     pub fn for_replay() -> Self {
@@ -109,11 +112,12 @@ impl Settings {
     }
 
     /// Returns the settings for commands that another server accepted: a primary, or the server
-    /// that wrote an append-only file. These commands have no limits, because a refused command
+    /// that wrote an append-only file. These settings have no limits, because a rejected command
     /// would lose items.
     ///
-    /// Tamis sends the parameters of a new filter first. So a command that creates a filter comes
-    /// from RedisBloom, and the filter gets the layout of RedisBloom.
+    /// A Tamis server first sends the parameters of a new filter, so its later commands create no
+    /// filter. A command that creates a filter comes from RedisBloom. The filter then gets the
+    /// layout of RedisBloom.
     ///
     /// # Examples
     ///
@@ -137,7 +141,7 @@ impl Settings {
         }
     }
 
-    /// Returns the rate of a filter for which a command states none.
+    /// Returns the rate of a new filter if the command gives no rate.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.bf_rate.min(self.limits.rate)
@@ -157,7 +161,8 @@ const fn setting(name: &'static str, summary: &'static str) -> Setting {
     Setting { name, summary }
 }
 
-/// Why a setting rejects a value. Its text follows `CONFIG SET failed` in the reply.
+/// The reason why a setting rejects a value. In the reply, the text of the error follows `CONFIG
+/// SET failed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
     /// No setting has this name.
@@ -171,7 +176,7 @@ pub enum SettingError {
     Range {
         /// The setting.
         name: &'static str,
-        /// The range, with its brackets.
+        /// The valid range, with brackets.
         range: String,
     },
 }
@@ -240,12 +245,12 @@ impl Settings {
         })
     }
 
-    /// Changes a setting by an argument of the server's start. Also accepts the names of RedisBloom
-    /// 2, with its ranges.
+    /// Changes a setting from a startup argument of the server. Also accepts the names and ranges
+    /// of RedisBloom 2.
     ///
     /// # Errors
     ///
-    /// [`SettingError`], with nothing changed.
+    /// [`SettingError`]. No setting has changed.
     pub fn set_argument(&mut self, name: &str, value: &[u8]) -> Result<(), SettingError> {
         let name = name.to_ascii_lowercase();
         let invalid = |name| SettingError::Invalid { name };
@@ -257,7 +262,8 @@ impl Settings {
         match name.as_str() {
             "error_rate" => {
                 self.set("bf-error-rate", value)?;
-                // RedisBloom 2 has no maximum rate. A command of such a primary needs the rate.
+                // RedisBloom 2 has no maximum rate. A command from a primary with RedisBloom 2
+                // needs the unlimited rate.
                 self.bf_rate = parse_double(value).ok_or(invalid("ERROR_RATE"))?;
             }
             "initial_size" => self.bf_capacity = at_least_one("INITIAL_SIZE")?,
@@ -269,11 +275,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Changes several settings, whose values may depend on each other, in any order.
+    /// Changes several settings. The values may depend on each other and may be in any order.
     ///
     /// # Errors
     ///
-    /// The error of a value that no order permits. The settings may be partly changed.
+    /// The error of a value that the settings reject in every order. Some settings may have
+    /// changed.
     ///
     /// # Examples
     ///
@@ -288,7 +295,8 @@ impl Settings {
     /// # Ok::<(), tamis_commands::SettingError>(())
     /// ```
     pub fn set_each(&mut self, values: &[(&str, &[u8])]) -> Result<(), SettingError> {
-        // A value may depend on one later value. So the second pass sets all that can be set.
+        // A value may depend on one later value, so the first pass ignores errors. The second pass
+        // sets every valid value.
         for (name, value) in values {
             _ = self.set(name, value);
         }
@@ -299,7 +307,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`SettingError`], with nothing changed.
+    /// [`SettingError`]. No setting has changed.
     ///
     /// # Examples
     ///
@@ -356,7 +364,7 @@ impl Settings {
     }
 }
 
-/// The limits of the settings, for all commands.
+/// The limits of the values that settings accept.
 const LIMITS: ArgumentLimits = ArgumentLimits::REDISBLOOM_8;
 
 #[cfg(test)]
@@ -372,7 +380,7 @@ mod tests {
         settings.set_argument("cf-bucket-size", b"4").unwrap();
         assert_eq!((settings.bf_rate, settings.bf_capacity), (0.9, 1_500_000_000));
         assert_eq!((settings.cf_max_expansions, settings.cf_bucket_size), (65_536, 4));
-        // Commands of clients keep the limit.
+        // The limit still applies to commands of clients.
         assert_eq!(settings.get("bf-error-rate").as_deref(), Some("0.25"));
         for (name, value) in [
             ("ERROR_RATE", "1"),
@@ -405,7 +413,7 @@ mod tests {
         let mut keyed = Settings::default();
         let key: [u8; 16] = std::array::from_fn(|i| i as u8);
         keyed.set_hash_key(Some(key));
-        // The byte order of SipHash.
+        // SipHash reads the key in little-endian byte order.
         let words = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
         assert_eq!(keyed.hasher, Hasher::keyed(words));
     }

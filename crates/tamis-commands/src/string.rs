@@ -1,5 +1,5 @@
-//! `TYPE` and the string commands. Tools check a server with `GET`, `SET`, `INCR` and similar
-//! commands. Clients use the range commands for Bloom filters over bitmaps.
+//! Implements `TYPE` and the string commands. Tools check a server with `GET`, `SET`, `INCR` and
+//! similar commands. Clients use the range commands for Bloom filters over bitmaps.
 
 use tamis_resp::Reply;
 
@@ -13,19 +13,19 @@ use crate::value::{Value, bytes, bytes_or_new};
 /// The longest string that a command writes, in bytes.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// `GET key`
+/// Runs `GET key`.
 pub fn get(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     bytes(value).and_then(|bytes| whole(bytes, env)).unwrap_or_else(error)
 }
 
-/// Replies with a whole string, which may be far longer than its memory.
+/// Replies with a whole string. A reply may take far more memory than a sparse string.
 fn whole(bytes: Option<&SparseBytes>, env: &Env<'_>) -> Result<Reply, text::Text> {
     let Some(bytes) = bytes else { return Ok(Reply::Null) };
     env.check_reply(bytes.len() as u64)?;
     Ok(Reply::Bulk(bytes.to_vec(0..bytes.len())))
 }
 
-/// `GETRANGE key start end`
+/// Runs `GETRANGE key start end`.
 pub(crate) fn get_range(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     let (Some(start), Some(end)) = (parse_integer(argv[2]), parse_integer(argv[3])) else {
         return error(text::NO_INTEGER);
@@ -40,7 +40,7 @@ pub(crate) fn get_range(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
     part.map_or_else(error, |part| Reply::Bulk(part.unwrap_or_default()))
 }
 
-/// `SETRANGE key offset value`
+/// Runs `SETRANGE key offset value`.
 pub(crate) fn set_range(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let offset = parse_integer(argv[2]).ok_or(text::NO_INTEGER)?;
     let offset = u64::try_from(offset).map_err(|_| text::bitmap::OFFSET)?;
@@ -52,7 +52,7 @@ pub(crate) fn set_range(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) 
     write(value, offset, part)
 }
 
-/// Writes bytes into a string.
+/// Writes bytes into a string, starting at byte `at`.
 fn write(value: &mut Option<Value>, at: u64, part: &[u8]) -> Written {
     if at.saturating_add(part.len() as u64) > MAX_BYTES {
         return Err(text::bitmap::TOO_LONG.into());
@@ -62,7 +62,7 @@ fn write(value: &mut Option<Value>, at: u64, part: &[u8]) -> Written {
     Ok(Outcome::changed(Reply::Integer(bytes.len() as i64)))
 }
 
-/// `STRLEN key`
+/// Runs `STRLEN key`.
 pub(crate) fn len(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     match bytes(value) {
         Ok(bytes) => Reply::Integer(bytes.map_or(0, SparseBytes::len) as i64),
@@ -70,11 +70,12 @@ pub(crate) fn len(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     }
 }
 
-/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
+/// Runs `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT time | PXAT time |
+/// KEEPTTL]`.
 ///
 /// # Errors
 ///
-/// The error reply, with nothing changed.
+/// The error reply. The value is unchanged.
 pub fn set(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let SetOptions { exists, gets, expiry } = set_options(&argv[3..], env.now_millis)?;
     let before = if gets { whole(bytes(value.as_ref())?, env)? } else { Reply::Null };
@@ -91,7 +92,7 @@ fn set_to(value: &mut Option<Value>, bytes: &[u8], reply: Reply, expiry: Expiry)
     Outcome { expiry, ..Outcome::changed(reply) }
 }
 
-/// `SETNX key value`
+/// Runs `SETNX key value`.
 pub(crate) fn set_absent(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     Ok(match value {
         Some(_) => Outcome::unchanged(Reply::Integer(0)),
@@ -99,12 +100,12 @@ pub(crate) fn set_absent(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>)
     })
 }
 
-/// `SETEX key seconds value`
+/// Runs `SETEX key seconds value`.
 pub(crate) fn set_seconds(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     set_for(value, argv, b"EX", "setex", env)
 }
 
-/// `PSETEX key milliseconds value`
+/// Runs `PSETEX key milliseconds value`.
 pub(crate) fn set_millis(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     set_for(value, argv, b"PX", "psetex", env)
 }
@@ -122,7 +123,7 @@ fn set_for(
     Ok(set_to(value, argv[3], Reply::ok(), Expiry::At(at)))
 }
 
-/// `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`
+/// Runs `GETEX key [EX seconds | PX milliseconds | EXAT time | PXAT time | PERSIST]`.
 pub(crate) fn get_and_expire(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let expiry = match &argv[2..] {
         [] => Expiry::Kept,
@@ -140,7 +141,7 @@ pub(crate) fn get_and_expire(value: &mut Option<Value>, argv: Argv<'_>, env: &En
     Ok(Outcome { expiry, ..Outcome::after(reply, has_changed) })
 }
 
-/// `APPEND key value`
+/// Runs `APPEND key value`.
 pub(crate) fn append(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let len = bytes(value.as_ref())?.map_or(0, SparseBytes::len);
     if value.is_some() && argv[2].is_empty() {
@@ -150,11 +151,11 @@ pub(crate) fn append(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> 
 }
 
 /// Converts an argument of `EX`, `PX`, `EXAT` or `PXAT` to a time in milliseconds since 1970.
-/// Returns `None` if a key cannot have this expiry time.
+/// Returns `None` if the time is not a valid expiry time.
 ///
 /// # Errors
 ///
-/// If the unit is unknown, or the number is no integer.
+/// If the unit is unknown, or the number is not an integer.
 fn expiry_at(unit: &[u8], number: &[u8], now_millis: u64) -> Result<Option<u64>, text::Text> {
     let (factor, start) = match unit {
         b"EX" => (1000, now_millis as i64),
@@ -170,9 +171,10 @@ fn expiry_at(unit: &[u8], number: &[u8], now_millis: u64) -> Result<Option<u64>,
 
 /// The options of `SET` after the key and the value.
 struct SetOptions {
-    /// `Some(true)` requires that the key exists, `Some(false)` that it does not.
+    /// `Some(true)` requires that the key exists. `Some(false)` requires that the key does not
+    /// exist.
     exists: Option<bool>,
-    /// True if the reply is the previous value.
+    /// True if the reply contains the previous value.
     gets: bool,
     expiry: Expiry,
 }
@@ -198,28 +200,28 @@ fn set_options(mut rest: Argv<'_>, now_millis: u64) -> Result<SetOptions, text::
     Ok(SetOptions { exists, gets, expiry: expiry.unwrap_or(Expiry::Never) })
 }
 
-/// `INCR key`
+/// Runs `INCR key`.
 pub(crate) fn increment(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Written {
     add(value, 1)
 }
 
-/// `INCRBY key increment`
+/// Runs `INCRBY key increment`.
 pub(crate) fn increment_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     add(value, parse_integer(argv[2]).ok_or(text::NO_INTEGER)?)
 }
 
-/// `DECR key`
+/// Runs `DECR key`.
 pub(crate) fn decrement(value: &mut Option<Value>, _: Argv<'_>, _: &Env<'_>) -> Written {
     add(value, -1)
 }
 
-/// `DECRBY key decrement`
+/// Runs `DECRBY key decrement`.
 pub(crate) fn decrement_by(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let number = parse_integer(argv[2]).ok_or(text::NO_INTEGER)?;
     add(value, number.checked_neg().ok_or(text::DECREMENT_OVERFLOW)?)
 }
 
-/// Adds to the number of a key.
+/// Adds `number_added` to the number at a key.
 fn add(value: &mut Option<Value>, number_added: i64) -> Written {
     let before = match bytes(value.as_ref())? {
         None => 0,
@@ -230,7 +232,7 @@ fn add(value: &mut Option<Value>, number_added: i64) -> Written {
     Ok(Outcome::changed(Reply::Integer(number)))
 }
 
-/// `TYPE key`
+/// Runs `TYPE key`.
 pub(crate) fn type_of(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     Reply::simple(value.map_or("none", Value::type_name))
 }

@@ -1,4 +1,5 @@
-//! The command table: every command, in alphabetical order. Each family has a file with its rows.
+//! The command table contains every command, in alphabetical order. Each family of commands has a
+//! separate file of rows.
 
 mod bf;
 mod bitmap;
@@ -34,14 +35,15 @@ const LEN: usize = {
     len
 };
 
-/// An array has a single address, so the position of a row is its index.
+/// The static array has a fixed address. `Command::index` derives the index of a row from the
+/// address of the row.
 static ROWS: [Command; LEN] = {
     let mut rows = [FAMILIES[0][0]; LEN];
     let (mut len, mut family) = (0, 0);
     while family < FAMILIES.len() {
         let mut row = 0;
         while row < FAMILIES[family].len() {
-            // Move later names up.
+            // Move each row with a later name up by one place.
             let mut at = len;
             while at > 0 && is_before(FAMILIES[family][row].name, rows[at - 1].name) {
                 rows[at] = rows[at - 1];
@@ -56,7 +58,7 @@ static ROWS: [Command; LEN] = {
     rows
 };
 
-/// Compares two names at compile time.
+/// Tests at compile time whether `a` comes before `b` in alphabetical order.
 const fn is_before(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut i = 0;
@@ -66,13 +68,13 @@ const fn is_before(a: &str, b: &str) -> bool {
     i < b.len() && (i == a.len() || a[i] < b[i])
 }
 
-/// Every command.
+/// All commands, in alphabetical order.
 pub static COMMANDS: &[Command] = &ROWS;
 
 /// Finds a command by its name, ignoring case.
 #[must_use]
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    // The buffer fits every name, so a longer word is no command.
+    // Every command name fits into the buffer, so a longer word is not a command name.
     let mut capitals = [0; 32];
     let capitals = capitals.get_mut(..name.len())?;
     capitals.copy_from_slice(name);

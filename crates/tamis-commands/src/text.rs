@@ -1,5 +1,5 @@
-//! The error texts of all commands. Clients match on them. Texts of RedisBloom's commands are
-//! exactly RedisBloom's, with and without `ERR`, and never change.
+//! The error texts of all commands. Clients compare replies with these texts. The texts of
+//! RedisBloom commands equal the texts of RedisBloom, with or without `ERR`, and never change.
 
 #![expect(clippy::must_use_candidate, reason = "an error text is useless unless it is sent")]
 
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use tamis_resp::Reply;
 
-/// An error text, as it follows the `-` in the reply.
+/// An error text: the part of an error reply after the `-`.
 pub type Text = &'static str;
 
 /// The key holds a value of another type.
@@ -22,7 +22,7 @@ pub const NOT_FOUND: Text = "ERR not found";
 pub const ITEM_EXISTS: Text = "ERR item exists";
 /// There is not enough memory for a filter.
 pub const NO_MEMORY_FOR_FILTER: Text = "ERR Insufficient memory to create filter";
-/// An argument or the value of the key is no integer.
+/// An argument or the value of the key is not an integer.
 pub const NO_INTEGER: Text = "ERR value is not an integer or out of range";
 /// The result does not fit 64 bits.
 pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
@@ -30,7 +30,7 @@ pub const OVERFLOW: Text = "ERR increment or decrement would overflow";
 pub const DECREMENT_OVERFLOW: Text = "ERR decrement would overflow";
 /// `SET`: the expiry time is invalid.
 pub const SET_EXPIRY: Text = "ERR invalid expire time in 'set' command";
-/// `SLOWLOG GET`: the number of entries is no integer, or below -1.
+/// `SLOWLOG GET`: the number of entries is not an integer, or is less than -1.
 pub const SLOW_COUNT: Text = "ERR count should be greater than or equal to -1";
 /// The combination of arguments is invalid.
 pub const SYNTAX: Text = "ERR syntax error";
@@ -39,20 +39,20 @@ pub const SYNTAX: Text = "ERR syntax error";
 pub mod bitmap {
     use crate::text::Text;
 
-    /// The offset of a bit is no integer, negative or beyond the longest string.
+    /// The offset of a bit is not an integer, is negative, or is beyond the longest string.
     pub const BIT_OFFSET: Text = "ERR bit offset is not an integer or out of range";
     /// `SETBIT`: the bit is neither 0 nor 1.
     pub const BIT_VALUE: Text = "ERR bit is not an integer or out of range";
     /// `BITPOS`: the bit is neither 0 nor 1.
     pub const SOUGHT_BIT: Text = "ERR The bit argument must be 1 or 0.";
-    /// `BITOP NOT`: several source keys.
+    /// `BITOP NOT`: the command has more than one source key.
     pub const NOT_OF_SEVERAL: Text = "ERR BITOP NOT must be called with a single source key.";
     /// `BITFIELD`: the type is unknown.
     pub const FIELD_TYPE: Text = "ERR Invalid bitfield type. Use something like i16 u8. Note that \
         u64 is not supported but i64 is.";
     /// `BITFIELD`: the overflow rule is unknown.
     pub const OVERFLOW_RULE: Text = "ERR Invalid OVERFLOW type specified";
-    /// `BITFIELD_RO` with `SET` or `INCRBY`.
+    /// `BITFIELD_RO`: the command contains `SET` or `INCRBY`.
     pub const READ_ONLY: Text = "ERR BITFIELD_RO only supports the GET subcommand";
     /// `SETRANGE`: the offset is negative.
     pub const OFFSET: Text = "ERR offset is out of range";
@@ -78,11 +78,11 @@ pub mod bf {
     pub const BAD_EXPANSION: Text = "ERR bad expansion";
     /// `BF.RESERVE`: the expansion is too large or negative.
     pub const EXPANSION_RANGE: Text = "ERR expansion must be in the range [0, 32768]";
-    /// `BF.RESERVE`: both `NONSCALING` and `EXPANSION`.
+    /// `BF.RESERVE`: the command contains both `NONSCALING` and `EXPANSION`.
     pub const NONSCALING_EXPANDS: Text = "Nonscaling filters cannot expand";
-    /// No filter can reach so low a rate.
+    /// The rate is too low for any filter.
     pub const NO_FILTER: Text = "ERR could not create filter";
-    /// The filter is full and may not grow.
+    /// The filter is full and must not grow.
     pub const FULL: Text = "ERR non scaling filter is full";
     /// The filter could not grow.
     pub const NOT_INSERTED: Text = "ERR problem inserting into filter";
@@ -100,7 +100,7 @@ pub mod bf {
     pub const POSITION: Text = "Second argument must be numeric";
     /// `BF.LOADCHUNK`: the position is not an integer.
     pub const LOAD_POSITION: Text = "ERR Second argument must be numeric";
-    /// `BF.LOADCHUNK`: the data is no header, or the position of a chunk is impossible.
+    /// `BF.LOADCHUNK`: the data is not a header, or the position of the chunk is invalid.
     pub const BAD_DATA: Text = "ERR received bad data";
     /// `BF.LOADCHUNK`: the chunk begins outside the filter.
     pub const OUTSIDE: Text = "ERR invalid offset - no link found";
@@ -110,7 +110,8 @@ pub mod bf {
     /// `BF.LOADCHUNK`: the chunk does not follow the previous chunk of a Tamis filter.
     pub const GAP: Text =
         "ERR the chunk does not continue the previous one: send the chunks of BF.SCANDUMP in order";
-    /// `BF.LOADCHUNK`: all chunks of a Tamis filter have arrived, but do not decode to a filter.
+    /// `BF.LOADCHUNK`: all chunks of a Tamis filter have arrived, but the chunks do not decode to a
+    /// filter.
     pub const TORN: Text = "ERR the chunks do not form a filter, and the key was deleted: the \
         source changed during the dump; dump it again";
     /// `BF.LOADCHUNK`: the chunk exceeds the end of its layer.
@@ -142,7 +143,7 @@ pub mod cf {
     pub const EXPANSION_RANGE: Text = "EXPANSION: value must be in the range [0, 32768]";
     /// The filter cannot be created, for a reason other than memory.
     pub const NO_FILTER: Text = "ERR Could not create filter";
-    /// The filter is full and may not grow.
+    /// The filter is full and must not grow.
     pub const FULL: Text = "Filter is full";
     /// There is not enough memory to grow the filter.
     pub const NO_MEMORY: Text = "ERR Insufficient memory";
@@ -164,19 +165,20 @@ pub mod cf {
     pub const BAD_CHUNK: Text = "Couldn't load chunk!";
 }
 
-/// Returns a word of the client as text, truncated as in Redis.
+/// Returns a word of the client as text, truncated to 128 bytes as in Redis.
 pub fn shown(word: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&word[..word.len().min(128)])
 }
 
-/// Creates the reply to a wrong number of arguments. `name` is the name in the table.
+/// Creates the reply to a wrong number of arguments. `name` is the name of the command in the
+/// table.
 pub fn wrong_arity(name: &str) -> Reply {
     let name = name.to_ascii_lowercase();
     Reply::Error(Cow::Owned(format!("ERR wrong number of arguments for '{name}' command")))
 }
 
-/// Creates the reply to an unknown command. It contains the name and the first arguments, truncated
-/// as in Redis.
+/// Creates the reply to an unknown command. The reply contains the name and the first arguments,
+/// truncated as in Redis.
 pub fn unknown_command(words: &[&[u8]]) -> Reply {
     let name = words.first().map_or_else(Cow::default, |word| shown(word));
     let mut arguments = String::new();

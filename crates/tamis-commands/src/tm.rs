@@ -1,4 +1,4 @@
-//! `TM.*`: Tamis' own commands, for every kind of filter.
+//! Implements `TM.*`, the commands that exist only in Tamis, for every kind of filter.
 
 mod advance;
 mod clear;

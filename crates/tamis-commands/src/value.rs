@@ -22,26 +22,26 @@ use crate::value::sparse_bytes::SparseBytes;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Value {
-    /// A filter that `BF.RESERVE` creates.
+    /// A filter that `BF.RESERVE` creates in the layout of Tamis.
     Bloom(Box<ScalableBloom>),
     /// RedisBloom's scaling Bloom filter.
     RedisBloom(Box<RedisBloom>),
     /// RedisBloom's cuckoo filter.
     RedisCuckoo(Box<RedisCuckoo>),
-    /// A filter of any kind with the metadata of its file. `TM.RESERVE` creates it and `TM.LOAD`
-    /// loads it.
+    /// A filter of any kind, with the metadata of its file. `TM.RESERVE` and `TM.LOAD` create
+    /// filters of this variant.
     Filter(Box<TamisFile>),
     /// A string: text, a number or a bitmap.
     Bytes(SparseBytes),
     /// The chunks that `BF.LOADCHUNK` has received so far.
     PartialLoad(Box<PartialLoad>),
-    /// A small filter without items. The server stores it and [builds](Self::build) it before it
-    /// runs a command; no command receives it.
+    /// A small filter without items, stored as parameters. The server [builds](Self::build) the
+    /// filter before running a command, so no command receives this variant.
     Empty(EmptyFilter),
 }
 
-/// A small filter without items, stored as its [new image](Value::new_image). Equal images build
-/// equal filters.
+/// A small filter without items, stored as its [new image](Value::new_image). Equal images result
+/// in equal filters.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct EmptyFilter(pub(crate) Box<[u8]>);
 
@@ -50,7 +50,7 @@ impl Value {
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
-            // RedisBloom's type names, because clients check for them.
+            // Use the type names of RedisBloom, because clients check these names.
             Value::Bloom(_) | Value::RedisBloom(_) | Value::PartialLoad(_) => "MBbloom--",
             Value::RedisCuckoo(_) => "MBbloomCF",
             Value::Filter(_) => "tamis-flt",
@@ -59,7 +59,7 @@ impl Value {
         }
     }
 
-    /// Returns the kind of the filter, as `TM.INFO` and errors show it.
+    /// Returns the name of the filter's kind for `TM.INFO` and for errors.
     pub(crate) fn kind_name(&self) -> &'static str {
         match self {
             Value::Bloom(filter) => filter.kind_name(),
@@ -78,8 +78,8 @@ impl Value {
         "raw"
     }
 
-    /// Returns the memory of the value, in bytes. For a filter this is the size with which it was
-    /// created.
+    /// Returns the memory of the value, in bytes. For a filter, returns the size of the filter
+    /// without metadata, even if the bits are not allocated yet.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match self {
@@ -98,10 +98,11 @@ impl Value {
 }
 
 impl Value {
-    /// Tests whether the value is a window filter whose clock is more than a minute ahead of
-    /// `now_millis`, in milliseconds since 1970. Such a window forgets every item that is added
-    /// before the time of its clock. Synchronized clocks of two machines differ by less than a
-    /// minute. Returns false if `now_millis` is 0: the time is unknown ([`Env::now_millis`]).
+    /// Tests whether the value is a window filter with a clock more than a minute ahead of
+    /// `now_millis`, in milliseconds since 1970. A window with a clock ahead loses the items that
+    /// are added before the time of its clock. The synchronized clocks of two machines differ by
+    /// less than a minute. Returns false if `now_millis` is 0, because the time is then unknown
+    /// ([`Env::now_millis`]).
     ///
     /// [`Env::now_millis`]: crate::Env
     #[must_use]
@@ -111,7 +112,7 @@ impl Value {
         window.began_millis().is_some_and(|began| is_ahead(began, now_millis))
     }
 
-    /// Returns when the present slice of a window by time began, in milliseconds since 1970.
+    /// Returns the start time of the current slice of a window by time, in milliseconds since 1970.
     /// Returns `None` for any other value.
     #[must_use]
     pub fn window_began_millis(&self) -> Option<u64> {
@@ -124,8 +125,8 @@ impl Value {
         }
     }
 
-    /// Returns when the slice of the last insert into a window by time began, in milliseconds since
-    /// 1970. Returns `None` for any other value.
+    /// Returns the start time of the slice that got the last insert into a window by time, in
+    /// milliseconds since 1970. Returns `None` for any other value.
     #[must_use]
     pub fn window_stored_millis(&self) -> Option<u64> {
         match self {
@@ -138,7 +139,7 @@ impl Value {
     }
 }
 
-/// How far the clock of a window that a client loads may be ahead.
+/// The maximum time by which the clock of a loaded window may be ahead of the server's clock.
 const MAX_AHEAD_MILLIS: u64 = 60_000;
 
 /// Tests whether a time is more than a minute ahead of `now_millis`.
@@ -147,9 +148,9 @@ pub(crate) fn is_ahead(millis: u64, now_millis: u64) -> bool {
 }
 
 impl Value {
-    /// Returns the heap memory of the value, in bytes, as
-    /// [`allocation_bytes`](crate::allocation_bytes) counts it. It includes everything the value
-    /// allocates, while [`memory_bytes`](Self::memory_bytes) is the size of the filter alone. Time
+    /// Returns the heap memory of the value, in bytes, computed by
+    /// [`allocation_bytes`](crate::allocation_bytes). The result includes all allocations of the
+    /// value. [`memory_bytes`](Self::memory_bytes) returns the size of the filter alone. Takes time
     /// proportional to the number of layers.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
@@ -164,8 +165,9 @@ impl Value {
         }
     }
 
-    /// Returns an upper bound of a reply with the contents of the value, in bytes. A string may be
-    /// far longer than its memory. A filter is slightly shorter than its file.
+    /// Returns an upper bound of the length of a reply with the contents of the value, in bytes.
+    /// The length of a sparse string may far exceed its memory. A file is slightly longer than the
+    /// filter in the file.
     #[must_use]
     pub fn longest_reply_bytes(&self) -> u64 {
         match self {
@@ -174,8 +176,9 @@ impl Value {
         }
     }
 
-    /// Limits the bytes of one growth step of a filter that grows by whole layers, as RedisBloom's
-    /// filters do. The filter rejects an insert that needs more. Other filters grow by pages.
+    /// Limits the size of one growth step of a filter that grows by whole layers, such as the
+    /// filters of RedisBloom. The filter rejects an insert that needs a larger step. Other filters
+    /// grow by pages and ignore the limit.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         match self {
             Value::RedisBloom(filter) => filter.limit_growth(max_bytes),
@@ -194,7 +197,7 @@ pub(crate) fn bytes(value: Option<&Value>) -> Result<Option<&SparseBytes>, Text>
     }
 }
 
-/// Returns the string of a key, creating an empty one if the key does not exist.
+/// Returns the string of a key. If the key does not exist, creates an empty string.
 pub(crate) fn bytes_or_new(value: &mut Option<Value>) -> Result<&mut SparseBytes, Text> {
     match value.get_or_insert_with(|| Value::Bytes(SparseBytes::default())) {
         Value::Bytes(bytes) => Ok(bytes),

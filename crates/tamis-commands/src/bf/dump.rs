@@ -1,4 +1,4 @@
-//! `BF.SCANDUMP` and `BF.LOADCHUNK`.
+//! Implements `BF.SCANDUMP` and `BF.LOADCHUNK`.
 
 use tamis_redisbloom::{RedisBloom, RedisChunkError};
 use tamis_resp::Reply;
@@ -10,7 +10,7 @@ use crate::value::Value;
 use crate::value::partial_load::{MAX_CHUNK_BYTES, PartialLoad};
 use crate::value::serialization::ImageError;
 
-/// `BF.SCANDUMP key iterator`
+/// Runs `BF.SCANDUMP key iterator`.
 pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     let value = match value {
         None => return error(text::NOT_FOUND),
@@ -32,7 +32,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
     Reply::Array(vec![Reply::Integer(next), Reply::Bulk(bytes)])
 }
 
-/// `BF.LOADCHUNK key iterator data`
+/// Runs `BF.LOADCHUNK key iterator data`.
 pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let position = parse_integer(argv[2]).ok_or(bf::LOAD_POSITION)?;
     match value {
@@ -72,7 +72,7 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
                 // The filter changed during the dump, or a chunk was altered.
                 Ok(_) | Err(_) => bf::TORN,
             };
-            // Delete the key: no further chunk could repair the value or set its clock back.
+            // Delete the key, because no later chunk can correct the value or its clock.
             *value = None;
             return Ok(Outcome::changed(error(refusal)));
         }
@@ -81,8 +81,8 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
     Ok(Outcome::changed(Reply::ok()))
 }
 
-/// Returns the chunk of `BF.SCANDUMP` at a position, and the next position. Returns `None` past the
-/// end.
+/// Returns the chunk of `BF.SCANDUMP` at a position, and the position of the next chunk. Returns
+/// `None` past the end.
 fn chunk(value: &Value, position: i64) -> Option<(i64, Vec<u8>)> {
     if position == 0 {
         return Some((1, PartialLoad::header(value.image_bytes())));

@@ -1,4 +1,4 @@
-//! `BF.INFO` and `BF.DEBUG`.
+//! Implements `BF.INFO` and `BF.DEBUG`.
 
 use tamis_resp::{Protocol, Reply};
 
@@ -8,7 +8,7 @@ use crate::filter_info::utilization::items_of;
 use crate::text::{self, bf};
 use crate::value::Value;
 
-/// The fields: their names in the command and in replies.
+/// The fields: the name in the command and the name in the reply.
 const FIELDS: [(&str, &str); 5] = [
     ("CAPACITY", "Capacity"),
     ("SIZE", "Size"),
@@ -17,7 +17,7 @@ const FIELDS: [(&str, &str); 5] = [
     ("EXPANSION", "Expansion rate"),
 ];
 
-/// `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
+/// Runs `BF.INFO key [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`.
 pub(crate) fn info(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(text::NOT_FOUND) };
     if argv.len() > 3 {
@@ -63,7 +63,7 @@ pub(crate) fn info(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Repl
     }
 }
 
-/// `BF.DEBUG key`
+/// Runs `BF.DEBUG key`.
 pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     let lines: Vec<String> = match value {
         None => return error(text::NOT_FOUND),
@@ -97,8 +97,8 @@ pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     Reply::Array(lines.into_iter().map(|line| Reply::Bulk(line.into_bytes())).collect())
 }
 
-/// Formats a number as `%g` in C: six digits, without trailing zeros, with an exponent where that
-/// is shorter.
+/// Formats a number like `%g` in C: six significant digits without trailing zeros. A very large or
+/// very small number has an exponent.
 fn percent_g(number: f64) -> String {
     let scientific = format!("{number:.5e}");
     let (digits, exponent) =

@@ -1,4 +1,4 @@
-//! `BF.INSERT`.
+//! Implements `BF.INSERT`.
 
 use crate::batch::{Batch, BatchItems, Family};
 use crate::bf::reserve::{BloomOptions, parse_rate, stored_expansion};
@@ -9,8 +9,8 @@ use crate::settings::Settings;
 use crate::text::{self, Text, bf};
 use crate::value::Value;
 
-/// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item
-/// [item ...]`
+/// Runs `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item
+/// [item ...]`.
 pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let args = parse(argv, env.settings)?;
     let args = args.ok_or_else(|| text::wrong_arity("bf.insert"))?;
@@ -32,7 +32,7 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
     Ok(Outcome { created, ..outcome })
 }
 
-/// The items of `BF.INSERT` run as a batch after its options are parsed.
+/// `BF.INSERT` first parses the options, then inserts the items as a batch.
 const ITEMS: BatchItems = BatchItems { family: Family::Bloom, inserts: true, is_one: false };
 
 struct InsertArgs<'w> {
@@ -43,15 +43,15 @@ struct InsertArgs<'w> {
     items: Argv<'w>,
 }
 
-/// Returns the index of the first item of an insert with options, which follows `ITEMS`. Options
-/// are recognized by their first letters, and their values are numbers.
+/// Returns the index of the first item after `ITEMS` in an insert with options. The first letters
+/// identify an option, and the value of an option is a number.
 pub(crate) fn items_start(argv: Argv<'_>) -> Option<usize> {
     let is_items = |word: &&[u8]| word.first().is_some_and(|c| c.eq_ignore_ascii_case(&b'i'));
     Some(argv.iter().skip(2).position(is_items)? + 3)
 }
 
-/// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
-/// missing.
+/// Parses the arguments. As in RedisBloom, the first letters identify an option. Returns `None` if
+/// arguments are missing.
 fn parse<'w>(argv: Argv<'w>, settings: &Settings) -> Result<Option<InsertArgs<'w>>, Text> {
     let (mut options, limits) = (BloomOptions::from_settings(settings), settings.limits);
     let (mut is_reserved, mut is_nocreate) = (false, false);

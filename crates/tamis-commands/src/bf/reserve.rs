@@ -1,4 +1,4 @@
-//! `BF.RESERVE`, and the creation of Bloom filters.
+//! Implements `BF.RESERVE`, and creates Bloom filters.
 
 use tamis::PlanError;
 use tamis_redisbloom::{RedisBloom, RedisBloomError, RedisBloomOptions};
@@ -15,7 +15,7 @@ use crate::value::scalable_bloom::ScalableBloom;
 pub(super) struct BloomOptions {
     pub rate: f64,
     pub capacity: u64,
-    /// The expansion; 0 for a filter that does not grow.
+    /// The expansion factor; 0 for a filter that does not grow.
     pub expansion: u32,
     pub is_scaling: bool,
 }
@@ -32,12 +32,12 @@ impl BloomOptions {
     }
 
     /// Creates an empty filter in the layout of the settings. `is_reserved` is true if the client
-    /// gives the capacity. If it is false, a filter of Tamis' layout allocates no memory in
-    /// advance.
+    /// gives the capacity. If `is_reserved` is false, a filter with the layout of Tamis allocates
+    /// no memory in advance.
     pub fn build(self, settings: &Settings, is_reserved: bool) -> Result<Value, Text> {
         let Self { rate, capacity, expansion, is_scaling } = self;
-        // The size of a classic filter. The difference to other filters is smaller than the memory
-        // that the server needs for itself.
+        // Use the size of a classic filter. The size of other filters differs by less than the
+        // memory that the server itself needs.
         let bytes = capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2) / 8.0;
         if bytes > settings.max_filter_bytes as f64 {
             return Err(text::NO_MEMORY_FOR_FILTER);
@@ -75,20 +75,21 @@ pub(crate) fn create_default(settings: &Settings) -> Result<Value, Text> {
     BloomOptions::from_settings(settings).build(settings, false)
 }
 
-/// Parses a rate between 0 and 1, and reduces it to the limit. `None` if the rate is out of range;
-/// an error if it is not a number.
+/// Parses a rate between 0 and 1, and limits the rate to the maximum. Returns `None` if the rate is
+/// out of range, and an error if the word is not a number.
 pub(super) fn parse_rate(word: &[u8], limits: ArgumentLimits) -> Result<Option<f64>, ()> {
     let rate = parse_double(word).ok_or(())?;
     Ok((rate > 0.0 && rate < 1.0).then(|| rate.min(limits.rate)))
 }
 
-/// Converts an expansion within the limits. RedisBloom 2 keeps the lower 32 bits. If these are
-/// zero, the filter of RedisBloom cannot grow; this one can, so that it loses no item.
+/// Converts an expansion within the limits to 32 bits. RedisBloom 2 keeps the lower 32 bits. If the
+/// lower 32 bits are zero, the filter cannot grow in RedisBloom. In Tamis the filter can grow, so
+/// that no item is lost.
 pub(super) fn stored_expansion(expansion: i64) -> u32 {
     (expansion as u32).max(u32::from(expansion != 0))
 }
 
-/// `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING]`
+/// Runs `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING]`.
 pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     if argv.len() > 7 {
         return Err(text::wrong_arity("bf.reserve").into());
@@ -103,8 +104,8 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
     }
 }
 
-/// Parses the arguments. As in RedisBloom, options may be any of the arguments, even the key, and
-/// unknown arguments are ignored.
+/// Parses the arguments. As in RedisBloom, an option may be at any position, even in place of the
+/// key. Unknown arguments are ignored.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<BloomOptions, Text> {
     let limits = settings.limits;
     let rate = parse_rate(argv[2], limits).map_err(|()| bf::BAD_RATE)?.ok_or(bf::RATE_RANGE)?;

@@ -1,4 +1,4 @@
-//! `SETBIT` and `GETBIT`, and the offsets of bits.
+//! Implements `SETBIT` and `GETBIT`, and parses the offsets of bits.
 
 use tamis_resp::Reply;
 
@@ -10,7 +10,7 @@ use crate::value::{Value, bytes, bytes_or_new};
 /// The length of the longest string, 512 MiB, in bits.
 const MAX_BITS: u64 = 1 << 32;
 
-/// `GETBIT key offset`
+/// Runs `GETBIT key offset`.
 pub(crate) fn get_bit(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let read = || {
         let offset = parse_offset(argv[2])?;
@@ -20,7 +20,7 @@ pub(crate) fn get_bit(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Rep
     read().map_or_else(error, |bit| Reply::Integer(i64::from(bit)))
 }
 
-/// `SETBIT key offset value`
+/// Runs `SETBIT key offset value`.
 pub(crate) fn set_bit(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let offset = parse_offset(argv[2])?;
     let bit = match argv[3] {
@@ -44,7 +44,7 @@ pub(super) fn parse_offset(word: &[u8]) -> Result<u64, Text> {
         .ok_or(text::bitmap::BIT_OFFSET)
 }
 
-/// Returns the offset if a string may be that long.
+/// Returns the offset if a string of the maximum length contains the bit.
 pub(super) fn in_string(offset: u64) -> Option<u64> {
     (offset < MAX_BITS).then_some(offset)
 }

@@ -1,8 +1,9 @@
-//! `BITFIELD`: integers of any width at any bit offset.
+//! Implements `BITFIELD`: reads and writes integers of any width at any bit offset.
 //!
-//! Two results differ from Redis 7.0, whose arithmetic overflows in these cases. A saturating `SET`
-//! of a number near the 64-bit minimum gives the minimum of a signed field, not its maximum. An
-//! offset after `#` that does not fit 64 bits after multiplication is rejected.
+//! Two results differ from Redis 7.0, because the arithmetic of Redis overflows. First, if a number
+//! is near the 64-bit minimum, a saturating `SET` stores the minimum of a signed field, not the
+//! maximum. Second, the command rejects an offset after `#` if the multiplied offset does not fit
+//! 64 bits.
 
 use tamis_resp::Reply;
 
@@ -13,8 +14,8 @@ use crate::text::{self, Text};
 use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes, bytes_or_new};
 
-/// `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value | INCRBY
-/// type offset n ...]`
+/// Runs `BITFIELD key [GET type offset | [OVERFLOW WRAP | SAT | FAIL] SET type offset value |
+/// INCRBY type offset n ...]`.
 pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let steps = parse(&argv[2..])?;
     let Some(end) = steps.iter().filter(|it| it.writes()).map(|it| it.field.end()).max() else {
@@ -27,7 +28,7 @@ pub(crate) fn bitfield(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -
     Ok(Outcome::changed(Reply::Array(replies.collect())))
 }
 
-/// `BITFIELD_RO key [GET type offset ...]`
+/// Runs `BITFIELD_RO key [GET type offset ...]`.
 pub(crate) fn bitfield_read_only(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     match parse(&argv[2..]) {
         Err(text) => error(text),
@@ -53,7 +54,7 @@ struct Field {
     is_signed: bool,
     /// The width in bits: 1 to 64 if signed, 1 to 63 if unsigned.
     bits: u32,
-    /// The offset of its first bit, which is the highest.
+    /// The offset of the first bit of the field, which is the highest bit.
     at: u64,
 }
 
@@ -71,7 +72,7 @@ enum FieldOp {
     Add(i64),
 }
 
-/// What happens to a number that is too large for its field.
+/// The overflow rule for a number that does not fit the field.
 #[derive(Clone, Copy, Debug)]
 enum Overflow {
     Wrap,
@@ -125,7 +126,7 @@ impl Step {
         !matches!(self.action, FieldOp::Get)
     }
 
-    /// Runs the step and returns its result; `None` if the number overflows and the rule is `FAIL`.
+    /// Runs the step and returns the result; `None` if the number overflows and the rule is `FAIL`.
     fn run(&self, bytes: &mut SparseBytes) -> Option<i64> {
         let before = self.field.get(bytes);
         let (wanted, is_set) = match self.action {
@@ -140,8 +141,8 @@ impl Step {
 }
 
 impl Field {
-    /// Parses a type, such as `u8` or `i16`, and an offset. The offset counts bits or, after `#`,
-    /// fields.
+    /// Parses a type, such as `u8` or `i16`, and an offset. The offset counts bits, or fields if
+    /// the offset starts with `#`.
     fn parse(kind: &[u8], offset: &[u8]) -> Result<Self, Text> {
         let (is_signed, most) = match kind.first() {
             Some(b'i') => (true, 64),
@@ -167,8 +168,8 @@ impl Field {
         (self.at + u64::from(self.bits)).div_ceil(8) as usize
     }
 
-    /// Returns the distance of the field from the low end of the 16 bytes that start with its first
-    /// byte, in bits.
+    /// Returns the number of bits after the field in a group of 16 bytes. The group starts with the
+    /// first byte of the field.
     fn shift(self) -> u32 {
         128 - (self.at % 8) as u32 - self.bits
     }
@@ -192,13 +193,13 @@ impl Field {
         bytes.write(start, &window.to_be_bytes()[..self.end() - start]);
     }
 
-    /// Converts the argument of `SET` to the type of the field. An unsigned field reads a negative
-    /// number as a very large one.
+    /// Converts the argument of `SET` to the type of the field. For an unsigned field, a negative
+    /// number becomes a very large number.
     fn unsign(self, number: i64) -> i128 {
         if self.is_signed { i128::from(number) } else { i128::from(number as u64) }
     }
 
-    /// Returns the low bits of a number.
+    /// Returns the low bits of a number, as many as the field has.
     fn wrap(self, number: i128) -> i128 {
         let spare = 128 - self.bits;
         if self.is_signed {
@@ -208,7 +209,8 @@ impl Field {
         }
     }
 
-    /// Fits a number to the field by the overflow rule.
+    /// Converts a number to the range of the field by the overflow rule. Returns `None` if the rule
+    /// is `FAIL` and the number does not fit.
     fn fit(self, number: i128, overflow: Overflow) -> Option<i128> {
         let wrapped = self.wrap(number);
         if wrapped == number {

@@ -1,4 +1,4 @@
-//! The values of `BITOP`. The server handles the keys.
+//! Computes the result of `BITOP` from values. The server handles the keys.
 
 use tamis_resp::Reply;
 
@@ -8,8 +8,8 @@ use crate::text;
 use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes};
 
-/// A running `BITOP`. The server passes the value of each source key to it, then stores the result
-/// in the destination.
+/// The state of a running `BITOP`. The server passes the value of each source key to
+/// [`take`](Self::take), then stores the result in the destination key.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ use crate::value::{Value, bytes};
 #[derive(Debug)]
 pub struct BitOp {
     operation: Operation,
-    /// The result of the values so far.
+    /// The result for the values processed so far.
     result: Option<SparseBytes>,
 }
 
@@ -44,7 +44,7 @@ impl BitOp {
     ///
     /// # Errors
     ///
-    /// The error reply, if the operation is unknown or does not take this number of keys.
+    /// The error reply, if the operation is unknown or does not accept this number of keys.
     pub fn new(argv: Argv<'_>) -> Result<Self, Reply> {
         let operation = match argv[1] {
             word if is(word, "AND") => Operation::And,
@@ -59,7 +59,7 @@ impl BitOp {
         Ok(Self { operation, result: None })
     }
 
-    /// Adds the value of the next source key; `None` counts as an empty string.
+    /// Combines the result with the value of the next source key; `None` counts as an empty string.
     ///
     /// # Errors
     ///
@@ -82,19 +82,21 @@ impl BitOp {
         Ok(())
     }
 
-    /// Returns the maximum memory of the result after [`take`](Self::take) of this value, in bytes.
+    /// Returns the maximum memory of the result after [`take`](Self::take) has processed this
+    /// value, in bytes.
     #[must_use]
     pub fn bytes_with(&self, value: Option<&Value>) -> u64 {
         let Some(Value::Bytes(next)) = value else { return 0 };
         match (&self.result, self.operation) {
-            // Zeros take no memory, but become ones.
+            // Absent pages of zeros take no memory, but `NOT` fills these pages with 1 bits.
             (None, Operation::Not) => next.memory_bytes() + next.len() as u64,
             (None, _) => next.memory_bytes(),
             (Some(result), _) => result.memory_bytes() + next.memory_bytes(),
         }
     }
 
-    /// Returns the value of the destination, `None` if it is empty, and its length in bytes.
+    /// Returns the value of the destination and the length of the value in bytes. The value is
+    /// `None` if the length is 0.
     #[must_use]
     pub fn finish(self) -> (Option<Value>, usize) {
         let result = self.result.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `BITCOUNT`.
+//! Implements `BITCOUNT`.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::text::{self, Text};
 use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes};
 
-/// `BITCOUNT key [start end [BYTE | BIT]]`
+/// Runs `BITCOUNT key [start end [BYTE | BIT]]`.
 pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let count = || {
         // As in Redis, the other arguments are not checked if the key does not exist.
@@ -29,14 +29,14 @@ fn range(argv: Argv<'_>, len: usize) -> Result<Option<Range<u64>>, Text> {
         [start, end, unit] => (integer(start)?, integer(end)?, Some(unit)),
         _ => return Err(text::SYNTAX),
     };
-    // As in Redis, this comes before the check of the unit.
+    // As in Redis, check the order before the unit.
     if is_backwards(start, end) {
         return Ok(None);
     }
     Ok(unit.map_or(Ok(Unit::Byte), Unit::parse)?.range(start, end, len))
 }
 
-/// Counts the ones in a range of bits.
+/// Counts the 1 bits in a range of bits.
 fn count_ones(bytes: &SparseBytes, range: Range<u64>) -> u64 {
     let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
     let ones: u64 = bytes.pieces(whole.clone()).filter_map(|(_, piece)| piece).map(ones_of).sum();

@@ -1,4 +1,4 @@
-//! `BITPOS`.
+//! Implements `BITPOS`.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::text::{self, Text};
 use crate::value::sparse_bytes::SparseBytes;
 use crate::value::{Value, bytes};
 
-/// `BITPOS key bit [start [end [BYTE | BIT]]]`
+/// Runs `BITPOS key bit [start [end [BYTE | BIT]]]`.
 pub(crate) fn position(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let position = || {
         let bit = match integer(argv[2])? {
@@ -41,7 +41,7 @@ fn find(bytes: &SparseBytes, bit: bool, argv: Argv<'_>) -> Result<i64, Text> {
     let has_end = argv.len() > 1;
     Ok(match first(bytes, bit, range) {
         Some(at) => at as i64,
-        // If the command gives no end, zeros follow the string.
+        // If the command gives no end, the string counts as followed by zeros.
         None if !bit && !has_end => bytes.len() as i64 * 8,
         None => -1,
     })
@@ -53,7 +53,7 @@ fn integer(word: &[u8]) -> Result<i64, Text> {
 
 /// Finds the first bit in the range that equals `bit`.
 fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
-    // A search for a zero inverts the bytes, so that it always searches for a one.
+    // To find a 0 bit, invert the bytes and search for a 1 bit.
     let turn = if bit { 0 } else { 0xff };
     let whole = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
     let head = (bytes.byte(whole.start) ^ turn) & (0xff >> (range.start % 8));
@@ -69,9 +69,9 @@ fn first(bytes: &SparseBytes, bit: bool, range: Range<u64>) -> Option<u64> {
     (at < range.end).then_some(at)
 }
 
-/// Finds the first one among bytes that are XORed with `turn`.
+/// Finds the first 1 bit after each byte is XORed with `turn`.
 fn first_one(bytes: &[u8], turn: u8) -> Option<u64> {
-    // Test whole words first: most contain no such bit.
+    // Test whole words first, because most words do not contain the bit.
     let (words, _) = bytes.as_chunks::<8>();
     let skipped = words.iter().take_while(|word| **word == [turn; 8]).count() * 8;
     let at = skipped + bytes[skipped..].iter().position(|byte| *byte != turn)?;

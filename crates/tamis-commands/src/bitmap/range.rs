@@ -1,4 +1,4 @@
-//! Ranges of a string. A negative index counts from the end.
+//! Computes ranges of a string. A negative index counts from the end.
 
 use std::ops::Range;
 
@@ -40,8 +40,8 @@ pub(crate) fn places(start: i64, end: i64, len: u64) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// Tests whether both positions are negative and in the wrong order. This needs a separate test,
-/// because both may be before the start, and each would then count as position 0.
+/// Tests whether both positions are negative and in the wrong order. This case needs a separate
+/// test, because a position before the start of the string counts as 0.
 pub(crate) fn is_backwards(start: i64, end: i64) -> bool {
     start < 0 && end < 0 && start > end
 }

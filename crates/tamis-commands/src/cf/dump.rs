@@ -1,4 +1,4 @@
-//! `CF.SCANDUMP` and `CF.LOADCHUNK`.
+//! Implements `CF.SCANDUMP` and `CF.LOADCHUNK`.
 
 use tamis_redisbloom::RedisCuckoo;
 use tamis_resp::Reply;
@@ -12,7 +12,7 @@ use crate::value::partial_load::MAX_CHUNK_BYTES;
 /// The length of a header, in bytes.
 const HEADER_BYTES: usize = 38;
 
-/// `CF.SCANDUMP key position`
+/// Runs `CF.SCANDUMP key position`.
 pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(position) = parse_integer(argv[2]).filter(|&n| n >= 0) else {
         return error(cf::POSITION);
@@ -22,7 +22,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
         Some(Value::RedisCuckoo(filter)) => filter,
         Some(_) => return error(text::WRONG_TYPE),
     };
-    // A chunk is at most as long as RedisBloom's.
+    // The maximum length of a chunk is the same as in RedisBloom.
     if let Err(text) = env.check_reply(filter.size_bytes().min(MAX_CHUNK_BYTES as u64)) {
         return error(text);
     }
@@ -38,7 +38,7 @@ pub(crate) fn scan_dump(value: Option<&Value>, argv: Argv<'_>, env: &Env<'_>) ->
     Reply::Array(vec![Reply::Integer(next), bytes])
 }
 
-/// `CF.LOADCHUNK key position data`
+/// Runs `CF.LOADCHUNK key position data`.
 pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let position = parse_integer(argv[2]).filter(|&n| n != 0).ok_or(cf::POSITION)?;
     let (data, settings) = (argv[3], env.settings);
@@ -50,7 +50,8 @@ pub(crate) fn load_chunk(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_
         Some(_) => return Err(text::WRONG_TYPE.into()),
         None if position != 1 => return Err(text::NOT_FOUND.into()),
         None if data.len() != HEADER_BYTES => return Err(cf::HEADER.into()),
-        // Each sub-filter allocates its memory now, before any of its bits arrive.
+        // Reject too many sub-filters, because each sub-filter allocates memory before its bits
+        // arrive.
         None if sub_filters(data) > u64::from(settings.cf_max_expansions) => {
             return Err(cf::BAD_HEADER.into());
         }

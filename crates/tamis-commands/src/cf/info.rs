@@ -1,4 +1,4 @@
-//! `CF.INFO` and `CF.DEBUG`.
+//! Implements `CF.INFO` and `CF.DEBUG`.
 
 use tamis_resp::Reply;
 
@@ -7,7 +7,7 @@ use crate::command::run::{Env, error};
 use crate::text;
 use crate::value::Value;
 
-/// `CF.INFO key`
+/// Runs `CF.INFO key`.
 pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     let filter = match value {
         None => return error(text::NOT_FOUND),
@@ -28,7 +28,7 @@ pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     Reply::Map(pairs.into())
 }
 
-/// `CF.DEBUG key`
+/// Runs `CF.DEBUG key`.
 pub(crate) fn debug(value: Option<&Value>, _: Argv<'_>, _: &Env<'_>) -> Reply {
     match value {
         None => error(text::NOT_FOUND),

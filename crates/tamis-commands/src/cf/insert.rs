@@ -1,4 +1,4 @@
-//! `CF.ADD`, `CF.ADDNX`, `CF.INSERT`, `CF.INSERTNX`.
+//! Implements `CF.ADD`, `CF.ADDNX`, `CF.INSERT` and `CF.INSERTNX`.
 
 use tamis_redisbloom::{RedisCuckoo, RedisInsertError};
 use tamis_resp::{Protocol, Reply};
@@ -9,12 +9,12 @@ use crate::command::run::{Change, Env, Outcome, Written, error};
 use crate::text::{self, Text, cf};
 use crate::value::Value;
 
-/// `CF.ADD key item`
+/// Runs `CF.ADD key item`.
 pub(crate) fn add(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     add_one(value, argv[2], env, |filter, item| filter.insert(item).map(|()| true))
 }
 
-/// `CF.ADDNX key item`
+/// Runs `CF.ADDNX key item`.
 pub(crate) fn add_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     add_one(value, argv[2], env, RedisCuckoo::insert_absent)
 }
@@ -39,7 +39,7 @@ fn add_one(
     Ok(Outcome { created, ..Outcome::unchanged(error(text)) })
 }
 
-/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
+/// Runs `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`.
 pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let args = parse(argv, env)?.ok_or_else(|| text::wrong_arity("cf.insert"))?;
     insert_items(value, &args, env, |filter, item| match filter.insert(item) {
@@ -49,10 +49,10 @@ pub(crate) fn insert(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -
     })
 }
 
-/// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
+/// Runs `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`.
 pub(crate) fn insert_absent(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let args = parse(argv, env)?.ok_or_else(|| text::wrong_arity("cf.insertnx"))?;
-    // Integers in both protocols.
+    // The reply contains integers in both protocols.
     insert_items(value, &args, env, |filter, item| {
         Reply::Integer(filter.insert_absent(item).map_or(-1, i64::from))
     })
@@ -65,8 +65,8 @@ struct InsertArgs<'w> {
     items: Argv<'w>,
 }
 
-/// Parses the arguments by their first letters, as RedisBloom does; `None` if arguments are
-/// missing.
+/// Parses the arguments. As in RedisBloom, the first letters identify an option. Returns `None` if
+/// arguments are missing.
 fn parse<'w>(argv: Argv<'w>, env: &Env<'_>) -> Result<Option<InsertArgs<'w>>, Text> {
     let (mut capacity, mut is_nocreate) = (None, false);
     let mut at = 2;
@@ -122,7 +122,7 @@ fn insert_items(
     Ok(Outcome { created, ..outcome })
 }
 
-/// Creates the filter of a key that does not exist; returns the image of the filter.
+/// Creates the filter of a key that does not exist. Returns the image of the filter.
 fn create(
     value: &mut Option<Value>,
     env: &Env<'_>,
@@ -136,7 +136,7 @@ fn create(
     Ok(Some(value.insert(build(options, env.settings)?).new_image()))
 }
 
-/// Returns the filter of a key if the filter may still grow.
+/// Returns the filter of a key, or an error if the filter must not grow further.
 fn filter_of<'v>(value: &'v mut Option<Value>, env: &Env<'_>) -> Result<&'v mut RedisCuckoo, Text> {
     match value {
         Some(Value::RedisCuckoo(filter)) => {

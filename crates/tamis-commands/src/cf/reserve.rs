@@ -1,4 +1,4 @@
-//! `CF.RESERVE`, and the creation of cuckoo filters.
+//! Implements `CF.RESERVE`, and creates cuckoo filters.
 
 use tamis_redisbloom::{RedisCuckoo, RedisCuckooError, RedisCuckooOptions};
 
@@ -20,7 +20,7 @@ pub(super) fn default_options(settings: &Settings) -> RedisCuckooOptions {
 
 /// Creates an empty filter.
 pub(super) fn build(options: RedisCuckooOptions, settings: &Settings) -> Result<Value, Text> {
-    // One byte per slot; the number of buckets is rounded up to a power of two.
+    // A slot takes one byte. The number of buckets is rounded up to a power of two.
     let bucket = u64::from(options.bucket_size.max(1));
     let slots = (options.capacity / bucket).next_power_of_two().saturating_mul(bucket);
     if slots > settings.max_filter_bytes {
@@ -33,7 +33,7 @@ pub(super) fn build(options: RedisCuckooOptions, settings: &Settings) -> Result<
     }
 }
 
-/// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
+/// Runs `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`.
 pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     if argv.len().is_multiple_of(2) {
         return Err(text::wrong_arity("cf.reserve").into());
@@ -46,12 +46,12 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
     }
 }
 
-/// Parses the arguments. Ignores pairs of words that are no option.
+/// Parses the arguments. Ignores a pair of words if the first word is not an option.
 fn parse(argv: Argv<'_>, settings: &Settings) -> Result<RedisCuckooOptions, Text> {
     let capacity = parse_integer(argv[2]).ok_or(cf::BAD_CAPACITY)?;
     let mut options = default_options(settings);
     let number = |name, bad: Text, range: std::ops::RangeInclusive<i64>, outside: Text| {
-        // Search only the options, unlike `BF.RESERVE`.
+        // Search only the words after the capacity. `BF.RESERVE` searches all arguments instead.
         let Some(at) = position(&argv[3..], name) else { return Ok(None) };
         let number = argv.get(3 + at + 1).and_then(|word| parse_integer(word)).ok_or(bad)?;
         if range.contains(&number) { Ok(Some(number)) } else { Err(outside) }

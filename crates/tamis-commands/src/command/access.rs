@@ -1,4 +1,4 @@
-//! The keys that a command touches, and whether it reads or writes them.
+//! The keys of a command, and whether the command reads or writes each key.
 
 use crate::command::Command;
 use crate::command::argv::{Argv, is};
@@ -6,10 +6,10 @@ use crate::command::keys::{Access, KeyOption, Keys};
 use crate::command::permission::Permission;
 
 impl Command {
-    /// Returns the keys in `argv`, each with the access of the command to it.
+    /// Returns each key in `argv`, with the access of the command to the key.
     ///
-    /// An insert into a filter counts as a write only, although its reply shows whether the item
-    /// was new. `SADD` is treated the same way.
+    /// An insert into a filter needs write access only, although the reply shows whether the item
+    /// was new. Redis treats `SADD` in the same way.
     ///
     /// # Examples
     ///
@@ -34,8 +34,8 @@ impl Command {
         of_row.chain(self.like_key(argv).map(|key| (key, Access::READ)))
     }
 
-    /// Returns the source key of `TM.RESERVE key LIKE other`: the filter whose parameters the new
-    /// filter takes.
+    /// Returns the source key `other` of `TM.RESERVE key LIKE other`. The new filter gets the
+    /// parameters of the filter at this key.
     #[must_use]
     pub fn like_key<'w>(&self, argv: Argv<'w>) -> Option<&'w [u8]> {
         match (self.keys.option, argv) {

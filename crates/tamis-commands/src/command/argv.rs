@@ -1,6 +1,6 @@
 //! The words of a command, and parsers that accept the same numbers as Redis.
 
-/// A command as the client sent it: its name and its arguments.
+/// The words of a command as the client sent them: the name, then the arguments.
 pub type Argv<'a> = &'a [&'a [u8]];
 
 /// Parses an integer. Rejects a plus sign, leading zeros and spaces.
@@ -54,7 +54,7 @@ pub fn parse_double(word: &[u8]) -> Option<f64> {
     (!number.is_nan() && !is_rounded_to_zero && !is_too_large).then_some(number)
 }
 
-/// Parses the digits of a hexadecimal number behind `0x`, such as `1.8p-7`, which is 1.5 · 2⁻⁷.
+/// Parses the part of a hexadecimal number after `0x`. For example, `1.8p-7` is 1.5 · 2⁻⁷.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
@@ -73,14 +73,15 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
             number = number << 4 | digit;
             places -= i32::from(is_fraction);
         } else {
-            // More digits than a double has. They decide only how it is rounded.
+            // The number has more digits than a double can store. The extra digits affect only the
+            // rounding.
             number |= u64::from(digit > 0);
             places += i32::from(!is_fraction);
         }
     }
     let mut exponent = exponent.saturating_add(places.checked_mul(4)?);
     let mut value = number as f64;
-    // A power of two outside of the range of doubles is applied in steps.
+    // A double cannot represent every power of two, so apply a large exponent in steps.
     while exponent.abs() > 1000 && value != 0.0 && value.is_finite() {
         let step = exponent.clamp(-1000, 1000);
         value *= 2_f64.powi(step);
@@ -89,7 +90,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     Some(value * 2_f64.powi(exponent.clamp(-1000, 1000)))
 }
 
-/// Tests whether two words are equal, ignoring case.
+/// Tests whether `word` equals `name`, ignoring case.
 pub(crate) fn is(word: &[u8], name: &str) -> bool {
     word.eq_ignore_ascii_case(name.as_bytes())
 }

@@ -1,11 +1,11 @@
 //! The number of words of a command.
 
-/// The number of words a command takes, including its name.
+/// The number of words of a command, including the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Exactly this number.
+    /// The command has exactly this number of words.
     Exactly(usize),
-    /// At least this number.
+    /// The command has at least this number of words.
     AtLeast(usize),
 }
 
@@ -19,7 +19,7 @@ impl Arity {
         }
     }
 
-    /// Returns the arity as `COMMAND INFO` reports it: negative for a minimum.
+    /// Returns the arity in the format of `COMMAND INFO`. A negative number stands for a minimum.
     #[must_use]
     pub const fn number(self) -> i64 {
         match self {

@@ -3,38 +3,38 @@
 /// A group of commands that a user's rules can allow together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
-    /// Changes keys.
+    /// Commands that change keys.
     Write,
-    /// Reads keys.
+    /// Commands that read keys.
     Read,
-    /// Takes constant time, or nearly constant time.
+    /// Commands that take constant time, or nearly constant time.
     Fast,
-    /// May take a long time.
+    /// Commands that may take a long time.
     Slow,
-    /// Works on keys of any type.
+    /// Commands for keys of any type.
     Keyspace,
-    /// Works on the connection.
+    /// Commands for the connection.
     Connection,
-    /// For operators.
+    /// Commands for operators.
     Admin,
-    /// Can harm the server or its data.
+    /// Commands that can harm the server or its data.
     Dangerous,
-    /// Works on strings.
+    /// Commands for strings.
     String,
-    /// Works on bitmaps.
+    /// Commands for bitmaps.
     Bitmap,
-    /// Transactions.
+    /// Commands for transactions.
     Transaction,
-    /// `BF.*`.
+    /// `BF.*` commands.
     Bloom,
-    /// `CF.*`.
+    /// `CF.*` commands.
     Cuckoo,
-    /// `TM.*`.
+    /// `TM.*` commands.
     Tamis,
 }
 
 impl Category {
-    /// Every category.
+    /// All categories.
     pub const ALL: [Category; 14] = [
         Category::Write,
         Category::Read,

@@ -9,7 +9,7 @@ use crate::command::run::{Env, Outcome, Written};
 use crate::insert::BatchPart;
 use crate::value::Value;
 
-/// The function that runs a command, and the access to keys that it needs.
+/// The function that runs a command, and the access to keys that the function needs.
 #[derive(Clone, Copy, Debug)]
 pub enum Handler {
     /// The command works on the value of one key.
@@ -31,16 +31,16 @@ pub enum KeyHandler {
     Read(ReadHandler),
     /// Creates, changes or removes the value under an exclusive lock.
     Write(WriteHandler),
-    /// Looks up or inserts items, which are all arguments after the key. Consecutive commands on
+    /// Looks up or inserts items. All arguments after the key are items. Consecutive commands on
     /// one key run as one [`Batch`].
     Items(BatchItems),
 }
 
 impl KeyHandler {
-    /// Runs the command under an exclusive lock of its value.
+    /// Runs the command under an exclusive lock of the value.
     ///
-    /// The server runs commands that allow it under a shared lock and in batches instead. The
-    /// replies and the changes are the same.
+    /// Where possible, the server runs a command under a shared lock or in a batch instead. The
+    /// reply and the change are the same.
     ///
     /// # Panics
     ///
@@ -64,17 +64,17 @@ impl KeyHandler {
     }
 }
 
-/// Reads a value, which is `None` if the key does not exist.
+/// Reads the value of a key. The value is `None` if the key does not exist.
 pub type ReadHandler = fn(Option<&Value>, Argv<'_>, &Env<'_>) -> Reply;
 
-/// Creates, changes or removes a value, which is `None` if the key does not exist. After an error
-/// the value is unchanged.
+/// Creates, changes or removes the value of a key. The value is `None` if the key does not exist.
+/// After an error, the value is unchanged.
 pub type WriteHandler = fn(&mut Option<Value>, Argv<'_>, &Env<'_>) -> Written;
 
 /// Computes a reply from the arguments of a command.
 pub type AnswerHandler = fn(Argv<'_>, &Env<'_>) -> Reply;
 
-/// A command that concerns the connection or the server.
+/// A command for the connection or the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerCommand {
     /// `ACL`
@@ -171,9 +171,9 @@ pub enum WriteKeys {
     Copy,
     /// `DEL`, `UNLINK`
     Delete,
-    /// `EXPIRE`, `PEXPIRE`: after a duration from now.
+    /// `EXPIRE`, `PEXPIRE`: the argument is a duration from now.
     ExpireAfter(TimeUnit),
-    /// `EXPIREAT`, `PEXPIREAT`: at a time since 1970.
+    /// `EXPIREAT`, `PEXPIREAT`: the argument is a time since 1970.
     ExpireAt(TimeUnit),
     /// `FLUSHALL`, `FLUSHDB`
     Flush,

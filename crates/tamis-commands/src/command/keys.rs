@@ -1,9 +1,9 @@
-//! Which words of a command are keys, and what the command does with them.
+//! Which words of a command are keys, and how the command accesses the keys.
 
 use crate::command::argv::{Argv, is};
 
-/// What a command does with a key. A command that neither reads nor writes only reports metadata of
-/// the key: whether it exists, its expiry time, type and length.
+/// The access of a command to a key. If a command neither reads nor writes the key, the command
+/// reports only metadata: existence, expiry time, type and length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The reply shows data of the key, or the command copies the data to another key.
@@ -13,13 +13,13 @@ pub struct Access {
 }
 
 impl Access {
-    /// Only metadata: neither reads nor writes.
+    /// The command reports only metadata of the key.
     pub const ABOUT: Access = Access { reads: false, writes: false };
-    /// Reads only.
+    /// The command only reads the key.
     pub const READ: Access = Access { reads: true, writes: false };
-    /// Writes only.
+    /// The command only writes the key.
     pub const WRITE: Access = Access { reads: false, writes: true };
-    /// Reads and writes.
+    /// The command reads and writes the key.
     pub const BOTH: Access = Access { reads: true, writes: true };
 }
 
@@ -28,7 +28,7 @@ impl Access {
 pub struct Keys {
     /// The index of the first key; 0 if the command has no keys.
     pub first: usize,
-    /// The index of the last key, counted from the end if negative.
+    /// The index of the last key. A negative index counts from the end.
     pub last: i64,
     /// The distance from one key to the next.
     pub step: usize,
@@ -36,18 +36,19 @@ pub struct Keys {
     pub first_access: Access,
     /// The access of the command to the other keys.
     pub other_access: Access,
-    /// An option that changes the keys or the access to them.
+    /// An option that changes the keys or the access to the keys.
     pub option: KeyOption,
 }
 
-/// An option of a command that concerns keys.
+/// An option of a command that changes the keys or the access to the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOption {
     /// No option changes the keys.
     None,
-    /// If this option follows the first two arguments, the command reads the keys too.
+    /// If this option follows the first two arguments, the command reads and writes the keys.
     Reads(&'static str),
-    /// If this word is the second of three arguments, the third is a key that the command reads.
+    /// If this word is the second of three arguments, the third argument is a key that the command
+    /// reads.
     SourceAfter(&'static str),
 }
 
@@ -67,22 +68,22 @@ impl Keys {
         Keys { first, last, step, first_access, other_access, option: KeyOption::None }
     }
 
-    /// Returns the same keys with this access to each.
+    /// Returns the same keys, with this access to every key.
     pub(crate) const fn with(self, access: Access) -> Self {
         Keys { first_access: access, other_access: access, ..self }
     }
 
-    /// Returns the same keys with this access to all but the first.
+    /// Returns the same keys, with this access to every key except the first key.
     pub(crate) const fn others(self, access: Access) -> Self {
         Keys { other_access: access, ..self }
     }
 
-    /// Returns the same keys; a command with this option also reads them.
+    /// Returns the same keys. With this option, the command also reads the keys.
     pub(crate) const fn reading_with(self, option: &'static str) -> Self {
         Keys { option: KeyOption::Reads(option), ..self }
     }
 
-    /// Returns the same keys plus the key after this word, which the command reads.
+    /// Adds the key after this word to the keys. The command reads the added key.
     pub(crate) const fn and_behind(self, option: &'static str) -> Self {
         Keys { option: KeyOption::SourceAfter(option), ..self }
     }

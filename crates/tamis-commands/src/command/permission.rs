@@ -20,7 +20,8 @@ use crate::table::{COMMANDS, find};
 pub struct Permission {
     /// The command.
     pub command: &'static Command,
-    /// The subcommand; `None` for the whole command, and for a word that is no subcommand.
+    /// The subcommand. `None` stands for the whole command, and for a word that is not a
+    /// subcommand.
     pub subcommand: Option<&'static Subcommand>,
 }
 
@@ -68,7 +69,7 @@ impl Permission {
         }
     }
 
-    /// Returns the index of the permission, below [`count`](Self::count).
+    /// Returns the index of the permission. The index is less than [`count`](Self::count).
     ///
     /// # Panics
     ///

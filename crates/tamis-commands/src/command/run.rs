@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::text::{self, Text};
 use crate::value::Value;
 
-/// The inputs of a handler besides its argv and value.
+/// The inputs of a handler, except the argv and the value.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
     /// The settings of new filters.
@@ -14,14 +14,14 @@ pub struct Env<'a> {
     /// The protocol of the connection. A few replies differ between protocols in content, not only
     /// in encoding.
     pub protocol: Protocol,
-    /// Milliseconds since 1970. With 0 the time is unknown, and windows keep their clocks: a
-    /// replica runs the commands of its primary so.
+    /// The current time in milliseconds since 1970, or 0 if the time is unknown. With 0, a command
+    /// does not move the clock of a window. A replica uses 0 for the commands of the primary.
     pub now_millis: u64,
-    /// The recent rate of new items in the value of the command's key, in items per second, if the
-    /// server knows it.
+    /// The recent rate of new items for the key, in items per second. `None` if the server has not
+    /// measured the rate.
     pub items_per_second: Option<f64>,
     /// The longest reply that fits the available memory, in bytes. A handler rejects a longer reply
-    /// before it allocates it.
+    /// before allocating memory for the reply.
     pub max_reply_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Env<'a> {
     ///
     /// # Errors
     ///
-    /// The error reply of the command, if the reply does not fit.
+    /// The error text for the client, if the reply does not fit.
     pub fn check_reply(&self, bytes: u64) -> Result<(), Text> {
         if bytes <= self.max_reply_bytes { Ok(()) } else { Err(text::server::REPLY_MEMORY) }
     }
@@ -54,7 +54,7 @@ impl<'a> Env<'a> {
 pub struct KeyReply {
     /// The reply.
     pub reply: Reply,
-    /// Every later item of the command would get the same error: see [`Outcome::stops`].
+    /// True if every later item of the command would get the same error: see [`Outcome::stops`].
     pub stops: bool,
 }
 
@@ -64,8 +64,8 @@ impl From<Reply> for KeyReply {
     }
 }
 
-/// The result of a command that may change a value. A batch has the reply `()` here, because its
-/// [answers](crate::Batch::answers) hold a reply for each command.
+/// The result of a command that may change a value. For a batch, the reply is `()`, because the
+/// [answers](crate::Batch::answers) contain a reply for each command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome<R = Reply> {
     /// The reply.
@@ -74,12 +74,12 @@ pub struct Outcome<R = Reply> {
     pub change: Change,
     /// The change of the key's expiry time.
     pub expiry: Expiry,
-    /// If the command created a filter: the [image](crate::Value::new_image) of the filter before
-    /// its first item. The log needs it, because the filter's parameters may come from settings,
-    /// which the log does not contain.
+    /// The [image](crate::Value::new_image) of the filter that the command created, without items;
+    /// `None` if the command created no filter. The log stores this image, because the parameters
+    /// of the filter may come from settings, and the log contains no settings.
     pub created: Option<Vec<u8>>,
-    /// True if the last item got an error that every later item would get too. The command tried
-    /// none of the later items.
+    /// True if the last processed item got an error that every later item would get too. The
+    /// command did not process the later items.
     pub stops: bool,
 }
 
@@ -95,17 +95,17 @@ pub enum Expiry {
     At(u64),
 }
 
-/// The change of a value besides its creation, for the log. Replaying it reads no settings except
-/// limits.
+/// The change of a value, for the log. [`Outcome::created`] describes the creation of a filter
+/// separately. The replay of a change reads no settings except limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The value is unchanged.
     None,
-    /// Running the same argv again on the previous value makes the same change. For a batch: each
-    /// argv of the batch, in order.
+    /// Running the same argv again on the previous value makes the same change. For a batch, the
+    /// replay runs each argv of the batch in order.
     Argv,
-    /// Running this other argv makes the same change. The original command was rejected in part, by
-    /// limits that may differ at replay.
+    /// Running this argv instead of the original argv makes the same change. Limits rejected a part
+    /// of the original command, and the limits may differ at replay.
     Replaced(Vec<Vec<u8>>),
     /// The command inserted items with these hashes into a Bloom filter that already existed.
     Inserted(Vec<u64>),
@@ -126,12 +126,12 @@ impl Outcome {
         Self { change: Change::Argv, ..Self::unchanged(reply) }
     }
 
-    /// Creates an outcome, with a change if `has_changed`.
+    /// Creates an outcome. The outcome contains a change if `has_changed` is true.
     pub(crate) fn after(reply: Reply, has_changed: bool) -> Self {
         if has_changed { Self::changed(reply) } else { Self::unchanged(reply) }
     }
 
-    /// Sets the value of a key that does not exist to a new filter.
+    /// Stores a new filter as the value of a key that does not exist, and creates the outcome.
     pub(crate) fn create(value: &mut Option<Value>, new: Value) -> Self {
         let created = Some(value.insert(new).new_image());
         Self { created, ..Self::unchanged(Reply::ok()) }
@@ -144,7 +144,7 @@ impl<R> Outcome<R> {
         Self { reply, change: Change::None, expiry: Expiry::Kept, created: None, stops: false }
     }
 
-    /// Tests whether the command changed anything.
+    /// Tests whether the command changed or created the value.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.change != Change::None || self.created.is_some()

@@ -1,4 +1,5 @@
-//! The subcommands that a user's rules can allow or deny separately, and their key arguments.
+//! The subcommands that a user's rules can allow or deny separately, and the keys of each
+//! subcommand.
 
 use crate::command::arity::Arity::{self, AtLeast, Exactly};
 use crate::command::category::Category::{
@@ -6,8 +7,8 @@ use crate::command::category::Category::{
 };
 use crate::command::keys::Keys;
 
-/// A subcommand. ACL rules treat it as a separate command; everything else treats it as an argument
-/// of its command.
+/// A subcommand. ACL rules treat a subcommand as a separate command. All other code treats the
+/// subcommand as an argument of the command.
 #[derive(Debug)]
 pub struct Subcommand {
     /// The command, in upper case.
@@ -18,7 +19,7 @@ pub struct Subcommand {
     pub categories: &'static [Category],
     /// Which words are keys; index 0 is the command.
     pub keys: Keys,
-    /// The number of words it takes, including the command.
+    /// The number of words, including the command and the subcommand.
     pub arity: Arity,
     /// The syntax of the arguments after the subcommand, for help.
     pub syntax: &'static str,
@@ -26,7 +27,7 @@ pub struct Subcommand {
     pub summary: &'static str,
 }
 
-/// Creates a row. `name` is the command and the subcommand; `arity` includes both.
+/// Creates a row. `name` contains the command and the subcommand. `arity` counts both words.
 const fn row(
     name: &'static str,
     categories: &'static [Category],
@@ -42,7 +43,7 @@ const fn row(
     Subcommand { command, name, categories, keys: Keys::NONE, arity, syntax, summary: "" }
 }
 
-/// Creates the row of a subcommand about a key.
+/// Creates the row of a subcommand for a key.
 const fn of_key(
     name: &'static str,
     categories: &'static [Category],
@@ -52,7 +53,7 @@ const fn of_key(
     Subcommand { keys: Keys::at(2, 2, 1), ..row(name, categories, arity, syntax) }
 }
 
-/// Creates the row of a `HELP`.
+/// Creates the row of a `HELP` subcommand.
 const fn help(name: &'static str, categories: &'static [Category]) -> Subcommand {
     row(name, categories, Exactly(2), "").summary("Prints this help")
 }
@@ -72,8 +73,8 @@ const READS_KEY: &[Category] = &[KeyspaceGroup, Read, Slow];
 /// Every subcommand, in alphabetical order.
 pub static SUBCOMMANDS: &[Subcommand] = &ROWS;
 
-/// An array has a single address, so the position of a row is its index. The compiler may duplicate
-/// slices in constants.
+/// The static array has a fixed address, from which the index of a row is derived. The compiler may
+/// duplicate a slice in a constant.
 static ROWS: [Subcommand; 57] = [
     row("ACL CAT", ANYONE, AtLeast(2), "[category]")
         .summary("Lists the categories, or the commands of a category"),
@@ -181,7 +182,8 @@ static ROWS: [Subcommand; 57] = [
         .summary("Clears the slow log"),
 ];
 
-/// Returns the rows of a command, if it has any. Runs at compile time.
+/// Returns the subcommands of a command; an empty slice if the command has none. Runs at compile
+/// time.
 pub(crate) const fn subcommands_of(command: &str) -> &'static [Subcommand] {
     let mut rows: &'static [Subcommand] = &ROWS;
     while let [row, rest @ ..] = rows

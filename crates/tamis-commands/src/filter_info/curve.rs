@@ -1,4 +1,4 @@
-//! The expected rate of a filter as it fills.
+//! Computes the expected rate of a filter for increasing numbers of items.
 
 use tamis::{AnyFilter, Plan};
 use tamis_formats::{redisbloom_rate, redisbloom_rates};
@@ -10,22 +10,23 @@ use crate::value::Value;
 /// A number of items, and the expected rate with that number.
 pub type RatePoint = (u64, f64);
 
-/// For a filter that accepts items past its capacity: the end of its curve, as a multiple of the
+/// The end of the curve, as a multiple of the capacity, for a filter that accepts items above the
 /// capacity.
 const PAST_CAPACITY: f64 = 1.5;
 
 impl Value {
-    /// Returns the expected rate at `points` evenly spaced numbers of items, starting at zero. The
-    /// curve ends at the capacity of a filter that rejects inserts there, and at 1.5 times the
-    /// capacity of other filters. It always reaches the `items` that the filter holds. Empty for a
-    /// filter that keeps its rate at any number of items.
+    /// Returns the expected rate at `points` evenly spaced numbers of items, starting at zero. If
+    /// the filter rejects inserts at the capacity, the curve ends at the capacity. For other
+    /// filters, the curve ends at 1.5 times the capacity. The curve always includes `items`, the
+    /// current number of items. If the filter keeps the planned rate at any number of items, the
+    /// curve is empty.
     ///
-    /// For a window, the items are those that it holds: a full window plus the slice that it
-    /// forgets next.
+    /// For a window, the number of items includes the items of the oldest slice, which the window
+    /// removes next.
     #[must_use]
     pub fn rate_curve(&self, points: u64, items: f64) -> Vec<RatePoint> {
-        // The curve extends past the held items, so that they are not at its edge. `items` is
-        // infinite if all bits are set.
+        // The curve extends beyond the current number of items, so that the current point is not at
+        // the edge of the curve. `items` is infinite if all bits are set.
         let held = if items.is_finite() { (items * 1.1) as u64 } else { 0 };
         match self {
             Value::Bytes(_) | Value::PartialLoad(_) => Vec::new(),
@@ -34,7 +35,8 @@ impl Value {
                 let Some(plan) = filter.reserved_plan() else { return Vec::new() };
                 let reserved = filter.reserved_items();
                 let mut points = curve(reserved, points, |items| plan.rate_at(items));
-                // The growing part has no formula from zero items. Only its current rate is known.
+                // No formula gives the rate of the growing part from zero items on. Only the
+                // current rate is known.
                 if filter.items() > reserved {
                     points.push((filter.items(), filter.expected_rate()));
                 }
@@ -81,13 +83,14 @@ pub(crate) fn plan_curve(plan: &Plan, points: u64) -> Vec<RatePoint> {
 /// Returns the number of items at which the curve of a plan ends.
 fn most_of(plan: &Plan) -> u64 {
     match plan.kind() {
-        // A cuckoo table rejects items when it is full, so it cannot exceed its capacity by much.
+        // A full cuckoo table rejects items, so the number of items cannot exceed the capacity by
+        // much.
         tamis::Kind::Cuckoo => plan.items_at(1.0).max(plan.items()),
         _ => (plan.items() as f64 * PAST_CAPACITY) as u64,
     }
 }
 
-/// Returns how many items arrive in one span if a ring of `slices + 1` slices holds `items`.
+/// Returns the number of items that arrive in one span if `slices + 1` slices hold `items` items.
 fn per_window(items: u64, slices: u64) -> u64 {
     (u128::from(items) * u128::from(slices) / u128::from(slices + 1)) as u64
 }
@@ -102,8 +105,8 @@ fn curve(most: u64, points: u64, rate_at: impl Fn(u64) -> f64) -> Vec<RatePoint>
         .collect()
 }
 
-/// Returns the rate of a scaling Bloom filter whose layers fill one after the other. `full` are the
-/// rates of the full layers.
+/// Returns the rate of a scaling Bloom filter with this number of items. The layers fill in order.
+/// `full` contains the rate of each layer when the layer is full.
 fn redis_bloom_rate(filter: &RedisBloom, full: &[f64], items: u64) -> f64 {
     let mut left = items;
     let mut all_no = 1.0;

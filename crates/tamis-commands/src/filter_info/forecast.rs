@@ -4,24 +4,25 @@ use std::fmt;
 
 use tamis_formats::FilterInfo;
 
-/// When a filter reaches its limit at the current rate of inserts.
+/// The time at which a filter reaches its limit at the current rate of inserts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Forecast {
-    /// The rate of the filter exceeds the planned one.
+    /// The rate of the filter exceeds the planned rate.
     Over,
     /// The filter accepts no more items.
     Full,
-    /// The filter has no limit, because it grows or forgets.
+    /// The filter has no limit, because the filter grows or removes old items.
     NoLimit {
         /// The growth in bytes per day, if the filter grows.
         bytes_per_day: Option<f64>,
     },
-    /// The inserts have not been counted for long enough.
+    /// The server has not yet counted inserts for long enough.
     Unknown,
-    /// The filter does not fill: it gets no new items, or no more than it removes.
+    /// The number of items does not increase: no new items arrive, or the filter removes at least
+    /// as many items as arrive.
     NotGrowing,
-    /// The rate of the filter exceeds the planned one after this number of days.
+    /// The rate of the filter exceeds the planned rate after this number of days.
     OverInDays(f64),
     /// The filter is full and rejects inserts after this number of days.
     FullInDays(f64),
@@ -30,8 +31,8 @@ pub enum Forecast {
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
 impl Forecast {
-    /// Predicts when a filter reaches its limit if it continues to get `items_per_second` new items
-    /// per second.
+    /// Predicts when a filter reaches its limit if `items_per_second` new items per second continue
+    /// to arrive.
     #[must_use]
     pub fn of(info: &FilterInfo, items_per_second: Option<f64>) -> Self {
         match (info.headroom_items, items_per_second) {
@@ -53,8 +54,9 @@ impl Forecast {
         }
     }
 
-    /// Returns the days until the limit, 0 at or above it. Returns `None` if the filter has no
-    /// limit or does not approach it, or if the inserts have not been counted for long enough.
+    /// Returns the number of days until the filter reaches its limit; 0 at or above the limit.
+    /// Returns `None` for [`NoLimit`](Self::NoLimit), [`Unknown`](Self::Unknown) and
+    /// [`NotGrowing`](Self::NotGrowing).
     #[must_use]
     pub fn days(self) -> Option<f64> {
         match self {

@@ -1,8 +1,8 @@
-//! What is reported about the filters of RedisBloom.
+//! Returns the info of RedisBloom filters.
 //!
-//! [`Contents::info`](tamis_formats::Contents::info) counts the set bits, because a file need not
-//! state how it was filled. These functions read no bits of a Bloom filter, because the server
-//! reports often: they compute fill and rate from the item counts.
+//! [`Contents::info`](tamis_formats::Contents::info) counts the set bits, because a file may
+//! contain no item counts. The functions here are called often, so the functions read no bits of a
+//! Bloom filter. The functions compute fill and rate from the item counts.
 
 use tamis_formats::{FilterInfo, ItemCount, LayerInfo, redisbloom_rates};
 use tamis_redisbloom::{RedisBloom, RedisCuckoo};
@@ -22,7 +22,8 @@ pub(super) fn of_redis_bloom(filter: &RedisBloom) -> FilterInfo {
         layers.push(LayerInfo { items: layer.items, capacity: Some(layer.capacity), fill });
     }
     let is_endless = filter.is_scaling();
-    // The first layer of a scaling filter has half the total rate, the next one a quarter.
+    // The first layer of a scaling filter has half the total rate, and the second layer has a
+    // quarter.
     let rate_planned = if is_endless { first.rate * 2.0 } else { first.rate };
     let fills: Vec<f64> = layers.iter().map(|layer| layer.fill).collect();
     let rates = redisbloom_rates(filter, &fills);
@@ -49,8 +50,8 @@ pub(super) fn of_redis_cuckoo(filter: &RedisCuckoo, settings: &Settings) -> Filt
     // A lookup compares the fingerprints of two buckets in each sub-filter.
     let rate_planned = RedisCuckoo::rate_at(2.0 * f64::from(bucket));
     let rate_now = filter.estimate_rate(SAMPLE_BYTES);
-    // The limit counts sub-filters and is checked before each insert, so at the limit every insert
-    // fails.
+    // Each insert first compares the number of sub-filters with the limit, so every insert fails at
+    // the limit.
     let is_at_limit = parts >= settings.cf_max_expansions as usize;
     let is_refusing = filter.is_refusing() || is_at_limit;
     let headroom = accepted_by_redis_cuckoo(filter).saturating_sub(filter.len());

@@ -6,23 +6,23 @@ use tamis_redisbloom::RedisCuckoo;
 
 use crate::value::Value;
 
-/// How many bytes of a large filter a fast estimate reads. The estimate is usually within a
-/// percent.
+/// The number of bytes that a fast estimate reads from a large filter. The error of the estimate is
+/// usually below one percent.
 pub(crate) const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// How close a filter is to its limit.
+/// The utilization of a filter: how close the filter is to its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Utilization {
     /// The number of items in the filter.
     pub items: f64,
-    /// The used share of the filter: 1 at its limit, more above the planned rate; 0 if it has no
-    /// limit.
+    /// The used share of the filter. The value is 1 at the limit, above 1 if the filter exceeds the
+    /// planned rate, and 0 if the filter has no limit.
     pub used: f64,
 }
 
 impl Value {
-    /// Returns the number of items if the filter counts them. Constant time.
+    /// Returns the number of items; `None` if the filter does not count items. Constant time.
     #[must_use]
     pub fn counted_items(&self) -> Option<u64> {
         match self {
@@ -35,9 +35,9 @@ impl Value {
         }
     }
 
-    /// Returns how close a filter is to its limit at `now_millis`, in milliseconds since 1970;
-    /// `None` if the value is no filter. Takes microseconds, or some tens of them if the number of
-    /// items must be estimated.
+    /// Returns the utilization of a filter at `now_millis`, in milliseconds since 1970; `None` if
+    /// the value is not a filter. Takes a few microseconds, or tens of microseconds if the number
+    /// of items must be estimated.
     #[must_use]
     pub fn utilization(&self, now_millis: u64) -> Option<Utilization> {
         let (items, room) = match self {
@@ -84,12 +84,12 @@ impl Value {
     }
 }
 
-/// Estimates from a part of a filter without an item count how close the filter is to its limit.
+/// Estimates the utilization of a filter without an item count from a part of the filter.
 fn utilization_of(part: &AnyFilter<BitView<'_>>, whole: &Plan) -> Utilization {
     let items = part.estimate_items() * (whole.bits() as f64 / part.plan().bits() as f64);
     let used = if whole.kind().forgets() {
-        // A window always accepts new items. It exceeds its rate only if too many arrive within one
-        // span.
+        // A window always accepts new items. The window exceeds the planned rate only if too many
+        // items arrive within one span.
         let rate = part.estimate_rate();
         if rate > part.plan().rate_limit() { rate / whole.rate() } else { 0.0 }
     } else {
@@ -98,17 +98,18 @@ fn utilization_of(part: &AnyFilter<BitView<'_>>, whole: &Plan) -> Utilization {
     Utilization { items, used }
 }
 
-/// Returns how many items fit until a lookup compares more fingerprints than those of two full
-/// buckets, or until the filter is full.
+/// Returns the number of items that fit in one sub-filter. With more items, a lookup compares more
+/// fingerprints than two full buckets contain.
 pub(crate) fn accepted_by_redis_cuckoo(filter: &RedisCuckoo) -> u64 {
     filter.slots() / filter.sub_filters() as u64
 }
 
-/// How many bytes of a large filter `BF.CARD` reads: some milliseconds.
+/// The number of bytes that `BF.CARD` reads from a large filter. Reading these bytes takes a few
+/// milliseconds.
 const ITEMS_BYTES: u64 = 8 << 20;
 
-/// Returns the number of items in a filter: counted, or estimated from its bits. For a large filter,
-/// the estimate reads a part of them.
+/// Returns the number of items in a filter. If the filter has no item count, the number is
+/// estimated from the bits. For a large filter, the estimate reads only a part of the bits.
 pub(crate) fn items_of(file: &TamisFile, now_millis: u64) -> u64 {
     match &file.filter {
         AnyFilter::Window(window) => {

@@ -1,4 +1,4 @@
-//! The rows of Bloom filters: `BF.*`.
+//! The rows of the commands for Bloom filters: `BF.*`.
 
 use crate::batch::Family;
 use crate::bf;

@@ -1,4 +1,4 @@
-//! The rows of bitmaps.
+//! The rows of the commands for bitmaps.
 
 use crate::bitmap;
 use crate::command::Command;

@@ -1,4 +1,4 @@
-//! The rows of cuckoo filters: `CF.*`.
+//! The rows of the commands for cuckoo filters: `CF.*`.
 
 use crate::batch::Family;
 use crate::command::Command;

@@ -1,4 +1,4 @@
-//! The rows of the connection.
+//! The rows of the commands for the connection.
 
 use crate::command::Flag::{Fast, Loading, NoAuth};
 use crate::command::arity::Arity::{AtLeast, Exactly};

@@ -1,4 +1,4 @@
-//! The rows of keys of any type.
+//! The rows of the commands for keys of any type.
 
 use crate::command::Command;
 use crate::command::Flag::{DenyOom, Fast, Payload, ReadOnly, Write};

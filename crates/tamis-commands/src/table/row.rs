@@ -1,4 +1,5 @@
-//! Builds the rows of the table. A row states what differs from the usual row.
+//! Builds the rows of the table. A row sets only the fields that differ from the defaults of
+//! [`row`].
 
 use crate::batch::{BatchItems, Family};
 use crate::command::Flag::{DenyOom, Fast, Module, ReadOnly, Write};
@@ -18,12 +19,12 @@ pub(super) const CHANGES_ALL: &[Flag] = &[Write, Module];
 pub(super) const READS: &[Flag] = &[ReadOnly, Fast, Module];
 pub(super) const READS_ALL: &[Flag] = &[ReadOnly, Module];
 
-/// The handler of a command that looks up items.
+/// Creates the handler of a command that looks up items.
 pub(super) const fn contains(family: Family, is_one: bool) -> Handler {
     Handler::Key(KeyHandler::Items(BatchItems { family, inserts: false, is_one }))
 }
 
-/// The handler of a command that inserts items.
+/// Creates the handler of a command that inserts items.
 pub(super) const fn insert(family: Family, is_one: bool) -> Handler {
     Handler::Key(KeyHandler::Items(BatchItems { family, inserts: true, is_one }))
 }
@@ -41,18 +42,18 @@ pub(super) const fn write(handler: WriteHandler) -> Handler {
     Handler::Key(KeyHandler::Write(handler))
 }
 
-/// The handler of a command that reads several keys, or metadata of a key.
+/// Creates the handler of a command that reads several keys, or metadata of a key.
 pub(super) const fn reads(command: ReadKeys) -> Handler {
     Handler::ReadKeys(command)
 }
 
-/// The handler of a command that changes several keys, or metadata of a key.
+/// Creates the handler of a command that changes several keys, or metadata of a key.
 pub(super) const fn writes(command: WriteKeys) -> Handler {
     Handler::WriteKeys(command)
 }
 
-/// Creates a row. A command about one key reads it or writes it, as its handler does; any other
-/// command has no key.
+/// Creates a row with default fields. A key handler reads or writes the key in the first argument.
+/// A row with any other handler has no keys.
 pub(super) const fn row(
     name: &'static str,
     arity: Arity,
@@ -95,22 +96,24 @@ impl Command {
         Self { summary, ..self }
     }
 
-    /// Sets the time complexity, if it is not O(1).
+    /// Sets the time complexity. The default is O(1).
     pub(super) const fn complexity(self, complexity: &'static str) -> Self {
         Self { complexity, ..self }
     }
 
-    /// Sets the first version of Redis, RedisBloom or Tamis with the command, if it is not 1.0.0.
+    /// Sets the first version of Redis, RedisBloom or Tamis that has the command. The default is
+    /// 1.0.0.
     pub(super) const fn since(self, since: &'static str) -> Self {
         Self { since, ..self }
     }
 
-    /// Sets the keys, if they are not those of [`row`].
+    /// Replaces the default keys that [`row`] sets.
     pub(super) const fn keys(self, keys: Keys) -> Self {
         Self { keys, ..self }
     }
 
-    /// Sets what `MULTI` does with the command, if it does not queue it.
+    /// Sets how the server treats the command between `MULTI` and `EXEC`. By default, the server
+    /// queues the command.
     pub(super) const fn in_multi(self, in_multi: InMulti) -> Self {
         Self { in_multi, ..self }
     }

@@ -1,4 +1,4 @@
-//! The rows of the server.
+//! The rows of the commands for the server.
 
 use crate::command::Flag::{Admin, Fast, Loading, NoReply, ReadOnly};
 use crate::command::arity::Arity::{AtLeast, Exactly};

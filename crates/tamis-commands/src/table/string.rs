@@ -1,4 +1,4 @@
-//! The rows of strings.
+//! The rows of the commands for strings.
 
 use crate::command::Command;
 use crate::command::Flag::{DenyOom, Fast, ReadOnly, Write};

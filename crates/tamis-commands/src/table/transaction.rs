@@ -1,4 +1,4 @@
-//! The rows of transactions.
+//! The rows of the commands for transactions.
 
 use crate::command::Flag::{Fast, Loading};
 use crate::command::arity::Arity::{AtLeast, Exactly};

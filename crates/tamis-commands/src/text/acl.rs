@@ -6,13 +6,13 @@ use crate::text::{Text, shown};
 
 /// The connection is not authenticated.
 pub const NO_AUTH: Text = "NOAUTH Authentication required.";
-/// `HELLO` on a connection that is not authenticated.
+/// `HELLO`: the connection is not authenticated.
 pub const NO_AUTH_HELLO: Text = "NOAUTH HELLO must be called with the client already \
     authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to \
     authenticate the client and select the RESP protocol version at the same time";
 /// The user does not exist, has another password, or is disabled.
 pub const WRONG_PASSWORD: Text = "WRONGPASS invalid username-password pair or user is disabled.";
-/// `AUTH` with a password, but the default user requires none.
+/// `AUTH`: the command contains a password, but the default user has no password.
 pub const NO_PASSWORD: Text = "ERR AUTH <password> called without any password configured for the \
     default user. Are you sure your configuration is correct?";
 /// The user has no permission for one of the keys.
@@ -26,7 +26,7 @@ pub const DEFAULT_STAYS: Text = "ERR The 'default' user cannot be removed";
 /// The change would leave the default user without a password on a network address.
 pub const MUST_ASK: Text = "ERR the server listens on a non-loopback address: the default user \
     must have a password or be disabled";
-/// `ACL LOAD` or `ACL SAVE` without a configured file.
+/// `ACL LOAD`, `ACL SAVE`: no ACL file is configured.
 pub const NO_FILE: Text = "ERR no ACL file is configured: start the server with the option aclfile";
 /// `ACL GENPASS`: the number of bits is invalid.
 pub const GENPASS: Text = "ERR ACL GENPASS argument must be the number of bits for the output \
@@ -47,7 +47,7 @@ pub const PATTERN_AFTER_ALL_KEYS: Text = "Adding a pattern after the * pattern (
 pub const PATTERN_AFTER_ALL_CHANNELS: Text = "Adding a pattern after the * pattern (or the \
     'allchannels' flag) is not valid and does not have any effect. Try 'resetchannels' to start \
     with an empty list of channels";
-/// The pattern is too long to match keys against it quickly.
+/// The pattern is too long for fast matching of keys.
 pub const PATTERN_TOO_LONG: Text = "The pattern is longer than 1024 bytes";
 /// The digest is invalid.
 pub const HASH: Text = "The password hash must be exactly 64 characters and contain only lowercase \

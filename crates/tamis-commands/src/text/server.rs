@@ -1,5 +1,5 @@
-//! Texts of the commands for keys, the connection and the server. They are Redis's texts where
-//! Redis has the command.
+//! Texts of the commands for keys, the connection and the server. If Redis has the command, the
+//! text equals the text of Redis.
 
 use std::fmt::Display;
 
@@ -17,9 +17,9 @@ pub const BAD_DATA: Text = "ERR Bad data format";
 pub const BAD_PAYLOAD: Text = "ERR DUMP payload version or checksum are wrong";
 /// The server has a single database.
 pub const DB_INDEX: Text = "ERR DB index is out of range";
-/// `HELLO`: the version is neither 2 nor 3.
+/// `HELLO`: the protocol version is neither 2 nor 3.
 pub const NO_PROTOCOL: Text = "NOPROTO unsupported protocol version";
-/// `HELLO`: the version is not an integer.
+/// `HELLO`: the protocol version is not an integer.
 pub const PROTOCOL: Text = "ERR Protocol version is not an integer or out of range";
 /// The name of a client is not a single word.
 pub const CLIENT_NAME: Text =
@@ -33,20 +33,20 @@ pub const CLIENT_ID: Text = "ERR Invalid client ID";
 pub const NO_CLIENT: Text = "ERR No such client";
 /// `CLIENT KILL ID`: the ID is not a number of at least 1.
 pub const CLIENT_ID_RANGE: Text = "ERR client-id should be greater than 0";
-/// `MULTI` inside a transaction.
+/// `MULTI`: the connection is already in a transaction.
 pub const NESTED_MULTI: Text = "ERR MULTI calls can not be nested";
-/// `DISCARD` outside a transaction.
+/// `DISCARD`: the connection is not in a transaction.
 pub const DISCARD_ALONE: Text = "ERR DISCARD without MULTI";
-/// `EXEC` outside a transaction.
+/// `EXEC`: the connection is not in a transaction.
 pub const EXEC_ALONE: Text = "ERR EXEC without MULTI";
-/// `EXEC`: the server rejected a command when it should be queued.
+/// `EXEC`: the server rejected a command instead of queuing the command.
 pub const BROKEN_MULTI: Text = "EXECABORT Transaction discarded because of previous errors.";
-/// `WATCH` inside a transaction.
+/// `WATCH`: the connection is already in a transaction.
 pub const WATCH_IN_MULTI: Text = "ERR WATCH inside MULTI is not allowed";
-/// The strings of a reply are too long together.
+/// The total length of the strings in a reply is too large.
 pub const LONG_REPLY: Text =
     "ERR the reply would be longer than 512 MiB: ask for fewer keys at once";
-/// A pattern is too long to match keys against it quickly.
+/// A pattern is too long for fast matching of keys.
 pub const LONG_PATTERN: Text = "ERR the pattern is too long: give at most 1024 bytes";
 /// `EXPIRE`: the conditions exclude each other.
 pub const EXPIRE_NX: Text = "ERR NX and XX, GT or LT options at the same time are not compatible";
@@ -80,7 +80,7 @@ pub const NOT_IN_MULTI: Text = "ERR Command not allowed inside a transaction";
 /// There is not enough memory for the reply.
 pub const REPLY_MEMORY: Text =
     "OOM the reply needs more memory than 'maxmemory' or 'client-output-buffer-limit' leaves";
-/// The server rejects commands that add data above `maxmemory`.
+/// The used memory is above `maxmemory`, so the server rejects commands that add data.
 pub const MEMORY: Text = "OOM command not allowed when used memory > 'maxmemory'.";
 /// The transaction takes too much memory.
 pub const LARGE_MULTI: Text = "ERR the transaction is too large: split it into several";
@@ -165,7 +165,7 @@ pub fn options(why: impl Display) -> Reply {
     Reply::error(format!("ERR CONFIG SET failed - {why}"))
 }
 
-/// `CONFIG SET maxclients`: the limit of open files is too low for this number.
+/// `CONFIG SET maxclients`: the limit of open files is too low for this number of clients.
 pub fn max_clients(fitting: usize) -> Reply {
     option_value(
         "maxclients",
@@ -176,12 +176,12 @@ pub fn max_clients(fitting: usize) -> Reply {
     )
 }
 
-/// The server rejects changes, because it cannot write them to the log.
+/// The server cannot write to the log, so the server rejects changes.
 pub fn no_log(why: &str) -> String {
     format!("MISCONF the log cannot be written, so writes are refused: {why}")
 }
 
-/// The error of a command that changed a value before the log could not be written.
+/// Returns the error of a command that changed a value before the write to the log failed.
 #[must_use]
 pub fn uncertain(why: &str) -> String {
     format!(

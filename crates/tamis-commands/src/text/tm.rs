@@ -1,4 +1,4 @@
-//! Texts of `TM.*`. They state the error and what to do.
+//! Texts of `TM.*`. Each text states the error and how to fix the error.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use tamis_resp::Reply;
 
 use crate::text::{Text, shown};
 
-/// The filter does not exist, and the command does not create it.
+/// The filter does not exist, and the command cannot create a filter.
 pub const NOT_FOUND: Text = "ERR the filter does not exist: create it with TM.RESERVE";
 /// `TM.RESERVE`: the key exists.
 pub const EXISTS: Text = "ERR the key exists: DEL it first, or use another key";
@@ -18,7 +18,7 @@ pub const LOAD_OPTION: Text = "ERR TM.LOAD takes a key, data and optionally REPL
 /// A filter of fixed size is full.
 pub const FULL: Text =
     "ERR the filter is full: TM.RESERVE a filter with more ITEMS, or with KIND growing";
-/// The place of an item is full. This happens only if an attacker chooses the items.
+/// The place of an item is full. This error occurs only if an attacker chooses the items.
 pub const CROWDED: Text = "ERR too many items hash to the place of this item, as in an attack; \
     other items can still be added: set hash-key and TM.RESERVE a new filter";
 /// There is not enough memory to grow the filter.
@@ -65,7 +65,7 @@ pub const TIME: Text = "ERR the time must be milliseconds since 1970";
 /// `TM.ADVANCE`: the time is ahead of the server's clock.
 pub const TIME_AHEAD: Text = "ERR the time is more than a minute ahead of this server's clock, \
     which would expire items too early";
-/// `TM.ADVANCE`: the value is no window by time.
+/// `TM.ADVANCE`: the value is not a window by time.
 pub const NO_CLOCK: Text = "ERR the filter has no clock: only a window by time has one";
 /// `TM.MERGE`: the windows have different spans.
 pub const SPAN: Text = "ERR windows with different spans, units or REFRESH cannot be merged";
@@ -119,7 +119,7 @@ pub(crate) fn no_file(kind: &str) -> Reply {
     ))
 }
 
-/// `TM.DUMP`: the filter has two parts, and a file contains one filter.
+/// `TM.DUMP`: the filter has two parts, but a file contains only one part.
 pub const TWO_PARTS: Text = "ERR the filter has grown beyond its reservation, and no file format \
     holds both parts: use DUMP and RESTORE, or BF.SCANDUMP and BF.LOADCHUNK";
 

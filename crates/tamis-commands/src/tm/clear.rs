@@ -1,4 +1,4 @@
-//! `TM.CLEAR`.
+//! Implements `TM.CLEAR`.
 
 use tamis::AnyFilter;
 use tamis_formats::TamisFile;
@@ -11,8 +11,8 @@ use crate::new_filter::new_filter;
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// `TM.CLEAR key`: replaces the filter by an empty one. The memory of the new filter is not touched
-/// yet, which costs less than zeroing the old one.
+/// Runs `TM.CLEAR key`: replaces the filter by a new, empty filter. Allocating the new filter costs
+/// less than zeroing the old filter, because the allocation does not write the memory.
 pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Written {
     let value = value.as_mut().ok_or(tm::NOT_FOUND)?;
     match (emptied(value, env.now_millis)?, value) {
@@ -26,7 +26,7 @@ pub(crate) fn clear(value: &mut Option<Value>, _: Argv<'_>, env: &Env<'_>) -> Wr
 }
 
 /// Creates an empty filter with the parameters of another filter: kind, layout, hash function and
-/// key.
+/// hash key.
 ///
 /// # Errors
 ///
@@ -52,7 +52,7 @@ pub(super) fn emptied(value: &Value, now_millis: u64) -> Result<Value, Reply> {
                 }
                 _ => (None, false, None),
             };
-            // The clock of a window never goes back.
+            // The clock of a window never moves backward.
             let now_millis = now_millis.max(began_millis.unwrap_or(0));
             let (plan, hasher) = (file.filter.plan(), file.filter.hasher());
             let empty =

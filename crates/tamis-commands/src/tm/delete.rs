@@ -1,4 +1,4 @@
-//! `TM.DEL`, `TM.COUNT`.
+//! Implements `TM.DEL` and `TM.COUNT`.
 
 use tamis::Removed;
 use tamis_formats::TamisFile;
@@ -9,7 +9,7 @@ use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// `TM.DEL key item [item ...]`
+/// Runs `TM.DEL key item [item ...]`.
 pub(crate) fn delete(value: &mut Option<Value>, argv: Argv<'_>, _: &Env<'_>) -> Written {
     let items = &argv[2..];
     let Some(value) = value else {
@@ -51,7 +51,7 @@ pub(crate) fn remove_each(file: &mut TamisFile, items: &[&[u8]]) -> Option<(Vec<
     Some((replies, removed > 0))
 }
 
-/// `TM.COUNT key item [item ...]`
+/// Runs `TM.COUNT key item [item ...]`.
 pub(crate) fn count(value: Option<&Value>, argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let items = &argv[2..];
     let counts: Option<Vec<u64>> = match value {

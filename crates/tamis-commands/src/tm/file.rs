@@ -1,4 +1,4 @@
-//! `TM.LOAD` and `TM.DUMP`: filters as files.
+//! Implements `TM.LOAD` and `TM.DUMP`: load a filter from a file, and write a filter as a file.
 
 use tamis_formats::TamisFile;
 use tamis_resp::Reply;
@@ -8,7 +8,7 @@ use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, Text, tm};
 use crate::value::Value;
 
-/// `TM.LOAD key data [REPLACE]`
+/// Runs `TM.LOAD key data [REPLACE]`.
 pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     match load_refusal(value.is_some(), argv) {
         Some(refusal) => Err(refusal.into()),
@@ -16,11 +16,11 @@ pub(crate) fn load(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> 
     }
 }
 
-/// Decodes the file of a `TM.LOAD`. This may take long and needs no access to keys.
+/// Decodes the file of a `TM.LOAD`. Decoding may take a long time and needs no access to keys.
 ///
 /// # Errors
 ///
-/// The error reply, if the bytes are not a file.
+/// The error reply, if the bytes are not a valid file.
 pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
     let file = TamisFile::decode(data).map_err(tm::because)?;
     Ok(Value::Filter(Box::new(file)))
@@ -30,8 +30,9 @@ pub fn decode_file(data: &[u8]) -> Result<Value, Reply> {
 ///
 /// # Errors
 ///
-/// The error reply, with nothing changed: also if the value is a window whose clock is ahead. The
-/// test uses the time in the log, so that a replay decides as the server did.
+/// The error reply. The value is unchanged. If the value is a window with a clock ahead of
+/// `env.now_millis`, the result is an error. During a replay, `env.now_millis` is the time in the
+/// log, so the replay has the same result as the original command.
 pub fn load_decoded(
     value: &mut Option<Value>,
     argv: Argv<'_>,
@@ -47,8 +48,8 @@ pub fn load_decoded(
     Ok(Outcome::changed(Reply::ok()))
 }
 
-/// Returns why a `TM.LOAD` with these arguments fails, independent of its data; `None` if it may
-/// succeed.
+/// Returns the error of a `TM.LOAD` with these arguments, without a check of the data. Returns
+/// `None` if the command may succeed.
 #[must_use]
 pub fn load_refusal(key_exists: bool, argv: Argv<'_>) -> Option<Text> {
     match argv[3..] {
@@ -59,7 +60,7 @@ pub fn load_refusal(key_exists: bool, argv: Argv<'_>) -> Option<Text> {
     }
 }
 
-/// `TM.DUMP key`
+/// Runs `TM.DUMP key`.
 pub(crate) fn dump(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     if let Err(text) = env.check_reply(value.map_or(0, Value::longest_reply_bytes)) {
         return error(text);

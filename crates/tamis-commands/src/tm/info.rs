@@ -1,4 +1,4 @@
-//! `TM.INFO`.
+//! Implements `TM.INFO`.
 
 use tamis::Span;
 use tamis_formats::{FilterInfo, ItemCount};
@@ -11,11 +11,12 @@ use crate::filter_info::utilization::rounded;
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// The info of a larger filter is estimated from a part of its bits. Reading all bits of this many
-/// bytes takes some 5 ms, for which a server with one thread answers no other client.
+/// The maximum size, in bytes, of a filter for which `TM.INFO` reads all bits. Reading this number
+/// of bytes takes about 5 ms, and a server with one thread serves no other client during this time.
+/// For a larger filter, the info is estimated from a part of the bits.
 const MAX_READ_BYTES: u64 = 8 << 20;
 
-/// `TM.INFO key`
+/// Runs `TM.INFO key`.
 pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     let Some(value) = value else { return error(tm::NOT_FOUND) };
     let info = if value.memory_bytes() > MAX_READ_BYTES {
@@ -30,15 +31,15 @@ pub(crate) fn info(value: Option<&Value>, _: Argv<'_>, env: &Env<'_>) -> Reply {
     }
 }
 
-/// Returns the info as `TM.INFO` replies with it. The forecast uses this rate of inserts, in new
-/// items per second.
+/// Returns the reply of `TM.INFO`. The forecast uses `items_per_second`, the rate of new items per
+/// second.
 #[must_use]
 pub fn info_reply(info: &FilterInfo, items_per_second: Option<f64>) -> Reply {
     let integer = |n: u64| Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX));
     let or_null = |n: Option<u64>| n.map_or(Reply::Null, integer);
     let double_or_null = |n: Option<f64>| n.map_or(Reply::Null, Reply::Double);
     let forecast = Forecast::of(info, items_per_second);
-    // A filter without a capacity is measured by its items.
+    // For a filter without a capacity, use the current number of items.
     let items = info.capacity.map_or(info.items, |capacity| capacity as f64);
     let bits_per_item = (items > 0.0).then(|| info.bytes as f64 * 8.0 / items);
     let items_are = match info.items_are {

@@ -1,4 +1,4 @@
-//! `TM.MERGE`, which merges the values of several keys. The server locks the values.
+//! Implements `TM.MERGE`: merges the values of several keys. The server locks the values.
 
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Kind, Layout, MergeError, NoRoom, Plan, PlanError};
 use tamis_formats::TamisFile;
@@ -8,14 +8,15 @@ use crate::command::run::{Env, Outcome, Written, error};
 use crate::text::{self, tm};
 use crate::value::Value;
 
-/// Inserts all items of the sources into the value of `key`, or into a copy of the first source if
-/// the key does not exist: `TM.MERGE destination source [source ...]`.
+/// Runs `TM.MERGE destination source [source ...]`: inserts all items of the sources into the value
+/// of `key`. If the key does not exist, the value becomes a copy of the first source with all
+/// items.
 ///
-/// `sources` contains the keys and values of the sources, without the destination.
+/// `sources` contains the key and the value of each source, without the destination.
 ///
 /// # Errors
 ///
-/// The error reply, with nothing merged.
+/// The error reply. The value is unchanged.
 pub fn merge(
     key: &[u8],
     value: &mut Option<Value>,
@@ -80,7 +81,7 @@ fn merge_files(
     for &(key, value) in sources {
         files.push((key, file_of(key, value)?));
     }
-    // All other filters must be compatible with this one.
+    // All other filters must be compatible with this filter.
     let (first_key, first) = match (&*value, files.first()) {
         (Some(held), _) => (key, file_of(key, Some(held))?),
         (None, Some(&(key, file))) => (key, file),
@@ -105,7 +106,7 @@ fn merge_files(
         _ => Some(copy(first).map_err(tm::because)?),
     };
     let others = if value.is_none() { &files[1..] } else { &files };
-    // A new window has the clock of its first source, on every replica.
+    // A new window gets the clock of the first source, so that every replica has the same clock.
     let env = &env.at(if value.is_none() { 0 } else { env.now_millis });
     match (copied, &mut *value) {
         (Some(mut file), value) => {
@@ -150,7 +151,7 @@ fn file_of<'v>(key: &[u8], value: Option<&'v Value>) -> Result<&'v TamisFile, Re
     }
 }
 
-/// Tests whether the filter can reject an item because it is full.
+/// Tests whether the filter can become full and reject an item.
 fn may_refuse(filter: &AnyFilter) -> bool {
     let kind = filter.plan().kind();
     kind == Kind::Cuckoo || kind.grows()
@@ -165,8 +166,8 @@ fn is_of_one_span(one: &AnyFilter, other: &AnyFilter) -> bool {
     }
 }
 
-/// Copies a filter. Returns an error if there is not enough memory, where `clone` would abort the
-/// program.
+/// Copies a filter. Returns an error if there is not enough memory. In this case, `clone` would
+/// abort the program.
 fn copy(file: &TamisFile) -> Result<TamisFile, PlanError> {
     let (filter, plan) = (&file.filter, file.filter.plan());
     let bits = if plan.kind().grows() { filter.len_words() * 64 } else { plan.bits() };

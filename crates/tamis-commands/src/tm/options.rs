@@ -1,4 +1,4 @@
-//! The options of `TM.RESERVE key` and `TM.PLAN`, and the plan that they select.
+//! Parses the options of `TM.RESERVE key` and `TM.PLAN`, and plans a filter from the options.
 
 use tamis::{Kind, Plan, PlanError, PlanInput, Span};
 use tamis_resp::Reply;
@@ -63,7 +63,7 @@ impl FilterOptions {
                     }
                     options.items = Some(items);
                 }
-                // Items may arrive unevenly, so one slice is planned for all of them.
+                // Items may arrive unevenly, so plan one slice for all items.
                 Some(Span::Millis(_)) => options.slices = options.slices.or(Some(1)),
             }
         }
@@ -101,7 +101,7 @@ impl FilterOptions {
                 set(&mut options.bucket, slots.ok_or_else(|| error(tm::BUCKET))?, "BUCKET")?;
             } else if is(word, "WINDOW") {
                 let span = number(next(), "WINDOW")?;
-                // Before a number, the word `ITEMS` is the option of that name.
+                // If a number follows the word `ITEMS`, the word is the option `ITEMS n`.
                 let is_items = rest.first().is_some_and(|word| is(word, "ITEMS"))
                     && rest.get(1).is_none_or(|word| parse_integer(word).is_none());
                 let span = if is_items { Span::Items(span) } else { Span::Millis(span) };
@@ -121,7 +121,7 @@ impl FilterOptions {
         Ok(options)
     }
 
-    /// Returns the two given numbers; `None` if fewer are given.
+    /// Returns the two given numbers; `None` if the command gives fewer numbers.
     pub fn plan_input(&self) -> Result<Option<PlanInput>, Reply> {
         Ok(match (self.items, self.rate, self.memory_bytes) {
             (Some(_), Some(_), Some(_)) => return Err(error(tm::THREE)),
@@ -153,8 +153,8 @@ impl FilterOptions {
     }
 }
 
-/// Plans a filter with a function of items and rate. Searches for the items or rate that fit
-/// the memory.
+/// Plans a filter with `plan`, a function of items and rate. If the memory is given, searches for
+/// the number of items or for the rate that fits the memory.
 fn plan_by(
     input: PlanInput,
     kind: Kind,
@@ -168,8 +168,8 @@ fn plan_by(
         PlanInput::MemoryAndRate { max_bytes, rate } => {
             let too_small = PlanError::TooSmall { kind, max_bytes };
             let mut best = fits(plan(1, rate), max_bytes).ok_or(too_small)?;
-            // Invariant: `least` fits and `most` does not, because each item takes at least one
-            // bit.
+            // Invariant: `least` items fit the memory, and `most` items do not fit. Each item takes
+            // at least one bit.
             let (mut least, mut most) = (1, max_bytes.saturating_mul(64));
             while most - least > 1 {
                 let middle = least + (most - least) / 2;
@@ -182,7 +182,8 @@ fn plan_by(
         }
         PlanInput::ItemsAndMemory { items, max_bytes } => {
             let too_small = PlanError::TooSmall { kind, max_bytes };
-            // Search over logarithms, so that low rates are found as precisely as high ones.
+            // Search over logarithms, so that the relative precision is equal for low and high
+            // rates.
             let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), LEAST_USEFUL_RATE.ln());
             let mut best = fits(plan(items, high.exp()), max_bytes).ok_or(too_small)?;
             while high - low > RATE_STEP {
@@ -197,10 +198,10 @@ fn plan_by(
     }
 }
 
-/// The highest rate considered. A filter with a higher rate is useless.
+/// The highest rate that the search considers. A filter with a higher rate is useless.
 const LEAST_USEFUL_RATE: f64 = 0.99;
 
-/// The relative precision of the rates that are found.
+/// The relative precision of the rates that the search finds.
 const RATE_STEP: f64 = 1e-4;
 
 fn set<T>(slot: &mut Option<T>, value: T, name: &str) -> Result<(), Reply> {

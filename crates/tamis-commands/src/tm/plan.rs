@@ -1,4 +1,4 @@
-//! `TM.PLAN`.
+//! Implements `TM.PLAN`.
 
 use tamis::{Kind, Plan, PlanInput};
 use tamis_resp::Reply;
@@ -9,7 +9,7 @@ use crate::filter_info::curve::{RatePoint, plan_curve};
 use crate::text::tm;
 use crate::tm::options::{FilterOptions, KINDS};
 
-/// `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`
+/// Runs `TM.PLAN [KIND kind] [ITEMS n] [RATE p] [MEMORY bytes]`.
 pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {
     let given = FilterOptions::of_plan(&argv[1..]).and_then(|options| {
         let input = options.plan_input()?.ok_or_else(|| error(tm::PLAN_TWO))?;
@@ -27,7 +27,7 @@ pub fn plan(argv: Argv<'_>, _: &Env<'_>) -> Reply {
         None => KINDS.into_iter().filter_map(|kind| input.plan(kind).ok()).collect(),
     };
     if plans.is_empty() {
-        // Return the error of the kind that takes the least memory.
+        // Return the error of a classic filter, which takes the least memory.
         return input.plan(Kind::Classic).map_or_else(tm::because, |_| Reply::Array(Vec::new()));
     }
     let default = input.default_kind();
@@ -50,15 +50,15 @@ fn row(plan: &Plan, default: Kind) -> Reply {
     Reply::Map(fields.map(|(name, value)| (Reply::simple(name), value)).into())
 }
 
-/// The rate of a kind of filter as it fills.
+/// The rate of a kind of filter for increasing numbers of items.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanCurve {
     /// The name of the kind.
     pub kind: &'static str,
     /// True if this kind is the default.
     pub is_usual: bool,
-    /// Points from zero to 1.5 times the planned items. Empty for a kind that keeps its rate at any
-    /// number of items.
+    /// Points from zero to 1.5 times the planned items. Empty if the kind keeps the planned rate at
+    /// any number of items.
     pub points: Vec<RatePoint>,
 }
 

@@ -1,4 +1,4 @@
-//! `TM.RESERVE`.
+//! Implements `TM.RESERVE`.
 
 use tamis::{Kind, Plan, PlanInput};
 use tamis_formats::TamisFile;
@@ -12,8 +12,9 @@ use crate::tm::clear::emptied;
 use crate::tm::options::FilterOptions;
 use crate::value::Value;
 
-/// `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
-/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`; for `LIKE` see [`reserve_like`].
+/// Runs `TM.RESERVE key KIND kind [ITEMS n] [RATE p] [MEMORY bytes] [COUNTER bits] [BUCKET slots]
+/// [WINDOW millis | WINDOW n ITEMS] [SLICES n] [REFRESH]`. For the option `LIKE`, see
+/// [`reserve_like`].
 pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) -> Written {
     let options = FilterOptions::of_filter(&argv[2..])?;
     let plan = planned(&options, env)?;
@@ -29,17 +30,18 @@ pub(crate) fn reserve(value: &mut Option<Value>, argv: Argv<'_>, env: &Env<'_>) 
     Ok(Outcome::create(value, Value::Filter(Box::new(TamisFile::new(filter)))))
 }
 
-/// Creates an empty filter for [`reserve_like`] with the parameters of the value of another key.
+/// Creates an empty filter with the parameters of another filter, for [`reserve_like`].
 ///
 /// # Errors
 ///
-/// The error reply, if the other value is not a filter, or there is not enough memory.
+/// The error reply, if `other` is not a filter, or if there is not enough memory.
 pub fn made_like(other: Option<&Value>, env: &Env<'_>) -> Result<Value, Reply> {
     emptied(other.ok_or_else(|| error(tm::NOT_FOUND))?, env.now_millis)
 }
 
-/// `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`] created.
-/// The server reads the other key first, so that no command holds two keys.
+/// Runs `TM.RESERVE key LIKE other`: sets the value of a key to the filter that [`made_like`]
+/// created. The server first reads the other key and releases its lock, so that no command holds
+/// the locks of two keys.
 ///
 /// # Errors
 ///

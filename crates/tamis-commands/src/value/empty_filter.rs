@@ -1,15 +1,15 @@
-//! Small filters without items, kept as the parameters from which they are built.
+//! Stores a small filter without items as the parameters of the filter.
 //!
 //! A server may hold millions of filters that are reserved but not yet used. The structures and
-//! bits of a filter take 300 bytes to 1 KiB even for a hundred items. Its parameters take about a
-//! hundred bytes.
+//! bits of a filter for a hundred items take 300 bytes to 1 KiB. The parameters of the filter take
+//! about a hundred bytes.
 
 use tamis::allocation_bytes;
 
 use crate::value::{EmptyFilter, Value};
 
-/// The maximum size of such a filter, in bytes. A larger filter keeps its bits, because every
-/// lookup in an empty filter builds it.
+/// The maximum size, in bytes, of a filter that is stored as parameters. A larger filter keeps its
+/// bits, because every lookup in a filter stored as parameters builds the bits.
 const MAX_BYTES: u64 = 4096;
 
 impl EmptyFilter {
@@ -17,7 +17,7 @@ impl EmptyFilter {
     ///
     /// # Panics
     ///
-    /// Never: the image was decoded successfully when this value was created.
+    /// Never, because the image was decoded successfully when this value was created.
     #[must_use]
     pub fn build(&self) -> Value {
         Value::read_logged_image(&self.0).expect("it was built from this image before")
@@ -33,8 +33,9 @@ impl Value {
     /// Converts a small filter without items to [`Value::Empty`]. Returns any other value
     /// unchanged.
     ///
-    /// The filter built from the result has the same image. A filter of `BF.RESERVE` is returned
-    /// unchanged, because it allocates its bits at the first insert.
+    /// The filter that is built from the result has the same image as the original filter. A filter
+    /// of `BF.RESERVE` is returned unchanged, because the filter allocates its bits at the first
+    /// insert.
     ///
     /// # Examples
     ///
@@ -67,8 +68,8 @@ impl Value {
         if is_new { Value::Empty(EmptyFilter(image.into())) } else { self }
     }
 
-    /// Builds the filter of a [`Value::Empty`] in place and returns the previous value. Returns
-    /// `None` for any other value, which stays unchanged.
+    /// Builds the filter of a [`Value::Empty`] in place and returns the previous value. For any
+    /// other value, returns `None` without a change.
     pub fn build(&mut self) -> Option<Self> {
         let Value::Empty(empty) = self else { return None };
         let built = empty.build();
@@ -82,8 +83,8 @@ impl Value {
         if let Value::Empty(empty) = self { Some(empty) } else { None }
     }
 
-    /// Calls `run` with a value that commands can use. For a [`Value::Empty`], that is a filter
-    /// built for this call.
+    /// Calls `run` with a value that commands can use. For a [`Value::Empty`], builds a temporary
+    /// filter for this call.
     pub fn with_built<R>(&self, run: impl FnOnce(&Value) -> R) -> R {
         match self.as_empty() {
             Some(empty) => run(&empty.build()),
@@ -150,7 +151,7 @@ mod tests {
         }
         let mut used = filter(Kind::SplitBlock, 100);
         used.try_insert("item").unwrap();
-        // This holds even if the filter counts no insert.
+        // A filter with set bits is not converted, even if the insert count of the filter is 0.
         assert!(matches!(file(used).without_bits(), Value::Filter(_)));
         let text = Value::Bytes(b"text".to_vec().into());
         assert!(matches!(text.without_bits(), Value::Bytes(_)));

@@ -1,17 +1,17 @@
-//! A partly loaded Tamis filter: `BF.SCANDUMP` returns its image in chunks, and `BF.LOADCHUNK`
-//! joins them.
+//! A partly loaded filter of Tamis. `BF.SCANDUMP` returns the image of a filter in chunks, and
+//! `BF.LOADCHUNK` joins the chunks.
 //!
 //! ```text
 //! header   | "TAMISDMP" | length of the image: u64 |
 //! chunks   | image, 16 MiB at a time |
 //! ```
 //!
-//! RedisBloom's header begins with the number of items. That number is never as large as the magic
-//! `TAMISDMP` read as an integer.
+//! A header of RedisBloom begins with the number of items. The number of items is always less than
+//! the magic number `TAMISDMP` read as an integer.
 
 use crate::text::{self, Text};
 
-/// A filter of which only the first chunks have arrived. It may contain any item.
+/// A filter of which only the first chunks have arrived. The missing chunks may contain any item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialLoad {
     len_bytes: u64,
@@ -20,12 +20,12 @@ pub struct PartialLoad {
 
 const MAGIC: &[u8; 8] = b"TAMISDMP";
 
-/// The longest chunk, equal to RedisBloom's limit.
+/// The maximum length of a chunk, in bytes. RedisBloom has the same limit.
 pub(crate) const MAX_CHUNK_BYTES: usize = 16 << 20;
 
 impl PartialLoad {
-    /// Starts a load from a header. Returns `None` if the header is not Tamis', or announces an
-    /// image larger than `max_bytes` allows.
+    /// Starts a load from a header. Returns `None` if the header is not a header of Tamis, or if
+    /// the image in the header is larger than `max_bytes` allows.
     pub(crate) fn from_header(header: &[u8], max_bytes: u64) -> Option<Self> {
         let len = header.strip_prefix(MAGIC)?.try_into().ok().map(u64::from_le_bytes)?;
         // An image is slightly longer than its filter.
@@ -34,8 +34,8 @@ impl PartialLoad {
             .then(|| Self { len_bytes: len, bytes: Vec::new() })
     }
 
-    /// Creates a load from the parts of another. Returns `None` if `bytes` is not shorter than
-    /// `len_bytes`.
+    /// Creates a partial load from the parts of another partial load. Returns `None` if `bytes` is
+    /// not shorter than `len_bytes`.
     pub(crate) fn from_parts(len_bytes: u64, bytes: Vec<u8>) -> Option<Self> {
         ((bytes.len() as u64) < len_bytes).then_some(Self { len_bytes, bytes })
     }
@@ -57,7 +57,7 @@ impl PartialLoad {
         tamis::allocation_bytes(self.bytes.capacity())
     }
 
-    /// Returns the header of a dump whose image has this length, in bytes.
+    /// Returns the header of a dump. `len_bytes` is the length of the image in bytes.
     #[must_use]
     pub fn header(len_bytes: u64) -> Vec<u8> {
         [*MAGIC, len_bytes.to_le_bytes()].concat()
@@ -84,7 +84,7 @@ impl PartialLoad {
         Ok(())
     }
 
-    /// Removes the last `len` bytes, so that the client can send their chunk again.
+    /// Removes the last `len` bytes, so that the client can send the last chunk again.
     pub(crate) fn undo_append(&mut self, len: usize) {
         self.bytes.truncate(self.bytes.len() - len);
     }

@@ -1,5 +1,5 @@
-//! The Bloom filter of a key: it reserves memory for a number of items, and by default grows beyond
-//! them.
+//! The Bloom filter of a key. The filter reserves memory for a number of items, and by default
+//! grows beyond this number.
 //!
 //! ```text
 //! first `capacity` items │ all later items
@@ -8,12 +8,12 @@
 //! shared by threads      │ one thread at a time changes
 //! ```
 //!
-//! The reserved part allocates its memory when it is created, or at the first insert if the memory
-//! is 4 KiB or less. Threads share it: inserts set bits under shared access, from any number of
-//! threads. It gets four fifths of the rate and the overflow part a fifth, so that both together
-//! always keep the rate. A filter that may not grow gives the whole rate to its reserved part. A
-//! filter that an insert creates without a reservation has no reserved part and grows from its
-//! first item.
+//! The reserved part allocates its memory at creation. A reserved part of 4 KiB or less allocates
+//! its memory at the first insert. Any number of threads can insert into the reserved part under
+//! shared access. The reserved part gets four fifths of the planned rate, and the overflow part
+//! gets one fifth. Therefore, both parts together keep the planned rate. If the filter must not
+//! grow, the reserved part gets the whole rate. If an insert creates the filter without a
+//! reservation, the filter has no reserved part and grows from the first item.
 
 pub(crate) mod info;
 mod merge;
@@ -32,8 +32,8 @@ use tamis_formats::TamisFile;
 
 use reserved::Reserved;
 
-/// A Bloom filter that reserves memory for a number of items, is shared between threads, and grows
-/// beyond the reservation.
+/// A Bloom filter that reserves memory for a number of items and can grow beyond the reservation.
+/// Threads share the reserved part.
 ///
 /// # Examples
 ///
@@ -52,11 +52,10 @@ use reserved::Reserved;
 pub struct ScalableBloom {
     /// The planned rate.
     rate: f64,
-    /// The capacity of the reserved part, in items. It is also the capacity that is reported for
-    /// the first layer.
+    /// The capacity of the reserved part, in items. The reported capacity starts with this number.
     capacity: u64,
-    /// Each further layer of the reported capacity has `expansion` times the capacity of the last
-    /// one; `None` if the filter does not grow.
+    /// The reported capacity grows by layers. Each layer has `expansion` times the capacity of the
+    /// previous layer. `None` if the filter does not grow.
     expansion: Option<u32>,
     // Invariant: at least one part exists, and both use the same hash function and key.
     reserved: Option<Reserved>,
@@ -64,24 +63,24 @@ pub struct ScalableBloom {
     overflow: Option<Box<TamisFile>>,
 }
 
-/// Why an item was not inserted. The filter contains the items before it.
+/// The reason why an item was not inserted. The filter contains all earlier items of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpandError {
     /// The filter is full and was created without expansion.
     Full,
-    /// The filter could not grow: there is not enough memory, the rate is too low for a growing
-    /// filter, or too many items have the same place.
+    /// The filter could not grow. Possible reasons: not enough memory, a rate too low for a growing
+    /// filter, or too many items that hash to the same place.
     NoRoom,
 }
 
-/// The share of the rate that the reserved part of a scalable filter gets.
+/// The share of the planned rate that the reserved part of a growing filter gets.
 const RESERVED_SHARE: f64 = 0.8;
 
 impl ScalableBloom {
     /// Creates an empty filter with memory for `capacity` items at `rate`.
     ///
-    /// When the filter is full, [`capacity`](Self::capacity) grows by a layer of `expansion` times
-    /// the capacity of the last layer. `None` creates a filter that does not grow.
+    /// When the filter is full, [`capacity`](Self::capacity) grows by a layer with `expansion`
+    /// times the capacity of the last layer. `None` creates a filter that does not grow.
     ///
     /// # Errors
     ///
@@ -94,7 +93,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     ///
     /// # Examples
     ///
@@ -118,11 +117,12 @@ impl ScalableBloom {
         Ok(Self { rate, capacity, expansion, reserved, overflow: None })
     }
 
-    /// Creates an empty filter that grows from its first item. `capacity` is only reported.
+    /// Creates an empty filter that grows from its first item. `capacity` affects only the reported
+    /// capacity.
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     pub fn growing(
         capacity: u64,
         rate: f64,
@@ -138,9 +138,10 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// The same errors as [`reserve`](Self::reserve).
     pub fn emptied(&self) -> Result<Self, PlanError> {
-        // Use the filter's own plan: the plan in an image may differ from a plan made today.
+        // Use the plan of this filter, because a newly computed plan may differ from the plan in an
+        // old image.
         let (reserved, overflow) = match self.reserved_plan() {
             Some(plan) => (Some(Reserved::new(&plan, self.hasher())?), None),
             None => (None, Some(growing(self.rate, self.hasher())?)),
@@ -148,12 +149,12 @@ impl ScalableBloom {
         Ok(Self { reserved, overflow, ..*self })
     }
 
-    /// Copies the changes that `source` got after this copy of it was made. No thread may insert
-    /// into either filter during the call. Returns false, with nothing changed, if the caller must
-    /// copy the source again.
+    /// Updates this filter, an earlier copy of `source`, to the current state of `source`. No
+    /// thread may insert into either filter during the call. If an update is not possible, returns
+    /// false without a change. The caller must then copy `source` again.
     ///
-    /// Reads the bits of both filters and writes those that differ. This takes a small part of the
-    /// time of a full copy.
+    /// Reads the bits of both filters and writes only different bits. An update takes a small part
+    /// of the time of a full copy.
     ///
     /// # Examples
     ///
@@ -202,7 +203,7 @@ impl ScalableBloom {
         }
     }
 
-    /// Tests whether an item may be in the filter.
+    /// Tests whether an item may be in the filter, by the hash of the item.
     #[must_use]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let is_reserved = self.reserved.as_ref().is_some_and(|it| it.contains_hash(hash));
@@ -212,33 +213,33 @@ impl ScalableBloom {
     /// Inserts items by their hashes under shared access, and writes to `answers` which items were
     /// new.
     ///
-    /// Returns false, with nothing changed, if the missing items do not fit the reserved part, or
-    /// if the filter has no bits yet. The caller must then use
-    /// [`insert_hashes`](Self::insert_hashes). A batch that contains no new items always succeeds,
-    /// also in a full filter.
+    /// If the new items do not fit the reserved part, or if the filter has no bits yet, returns
+    /// false without a change. The caller must then use [`insert_hashes`](Self::insert_hashes). A
+    /// batch without new items succeeds even in a full filter.
     #[must_use]
     pub fn insert_hashes_shared(&self, hashes: &[u64], answers: &mut Answers) -> bool {
         let (Some(reserved), None) = (&self.reserved, &self.overflow) else { return false };
         if !reserved.has_bits() {
             return false;
         }
-        // A batch without new items writes nothing. With two threads it takes 7 ns per item; it
-        // took 11 ns when both threads wrote to the counter.
+        // A batch without new items writes nothing. With two threads, a batch takes 7 ns per item.
+        // If both threads write to the counter, a batch takes 11 ns per item.
         reserved.contains_hashes(hashes, answers);
         let missing = (hashes.len() - answers.count_ones()) as u64;
         if missing == 0 {
             answers.reset(hashes.len());
             return true;
         }
-        // Reserve the places first, so that two threads together cannot exceed the capacity.
+        // First add the missing items to the count, so that two threads together cannot exceed the
+        // capacity.
         let before = reserved.items.fetch_add(missing, Ordering::Relaxed);
         if before.saturating_add(missing) > self.capacity {
             reserved.items.fetch_sub(missing, Ordering::Relaxed);
             return false;
         }
         reserved.insert_hashes(hashes, answers);
-        // The batch may contain an item twice, or another thread may have inserted it after the
-        // lookup.
+        // The batch may contain an item twice, or another thread may have inserted an item after
+        // the lookup.
         let repeats = missing - answers.count_ones() as u64;
         if repeats > 0 {
             reserved.items.fetch_sub(repeats, Ordering::Relaxed);
@@ -247,11 +248,11 @@ impl ScalableBloom {
     }
 
     /// Inserts items in order, and writes to `answers` which items were new. If an item does not
-    /// fit, `answers` holds the answers of the items before it.
+    /// fit, `answers` contains the answers of all earlier items.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] with the number of items before the one that does not fit.
+    /// [`ExpandError`], with the number of items before the item that does not fit.
     pub fn insert_each(
         &mut self,
         items: &[&[u8]],
@@ -266,7 +267,7 @@ impl ScalableBloom {
     ///
     /// # Errors
     ///
-    /// As for [`insert_each`](Self::insert_each).
+    /// The same errors as [`insert_each`](Self::insert_each).
     pub fn insert_hashes(
         &mut self,
         hashes: &[u64],
@@ -318,15 +319,17 @@ impl ScalableBloom {
         overflow.filter.try_insert_hash(hash).map_err(|_| ExpandError::NoRoom)
     }
 
-    /// Replays inserts: inserts the hashes of items that were new at their first insert. Counts
-    /// each of them, even if a snapshot already contains its bits. As a result, later items go to
-    /// the same part as at their first insert. Otherwise an item could be lost that was inserted
-    /// later and found present because of these bits.
+    /// Replays inserts: inserts the hashes of items that were new at the original insert. Counts
+    /// each hash, even if a snapshot already contains the bits of the hash. As a result, each item
+    /// goes to the same part as at the original insert. If an item went to another part, the bits
+    /// of the item would be missing in the original part. The filter could then lose a later item
+    /// that was found present because of these bits.
     ///
-    /// A filter that may not grow accepts the hashes even if its count is at the capacity.
+    /// A filter that must not grow accepts the hashes even if the item count has reached the
+    /// capacity.
     ///
-    /// One call with hundreds of thousands of hashes takes a third less time per hash than calls
-    /// with thousands, if the filter is in no CPU cache.
+    /// For a filter that is not in a CPU cache, large calls are faster. With hundreds of thousands
+    /// of hashes, a call takes a third less time per hash than with thousands.
     ///
     /// # Errors
     ///
@@ -382,8 +385,9 @@ impl ScalableBloom {
         }
     }
 
-    /// Returns the filter as a file; `None` if its items are in two parts, since a file contains
-    /// one filter. The file may or may not contain bits that other threads set during the call.
+    /// Returns the filter as a file. Returns `None` if the filter has two parts, because a file
+    /// contains only one part. The file may or may not contain bits that other threads set during
+    /// the call.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! Encodes a value to bytes for snapshots and the log, and decodes it.
+//! Encodes a value to bytes for snapshots and the log, and decodes the value from these bytes.
 //!
 //! ```text
 //! | tag: u64 | numbers of the kind: u64 or f64, little-endian | bits, to the end |
 //! ```
 //!
 //! If a filter fits a Tamis file (`tamis-formats`), its image contains that file. The image of a
-//! RedisBloom filter contains the header and chunks of its dump. An image contains neither its
-//! length nor a checksum; the caller stores both.
+//! RedisBloom filter contains the header and chunks of its dump. An image contains neither a length
+//! nor a checksum. The caller stores the length and the checksum.
 
 mod error;
 mod reader;
@@ -26,10 +26,11 @@ pub(crate) use crate::value::serialization::reader::Reader;
 pub(crate) use crate::value::serialization::writer::Writer;
 use crate::value::sparse_bytes::SparseBytes;
 
-/// The longest string that a command writes, in bytes. An image of a longer string is not read.
+/// The longest string that a command writes, in bytes. The decoder rejects an image of a longer
+/// string.
 pub const MAX_STRING_BYTES: usize = 512 << 20;
 
-/// The tag of each kind of value. Tags never change.
+/// The tag of each kind of value in an image. Tags never change.
 mod tag {
     pub const BLOOM: u64 = 1;
     pub const REDIS_BLOOM: u64 = 2;
@@ -43,11 +44,12 @@ mod tag {
 
 impl Value {
     /// Writes the value as bytes. If other threads insert into a Bloom filter during the call, the
-    /// image contains all, some or none of the bits that they set.
+    /// image may or may not contain the bits that these threads set.
     ///
-    /// `counted_items` is a number of [items](Self::counted_items) that the caller read earlier;
-    /// with `None` the current number is written. Items inserted after that reading are inserted
-    /// [again](ScalableBloom::restore_hashes) into the decoded value, and are counted then.
+    /// `counted_items` is the number of [items](Self::counted_items) that the caller read at an
+    /// earlier time. With `None`, the image contains the current number. After decoding, the caller
+    /// [replays](ScalableBloom::restore_hashes) the inserts since that earlier time, and the replay
+    /// counts the items.
     ///
     /// # Errors
     ///
@@ -65,9 +67,9 @@ impl Value {
         image
     }
 
-    /// Returns the image of a filter that has just been created: its parameters without its bits.
-    /// The image is short however large the filter is.
-    /// [`read_logged_image`](Self::read_logged_image) creates the same filter from it.
+    /// Returns the image of a new filter without items: the parameters without the bits. The image
+    /// is short for a filter of any size. [`read_logged_image`](Self::read_logged_image) creates
+    /// the same filter from the image.
     ///
     /// # Examples
     ///
@@ -100,12 +102,12 @@ impl Value {
         u64::MAX - out.skipped
     }
 
-    /// Returns the part of the image that starts at byte `start`, at most `max_bytes` bytes; empty
-    /// past the end. For a Tamis filter, this reads only that part, and the whole filter once for
-    /// the checksum at its end.
+    /// Returns at most `max_bytes` bytes of the image, from byte `start` on. The result is empty
+    /// past the end. For a Tamis filter, reads only this part of the filter. The last part contains
+    /// a checksum, for which this method reads the whole filter.
     pub(crate) fn image_part(&self, start: u64, max_bytes: usize) -> Vec<u8> {
         let mut part = Vec::new();
-        // The writer returns an error once the part is complete.
+        // The writer returns an error after the part is complete.
         let mut out = Writer { skipped: start, left: max_bytes as u64, ..Writer::whole(&mut part) };
         _ = self.write_to(&mut out);
         part
@@ -159,25 +161,27 @@ impl Value {
     /// Decodes a value that a client sends, from the image in a payload of `DUMP` or in chunks of
     /// `BF.SCANDUMP`.
     ///
-    /// RedisBloom filters and strings have other dump formats, so this rejects their images: the
-    /// header of such an image could request memory without supplying the bytes for it. A [new
-    /// image](Self::new_image) may request up to `max_bytes` of memory, as `BF.RESERVE` does.
+    /// RedisBloom filters and strings have other dump formats, so this function rejects the images
+    /// of RedisBloom filters and strings. The header of these images could request memory without
+    /// supplying the bytes. A [new image](Self::new_image) may request up to `max_bytes` of memory,
+    /// as `BF.RESERVE` does.
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if the bytes are no image. Allocates at most a few times the length of the
-    /// image, except for a new image.
+    /// [`ImageError`] if the bytes are not an image. Except for a new image, allocates at most a
+    /// few times the length of the image.
     pub fn from_dump(mut image: &[u8], max_bytes: u64) -> Result<Self, ImageError> {
         let len = image.len() as u64;
         Self::read_dump(&mut image, len, Some(max_bytes))
     }
 
-    /// Reads a value that a client sends from the `len` bytes of its image: see
-    /// [`from_dump`](Self::from_dump). With `None`, a new image is rejected: `DUMP` returns none.
+    /// Reads a value that a client sends, from the `len` bytes of an image: see
+    /// [`from_dump`](Self::from_dump). With `None` for the maximum size, rejects a new image,
+    /// because `DUMP` never returns a new image.
     ///
     /// # Errors
     ///
-    /// As for [`from_dump`](Self::from_dump).
+    /// The same errors as [`from_dump`](Self::from_dump).
     pub fn read_dump(
         bytes: &mut dyn Read,
         len: u64,
@@ -192,12 +196,12 @@ impl Value {
         }
     }
 
-    /// Decodes a value from its image. Every value that [`from_dump`](Self::from_dump) returns is
-    /// decoded from its [image](Self::to_image) as an equal value.
+    /// Decodes a value from an image. For every value that [`from_dump`](Self::from_dump) returns,
+    /// decoding the [image](Self::to_image) of the value returns an equal value.
     ///
     /// # Errors
     ///
-    /// As for [`read_image`](Self::read_image).
+    /// The same errors as [`read_image`](Self::read_image).
     pub fn from_image(mut image: &[u8]) -> Result<Self, ImageError> {
         let len = image.len() as u64;
         Self::read_image(&mut image, len)
@@ -207,20 +211,20 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if the bytes are no image. Allocates no more than a few times `len`.
+    /// [`ImageError`] if the bytes are not an image. Allocates at most a few times `len` bytes.
     pub fn read_image(bytes: &mut dyn Read, len: u64) -> Result<Self, ImageError> {
         let mut from = Reader { bytes, left: len, max_bytes: u64::MAX, is_new: false };
         let tag = from.u64()?;
         from.value(tag)
     }
 
-    /// Reads a value from an image that the server itself wrote to its log, such as a [new
-    /// image](Self::new_image). A new image makes it allocate as much memory as the command that
+    /// Reads a value from an image that the server itself wrote to the log, such as a [new
+    /// image](Self::new_image). For a new image, allocates as much memory as the command that
     /// created the filter.
     ///
     /// # Errors
     ///
-    /// [`ImageError`] if the bytes are no image.
+    /// [`ImageError`] if the bytes are not an image.
     pub fn read_logged_image(mut image: &[u8]) -> Result<Self, ImageError> {
         let left = image.len() as u64;
         let mut from = Reader { bytes: &mut image, left, max_bytes: u64::MAX, is_new: false };
@@ -231,10 +235,10 @@ impl Value {
     }
 }
 
-/// Returns the family and the header of RedisBloom's filter in a [new image](Value::new_image);
-/// `None` for a filter of Tamis.
+/// Returns the family and the header of a RedisBloom filter in a [new image](Value::new_image);
+/// `None` for a filter with a layout of Tamis.
 pub(crate) fn redisbloom_header(new_image: &[u8]) -> Option<(Family, &[u8])> {
-    // The image is the tag, the length of the header, and the header.
+    // The image consists of the tag, the length of the header, and the header.
     let (tag, rest) = new_image.split_first_chunk().expect("an image has a tag");
     let family = match u64::from_le_bytes(*tag) {
         tag::REDIS_BLOOM => Family::Bloom,
@@ -407,7 +411,8 @@ mod tests {
         let mut full = RedisCuckoo::new(&RedisCuckooOptions::default()).unwrap();
         let header = full.header();
         full.insert("item").unwrap();
-        // A dump has such chunks if items were inserted into the filter during the dump.
+        // If items are inserted during a dump, the chunks contain fingerprints that the header does
+        // not count.
         let mut loaded = RedisCuckoo::from_header(&header).unwrap();
         let (next, chunk) = full.chunk(1).unwrap();
         loaded.load_chunk(next, &chunk).unwrap();
@@ -442,7 +447,7 @@ mod tests {
         for value in values() {
             let mut bytes = value.to_image();
             for len in (0..bytes.len()).step_by(97).filter(|&len| len != bytes.len()) {
-                // A string may lack chunks, so a string that is cut between two chunks is another
+                // A string may lack chunks, so a string that ends between two chunks is also a
                 // valid string.
                 let is_text = matches!(value, Value::Bytes(_) | Value::PartialLoad(_)) && len >= 16;
                 let is_refused = Value::from_image(&bytes[..len]).is_err();
@@ -458,7 +463,7 @@ mod tests {
         let mut growing = ScalableBloom::growing(100, 0.01, 2, Hasher::default()).unwrap();
         growing.insert_each(&[b"a".as_slice()], &mut Answers::new()).unwrap();
         let sound = Value::Bloom(Box::new(growing)).to_image();
-        // After the tag, the rate and the capacity: the expansion and the set of parts.
+        // The expansion and the set of parts follow the tag, the rate and the capacity.
         for (at, number) in [(24, 0_u64), (32, 0), (32, 2), (32, 4)] {
             let mut bytes = sound.clone();
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());

@@ -1,12 +1,12 @@
-//! Byte strings that are stored inline while they are short.
+//! A byte string that stores short contents inline.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use tamis::allocation_bytes;
 
-/// A byte string in 24 bytes. Up to 22 bytes are stored inline, without an allocation, which fits
-/// most keys and many values.
+/// A byte string in 24 bytes. Up to 22 bytes are stored inline without an allocation. Most keys and
+/// many values fit inline.
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ impl SmallBytes {
         *self = longer;
     }
 
-    /// Returns the heap memory, in bytes, as [`allocation_bytes`] counts it.
+    /// Returns the heap memory in bytes, computed by [`allocation_bytes`].
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         match &self.0 {

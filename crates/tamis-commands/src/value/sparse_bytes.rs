@@ -1,4 +1,4 @@
-//! A byte string that takes memory only for pages that are not zero.
+//! A byte string that allocates no memory for pages of zeros.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use crate::value::small_bytes::SmallBytes;
 
 /// A byte string stored in pages. A page of zeros is absent.
 ///
-/// A single bit far into an empty string takes one page, and eight bytes for every page before it.
-/// A string of up to one page is stored contiguously. Reading past the end returns zeros. Writing
-/// past the end makes the string longer; strings never become shorter.
+/// A string with a single 1 bit takes the memory of one page, plus eight bytes for every earlier
+/// page. A string of up to one page is stored contiguously. Reading past the end returns zeros.
+/// Writing past the end makes the string longer; strings never become shorter.
 ///
 /// # Examples
 ///
@@ -39,7 +39,7 @@ struct Pages {
     table: Vec<Option<Page>>,
     /// The number of allocated pages.
     present: usize,
-    /// The length of the string. Bytes after it in the last page are zeros.
+    /// The length of the string. Bytes after the end in the last page are zeros.
     len: usize,
 }
 
@@ -64,7 +64,7 @@ impl SparseBytes {
         self.len() == 0
     }
 
-    /// Returns the heap memory, in bytes, as [`allocation_bytes`] counts it. Constant time.
+    /// Returns the heap memory in bytes, computed by [`allocation_bytes`]. Constant time.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         match &self.0 {
@@ -77,7 +77,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the whole string if it is at most one page long.
+    /// Returns the whole string if the string is at most one page long.
     pub(crate) fn as_short(&self) -> Option<&[u8]> {
         match &self.0 {
             Pieces::Short(bytes) => Some(bytes),
@@ -108,7 +108,7 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the bytes of a range, limited to the string.
+    /// Returns the bytes of a range. Omits positions past the end of the string.
     #[must_use]
     pub fn to_vec(&self, range: Range<usize>) -> Vec<u8> {
         let end = range.end.min(self.len());
@@ -118,8 +118,8 @@ impl SparseBytes {
         bytes
     }
 
-    /// Extends the string to `len` bytes with zeros. Does nothing if the string is already that
-    /// long.
+    /// Extends the string to `len` bytes with zeros. Does nothing if the string already has at
+    /// least this length.
     pub fn grow(&mut self, len: usize) {
         if len <= self.len() {
             return;
@@ -172,8 +172,8 @@ impl SparseBytes {
         }
     }
 
-    /// Returns the pieces of a range, limited to the string: the start of each piece, and its bytes
-    /// unless its page is absent.
+    /// Returns the pieces of a range, up to the end of the string. A piece consists of the start
+    /// position and the bytes; `None` replaces the bytes if the page is absent.
     pub(crate) fn pieces(
         &self,
         range: Range<usize>,
@@ -196,8 +196,8 @@ impl SparseBytes {
         }
     }
 
-    /// Replaces each byte by `op` of it and the byte of another string. The string becomes as long
-    /// as the longer one. `op(0, 0)` must be zero.
+    /// Replaces each byte by `op(own, other)`, where `other` is the byte of the other string. The
+    /// result has the length of the longer string. `op(0, 0)` must be zero.
     pub(crate) fn combine(&mut self, other: &SparseBytes, op: impl Fn(u8, u8) -> u8) {
         self.grow(other.len());
         // A page of zeros stays absent if the page of the other string is absent too, or if `op`
@@ -223,8 +223,8 @@ impl SparseBytes {
         );
     }
 
-    /// Applies `change` to each page, with its number. Skips an absent page unless `fills` returns
-    /// true for its number.
+    /// Calls `change` with the number and the bytes of each page. Skips an absent page unless
+    /// `fills` returns true for its number.
     fn change_pages(&mut self, fills: impl Fn(usize) -> bool, change: impl Fn(usize, &mut [u8])) {
         let Pages { table, present, .. } = match &mut self.0 {
             Pieces::Short(bytes) => return change(0, bytes),
@@ -270,7 +270,7 @@ impl fmt::Debug for SparseBytes {
     }
 }
 
-/// Creates a page that begins with these bytes; `None` if they are zeros.
+/// Creates a page that begins with these bytes; `None` if all bytes are zeros.
 fn page_of(bytes: &[u8]) -> Option<Page> {
     if is_zero(bytes) {
         return None;
@@ -281,7 +281,7 @@ fn page_of(bytes: &[u8]) -> Option<Page> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // Tests 64 bytes at a time, without a branch per byte.
+    // Test 64 bytes at a time, to avoid a branch per byte.
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
@@ -291,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// An operation on a string and on a simple model of it.
+    /// An operation on a string and on a simple model of the string.
     #[derive(Clone, Debug)]
     enum Step {
         Write(usize, Vec<u8>),

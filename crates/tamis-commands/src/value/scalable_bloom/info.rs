@@ -18,24 +18,26 @@ pub(crate) struct ExpectedPart {
 }
 
 impl ScalableBloom {
-    /// Counts the items that were new when they were inserted.
+    /// Counts the items that were new at the time of the insert.
     #[must_use]
     pub fn items(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, |it| it.items.load(Ordering::Relaxed));
         let grown = self.overflow.as_deref().and_then(grown).map_or(0, Growing::len);
-        // Saturate, because an image may contain any count.
+        // Use saturating addition, because an image may contain any count.
         reserved.saturating_add(grown)
     }
 
-    /// Returns the current capacity in items. This is the initial capacity until it is full. Then
-    /// it is the sum of layers, each with `expansion` times the capacity of the last.
+    /// Returns the current capacity in items. Until the filter is full, the result is the initial
+    /// capacity. Then the result is the sum of layers. Each layer has `expansion` times the
+    /// capacity of the previous layer.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         let Some(expansion) = self.expansion else { return self.capacity };
         // An image may contain a capacity of zero.
         let (items, first) = (self.items(), self.capacity.max(1));
         if expansion <= 1 {
-            // With equal layers, there may be as many layers as items.
+            // Do not loop over equal layers, because the number of layers may equal the number of
+            // items.
             return first.saturating_mul(items.div_ceil(first).max(1));
         }
         let (mut layer, mut sum) = (first, first);
@@ -73,8 +75,8 @@ impl ScalableBloom {
         1.0 - (1.0 - reserved) * (1.0 - overflow)
     }
 
-    /// Returns the share of the reserved part's bits that are set. For a filter without a reserved
-    /// part, returns the used share of its rate. Reads all bits.
+    /// Returns the share of set bits in the reserved part. For a filter without a reserved part,
+    /// returns the fill of the overflow part. Reads all bits.
     #[must_use]
     pub fn fill(&self) -> f64 {
         match (&self.reserved, &self.overflow) {
@@ -84,8 +86,8 @@ impl ScalableBloom {
         }
     }
 
-    /// Returns the expected state of the reserved part and of the overflow part, computed from
-    /// their item counts. Reads no bits.
+    /// Returns the expected state of the reserved part and of the overflow part, computed from the
+    /// item counts. Reads no bits.
     pub(crate) fn expected(&self) -> (Option<ExpectedPart>, Option<ExpectedPart>) {
         let reserved = self.reserved.as_ref().map(|reserved| {
             let items = reserved.items.load(Ordering::Relaxed);
@@ -102,15 +104,15 @@ impl ScalableBloom {
         (reserved, overflow)
     }
 
-    /// Returns the rate expected for the current number of items, a probability. Reads no bits.
+    /// Returns the expected rate at the current number of items, a probability. Reads no bits.
     pub(crate) fn expected_rate(&self) -> f64 {
         let (reserved, overflow) = self.expected();
         let parts = [reserved, overflow].into_iter().flatten();
         1.0 - parts.map(|part| 1.0 - part.rate).product::<f64>()
     }
 
-    /// Returns what is reported about the filter, except kind and memory. Reads all bits, unless
-    /// `is_expected`: then fill and rate are those that the item counts let expect.
+    /// Returns the info of the filter, except kind and memory. If `is_expected` is true, computes
+    /// fill and rate from the item counts. If `is_expected` is false, reads all bits.
     pub(crate) fn info(&self, is_expected: bool) -> FilterInfo {
         let (items, capacity) = (self.items(), self.capacity());
         let layout = match self.layouts() {
@@ -146,7 +148,7 @@ impl ScalableBloom {
         }
     }
 
-    /// Returns the kind of the filter, as replies show it.
+    /// Returns the name of the filter's kind for replies.
     pub(crate) fn kind_name(&self) -> &'static str {
         if self.expansion().is_some() { "bloom (growing)" } else { "bloom" }
     }
@@ -165,8 +167,8 @@ impl ScalableBloom {
         reserved + self.overflow.as_deref().and_then(grown).map_or(0, Growing::memory_bytes)
     }
 
-    /// Returns the heap memory of both parts, in bytes, as
-    /// [`allocation_bytes`](tamis::allocation_bytes) counts it.
+    /// Returns the heap memory of both parts, in bytes, computed by
+    /// [`allocation_bytes`](tamis::allocation_bytes).
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let reserved = self.reserved.as_ref().map_or(0, Reserved::heap_bytes);
@@ -177,7 +179,7 @@ impl ScalableBloom {
         reserved + overflow
     }
 
-    /// Returns the plan of the reserved part, if it exists.
+    /// Returns the plan of the reserved part; `None` if the filter has no reserved part.
     pub(crate) fn reserved_plan(&self) -> Option<Plan> {
         self.reserved.as_ref().map(Reserved::plan)
     }

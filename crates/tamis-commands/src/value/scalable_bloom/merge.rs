@@ -1,10 +1,11 @@
 //! Merges scalable filters.
 //!
-//! Reserved parts of one layout are merged bit by bit, and overflow parts prefix by prefix, so that
-//! no item is lost. The rate of the result is at most the sum of both rates. The reserved part may
-//! then hold more items than planned, which [`is_over_rate`](ScalableBloom::is_over_rate) reports.
-//! An item in the reserved part of one filter and in the overflow part of another is counted twice,
-//! because the bits of an item cannot be found from its prefix.
+//! A merge joins reserved parts of one layout bit by bit, and overflow parts prefix by prefix. No
+//! item is lost. The rate of the merged filter is at most the sum of both rates. After a merge, the
+//! reserved part may contain more items than planned, and
+//! [`is_over_rate`](ScalableBloom::is_over_rate) reports this state. An item in the reserved part
+//! of one filter and in the overflow part of another filter is counted twice. The reason is that
+//! the bits of an item cannot be computed from the prefix of the item.
 
 use std::sync::atomic::Ordering;
 
@@ -14,15 +15,16 @@ use tamis_formats::TamisFile;
 use crate::value::scalable_bloom::{Reserved, ScalableBloom};
 
 impl ScalableBloom {
-    /// Tests whether both filters were created with the same parameters, which merging requires.
+    /// Tests whether both filters were created with the same parameters. A merge requires the same
+    /// parameters.
     #[must_use]
     pub fn is_made_as(&self, other: &Self) -> bool {
         let made = |it: &Self| (it.rate, it.expansion.is_some(), it.hasher(), it.layouts().0);
         made(self) == made(other)
     }
 
-    /// Inserts all items of other filters with the [same parameters](Self::is_made_as). On an
-    /// error, nothing is merged.
+    /// Inserts all items of other filters with the [same parameters](Self::is_made_as). After an
+    /// error, the filter is unchanged.
     ///
     /// # Errors
     ///
@@ -86,8 +88,9 @@ impl ScalableBloom {
         }
     }
 
-    /// Tests whether merges inserted more items than the rate allows, beyond statistical noise.
-    /// Inserts alone never exceed the rate. Reads no bits.
+    /// Tests whether the filter contains more items than the planned rate allows. Ignores an excess
+    /// within statistical noise. Inserts without a merge never exceed the planned rate. Reads no
+    /// bits.
     pub(crate) fn is_over_rate(&self) -> bool {
         let limit = self.reserved_plan().map(|plan| plan.rate_limit());
         let is_part_over =
@@ -108,14 +111,14 @@ impl Reserved {
     /// Sets the bits of another filter of this layout. No thread may insert during the call.
     fn join(&self, other: &Self) {
         for (word, other) in self.words().iter().zip(other.words()) {
-            // Relaxed, and load and store are separate, because the merging thread has exclusive
-            // access to both filters.
+            // The merging thread has exclusive access to both filters. Therefore, relaxed ordering
+            // and a separate load and store are sufficient.
             word.store(
                 word.load(Ordering::Relaxed) | other.load(Ordering::Relaxed),
                 Ordering::Relaxed,
             );
         }
-        // How many items both filters share can only be estimated from the bits.
+        // The number of items that both filters contain can only be estimated from the bits.
         let (one, two) = (self.items.load(Ordering::Relaxed), other.items.load(Ordering::Relaxed));
         let items = (self.estimate_items() as u64).clamp(one.max(two), one.saturating_add(two));
         self.items.store(items, Ordering::Relaxed);
@@ -161,7 +164,8 @@ mod tests {
                 assert!(has_all(&one, 0..2300), "{one:?}");
                 let share = one.items() as f64 / 2300.0;
                 assert!((0.97..1.2).contains(&share), "{share}");
-                // The merged filter accepts its items again and, if it grows, new items.
+                // The merged filter accepts the same items again. If the filter grows, the filter
+                // also accepts new items.
                 if one.expansion().is_some() {
                     assert!(has_all(&filled(one, 2000..4000), 0..4000));
                 }
@@ -189,8 +193,8 @@ mod tests {
         }
     }
 
-    /// Creates a filter with a plan that only an image edited by hand or written by another version
-    /// has: one block of 512 bits.
+    /// Creates a filter with a plan of one block of 512 bits. Only an edited image or an image of
+    /// another version contains this plan.
     fn with_another_plan(capacity: u64) -> ScalableBloom {
         let mut filter = ScalableBloom::reserve(capacity, 0.01, Some(2)).unwrap();
         let plan = tamis::Plan::for_kind(tamis::Kind::SplitBlock, 1, 0.01).unwrap();

@@ -1,5 +1,5 @@
-//! The reserved part of a scalable filter: a Bloom filter of fixed size that several threads
-//! fill.
+//! The reserved part of a scalable filter: a Bloom filter of fixed size into which several threads
+//! can insert.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,28 +8,28 @@ use tamis::{
     PlanError, SplitBlock, allocation_bytes,
 };
 
-/// The reserved part: a Bloom filter that threads share, and its number of items.
+/// The reserved part: a Bloom filter that threads share, and the number of items in the filter.
 #[derive(Debug)]
 pub(super) struct Reserved {
     bloom: SharedBloom,
-    /// The number of items that were new when they were inserted.
+    /// The number of items that were new at the time of the insert.
     pub items: AtomicU64,
 }
 
-/// The kinds of filter that [`Plan::new`] chooses from.
+/// The kinds of filters that [`Plan::new`] can choose.
 #[derive(Debug)]
 enum SharedBloom {
     /// A small filter without items. The first insert allocates its bits.
     Empty(Plan, Hasher),
     SplitBlock(Bloom<SplitBlock, AtomicBitmap>),
-    /// Boxed, because this variant would enlarge the others and is only used for rare rates.
+    /// Boxed, because this large variant is used only for rare rates.
     Classic(Box<Bloom<Classic, AtomicBitmap>>),
 }
 
 /// The maximum size, in bytes, of a filter that allocates its bits at the first insert.
 const SMALL_BYTES: u64 = 4096;
 
-/// Evaluates an expression for the filter of either kind, or `$empty` for a filter without bits.
+/// Evaluates `$answer` for a filter of either kind, or `$empty` for a filter without bits.
 macro_rules! shared {
     ($shared:expr, $bloom:ident => $answer:expr, $empty:expr) => {
         match $shared {
@@ -127,7 +127,7 @@ impl Reserved {
         });
     }
 
-    /// Looks up items by their hashes. The filter must have bits.
+    /// Looks up items by their hashes. The bits of the filter must be allocated.
     pub fn contains_hashes(&self, hashes: &[u64], answers: &mut Answers) {
         let words = answers.reset(hashes.len());
         shared!(
@@ -147,12 +147,12 @@ impl Reserved {
         }, unreachable!("it has bits"));
     }
 
-    /// Copies the bits of another filter of this layout, and its item count. No thread may insert
-    /// during the call.
+    /// Copies the bits and the item count of another filter with the same layout. No thread may
+    /// insert during the call.
     pub fn follow(&self, source: &Self) {
         for (word, source) in self.words().iter().zip(source.words()) {
-            // Relaxed, because the copying thread has exclusive access to both filters. Most words
-            // are equal and are not written.
+            // Relaxed ordering is sufficient, because the copying thread has exclusive access to
+            // both filters. Most words are equal and are not written.
             let bits = source.load(Ordering::Relaxed);
             if word.load(Ordering::Relaxed) != bits {
                 word.store(bits, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Reserved {
         self.items.store(source.items.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Inserts an item by its hash. The caller has checked the capacity.
+    /// Inserts an item by its hash. The caller must check the capacity first.
     pub fn insert_hash(&self, hash: u64) -> bool {
         let is_new = shared!(
             &self.bloom,
@@ -172,7 +172,7 @@ impl Reserved {
         is_new
     }
 
-    /// Inserts items by their hashes and counts each of them, even above the capacity.
+    /// Inserts items by their hashes and counts each hash, even above the capacity.
     pub fn restore_hashes(&self, hashes: &[u64]) {
         self.insert_hashes(hashes, &mut Answers::new());
         self.items.fetch_add(hashes.len() as u64, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Encodes a scalable filter to bytes for snapshots and the log, and decodes it.
+//! Encodes a scalable filter to bytes for snapshots and the log, and decodes the filter from these
+//! bytes.
 
 use std::io::Write as _;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,8 @@ use tamis::{Hasher, Kind};
 use crate::value::scalable_bloom::{Reserved, ScalableBloom, grown};
 use crate::value::serialization::{ImageError, Reader, Writer};
 
-/// The hasher of an image that contains none. Early releases had no other hasher.
+/// The hash function of an image that contains no hash function. Early releases had only this hash
+/// function.
 const OLD_HASHER: Hasher = Hasher::xxh3(0);
 
 impl ScalableBloom {
@@ -27,7 +29,7 @@ impl ScalableBloom {
             out.write_all(&seed)?;
         }
         if let Some(reserved) = &self.reserved {
-            // The reserved part of a filter with an overflow part no longer changes.
+            // If the filter has an overflow part, the reserved part no longer changes.
             let counted = out.counted_items.filter(|_| self.overflow.is_none());
             let items = counted.unwrap_or_else(|| reserved.items.load(Ordering::Relaxed));
             reserved.write_image(items, out)?;

@@ -1,4 +1,5 @@
-//! A scalable filter in two parts as the contents of a file: the result of `DUMP`, or a snapshot.
+//! Converts a scalable filter in two parts to the contents of a file: a payload of `DUMP`, or a
+//! snapshot.
 
 use tamis::Answers;
 use tamis_formats::{ChangeError, Contents, FilterInfo, StoredFilter};
@@ -11,8 +12,8 @@ impl Value {
     /// other value, and if there is not enough memory.
     ///
     /// A filter in one part becomes a [`TamisFile`](tamis_formats::TamisFile). A filter of
-    /// `BF.RESERVE` that has grown beyond its reservation has two parts, which no Tamis file stores;
-    /// its contents are written as the result of `DUMP`.
+    /// `BF.RESERVE` has two parts after the filter has grown beyond its reservation. No Tamis file
+    /// can store two parts, so a file stores these contents as a payload of `DUMP`.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Why bytes are no image.
+//! The reason why bytes are not an image.
 
 use std::{fmt, io};
 
@@ -6,11 +6,11 @@ use tamis_formats::module_value::ModuleValueError;
 use tamis_formats::{DecodeErrorKind, ReadError};
 use tamis_redisbloom::RedisHeaderError;
 
-/// Why bytes are no image of a value.
+/// The reason why bytes are not an image of a value.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The bytes cannot be read, or end too early.
+    /// The bytes cannot be read, or the bytes end too early.
     Io(io::Error),
     /// The bytes contain a value that no server writes.
     Value,

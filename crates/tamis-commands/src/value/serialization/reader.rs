@@ -11,11 +11,11 @@ use crate::value::serialization::error::ImageError;
 /// Reads the parts of an image of known length.
 pub(crate) struct Reader<'a> {
     pub bytes: &'a mut dyn Read,
-    /// Bytes left until the end of the image.
+    /// The number of bytes until the end of the image.
     pub left: u64,
-    /// The maximum size of a filter whose image is new, in bytes.
+    /// The maximum size, in bytes, of a filter that a new image creates.
     pub max_bytes: u64,
-    /// True if the image is of a new filter, which has no bits.
+    /// True if the image is the image of a new filter and contains no bits.
     pub is_new: bool,
 }
 
@@ -92,7 +92,8 @@ impl Reader<'_> {
         self.exactly(len)
     }
 
-    /// Reads chunks to the end. Each chunk follows its position.
+    /// Reads all chunks up to the end of the image. Before each chunk, the image contains the
+    /// position of the chunk.
     pub fn chunks(&mut self, mut load: impl FnMut(i64, &[u8]) -> bool) -> Result<(), ImageError> {
         while self.left > 0 {
             let position = self.u64()? as i64;
@@ -103,7 +104,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Creates the filter whose parameters [`Writer::new_filter`] wrote.
+    /// Creates a filter from the parameters that [`Writer::new_filter`] wrote.
     pub fn new_filter(&mut self) -> Result<AnyFilter, ImageError> {
         let plan = self.plan()?;
         let hasher = self.hasher()?;

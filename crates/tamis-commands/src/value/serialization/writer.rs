@@ -1,4 +1,4 @@
-//! Writes the numbers, plans and bits of an image, or of a part of it.
+//! Writes the numbers, plans and bits of a whole image, or of a part of an image.
 
 use std::io::{self, Read as _, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tamis::{AnyFilter, Plan, Span};
 use tamis_formats::TamisFile;
 
-/// Writes an image, or a part of it.
+/// Writes a whole image, or a part of an image.
 pub(crate) struct Writer<'a> {
     pub out: &'a mut dyn Write,
-    /// Bytes to skip before the part, and bytes of the part still to write.
+    /// The number of bytes to skip before the part. `left` is the number of bytes of the part still
+    /// to write.
     pub skipped: u64,
     pub left: u64,
-    /// The number of items to write for a filter, if it differs from the current count.
+    /// The number of items to write for a filter; `None` for the current number.
     pub counted_items: Option<u64>,
     /// True if the filter is new: no bit is set, and the image contains no bits.
     pub is_new: bool,
@@ -64,8 +65,8 @@ impl<'a> Writer<'a> {
         self.write_all(bytes)
     }
 
-    /// Writes a dump as RedisBloom's `SCANDUMP` returns it: the header, then the position and bytes
-    /// of each chunk.
+    /// Writes a dump in the format of RedisBloom's `SCANDUMP`: the header, then the position and
+    /// the bytes of each chunk.
     pub fn dump(
         &mut self,
         header: &[u8],
@@ -136,5 +137,5 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// How many bytes are buffered for one write.
+/// The number of bytes that are buffered for one write.
 const CHUNK_BYTES: usize = 64 << 10;
