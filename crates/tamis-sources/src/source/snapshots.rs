@@ -71,6 +71,7 @@ impl Snapshots {
     }
 
     /// Records that the set is synced: the source has continued the snapshot.
+    #[cfg(feature = "databases")]
     pub(crate) fn end_resume(&mut self) {
         self.is_resuming = false;
     }
