@@ -68,7 +68,7 @@ pub fn answers<K: AsRef<[u8]>>(contents: &Contents, keys: &[K]) -> Vec<bool> {
     answers.iter().collect()
 }
 
-/// Asserts that the recorded plans are those of `plan`: from items and rate to bits and probes.
+/// Asserts that `plan` computes the recorded bits and probes from the recorded items and rates.
 pub fn assert_plans(cases: &Json, plan: impl Fn(u64, f64) -> (u64, u64)) {
     for case in list(cases) {
         let (bits, probes) = plan(number(&case["items"]) as u64, real(&case["rate"]));

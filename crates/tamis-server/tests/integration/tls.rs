@@ -284,7 +284,7 @@ fn reloaded_files_apply_to_new_connections_and_invalid_ones_to_none() {
     let (server, address) = files.start();
     let (mut early, first) = files.certificate(address);
     files.replace("server", "renewed");
-    assert_eq!(files.certificate(address).1, first, "nobody has said so yet");
+    assert_eq!(files.certificate(address).1, first, "the server has not reloaded its certificates");
     assert!(server.handle().reload_tls().unwrap());
     let (_, second) = files.certificate(address);
     assert_ne!(second, first);

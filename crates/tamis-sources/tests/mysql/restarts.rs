@@ -19,7 +19,7 @@ fn a_snapshot_that_cannot_be_continued_costs_a_read_of_all_ids() {
     std::thread::sleep(Duration::from_millis(1100));
     let changes = [
         ("ALTER TABLE products ADD COLUMN price INT", "the table has other columns"),
-        // The deletion of a row is not that of its id any more.
+        // From now on, a deleted row does not imply a deleted id.
         ("ALTER TABLE products DROP PRIMARY KEY", "other columns or unique indexes"),
         (
             "RESET MASTER; INSERT INTO products (id) SELECT seq FROM seq_2000_to_9000",

@@ -215,7 +215,7 @@ fn the_server_soon_probes_a_session_that_is_silent() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let is_server = fields[1].ends_with(&format!(":{port:04X}"));
             let (timer, jiffies) = fields[5].split_once(':').unwrap();
-            // Timer 2 is that of the probes. The time is in hundredths of a second.
+            // Timer 2 is the timer of the keepalive probes. The time is in hundredths of a second.
             is_server && timer == "02" && u32::from_str_radix(jiffies, 16).unwrap() <= 1500
         };
         table.lines().skip(1).filter(is_probed).count()
