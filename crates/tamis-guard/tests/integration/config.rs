@@ -237,3 +237,14 @@ fn a_poll_needs_a_change_column_and_a_log_has_none() {
         assert!(message(&primary).contains(expected), "{}", message(&primary));
     }
 }
+
+#[test]
+fn a_ca_of_a_redis_source_needs_an_encrypted_url() {
+    let with_url = |url: &str| {
+        let source = format!("kind = \"redis\", url = \"{url}\", ca = \"ca.pem\"");
+        GOOD.replace("kind = \"lines\", path = \"ids.txt\"", &source)
+    };
+    let found = message(&with_url("redis://host/seen"));
+    assert!(found.contains("ids.products.source.ca: only with rediss://"), "{found}");
+    Config::parse(&with_url("rediss://host/seen"), "guard.toml").unwrap();
+}
