@@ -6,7 +6,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use tamis::{Answers, AtomicBitmap, Bits, Bloom, Hasher, Kind, Plan, SplitBlock};
+use tamis::{Answers, AtomicBitmap, Bits, Bloom, Classic, Hasher, Kind, Plan, SplitBlock};
 
 const LEFT: [u64; 2] = [0b0011, 0b0100];
 const RIGHT: [u64; 2] = [0b0110, 0b1000];
@@ -158,5 +158,28 @@ fn a_third_thread_finds_what_a_batch_published() {
         batch.join().unwrap();
         assert!(single.join().unwrap());
         assert!(seen.contains("left") && seen.contains("right"));
+    });
+}
+
+/// Two threads insert the same item of the classic filter, whose bits are in two stripes. One of
+/// the threads finds the item new, and no thread waits forever.
+#[test]
+fn one_of_two_threads_finds_an_item_of_a_classic_filter_new() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        // Three lines have two stripes under the model checker.
+        let plan =
+            Plan::from_parts(Kind::Classic, 1, 0.5, 3 * 512, tamis::Geometry::Probes(4)).unwrap();
+        let seen = Bloom::<Classic, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+        let seen = Arc::new(seen);
+        let other = {
+            let seen = seen.clone();
+            thread::spawn(move || (seen.insert("left"), seen.insert("middle")))
+        };
+        let new = (seen.insert("middle"), seen.insert("right"));
+        let (new_left, new_middle) = other.join().unwrap();
+        assert!(new_left && new.1 && (new.0 ^ new_middle));
+        assert!(["left", "middle", "right"].iter().all(|item| seen.contains(*item)));
     });
 }

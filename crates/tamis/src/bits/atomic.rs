@@ -6,7 +6,13 @@
 //! stripe is a run of cache lines with one lock. A thread holds the lock while it writes one block,
 //! or hundreds of blocks of a batch that is sorted by stripe.
 //!
-//! Invariants: a word is written only while its stripe is locked. A thread never holds two stripes,
+//! An item of the classic filter has its bits in several stripes. Its thread sets each bit with
+//! `fetch_or`, and holds only the lock of the first bit. Equal items have the same first bit.
+//! Without this lock, two threads that insert the same item could each set one of its bits first,
+//! and both would report the item as new.
+//!
+//! Invariants: a word is written only while its stripe is locked, or with `fetch_or`. In one
+//! bitmap, all writers use blocks or all writers use single bits. A thread never holds two stripes,
 //! so there is no deadlock. A panic releases the stripe, because the guard is dropped.
 
 use std::fmt;
@@ -18,6 +24,7 @@ use crate::arch::sync::{AtomicU8, AtomicU64, Ordering, wait_for_zero};
 #[cfg(not(loom))]
 use crate::bits::owned::Bitmap;
 use crate::bits::storage::{Bits, OutOfMemory, heap_bytes};
+use crate::bits::word::get_bit;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
@@ -62,7 +69,7 @@ struct Lock(AtomicU8);
 
 /// The maximum number of stripes. With 256 stripes, even dozens of threads seldom need the same
 /// stripe at the same time. With more stripes, a batch would have too few items for each stripe.
-const MAX_STRIPES: u64 = if cfg!(loom) { 1 } else { 256 };
+const MAX_STRIPES: u64 = if cfg!(loom) { 2 } else { 256 };
 
 /// The logarithm of the minimum number of lines in a stripe. With shorter stripes, a batch writes
 /// the same line several times in succession. Then each load waits for the previous store: an item
@@ -107,7 +114,8 @@ impl AtomicBitmap {
     /// bit was not set.
     ///
     /// If several threads set the same unset bit at the same time, only one call counts this bit as
-    /// new. All writers of a word must use the same block boundaries.
+    /// new. All writers of a word must use the same block boundaries. Do not set bits of a filter
+    /// into which other threads insert: their bits could be lost.
     ///
     /// # Panics
     ///
@@ -128,6 +136,33 @@ impl AtomicBitmap {
             word.store(word.load(Ordering::Relaxed) | mask, Ordering::Relaxed);
         }
         missing != 0
+    }
+
+    /// Sets the bits of an item, which may be anywhere in the bitmap. Returns true if at least one
+    /// bit was not set. Equal items must have the same first bit: if several threads set the bits
+    /// of the same item at the same time, only one call returns true.
+    ///
+    /// # Panics
+    ///
+    /// If a bit is not inside the bitmap.
+    #[inline]
+    pub(crate) fn set_bits(&self, bits: impl Iterator<Item = u64> + Clone) -> bool {
+        let words = self.words();
+        // If all bits are already set, no lock is needed, because set bits stay set.
+        if bits.clone().all(|bit| get_bit(words, bit)) {
+            return false;
+        }
+        let first = bits.clone().next();
+        let _stripe = first.map(|bit| self.lock(self.stripe((bit / 64) as usize)));
+        let mut is_new = false;
+        for bit in bits {
+            let (word, mask) = (&words[(bit / 64) as usize], 1 << (bit % 64));
+            // `Relaxed` is sufficient, for the same reason as in `set`.
+            if word.load(Ordering::Relaxed) & mask == 0 {
+                is_new |= word.fetch_or(mask, Ordering::Relaxed) & mask == 0;
+            }
+        }
+        is_new
     }
 
     /// Replaces each word by `update(index, word)`. The caller has exclusive access, so no lock is

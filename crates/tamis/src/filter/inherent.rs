@@ -355,7 +355,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Inserts `item` from any thread. Returns true if the item is new to the filter.
     ///
     /// If several threads insert the same new item at the same time, exactly one of the calls
-    /// returns true. With the [`Classic`](crate::Classic) strategy, several calls may return true.
+    /// returns true.
     #[inline]
     pub fn insert<I: Item + ?Sized>(&self, item: &I) -> bool {
         Insert::insert(&mut &*self, item)

@@ -27,7 +27,7 @@ pub struct Classic {
 impl Classic {
     /// Returns the bit numbers of `hash`. Each bit number is below the number of bits.
     #[inline]
-    pub(crate) fn probes(self, hash: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn probes(self, hash: u64) -> impl Iterator<Item = u64> + Clone {
         (0..u64::from(self.probes)).map(move |i| {
             let x = hash.wrapping_add(i.wrapping_mul(GAMMA));
             scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.bits)
@@ -93,10 +93,7 @@ impl Strategy for Classic {
 
     #[inline]
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool {
-        // Uses `fold` instead of `any`, because every probe must be set, even after a probe that
-        // was not set before.
-        self.probes(hash)
-            .fold(false, |missing, bit| missing | bits.set((bit / 64) as usize, &[1 << (bit % 64)]))
+        bits.set_bits(self.probes(hash))
     }
 
     #[inline]

@@ -237,19 +237,34 @@ proptest! {
     }
 }
 
-#[test]
-fn one_of_several_threads_finds_an_item_new() {
-    let plan = Plan::for_kind(Kind::SplitBlock, 20_000, 1e-6).unwrap();
-    let shared = Bloom::<SplitBlock, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+/// Four threads insert the same items in the same order, one by one or in small batches. Threads
+/// often insert the same item at the same time.
+fn race_for_each_item<S: Rule>(batch: usize) {
+    const ITEMS: u64 = 20_000;
+    // The filter is nearly empty, so that no item is a false positive.
+    let plan = Plan::for_kind(S::KIND, ITEMS * 20, 1e-4).unwrap();
+    let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
+    let items: Vec<u64> = (0..ITEMS).collect();
+    let start = std::sync::Barrier::new(4);
+    let insert = || {
+        start.wait();
+        let batches = items.chunks(batch);
+        batches.map(|items| shared.insert_all(items)).sum::<usize>()
+    };
     let news: usize = std::thread::scope(|threads| {
-        let counts: Vec<_> = (0..4)
-            .map(|_| threads.spawn(|| (0..20_000_u64).filter(|item| shared.insert(item)).count()))
-            .collect();
+        let counts: Vec<_> = (0..4).map(|_| threads.spawn(insert)).collect();
         counts.into_iter().map(|count| count.join().unwrap()).sum()
     });
-    let mut alone = Bloom::<SplitBlock>::new(&plan, Hasher::default()).unwrap();
-    let expected = (0..20_000_u64).filter(|item| alone.insert(item)).count();
-    assert!(news.abs_diff(expected) <= 2, "{news} against {expected}");
+    assert_eq!(news, items.len(), "{:?} in batches of {batch}", S::KIND);
+}
+
+#[test]
+fn one_of_several_threads_finds_an_item_new() {
+    for batch in [1, 12] {
+        race_for_each_item::<SplitBlock>(batch);
+        race_for_each_item::<Parquet>(batch);
+        race_for_each_item::<Classic>(batch);
+    }
 }
 
 #[test]

@@ -18,9 +18,7 @@ use crate::strategy::{self, SplitBlock, Strategy};
 ///
 /// Create a shared filter with [`Bloom::builder`] and `build_shared`. An insert locks one of up to
 /// 256 stripes, so writers seldom wait for each other. Readers take no lock. If several threads
-/// insert the same new item at the same time, exactly one insert returns true. With the
-/// [`Classic`](crate::Classic) strategy, an insert locks a stripe for each probe, so several of these
-/// inserts may return true.
+/// insert the same new item at the same time, exactly one insert returns true.
 ///
 /// # Examples
 ///
