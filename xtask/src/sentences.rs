@@ -63,8 +63,9 @@ fn blocks(text: &str, is_page: bool) -> Vec<(usize, String)> {
         let line = line.trim();
         let comment = ["/// ", "//! ", "// "].iter().find_map(|mark| line.strip_prefix(mark));
         let prose = if is_page { Some(line) } else { comment }.unwrap_or_default().trim();
-        is_code ^= prose.starts_with("```");
-        if is_code || prose.is_empty() || prose.starts_with(['|', '#', '`', '<', '=']) {
+        let is_fence = prose.starts_with("```");
+        is_code ^= is_fence;
+        if is_code || is_fence || prose.is_empty() || prose.starts_with(['|', '#', '<', '=']) {
             is_open = false;
             continue;
         }
@@ -110,6 +111,15 @@ mod tests {
         assert_eq!(blocks, [(1, "One two three four. Five six seven eight.".to_owned())]);
         let sentences: Vec<_> = sentences(&blocks[0].1).collect();
         assert_eq!(sentences, ["One two three four.", "Five six seven eight."]);
+    }
+
+    #[test]
+    fn a_line_that_starts_with_code_belongs_to_its_sentence() {
+        let text = "/// Reads the option\n/// `--seed` of the command.\n";
+        assert_eq!(
+            super::blocks(text, false),
+            [(1, "Reads the option `--seed` of the command.".to_owned())]
+        );
     }
 
     #[test]
