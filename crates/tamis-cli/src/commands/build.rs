@@ -116,8 +116,8 @@ pub struct Args {
     force: bool,
 
     /// With -o URL: build a new filter beside the filter under the key, then replace the old
-    /// filter. Meanwhile, clients can look up items, and their inserts go to both filters. If the
-    /// key does not exist, create the filter
+    /// filter. During the build, clients can look up items, and the inserts of clients go to the
+    /// old and the new filter. If the key does not exist, create the filter
     #[arg(long)]
     replace: bool,
 

@@ -13,7 +13,7 @@ use crate::records::secret_set::SecretSet;
 
 impl Args {
     /// Returns the maximum number of occurrences of an item that the filter counts, including the
-    /// first.
+    /// first occurrence.
     fn most_copies(&self) -> u64 {
         match (self.kind(), self.counter_bits.as_deref()) {
             (Some(Kind::Counting), Some("8")) => 255,
@@ -100,8 +100,8 @@ impl Args {
         hasher: Hasher,
         max_bytes: u64,
     ) -> Result<AnyFilter, Failure> {
-        // The insertion order changes the filter's bytes, and the set's order differs from run to
-        // run.
+        // The hashes are sorted, because the insertion order changes the bytes of the filter, and
+        // the order of the set differs from run to run.
         let mut hashes = Vec::with_capacity(distinct.len() as usize);
         distinct.drain_each(|some| hashes.extend_from_slice(some));
         hashes.sort_unstable();
@@ -154,7 +154,8 @@ impl RepeatedHashes {
         Ok(())
     }
 
-    /// Keeps only as many copies of each item as the filter can count in addition to the first.
+    /// Keeps only as many copies of each item as the filter can count in addition to the first
+    /// copy.
     fn thin(&mut self) {
         self.hashes.sort_unstable();
         let (mut last, mut times) = (None, 0);

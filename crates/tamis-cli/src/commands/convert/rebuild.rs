@@ -48,8 +48,8 @@ const LARGER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
 /// the size of the filter. A smaller excess comes from rounding in the formulas of other systems.
 const SIZE_LIMIT_RATIO: f64 = 1.5;
 
-/// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
-/// from the rate.
+/// Tests whether a file stores its plan. If a file stores no plan, the program that reads the file
+/// computes the plan from the rate.
 fn has_own_plan(to: &Format) -> bool {
     !to.parameters.required.contains(&Parameter::Rate)
 }
@@ -58,8 +58,8 @@ fn has_own_plan(to: &Format) -> bool {
 /// `None` if the filter cannot be created, or has at most `bits` bits.
 ///
 /// The plan keeps the wanted rate: many formats store the planned rate, and readers compare this
-/// rate with the rate of the bits. A list of items gets its size only when it is written, so the
-/// plan of a list uses a power of the rate instead.
+/// rate with the rate of the bits. A list of items gets its size only when the list is written. For
+/// a list, the plan therefore uses a power of the rate instead of a multiple of the items.
 fn plan_for(
     options: &DecodeOptions,
     multiple: f64,
@@ -94,7 +94,8 @@ fn planned(
     distinct: u64,
     rate_of_input: Option<f64>,
 ) -> (Option<u64>, f64) {
-    // The size of a bitmap of integers depends on the greatest integer, not on their number.
+    // The size of a bitmap of integers depends on the greatest integer, and not on the number of
+    // integers.
     let items = options.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
     let rate_of_input = rate_of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
     (items, options.rate.or(rate_of_input).unwrap_or(RATE))
@@ -182,8 +183,8 @@ impl Args {
         rebuilt.save(&self.output, true, Notes::All)
     }
 
-    /// Returns how the items of OUT become bytes. Without `--to-funnel`, items keep the funnel of the column, and the
-    /// texts that the column takes.
+    /// Returns the rule that converts the items of OUT to bytes. Without `--to-funnel`, OUT keeps
+    /// the funnel and the text form of a column of IN.
     fn encoding_of(&self, to: &Format, from: ItemEncoding, to_funnel: Funnel) -> ItemEncoding {
         let is_inherited = self.to_funnel.is_none() && to.items == Items::Unspecified;
         match from {
@@ -194,7 +195,7 @@ impl Args {
         }
     }
 
-    /// Rejects a filter that lacks items, unless the user accepts it.
+    /// Rejects a filter that lacks items, unless `--force` is given.
     fn check_lacking(&self, from: &OpenFilter, lacking: u64, items: u64) -> Result<(), Failure> {
         if lacking == 0 {
             return Ok(());
@@ -208,8 +209,8 @@ impl Args {
         ))
     }
 
-    /// Rejects an empty filter that is too small for its items, unless the user accepts it: some formats limit
-    /// the size.
+    /// Rejects an empty filter that is too small for its items, unless `--force` is given. Some
+    /// formats limit the size of a filter.
     fn check_size(
         &self,
         info: &FilterInfo,

@@ -100,7 +100,7 @@ impl Args {
     /// # Errors
     ///
     /// Returns one error that names all options that are missing or have no effect, as far as the
-    /// formats of both sides are known.
+    /// formats of IN and OUT are known.
     pub(super) fn both_sides(
         &self,
     ) -> Result<(OpenFilter, &'static Format, DecodeOptions), Failure> {
@@ -274,8 +274,8 @@ impl Args {
         if from.funnel().is_err()
             || to.parameters.required.iter().any(|&parameter| !options.has(parameter))
         {
-            // If the format cannot store this filter, only this reason is reported, because no
-            // funnel would help.
+            // If the format of OUT cannot store the filter, the command reports only this reason,
+            // because no funnel would change this reason.
             let encoded = to.check_encode(from.contents(), options);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
             let not_written = |error| from.not_written(error, &self.output, to, options);
@@ -339,7 +339,7 @@ impl Args {
         let is_missing = |&&parameter: &&Parameter| match parameter {
             Parameter::Version => !has_version,
             Parameter::BlockHash => self.decode.block_hash.is_none(),
-            // The command counts the items, or takes the value of IN.
+            // The command counts the items, or takes the number of items of IN.
             _ => false,
         };
         let missing = to.parameters.required.iter().filter(is_missing);

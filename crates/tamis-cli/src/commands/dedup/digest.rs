@@ -24,7 +24,7 @@ pub trait Width: Digest + Default + Not<Output = Self> {
         !self
     }
 
-    /// Decodes consecutive digests, and replaces the contents of `out` with them.
+    /// Decodes consecutive digests, and replaces the contents of `out` with these digests.
     fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
         out.clear();
         out.extend(bytes.chunks_exact(size_of::<Self>()).map(Self::of_bytes));

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! At the end of the run, the file is read back, and the sketch gives the count of each record. A
-//! new record is lost if the filter answers that the record was seen. A count may be too high.
+//! new record is lost if the filter answers that the record was seen. The sketch may return a count
+//! that is too high.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
@@ -67,7 +68,7 @@ impl Spill {
             seen.insert_each(&[hash], new).map_err(Failure::new)
         })?;
         all.records.seek(io::SeekFrom::End(0)).map_err(of_file(folder))?;
-        // All these records are in the file, so the filter has lost none of them.
+        // All records of the set are in the file, so the filter has lost no record so far.
         all.seen.forget_losses();
         Ok(all)
     }

@@ -18,13 +18,14 @@
 //!   the output to the length in this MARK. The next run then reads the input from the position in
 //!   this MARK.
 //! * The run is killed before the first MARK, or the output is lost (`> file` empties the output,
-//!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts over.
+//!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts from the
+//!   first input.
 //! * The run is killed between the renaming of the output and DONE: the output is complete. The
-//!   next run starts over and writes the same output again.
+//!   next run starts from the first input and writes the same output again.
 //! * The run is killed after DONE, but before the caller has read the exit status. If the input
 //!   files are unchanged and the output file is the same, the same command counts as the same run.
-//!   If the output still exists, the command does nothing. If `> file` has emptied the output, the
-//!   command repeats the run from its start.
+//!   If the output of the same run still exists, the command does nothing. If `> file` has emptied
+//!   the output of the same run, the command repeats the run from its start.
 //!
 //! A run that fails cuts the log to the position at which the run began. A process locks the file,
 //! so only one process at a time uses the file.
@@ -207,8 +208,8 @@ impl StateFile {
     ///
     /// Returns an error if the disk is full.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        // The next sync puts the synced length on the disk. Until then, the blocks behind the old
-        // synced length count as the tail of the log.
+        // The next sync puts the synced length on the disk. Until the next sync, the blocks behind
+        // the old synced length count as the tail of the log.
         self.append_checkpoint(MARK, checkpoint)
     }
 
@@ -266,7 +267,7 @@ impl Drop for StateFile {
     /// Cuts the log to the position at which the run began, if the run did not finish.
     fn drop(&mut self) {
         if self.is_running {
-            // An error here does no harm, because the next run cuts the log too.
+            // A failed cut does no harm, because the next run cuts the log too.
             self.cut_log().ok();
         }
     }

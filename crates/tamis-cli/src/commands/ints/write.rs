@@ -79,7 +79,7 @@ impl IntEncoder {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the output. In this case, an existing file is unchanged.
+    /// Returns the errors of the output. After an error, an existing file is unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on()?;
         self.output.finish()

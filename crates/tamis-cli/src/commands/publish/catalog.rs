@@ -119,7 +119,7 @@ impl Catalog {
 /// Tests whether the content may still be changing.
 fn is_recent(stamp: &Stamp) -> bool {
     let Some(modified) = stamp.modified() else { return false };
-    // A modification time in the future comes from another clock.
+    // A modification time in the future comes from the clock of another machine.
     SystemTime::now().duration_since(modified).is_ok_and(|age| age < QUIET)
 }
 

@@ -48,7 +48,7 @@ pub fn html(listed: &Listed<'_>) -> String {
          <th>format<th>kind<th>size<th>items<th>ETag\n",
     );
     for (name, file) in listed {
-        // Writing to a `String` cannot fail, here and below.
+        // Writing to a `String` cannot fail.
         _ = write!(page, "<tr><td><a href=\"{}\">{}</a>", path(name), escape(name));
         match file {
             Ok(file) => {
