@@ -49,7 +49,7 @@ pub fn line<'a>(
         text = text.replace(&format!("'{option}'"), &format!("'{variable}'"));
     }
     if error.kind() == ErrorKind::ValueValidation {
-        // The parsers of Tamis return complete messages.
+        // The parsers of Tamis return complete messages, so the other lines of clap are dropped.
         return strip(text.lines().next().unwrap_or_default()).into();
     }
     if let Some(ContextValue::Number(least)) = error.get(ContextKind::MinValues) {
@@ -129,8 +129,8 @@ fn command<'a, 'p>(
 }
 
 /// Returns the option with the invalid value, in the notation of the error, and its environment
-/// variable. Returns `None` if `words` contain the option, because the value then comes from the
-/// command line.
+/// variable. Returns `None` if `words` contain the option, because the value of this option comes
+/// from the command line.
 fn source_variable<'a, 'p>(
     error: &clap::Error,
     command: &'p clap::Command,

@@ -21,7 +21,7 @@ use crate::records::column_name::{ColumnName, check_unique, full_name};
 use crate::records::column_text::ColumnItems;
 
 /// Reads the filters of `column`, or of all columns, in the order of the stripes and their row
-/// groups. Does not read the data of the file.
+/// groups. The function does not read the data of the file.
 ///
 /// # Errors
 ///
@@ -140,8 +140,8 @@ fn columns(bytes: &[u8]) -> Result<(OrcFile<'_>, Vec<ColumnStreams>), OrcError> 
         if old.is_some_and(|old| old.is_utf8 == stream.is_utf8) {
             return Err(OrcError::Damaged("a stripe has two streams of filters for one column"));
         }
-        // A writer may store both streams. Only BLOOM_FILTER_UTF8 has a fixed charset for the
-        // hashes of text.
+        // A writer may store a BLOOM_FILTER stream and a BLOOM_FILTER_UTF8 stream for the same
+        // column. Only BLOOM_FILTER_UTF8 has a fixed charset for the hashes of text.
         if old.is_none_or(|old| !old.is_utf8) {
             of_column.insert(stream.stripe, stream);
         }

@@ -14,12 +14,13 @@ use tempfile::{NamedTempFile, PersistError};
 /// A temporary file. The file is removed when this value is dropped or when the program is
 /// interrupted.
 pub struct Temporary {
-    /// `None` only during the drop.
+    /// The value is `None` only during the drop.
     file: Option<NamedTempFile>,
 }
 
 /// The paths of all temporary files. A thread holds the lock while it creates, renames or removes a
-/// temporary file. So after a signal, each file is either listed here or removed.
+/// temporary file. Therefore, after a signal, each temporary file is either in this list or
+/// removed.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The message for the user when the program is interrupted.
@@ -36,7 +37,7 @@ pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
     *HANDLER.lock() = Some(Box::new(handler));
 }
 
-/// Runs `work` without interruption. If the program is interrupted meanwhile, the function of
+/// Runs `work` without interruption. If the program is interrupted during `work`, the function of
 /// [`at_interruption`] runs after `work`. If that function has already started, `work` never
 /// starts.
 pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
@@ -91,7 +92,7 @@ impl Temporary {
     ///
     /// # Errors
     ///
-    /// The error of the system. The temporary file is then removed.
+    /// The error of the system. After an error, the temporary file is removed.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         self.rename(|file| file.persist(path))
     }
@@ -100,7 +101,7 @@ impl Temporary {
     ///
     /// # Errors
     ///
-    /// The error of the system. The temporary file is then removed.
+    /// The error of the system. After an error, the temporary file is removed.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         match self.rename(|file| file.persist_noclobber(path)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -154,7 +155,7 @@ mod signals {
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
                     }
-                    // The thread also holds this lock until the program ends.
+                    // The thread also holds the lock of the handler until the program ends.
                     let mut handler = super::HANDLER.lock();
                     if let Some(handler) = handler.take() {
                         handler();
@@ -187,7 +188,7 @@ mod signals {
             .collect()
     }
 
-    /// Returns a bit for each ignored signal.
+    /// Returns a mask with a set bit for each ignored signal.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

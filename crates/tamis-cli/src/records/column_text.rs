@@ -16,7 +16,7 @@ pub struct ColumnItems {
     pub text: ColumnText,
     /// The funnel of the items, unless the user gives another funnel.
     pub funnel: Funnel,
-    /// A description of an item for this funnel.
+    /// A description of the items of the column, for messages.
     pub item: String,
 }
 
@@ -64,13 +64,13 @@ pub enum ColumnText {
 /// How a decimal number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecimalStorage {
-    /// As an integer, which the funnel of the column encodes.
+    /// The number is stored as an integer, which the funnel of the column encodes.
     Integer,
-    /// As this number of bytes, in big-endian order.
+    /// The number is stored in a fixed number of bytes, in big-endian order.
     Fixed(u32),
-    /// As the smallest sufficient number of bytes, in big-endian order.
+    /// The number is stored in as few bytes as possible, in big-endian order.
     Fewest,
-    /// As text without trailing zeros in the fraction.
+    /// The number is stored as text without trailing zeros in the fraction.
     Text,
 }
 
@@ -167,7 +167,8 @@ impl ColumnText {
         };
         match integer {
             Some(integer) => by(funnel, integer.to_string().as_bytes(), scratch),
-            // The stored number is accepted too. The funnel rejects any other text.
+            // The item may also be the stored number. The funnel rejects a text that is not a
+            // number.
             None => funnel.key(item, scratch).map_err(|error| error.to_string()),
         }
     }
@@ -268,8 +269,8 @@ fn instant(text: &str) -> Option<Instant> {
 /// The first day of the Gregorian calendar, 1582-10-15, in days since 1970-01-01.
 const GREGORIAN: i64 = -141_427;
 
-/// Returns `day` if all writers of ORC store the same number for this day. For older days, some
-/// writers use the Julian calendar.
+/// Returns `day` if all writers of ORC store the same number for this day. For days before the
+/// Gregorian calendar, some writers use the Julian calendar.
 fn gregorian_day(day: i64) -> Result<i64, String> {
     if day >= GREGORIAN {
         return Ok(day);

@@ -24,7 +24,7 @@ pub struct RecordReader {
     paths: Vec<PathBuf>,
     form: RecordForm,
     position: InputPosition,
-    // The blocks of the input at `position`, if that input is open.
+    // The blocks of the input at `position`, if the input at `position` is open.
     blocks: Option<BlockReader<Input>>,
     is_unpacked_ahead: bool,
     // True if the last block is a header.
@@ -47,8 +47,8 @@ impl RecordReader {
         }
     }
 
-    /// Starts at `position`, at which an earlier run stopped. If `is_unpacked_ahead` is true,
-    /// decompresses on a second thread.
+    /// Starts at `position`, at which an earlier run stopped. If `is_unpacked_ahead` is true, the
+    /// reader decompresses on a second thread.
     #[must_use]
     pub fn starting_at(self, position: InputPosition, is_unpacked_ahead: bool) -> Self {
         Self { position, is_unpacked_ahead, ..self }
@@ -125,14 +125,14 @@ impl RecordReader {
         self.done_bytes + of_input
     }
 
-    /// Tests whether the next read may block, as on a pipe. The caller should then write its
-    /// results.
+    /// Tests whether the next read may block, as on a pipe. If the next read may block, the caller
+    /// should write its results before the read.
     pub fn may_wait(&self) -> bool {
         self.blocks.as_ref().is_some_and(BlockReader::may_wait)
     }
 
     /// Passes all blocks to `visit` until `visit` breaks. `visit` returns the number of records in
-    /// the block. Messages count lines with this number. Draws the progress.
+    /// the block. Messages count lines with this number of records. The method draws the progress.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl RecordReader {
 pub struct RecordBlock<'a> {
     bytes: &'a [u8],
     end: RecordEnd,
-    /// True if the block is the header of its input. The block then contains no records.
+    /// True if the block is the header of its input. A header block contains no records.
     pub is_header: bool,
     path: &'a Path,
     // The number of lines of the input before this block.

@@ -2,8 +2,8 @@
 //!
 //! An attacker can compute the hashes of a filter without a key, and can search for items whose
 //! hashes have equal high bits. A [`DigestSet`] places a digest by its high bits, so n hashes with
-//! equal high bits take n² steps. This set stores each hash under a secret permutation, which is
-//! random in each run. An attacker who does not know the permutation cannot choose hashes that
+//! equal high bits take n² steps. A `SecretSet` stores each hash under a secret permutation, which
+//! is random in each run. An attacker who does not know the permutation cannot choose hashes that
 //! collide in the set.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
@@ -65,8 +65,8 @@ struct Permutation {
     inverses: [u64; ROUNDS],
 }
 
-/// Number of rounds. After two rounds, words that differ only in their highest bits still share
-/// some places.
+/// Number of rounds. After two rounds, some words that differ only in their highest bits still get
+/// the same place in the set.
 const ROUNDS: usize = 3;
 
 impl Permutation {

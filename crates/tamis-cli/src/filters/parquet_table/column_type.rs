@@ -47,8 +47,8 @@ impl ColumnType {
         Some(Self { physical, is_text, items: ColumnItems { text, funnel, item } })
     }
 
-    /// Tests whether the column can contain items of this funnel. With any other funnel, the filter
-    /// would report every item as absent.
+    /// Tests whether the column can contain items of this funnel. With a funnel whose items the
+    /// column cannot contain, the filter would report every item as absent.
     pub fn takes(&self, funnel: Funnel) -> bool {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         match funnel {
