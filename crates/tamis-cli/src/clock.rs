@@ -23,8 +23,8 @@ pub fn now_millis() -> u64 {
     }
 }
 
-/// Rejects a window filter whose current slice began in the future. Such a filter would expire new
-/// items at once, because new items would lie before its window.
+/// Rejects a window filter whose current slice began in the future. A filter from the future would
+/// expire new items at once, because new items would lie before its window.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns a failure with this line.
+    /// Returns a failure with the line `message`.
     pub fn new(message: impl fmt::Display) -> Self {
         Failure::Message(message.to_string())
     }

@@ -43,13 +43,14 @@ pub struct Args {
     /// The filter to change
     filter: PathBuf,
 
-    /// Write the filter even if its false positive rate then exceeds the planned rate; the exit
-    /// status is 3
+    /// Write the filter even if its false positive rate exceeds the planned rate; the exit status
+    /// is 3
     #[arg(long)]
     force: bool,
 
-    /// Insert a line into a cuckoo or counting filter only if the filter does not have the line. A
-    /// line that is a false positive is then not stored: do not delete lines from the filter
+    /// Insert a line into a cuckoo or counting filter only if the filter does not have the line.
+    /// With --if-absent, a line that is a false positive is not stored: do not delete lines from
+    /// the filter
     #[arg(long, conflicts_with = "copies")]
     if_absent: bool,
 

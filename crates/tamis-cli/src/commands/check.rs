@@ -44,7 +44,7 @@ Examples:
 Exit status: 0 a line was printed, 1 no line was printed, 2 failed, 3 lines were found by a
 filter over its rate: more of them are wrong than planned (--force ignores this).")]
 pub struct Args {
-    /// Another filter to query; all positional arguments are then inputs
+    /// Query this filter (may be repeated); with -f, all positional arguments are inputs
     #[arg(short, long = "filter", value_name = "FILTER")]
     filters: Vec<PathBuf>,
 

@@ -67,8 +67,8 @@ enum Job {
     /// Compare the filters with their sources: no id is refused, and the rate is kept
     ///
     /// The command reads all ids of each source, builds the filters as a guard does, and reads the
-    /// sources again. The command then tests each id and also absent ids. The exit status is 1 if
-    /// an id is refused, and 3 if more absent ids pass than the rate explains.
+    /// sources again. The command tests each id against the filters, and also tests absent ids. The
+    /// exit status is 1 if an id is refused, and 3 if more absent ids pass than the rate explains.
     Audit(audit::Args),
     /// Print a configuration file with comments
     Example,

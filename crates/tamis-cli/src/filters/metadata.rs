@@ -78,9 +78,9 @@ fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
 }
 
 /// Rejects a query for raw text if the filter contains canonical URLs, trimmed items or items in
-/// lower case. Such a query would miss items. If the query normalizes items but the filter was
-/// built from raw text, writes only a note, because the user may have normalized the items before
-/// the build.
+/// lower case. A query for raw text would miss items of such a filter. If the query normalizes
+/// items but the filter was built from raw text, writes only a note, because the user may have
+/// normalized the items before the build.
 ///
 /// # Errors
 ///

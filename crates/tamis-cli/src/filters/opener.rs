@@ -18,8 +18,8 @@ use crate::filters::unread_file::unread_file;
 use crate::io::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::io::input;
 
-/// Opens the filters of a command. Rejects decode options that have no effect on any of these
-/// filters.
+/// Opens the filters of a command. Rejects decode options that have no effect on any filter of the
+/// command.
 pub struct Opener<'a> {
     decode: &'a DecodeArgs,
     unused: UnusedOptions,
@@ -370,8 +370,8 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
                     return Ok(format);
                 }
             }
-            // Several formats match the bytes. If the file name belongs to one of these formats,
-            // the file name decides.
+            // Several formats match the bytes. If the file name belongs to one of the matching
+            // formats, the file name decides.
             let mut named = Format::of_path(path);
             named.retain(|named| several.iter().any(|format| format.name == named.name));
             if let [format] = named[..] {

@@ -3,7 +3,7 @@
 //! A reader reads the file from its end: the PostScript, the footer, and then the footer of each
 //! stripe. The footer of a stripe lists the streams of the stripe. Every length is checked against
 //! the file size before an allocation. The total size of all parts of a file is limited. A part may
-//! exceed this limit by at most one chunk of 8 MiB.
+//! exceed the size limit by at most one chunk of 8 MiB.
 
 mod chunks;
 pub mod error;

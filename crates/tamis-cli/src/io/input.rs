@@ -109,8 +109,8 @@ impl Input {
         Self::of(name, len_bytes, file, form)
     }
 
-    /// Reads the first bytes of `reader`. If these bytes show a compressed format, decompresses the
-    /// data.
+    /// Reads the first bytes of `reader`. If the first bytes show a compressed format, decompresses
+    /// the data.
     fn of(
         name: String,
         len_bytes: Option<u64>,

@@ -25,8 +25,8 @@ pub use crate::io::output::refusals::{
 use crate::io::standard;
 use crate::io::temporary::Temporary;
 
-/// The size of the buffer, in bytes, for small writes. A write of at least half of this size
-/// bypasses a buffer in which the write does not fit.
+/// The size of the buffer, in bytes, for small writes. A write that does not fit in the buffer, and
+/// has at least half of the size of the buffer, bypasses the buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A destination for results: standard output, a device or a file. A file is incomplete until

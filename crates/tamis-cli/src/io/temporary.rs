@@ -97,7 +97,8 @@ impl Temporary {
         self.rename(|file| file.persist(path))
     }
 
-    /// Renames the file to `path`. If `path` exists, removes the temporary file instead.
+    /// Renames the file to `path`. If `path` exists, removes the temporary file instead of renaming
+    /// the file.
     ///
     /// # Errors
     ///

@@ -85,7 +85,7 @@ pub fn pointer(text: &str) -> Result<String, String> {
 }
 
 impl KeyArgs {
-    /// Returns the rule that these options select.
+    /// Returns the rule that the options of the user select.
     pub fn rule(&self) -> KeyRule {
         KeyRule {
             url: self.url,
@@ -95,8 +95,8 @@ impl KeyArgs {
         }
     }
 
-    /// Returns the rule that these options select, for a comparison of keys with each other. For
-    /// the returned rule, a number in JSON differs from the string of its digits.
+    /// Returns the rule that the options of the user select, for a comparison of keys with each
+    /// other. For the returned rule, a number in JSON differs from the string of its digits.
     pub fn typed_rule(&self) -> KeyRule {
         KeyRule { is_typed: true, ..self.rule() }
     }
@@ -255,7 +255,7 @@ impl KeyRule {
     }
 
     /// Returns a text that is equal for equal rules. A caller stores this text with the data that
-    /// it built by the rule.
+    /// the caller built by the rule.
     pub fn describe(&self) -> String {
         let part = match &self.part {
             KeyPart::Whole => "record".into(),

@@ -217,8 +217,8 @@ fn read_header(blocks: &mut BlockReader<Input>, block: &mut BlockBuffer) -> Resu
     Ok(true)
 }
 
-/// Skips the bytes that an earlier run has processed. `read_bytes` of these bytes have already been
-/// read.
+/// Skips the bytes that an earlier run has processed. Of the bytes to skip, `read_bytes` bytes have
+/// already been read.
 fn skip(blocks: &mut BlockReader<Input>, read_bytes: u64, len_bytes: u64) -> Result<(), Failure> {
     let skipped = blocks.skip(len_bytes.saturating_sub(read_bytes));
     let input = blocks.reader();

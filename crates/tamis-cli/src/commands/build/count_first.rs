@@ -28,8 +28,8 @@ impl Args {
         full(&self.output, kind, error, repeats.advice(kind))
     }
 
-    /// Returns how many of `max_bytes` the sets of hashes may use. The filter is built from these
-    /// sets and must fit in the other bytes.
+    /// Returns how many of `max_bytes` the sets of hashes may use. The filter is built from the
+    /// sets, and must fit in the bytes that the sets do not use.
     fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
         if max_bytes == u64::MAX {
             return Ok(max_bytes);
@@ -88,7 +88,7 @@ impl Args {
         Ok((filter, count))
     }
 
-    /// Builds the smallest cuckoo filter that holds these items and copies.
+    /// Builds the smallest cuckoo filter that holds the given items and copies.
     ///
     /// Copies of an item share the two buckets of the item, so a table with many copies is full
     /// earlier than planned. The planned capacity is raised until all items fit. The limit is four

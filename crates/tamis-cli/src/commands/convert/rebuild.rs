@@ -133,8 +133,8 @@ impl Args {
         }
         let lacking = self.count_lacking(from.contents(), &items, total, from_encoding)?;
         self.check_lacking(from, lacking, total.items)?;
-        // The formulas of many systems plan a filter that exceeds its rate. So the filter is planned
-        // for more items until it keeps the rate.
+        // The formulas of many systems plan a filter that exceeds its rate. The command therefore
+        // plans the filter for larger and larger numbers of items, until the filter keeps the rate.
         let is_within_plan = planned.is_none_or(|planned| distinct <= planned);
         let plans = if has_own_plan(to) && is_within_plan { LARGER_PLANS } else { &[] };
         let mut plans = plans.iter();
@@ -156,7 +156,7 @@ impl Args {
             let decoded = self.verify(&built, &items, total, to_encoding)?;
             let info = decoded.info();
             // The first filter may exceed the rate by chance. A filter that is planned for more
-            // items must keep the rate.
+            // items than the inputs contain must keep the rate.
             let is_kept = match &first {
                 None => decoded.exceeded_rate(&info, Some(rate)).is_none(),
                 Some(_) => info.keeps(rate),
@@ -287,8 +287,8 @@ impl Args {
         ))
     }
 
-    /// Returns a failure with the message `state`. With `--force`, writes `state` as a note
-    /// instead.
+    /// Returns a failure with the message `state`. With `--force`, writes `state` as a note and
+    /// returns `Ok`.
     fn refuse(&self, state: &str) -> Result<(), Failure> {
         if !self.force {
             return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
@@ -376,7 +376,8 @@ impl Args {
         Ok(lacking)
     }
 
-    /// Reads the items again. Returns a failure if the items have changed since the first pass.
+    /// Reads the items a second time, and returns a failure if the items have changed since the
+    /// first pass.
     fn each_again(
         &self,
         items: &[PathBuf],

@@ -313,7 +313,8 @@ impl Args {
     /// Returns the decode options of OUT.
     fn output_options(&self, from: &OpenFilter, to: &Format) -> DecodeOptions {
         // A program that reads OUT supplies the parameters that OUT does not store, and computes
-        // positions with these parameters. OUT must therefore keep these parameters of IN.
+        // positions with these parameters. Therefore, OUT must keep every parameter of IN that OUT
+        // does not store.
         let kept = |parameter| to.parameters.required.contains(&parameter);
         let items = self.to_items.map(|HumanCount(items)| items);
         let version = from.options.version.clone().filter(|_| from.format.name == to.name);

@@ -25,7 +25,7 @@ pub struct Approx {
     target: f64,
     // The false positive rate at the last computation of the rate.
     rate: f64,
-    // The number of records reported as new since the last computation. When the number of these
+    // The number of records reported as new since the last computation. When the number of new
     // records reaches `step`, the rate is computed again.
     since: u64,
     step: u64,

@@ -15,7 +15,7 @@ pub trait Width: Digest + Default + Not<Output = Self> {
     /// Returns the bytes of the digest, little-endian.
     fn to_bytes(self) -> impl AsRef<[u8]>;
 
-    /// Returns the digest of these bytes. `bytes` has the width of the digest.
+    /// Decodes a digest from `bytes`, which has the width of the digest.
     fn of_bytes(bytes: &[u8]) -> Self;
 
     /// Returns the digest for a record without a key. The result differs from the digest of an

@@ -73,7 +73,7 @@ impl Spill {
         Ok(all)
     }
 
-    /// Counts the records with these hashes. `record` returns a record by its index.
+    /// Counts the records with the given hashes. `record` returns a record by its index.
     ///
     /// # Errors
     ///

@@ -8,15 +8,15 @@
 //!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
 //! ```
 //!
-//! The order of writes makes the log safe. A checkpoint first syncs the output. The checkpoint then
-//! appends the digests of the written records and a MARK with the positions in input and output,
-//! and syncs the log. The end of a run renames the output, then appends DONE. Every record in the
-//! log is therefore also in the output. The header holds the synced length of the log, which
-//! separates damage from a torn tail (`synced.rs`):
+//! The order of writes makes the log safe. A checkpoint first syncs the output. After the sync of
+//! the output, the checkpoint appends the digests of the written records and a MARK with the
+//! positions in input and output, and syncs the log. The end of a run renames the output, then
+//! appends DONE. Every record in the log is therefore also in the output. The header holds the
+//! synced length of the log, which separates damage from a torn tail (`synced.rs`):
 //!
-//! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
-//!   the output to the length in this MARK. The next run then reads the input from the position in
-//!   this MARK.
+//! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK.
+//!   The next run cuts the output to the length in the previous MARK, and reads the input from the
+//!   position in the previous MARK.
 //! * The run is killed before the first MARK, or the output is lost (`> file` empties the output,
 //!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts from the
 //!   first input.
@@ -81,8 +81,8 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if another process uses the file, if the file is not a state file, if the
-    /// file is damaged, or if a run with other options created the file.
+    /// Returns an error if another process uses the file, or if the file is damaged or not a state
+    /// file. Returns an error if a run with other options created the file.
     pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);

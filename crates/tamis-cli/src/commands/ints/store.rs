@@ -150,8 +150,8 @@ impl IntStore {
     pub fn compress_if_smaller(&mut self, memory: Memory) {
         let IntStore::Scattered(set) = self else { return };
         // A compressed set takes 2 bytes per value, and about a hundred bytes per non-empty stretch
-        // of 65 536 integers. The factors in the next line are twice as large as these numbers,
-        // because of the gaps in the memory.
+        // of 65 536 integers. The factors in the code are twice these numbers of bytes, because
+        // lists that grow leave gaps in the memory.
         let compressed_bytes = set.len() * 4 + set.stretches() * 200;
         let is_smaller = compressed_bytes * 2 <= set.memory_bytes();
         // During the conversion, a sorted list holds the integers.

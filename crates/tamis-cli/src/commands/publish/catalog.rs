@@ -34,7 +34,7 @@ struct State {
 /// The reason why a file is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// No file has this name.
+    /// No file has the requested name.
     Missing,
     /// The file is being written, or is not a filter.
     Later,

@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(decimal.funnel, Funnel::Hex);
         assert_eq!(decimal.item, "a decimal number with 2 digits behind the point");
         assert!(of("boolean a").is_none());
-        // Items of these types would take megabytes each.
+        // One item of each column in this test would take megabytes.
         for column in [
             "binary a (DECIMAL(70000, 70000))",
             "fixed_len_byte_array(268435455) a (DECIMAL(9, 2))",

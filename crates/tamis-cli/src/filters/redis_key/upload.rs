@@ -21,8 +21,8 @@ redis.call('PERSIST', KEYS[count + i])
 end
 return 0";
 
-/// The lifetime of a temporary key, in seconds. After this time, the server deletes a value that
-/// was not renamed to its final key.
+/// The lifetime of a temporary key, in seconds. After this lifetime, the server deletes a value
+/// that was not renamed to its final key.
 const LIFETIME_SECONDS: &str = "3600";
 
 /// Writes a filter in `format` under a key that does not exist. Other clients see either the whole

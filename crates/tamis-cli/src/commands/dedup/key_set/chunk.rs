@@ -24,7 +24,7 @@ pub struct Chunk {
     len: usize,
 }
 
-/// Entries up to this size share chunks. A larger entry gets its own chunk.
+/// Entries up to this size share chunks. An entry above this size gets its own chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 25;
 

@@ -51,8 +51,8 @@ pub struct WindowStats {
     pub span: String,
     /// The number of slices.
     pub slices: u32,
-    /// The number of records in the window at the end of the run. For an approximate run, this is
-    /// an estimate.
+    /// The number of records in the window at the end of the run. For an approximate run, the
+    /// number is an estimate.
     pub remembered: u64,
     /// True if an approximate window ever held more records than planned.
     pub over_rate: bool,

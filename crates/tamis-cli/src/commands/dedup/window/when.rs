@@ -16,8 +16,8 @@ const DAY: i64 = 86_400_000;
 
 /// Returns the current time.
 pub fn now() -> u64 {
-    // A clock that shows a time before 1970 was never set. The function returns 1970 for such a
-    // clock.
+    // A clock that shows a time before 1970 was never set. For a time before 1970, the function
+    // returns the start of 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX as u64 + since.as_millis() as u64
 }
@@ -76,8 +76,8 @@ fn unix(text: &[u8]) -> Option<i64> {
     Some(sign * millis)
 }
 
-/// Tests whether digits may be meant as `YYYYMMDDhh` or `YYMMDDhhmmss`. These digits are also valid
-/// Unix times: seconds after 2033, or milliseconds before 2002.
+/// Tests whether digits may be meant as `YYYYMMDDhh` or `YYMMDDhhmmss`. The digits of the two date
+/// forms are also valid Unix times: seconds after 2033, or milliseconds before 2002.
 fn may_be_date(digits: &[u8]) -> bool {
     let month = match digits.len() {
         10 if digits.starts_with(b"20") => 4,
@@ -89,8 +89,8 @@ fn may_be_date(digits: &[u8]) -> bool {
 }
 
 /// Reads `YYYYMMDD`, `YYYYMMDDhhmm`, `YYYYMMDDhhmmss` or `YYYYMMDDhhmmssSSS` in UTC, of the years
-/// 1970 to 2099. Returns the date in milliseconds of Unix time. As Unix times, digits of these four
-/// forms would be in 1970, 1976 or 2612.
+/// 1970 to 2099. Returns the date in milliseconds of Unix time. Read as Unix times, digits in these
+/// date forms would be in 1970, 1976 or 2612.
 fn compact(digits: &[u8]) -> Option<i64> {
     let mut rest = Rest(digits);
     let (year, month, day) = (rest.number(4)?, rest.number(2)?, rest.number(2)?);
@@ -183,8 +183,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Returns the value of decimal digits. Returns `None` if another byte occurs or if the value does
-/// not fit an `i64`.
+/// Returns the value of decimal digits. Returns `None` if a byte is not a digit, or if the value
+/// does not fit an `i64`.
 fn value(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0_i64, |value, digit| {
         let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
