@@ -102,8 +102,8 @@ impl UnusedOptions {
         self.options.retain(|option| !option.effect.is_on(file, decode));
     }
 
-    /// Removes the options that have an effect on a filter of `format` that `convert` writes.
-    /// `is_from_items` is true if the filter is built from items.
+    /// Removes the options that have an effect on a filter of `format` that `convert`
+    /// writes. `is_from_items` is true if the filter is built from items.
     pub fn write(&mut self, format: &Format, is_from_items: bool) {
         self.options.retain(|option| match option.effect {
             Effect::Format | Effect::Column => false,

@@ -29,8 +29,8 @@ pub fn show(help: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns one line with the mistake, a tip of clap if available, and a reference to the help.
-/// `words` are the arguments after the program name.
+/// Returns one line with the mistake, a tip of clap if available, and a reference to the
+/// help. `words` are the arguments after the program name.
 pub fn line<'a>(
     error: &clap::Error,
     words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
@@ -49,7 +49,8 @@ pub fn line<'a>(
         text = text.replace(&format!("'{option}'"), &format!("'{variable}'"));
     }
     if error.kind() == ErrorKind::ValueValidation {
-        // The parsers of Tamis return complete messages, so the other lines of clap are dropped.
+        // The parsers of Tamis return complete messages, so the other lines of clap's message are
+        // dropped.
         return strip(text.lines().next().unwrap_or_default()).into();
     }
     if let Some(ContextValue::Number(least)) = error.get(ContextKind::MinValues) {

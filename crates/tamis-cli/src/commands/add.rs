@@ -60,8 +60,8 @@ pub struct Args {
     #[command(flatten)]
     items_from: ItemArgs,
 
-    // These options are the last field, because clap puts all options after this field under the
-    // heading of this field.
+    // The decode options are the last field, because clap puts all options after this field under
+    // the heading of the decode options.
     #[command(flatten)]
     decode: DecodeArgs,
 }

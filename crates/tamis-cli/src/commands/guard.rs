@@ -1,5 +1,5 @@
-//! `tamis guard`: refuses requests for ids that do not exist before the requests reach the
-//! database.
+//! The command `tamis guard` refuses requests for ids that do not exist before the requests reach
+//! the database.
 
 mod audit;
 mod check;

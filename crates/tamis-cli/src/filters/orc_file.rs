@@ -273,7 +273,8 @@ pub fn too_many() -> OrcError {
 }
 
 /// Tests whether this version of the C++ writer computes wrong hashes of numbers (ORC-1024).
-/// Versions before 1.6.12 and 1.7.1 compute wrong hashes. Old files state no version.
+/// Versions before 1.6.12 and 1.7.1 compute wrong hashes. Old files do not contain the version of
+/// the writer.
 fn has_wrong_hashes(version: Option<&[u8]>) -> bool {
     let Some(version) = version else { return true };
     let release = version.split(|&byte| byte == b'-').next().unwrap_or_default();

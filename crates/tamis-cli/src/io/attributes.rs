@@ -79,8 +79,8 @@ mod extended {
             }
         }
         if !has_list {
-            // `new` may have inherited a default list from its folder. Most folders have no default
-            // list.
+            // The file `new` may have inherited a default access control list from its folder. Most
+            // folders have no default list.
             _ = fremovexattr(new, ACCESS);
         }
         is_list_copied

@@ -75,8 +75,8 @@ impl Output {
         if is_stdout(path) { Self::open(None) } else { Self::replace(path, None) }
     }
 
-    /// Creates a replacement for `path`. A new file gets `new_permissions`. If `new_permissions` is
-    /// `None`, only the owner can read the new file.
+    /// Creates a replacement for `path`. A new file gets `new_permissions`. If `new_permissions`
+    /// is `None`, only the owner can read the new file.
     fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);

@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_decoder_is_read_from_the_header() {
-        // `xz -6`, `xz -0` and `zstd -19` (window 8 MiB) wrote these headers. The last header is a
-        // single segment of ten bytes, which `zstd` wrote.
+        // The commands `xz -6`, `xz -0` and `zstd -19` (window 8 MiB) wrote these headers. The last
+        // header is a single segment of ten bytes, which `zstd` wrote.
         let xz =
             |bits| [&b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01"[..], &[bits, 0]].concat();
         assert_eq!(xz_bytes(&xz(0x16)), Some(8 << 20));

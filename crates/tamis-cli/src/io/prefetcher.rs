@@ -54,8 +54,8 @@ where
         let Handoff::Inline(_) = &self.handoff else { return };
         let (sender, made) = sync_channel(MAX_QUEUED);
         let (used, used_values) = channel();
-        // If a thread fails to start, its closure is dropped. So `make` is sent only after the
-        // thread has started.
+        // If a thread fails to start, its closure is dropped. Therefore, the source sends `make` to
+        // the thread only after the thread has started.
         let (give, take) = channel::<Make<T, E>>();
         let work = move || {
             if let Ok(make) = take.recv() {

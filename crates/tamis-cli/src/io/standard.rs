@@ -1,5 +1,5 @@
-//! Detects standard streams that were closed before the program started, for example by
-//! `tamis dedup list >&-`.
+//! Detects standard streams that were closed before the program started, for example by `tamis
+//! dedup list >&-`.
 //!
 //! Before `main`, the standard library opens /dev/null in place of each closed stream. A result
 //! written to /dev/null would be lost, and the exit status would report success.

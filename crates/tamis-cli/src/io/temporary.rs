@@ -179,8 +179,8 @@ mod signals {
         });
     }
 
-    /// Returns the signals to wait for. Omits signals that the parent process set to ignored, as
-    /// `nohup` does.
+    /// Returns the signals to wait for. Omits signals that the parent process set to ignored,
+    /// as `nohup` does.
     fn wanted() -> Vec<i32> {
         let ignored = ignored();
         [SIGHUP, SIGINT, SIGTERM]

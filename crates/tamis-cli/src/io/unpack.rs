@@ -39,8 +39,8 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// A decoder may use `--memory` divided by this number. `PARTS` is 0 if the command has no option
-/// `--memory`.
+/// A decoder may use `--memory` divided by this number. `PARTS` is 0 if the command has no
+/// option `--memory`.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
 /// The largest window that the library of zstd accepts, as a power of two.
@@ -64,8 +64,8 @@ pub fn is_limited() -> bool {
     IS_LIMITED.load(Ordering::Relaxed)
 }
 
-/// An error with a complete message. This type exists because the messages of the decoders are
-/// incomplete.
+/// An error with a complete message. The type `NotUnpacked` exists because the messages of the
+/// decoders are incomplete.
 #[derive(Debug)]
 pub struct NotUnpacked(String);
 
@@ -119,8 +119,8 @@ pub fn set_parts(parts: u64) {
     PARTS.store(parts, Ordering::Relaxed);
 }
 
-/// Limits the memory of all decoders to `bytes`. Data whose decompression needs more memory than
-/// `bytes` are rejected.
+/// Limits the memory of all decoders to `bytes`. Data whose decompression needs more memory
+/// than `bytes` are rejected.
 pub fn limit_memory(bytes: u64) {
     // Relaxed: the values are set before any input is opened.
     if bytes > LITTLE_BYTES {

@@ -28,26 +28,27 @@ pub enum ColumnText {
     Bytes,
     /// A number or hexadecimal digits, for the funnel of the column.
     Plain,
-    /// 16 bytes, printed in five groups of hexadecimal digits.
+    /// A UUID: 16 bytes, printed in five groups of hexadecimal digits.
     Uuid,
-    /// Days since 1970-01-01.
+    /// A date, stored as the number of days since 1970-01-01.
     Date,
-    /// The time of day, as a number of units.
+    /// A time of day, stored as a number of units.
     Time {
         /// The number of units in a second.
         per_second: i64,
     },
-    /// The time since 1970-01-01, as a number of units.
+    /// A time, stored as a number of units since 1970-01-01.
     Timestamp {
         /// The number of units in a second.
         per_second: i64,
     },
-    /// Nanoseconds of the day and the Julian day, in the format of Impala and Spark.
+    /// A time, stored as the nanoseconds of the day and the Julian day, in the format of Impala and
+    /// Spark.
     Int96,
-    /// Days since 1970-01-01 in ORC.
+    /// A date of ORC, stored as the number of days since 1970-01-01.
     OrcDate,
-    /// Milliseconds since 1970-01-01 in ORC. A column may store finer times, but only their
-    /// milliseconds are hashed.
+    /// A time of ORC in milliseconds since 1970-01-01. A column may store finer times, but the hash
+    /// covers only whole milliseconds.
     OrcTimestamp {
         /// True if the column stores local times, which have no offset.
         is_local: bool,
@@ -307,7 +308,8 @@ fn offset(text: &str) -> Option<i64> {
     }
     let sign = if text.starts_with('-') { -1 } else { 1 };
     let digits = text.strip_prefix(['+', '-'])?.replacen(':', "", 1);
-    // This check ensures ASCII digits, so the length in bytes is the number of digits.
+    // The function `number` accepts only ASCII digits, so the length of `digits` in bytes is the
+    // number of digits.
     let number_of_all = number(&digits)?;
     let (hours, minutes) = match digits.len() {
         2 => (number_of_all, 0),

@@ -93,8 +93,8 @@ impl Permutation {
 
 /// Returns the inverse of an odd number modulo 2⁶⁴.
 fn inverse(odd: u64) -> u64 {
-    // `odd` is its own inverse in the lowest three bits. Each step of Newton's method doubles the
-    // correct bits.
+    // An odd number is its own inverse in the lowest three bits. Each step of Newton's method
+    // doubles the correct bits.
     (0..5).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 

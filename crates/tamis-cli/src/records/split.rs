@@ -161,8 +161,8 @@ impl<R: Read> BlockReader<R> {
         block.len = len_bytes;
     }
 
-    /// Skips bytes after the last block. Returns the number of skipped bytes, which is smaller than
-    /// `len_bytes` only at the end of the input.
+    /// Skips bytes after the last block. Returns the number of skipped bytes, which is smaller
+    /// than `len_bytes` only at the end of the input.
     ///
     /// # Errors
     ///

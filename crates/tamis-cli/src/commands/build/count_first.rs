@@ -91,8 +91,8 @@ impl Args {
     /// Builds the smallest cuckoo filter that holds the given items and copies.
     ///
     /// Copies of an item share the two buckets of the item, so a table with many copies is full
-    /// earlier than planned. The planned capacity is raised until all items fit. The limit is four
-    /// times the number of items and copies.
+    /// earlier than planned. The function raises the planned capacity until all items fit in the
+    /// filter. The limit is four times the number of items and copies.
     fn cuckoo(
         &self,
         distinct: SecretSet,

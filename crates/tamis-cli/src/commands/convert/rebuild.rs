@@ -54,8 +54,8 @@ fn has_own_plan(to: &Format) -> bool {
     !to.parameters.required.contains(&Parameter::Rate)
 }
 
-/// Returns an empty filter that is planned for `multiple` times the items, and its options. Returns
-/// `None` if the filter cannot be created, or has at most `bits` bits.
+/// Returns an empty filter that is planned for `multiple` times the items, and its options.
+/// Returns `None` if the filter cannot be created, or has at most `bits` bits.
 ///
 /// The plan keeps the wanted rate: many formats store the planned rate, and readers compare this
 /// rate with the rate of the bits. A list of items gets its size only when the list is written. For
@@ -315,8 +315,8 @@ impl Args {
                 }
                 Some(funnel)
             }
-            // `--funnel` describes IN and also OUT. A format with a fixed funnel keeps the fixed
-            // funnel.
+            // The option `--funnel` describes IN and also OUT. A format with a fixed funnel keeps
+            // the fixed funnel.
             None if to.items == Items::Unspecified => of_input,
             None => None,
         };

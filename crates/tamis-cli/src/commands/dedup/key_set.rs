@@ -118,8 +118,8 @@ impl KeySet {
         Ok(())
     }
 
-    /// Inserts the records of a batch whose bits in `new_elsewhere` are not set. Sets the bits in
-    /// `new` of the inserted records that are new in this set.
+    /// Inserts the records of a batch whose bits in `new_elsewhere` are not set. Sets the bits
+    /// in `new` of the inserted records that are new in this set.
     ///
     /// # Errors
     ///

@@ -93,8 +93,8 @@ impl<D: Width> RecordBatch<D> {
         self.bounds[self.bounds.len() - 1]
     }
 
-    /// Marks the block as a header, which has no records, and returns the end of the block.
-    /// `is_of_output` is true if the block is the header of the output.
+    /// Marks the block as a header, which has no records, and returns the end of the
+    /// block. `is_of_output` is true if the block is the header of the output.
     pub fn set_header(&mut self, is_of_output: bool) -> usize {
         self.is_output_header = is_of_output;
         self.bounds.clear();

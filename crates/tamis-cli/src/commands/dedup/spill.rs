@@ -122,8 +122,8 @@ impl Spill {
 /// Converts an I/O error of the temporary file in `folder` to a failure.
 fn of_file(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| {
-        // `Failure::io` reports a broken pipe as success, because a reader that closes the output
-        // is not an error. The temporary file is not a pipe.
+        // The function `Failure::io` reports a broken pipe as success, because a reader that closes
+        // the output is not an error. The temporary file is not a pipe.
         let (folder, why) = (folder.display(), crate::exit::plain(&error));
         Failure::new(format!("{folder}: a temporary file: {why}; name another folder with TMPDIR"))
     }

@@ -201,8 +201,8 @@ impl StateFile {
         Ok(())
     }
 
-    /// Appends a checkpoint. The caller guarantees that the output is on disk up to the position in
-    /// `checkpoint`.
+    /// Appends a checkpoint. The caller guarantees that the output is on disk up to the position
+    /// in `checkpoint`.
     ///
     /// # Errors
     ///

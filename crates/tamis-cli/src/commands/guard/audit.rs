@@ -20,8 +20,8 @@ pub struct Args {
 
     /// Test the ids in FILE, one per line, instead of the ids of the source
     ///
-    /// The ids must exist. With FILE, the command can also audit filters and Redis sources, which
-    /// have no list of ids.
+    /// The ids in FILE must exist. With FILE, the command can also audit filters and Redis sources,
+    /// which have no list of ids.
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
 

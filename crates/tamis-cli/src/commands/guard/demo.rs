@@ -1,5 +1,5 @@
-//! `tamis guard --demo`: a shop under attack, with and without the guard. The demo needs no
-//! installed program.
+//! The command `tamis guard --demo` shows a shop under attack, with and without the guard. The demo
+//! needs no installed program.
 //!
 //! ```text
 //! customers, attacker ──▶ guard ──▶ product service ──▶ cache ──▶ SQLite, 4 connections

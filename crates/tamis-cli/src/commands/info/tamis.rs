@@ -15,8 +15,8 @@ use crate::records::repeats::RepeatPolicy;
 /// Describes the current state of a filter.
 pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
     let mut info = file.info_from(&file.filter, None);
-    // `TM.INFO` compares the count of a cuckoo filter with its capacity. `tamis info` instead tests
-    // whether the filter refuses inserts.
+    // The server command `TM.INFO` compares the count of a cuckoo filter with its capacity. `tamis
+    // info` instead tests whether the filter refuses inserts.
     info.refuses = refuses(file);
     if info.refuses {
         info.headroom_items = Some(0);

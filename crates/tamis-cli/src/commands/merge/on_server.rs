@@ -135,8 +135,8 @@ impl Args {
         Ok(Some(if excess.is_some() { Exit::OverRate } else { Exit::Yes }))
     }
 
-    /// Rejects filters of fixed size if the filters together have more items than planned, unless
-    /// `--force` is given.
+    /// Rejects filters of fixed size if the filters together have more items than planned,
+    /// unless `--force` is given.
     fn check_capacity(&self, inputs: &mut [Native]) -> Result<(), Failure> {
         let mut items = 0_u64;
         for input in inputs.iter_mut() {

@@ -5,8 +5,8 @@ use tamis::{Kind, Plan};
 use crate::arguments::numbers::{self, Rate};
 use crate::io::svg::{Axis, Chart, ChartLayer, Side};
 
-/// The upper end of the curves in bits per item. If the plan has more bits per item than
-/// `BITS_PER_ITEM`, the axis is longer.
+/// The upper end of the curves in bits per item. If the plan has more bits per item
+/// than `BITS_PER_ITEM`, the axis is longer.
 const BITS_PER_ITEM: f64 = 32.0;
 
 /// Draws the rate of each kind at each size, for the capacity of `best`.

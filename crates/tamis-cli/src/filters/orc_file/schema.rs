@@ -113,8 +113,8 @@ pub struct Column {
     pub id: u32,
     /// The type of the values in the column.
     pub kind: TypeKind,
-    /// The names from the root of the schema to the column. As in ORC, an element of a list is
-    /// `_elem`, and the parts of a map are `_key` and `_value`.
+    /// The names from the root of the schema to the column. As in ORC, an element of a list
+    /// is `_elem`, and the parts of a map are `_key` and `_value`.
     pub path: Vec<String>,
 }
 
@@ -212,8 +212,8 @@ impl Schema {
         Ok(columns)
     }
 
-    /// Returns for each column number whether the column is one of `roots`, or a member of one of
-    /// `roots`.
+    /// Returns for each column number whether the column is one of `roots`, or a member of one
+    /// of `roots`.
     pub(super) fn inside(&self, roots: &[u32]) -> Vec<bool> {
         let mut inside = vec![false; self.nodes.len()];
         for root in roots {

@@ -29,9 +29,9 @@ pub fn now() -> u64 {
 /// 14 digits is in milliseconds, of 15 to 17 digits in microseconds, and of more digits in
 /// nanoseconds. Digits that form a date, such as `20261121100000`, are read as this date. A number
 /// of 14 or 17 digits that is not a date is not a time, unless its first digit is zero. Any other
-/// text is a date such as `2026-11-21`. A time of day may follow after `T` or a space: `10:00`,
-/// `10:00:59` or `10:00:59.123`. After the time of day, an offset from UTC may follow: `Z`,
-/// `+02:00`, `+0200` or `+02`. Without an offset, the time is in UTC.
+/// text is a date such as `2026-11-21`. A time of day may follow after `T` or a
+/// space: `10:00`, `10:00:59` or `10:00:59.123`. After the time of day, an offset from UTC may
+/// follow: `Z`, `+02:00`, `+0200` or `+02`. Without an offset, the time is in UTC.
 pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);
