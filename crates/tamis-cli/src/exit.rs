@@ -72,7 +72,7 @@ pub type CommandResult = Result<Exit, Failure>;
 /// True if the command skipped an input, so that the result is incomplete.
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
 
-/// Records that the command skipped an input, so that its exit status is 2.
+/// Records that the command skipped an input, so that the exit status of the command is 2.
 pub fn set_incomplete() {
     // Relaxed ordering is enough, because the flag publishes no other data.
     IS_INCOMPLETE.store(true, Ordering::Relaxed);

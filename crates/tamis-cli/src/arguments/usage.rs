@@ -93,7 +93,7 @@ pub fn line<'a>(
 }
 
 /// Options of `uniq`, `sort` and CSV programs, with the equivalent options of `tamis`. Each row has
-/// the commands, the foreign option and the option of `tamis`.
+/// the commands of `tamis`, the foreign option and the equivalent option of `tamis`.
 const HABITS: [(&[&str], &str, &str); 14] = [
     (&["dedup"], "-u", "--unique, the lines that occur once"),
     (&["dedup"], "-D", "--repeated=all, all occurrences after the first"),

@@ -69,8 +69,8 @@ impl fmt::Display for WindowSpan {
 }
 
 /// Returns the smallest sufficient number of slices for a window of `items` items, but at
-/// least `slices`. With this number, no item stays longer than the window plus 1/`slices` of the
-/// window. All slices have the same length, rounded up.
+/// least `slices`. With the returned number of slices, no item stays longer than the window plus
+/// 1/`slices` of the window. All slices have the same length, rounded up.
 pub fn even_slices(items: u64, slices: u64) -> u64 {
     let allowed = items + items / slices.max(1);
     let most = |slices: u64| (slices + 1) * items.div_ceil(slices) - 1;

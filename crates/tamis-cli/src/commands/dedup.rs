@@ -232,10 +232,10 @@ impl Args {
         *self.hasher.get().expect("chosen when the run begins")
     }
 
-    /// Chooses the hasher of this run, or of a new state. `--seed` sets the seed of the hasher. The
-    /// default is a random secret key, so that an attacker cannot choose input that makes the run
-    /// slow. If the output depends on the hash, a run without a state uses seed 0, unless `--keyed`
-    /// is set.
+    /// Chooses the hasher of the run, or the hasher of a new state. `--seed` sets the seed of the
+    /// hasher. The default is a random secret key, so that an attacker cannot choose input that
+    /// makes the run slow. If the output depends on the hash, a run without a state uses seed 0,
+    /// unless `--keyed` is set.
     fn choose_hasher(&self) -> Result<Hasher, Failure> {
         let may_be_approximate =
             self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;

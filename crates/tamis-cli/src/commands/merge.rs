@@ -20,9 +20,9 @@ use crate::io::output::{self, check_filter_output, refuse_name_of_other_format};
 /// Merge filters of the same layout into one filter
 ///
 /// Build one filter per machine or per day with the same --items, --rate, --kind and --seed. As an
-/// alternative, build each later filter with 'build --like' of the first filter. Then merge the
-/// files with this command. The merged filter has the plan of the first filter and keeps the
-/// metadata that all filters share.
+/// alternative, build each later filter with 'build --like' of the first filter. After the builds,
+/// merge the files with 'tamis merge'. The merged filter has the plan of the first filter and keeps
+/// the metadata that all filters share.
 ///
 /// Filters may be keys of Redis or Valkey servers: redis://HOST/KEY. Filters of tamis-redis are
 /// merged on the server, and need the same --items and --rate.

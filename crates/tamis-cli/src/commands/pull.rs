@@ -172,7 +172,7 @@ impl<'a> Pull<'a> {
 
 /// Returns the tag of a file, or `None` if the file does not exist.
 fn tag_of(path: &Path) -> Result<Option<EntityTag>, Failure> {
-    // This check precedes `File::open`, because opening a pipe may block forever.
+    // The check of the file type precedes `File::open`, because opening a pipe may block forever.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::new(format!("{}: is not a regular file", path.display())));
     }

@@ -132,7 +132,7 @@ pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, 
 /// Formats seconds since 1970 as RFC 3339.
 fn utc(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, so that a leap day is the last day of a year. Hinnant,
+    // The days are counted from 0000-03-01, so that a leap day is the last day of a year. Hinnant,
     // "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

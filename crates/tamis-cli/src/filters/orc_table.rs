@@ -111,7 +111,8 @@ fn read(name: &str, bytes: &[u8], is_utf8: bool, row_groups: u64) -> Result<RowG
     let filters = RowGroups::decode_at_most(bytes, is_utf8, row_groups)
         .map_err(|error| Failure::new(format!("{name}: its stream of filters: {error}")))?;
     let count = filters.filters().len();
-    // Without this check, an item of a row group without a filter would be reported as absent.
+    // Without the check of the count, an item of a row group without a filter would be reported as
+    // absent.
     if count as u64 != row_groups {
         return Err(Failure::new(format!(
             "{name}: damaged: its {row_groups} row groups have {count} filters"

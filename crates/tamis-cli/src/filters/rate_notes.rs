@@ -11,7 +11,7 @@ use crate::exit::{CommandResult, Exit, Failure};
 use crate::filters::open_filter::OpenFilter;
 use crate::io::output;
 
-/// A filter with a rate above this value is reported as over-full.
+/// A filter with a rate above `OVERFULL_RATE` is reported as over-full.
 const OVERFULL_RATE: f64 = 0.3;
 
 /// The set of notes that a command reports about a filter.

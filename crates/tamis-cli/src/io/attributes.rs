@@ -58,8 +58,8 @@ mod extended {
     /// Name of the attribute that stores the access control list.
     const ACCESS: &str = "system.posix_acl_access";
 
-    /// The maximum size of a list of names, or of a value, in bytes. The operating system sets this
-    /// limit.
+    /// The maximum size of a list of names, or of a value, in bytes. The operating system sets the
+    /// maximum size.
     const MOST_BYTES: usize = 64 << 10;
 
     /// Copies the extended attributes of the file at `path`. Returns false if the file has an
@@ -80,7 +80,7 @@ mod extended {
         }
         if !has_list {
             // The file `new` may have inherited a default access control list from its folder. Most
-            // folders have no default list.
+            // folders have no default access control list.
             _ = fremovexattr(new, ACCESS);
         }
         is_list_copied

@@ -1,5 +1,5 @@
-//! Detects the compression of data by their first bytes. Reads from these bytes how much memory the
-//! decompression needs.
+//! Detects the compression of data by their first bytes. Reads from the first bytes how much memory
+//! the decompression needs.
 //!
 //! | format | begins with | may follow |
 //! | --- | --- | --- |
@@ -130,9 +130,9 @@ pub const DECODER_BYTES: u64 = 1 << 20;
 
 /// Reads the dictionary size from the header of the first block of an xz stream.
 fn xz_bytes(head: &[u8]) -> Option<u64> {
-    // The stream header has 12 bytes. The block header follows: its size and flags, then up to two
-    // optional sizes that no single-threaded tool writes, then the filters. A filter has an id, a
-    // length and properties. LZMA2 (0x21) has one byte of properties.
+    // The stream header has 12 bytes. After the stream header, the block header contains its size
+    // and flags, up to two optional sizes that no single-threaded tool writes, and the filters. A
+    // filter has an id, a length and properties. LZMA2 (0x21) has one byte of properties.
     let block = head.get(12..)?;
     let at = block.windows(2).position(|pair| pair == [0x21, 1])?;
     let bits = u32::from(*block.get(at + 2)?);

@@ -45,7 +45,7 @@ pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Removes the function of [`at_interruption`]. If the program is being interrupted, this call
+/// Removes the function of [`at_interruption`]. If the program is being interrupted, the function
 /// blocks until the program ends.
 pub fn end_interruption_handler() {
     *HANDLER.lock() = None;
@@ -166,14 +166,15 @@ mod signals {
                         // A terminal has printed `^C` before this line.
                         note!("interrupted: {hint}");
                     }
-                    // This call returns only if the system rejects the call.
+                    // The default action ends the process, so the call returns only if the system
+                    // rejects the call.
                     emulate_default_handler(signal).ok();
                     std::process::exit(128 + signal);
                 }
             };
             if thread::Builder::new().name("signals".into()).spawn(wait).is_ok() {
-                // The thread sends nothing. The thread drops the channel after the installation of
-                // the signal handlers.
+                // The thread sends no message, and drops the channel after the installation of the
+                // signal handlers.
                 is_ready.recv().ok();
             }
         });
@@ -193,8 +194,8 @@ mod signals {
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        // Systems other than Linux do not show the mask. On these systems, the function assumes
-        // that only the signal that `nohup` ignores is ignored.
+        // Systems other than Linux do not show the mask of ignored signals. On these systems, the
+        // function assumes that only the signal that `nohup` ignores is ignored.
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(1 << (SIGHUP - 1))
     }
 }

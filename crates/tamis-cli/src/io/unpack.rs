@@ -39,8 +39,8 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// A decoder may use `--memory` divided by this number. `PARTS` is 0 if the command has no
-/// option `--memory`.
+/// A decoder may use the memory of `--memory` divided by `PARTS`. `PARTS` is 0 if the command has
+/// no option `--memory`.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
 /// The largest window that the library of zstd accepts, as a power of two.
@@ -49,9 +49,9 @@ const MOST_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 
 /// A decoder that needs at most this many bytes is not limited.
 const LITTLE_BYTES: u64 = 512 << 10;
 
-/// The memory limit of a decoder without `--memory`, in bytes. The tools of the formats need this
-/// memory at their highest compression levels. A hostile header cannot request memory beyond this
-/// limit.
+/// The memory limit of a decoder without `--memory`, in bytes. The tools of the formats need as
+/// much memory as this limit at their highest compression levels. A hostile header cannot request
+/// memory beyond the limit.
 const MOST_BYTES: u64 = (128 << 20) + DECODER_BYTES;
 
 /// Returns the memory limit of a decoder.
@@ -122,7 +122,7 @@ pub fn set_parts(parts: u64) {
 /// Limits the memory of all decoders to `bytes`. Data whose decompression needs more memory
 /// than `bytes` are rejected.
 pub fn limit_memory(bytes: u64) {
-    // Relaxed: the values are set before any input is opened.
+    // Relaxed ordering is enough, because the values are set before any input is opened.
     if bytes > LITTLE_BYTES {
         RESERVED_BYTES.fetch_max(bytes, Ordering::Relaxed);
     }

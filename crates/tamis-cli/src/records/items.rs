@@ -55,7 +55,7 @@ impl RecordCount {
     }
 }
 
-/// How an item is encoded for a filter.
+/// The encoding of an item for a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ItemEncoding {
     /// The item is encoded as the hash of its bytes.

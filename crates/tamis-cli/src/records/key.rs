@@ -221,7 +221,7 @@ impl KeyRule {
             }
         }
         if self.ignores_case {
-            // This call is needed for bytes that are not UTF-8.
+            // The conversion to lower case as ASCII is needed for bytes that are not UTF-8.
             scratch.make_ascii_lowercase();
         }
         Some(scratch)
@@ -254,8 +254,8 @@ impl KeyRule {
         if self.url { canonical_url(part, scratch) } else { Some(part) }
     }
 
-    /// Returns a text that is equal for equal rules. A caller stores this text with the data that
-    /// the caller built by the rule.
+    /// Returns a text that is equal for equal rules. A caller stores the text of the rule with the
+    /// data that the caller built by the rule.
     pub fn describe(&self) -> String {
         let part = match &self.part {
             KeyPart::Whole => "record".into(),

@@ -95,7 +95,7 @@ impl RecordReader {
     }
 
     /// Shortens the last block to its first `len_bytes`, which must be complete records. The next
-    /// block starts with the remaining records.
+    /// block starts with the records after the first `len_bytes`.
     pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
         self.position.at_bytes -= (block.len() - len_bytes) as u64;
         if let Some(blocks) = &mut self.blocks {
@@ -132,7 +132,8 @@ impl RecordReader {
     }
 
     /// Passes all blocks to `visit` until `visit` breaks. `visit` returns the number of records in
-    /// the block. Messages count lines with this number of records. The method draws the progress.
+    /// the block. Messages use the returned number of records to count lines. The method draws the
+    /// progress.
     ///
     /// # Errors
     ///

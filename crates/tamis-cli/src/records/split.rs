@@ -56,7 +56,7 @@ impl RecordEnd {
     }
 }
 
-/// The size of a read, in bytes. A block of this size stays in the second-level cache between
+/// The size of a read, in bytes. A block of `BLOCK_BYTES` stays in the second-level cache between
 /// reading, hashing and writing.
 pub const BLOCK_BYTES: usize = 256 << 10;
 

@@ -127,7 +127,7 @@ impl Args {
 struct RepeatedHashes {
     hashes: Vec<u64>,
     most_copies: u64,
-    // At this length, `thin` removes copies beyond `most_copies`.
+    // When the list reaches this length, `thin` removes copies beyond `most_copies`.
     thin_at: usize,
 }
 

@@ -79,8 +79,8 @@ fn plan_for(
     }
 }
 
-/// Returns a lower bound of the rate of a filter with this number of items. Returns 0 if the bound
-/// is unknown.
+/// Returns a lower bound of the rate of a filter that contains `items` items. Returns 0 if the
+/// bound is unknown.
 fn least_rate(info: &FilterInfo, items: u64) -> f64 {
     let Some(probes) = info.probes.filter(|_| info.bits > 0) else { return 0.0 };
     let fill = -(-f64::from(probes) * items as f64 / info.bits as f64).exp_m1();
@@ -264,8 +264,8 @@ impl Args {
         Ok(items)
     }
 
-    /// Rejects an empty list of items. Also rejects a list with far fewer items than IN holds,
-    /// because OUT would not find the items that are not in the list.
+    /// Rejects an empty list of items. Rejects a list with far fewer items than IN holds, because
+    /// OUT would not find the items that are not in the list.
     fn check_count(
         &self,
         from: &OpenFilter,

@@ -61,7 +61,7 @@ pub fn odds(rate: f64) -> f64 {
 /// The expected number of distinct records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// The user gave the number of records. If a run has more records than this number, the rate
+    /// The user gave the number of records. If a run has more records than the user gave, the rate
     /// rises.
     Stated(u64),
     /// The number of records is estimated from the inputs. If a run has more records than
@@ -301,11 +301,12 @@ impl Scratch {
     }
 }
 
-/// The number of records between two tests for growth. One part has a sixteenth of the planned
-/// items of the smallest filter.
+/// The number of records between two tests for growth. A part has a sixteenth of the planned items
+/// of the smallest filter.
 const PART: usize = 256;
 
-/// The smallest number of planned items of a filter. A filter of this size takes some kilobytes.
+/// The smallest number of planned items of a filter. A filter with the smallest number of planned
+/// items takes some kilobytes.
 const LEAST_ITEMS: u64 = 16 * PART as u64;
 
 /// The number of planned items of the first filter if the number of records is unknown.

@@ -22,7 +22,7 @@ pub struct KeySet {
     table: Bitmap,
     len: u64,
     // The expected number of distinct records, or zero if unknown. The table grows in larger steps
-    // until it has space for this number of records.
+    // until it has space for the expected number of records.
     expected: u64,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -70,7 +70,7 @@ impl KeySet {
     }
 
     /// Sets the expected number of distinct records. The table grows in larger steps until it has
-    /// space for this number of records.
+    /// space for the expected number of records.
     pub fn set_expected(&mut self, distinct: u64) {
         self.expected = distinct;
     }
@@ -263,8 +263,9 @@ impl KeySet {
             // A large step would take memory that is needed for keys.
             return 0;
         }
-        // This code is like DigestSet::step_bytes, but counts slots. The margin of 1/32 prevents
-        // another growth step if there are slightly more records than expected.
+        // The calculation is the same as in `DigestSet::step_bytes`, but counts slots instead of
+        // bytes. The margin of 1/32 prevents another growth step if there are slightly more records
+        // than expected.
         let expected = self.expected.saturating_add(self.expected / 32);
         let mut step = expected.saturating_mul(MAX_LOAD.1) / MAX_LOAD.0;
         while step > MAX_STEP * slots.max(1024) {

@@ -59,7 +59,7 @@ pub struct StateFile {
     /// The last checkpoint of a killed run after the last finished run, and the offset of the end
     /// of the checkpoint.
     pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, and the offset at which the part of this run in the log starts.
+    /// The last finished run, and the offset in the log at which the last finished run starts.
     pub last: Option<(Checkpoint, u64)>,
     disk: DiskFile,
     name: String,

@@ -49,7 +49,7 @@ pub struct IntBlock {
     consumed_bytes: u64,
 }
 
-/// The number of bytes of one read. A token that is longer than this number is not an integer.
+/// The number of bytes of one read. A token that is longer than one read is not an integer.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.

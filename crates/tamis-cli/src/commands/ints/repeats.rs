@@ -27,11 +27,11 @@ pub struct RepeatSearch {
     rest: Vec<u64>,
 }
 
-/// The default size in bytes of the integers that wait for a pass over the bitmaps. With this size,
-/// the whole command stays below 1.05 GiB.
+/// The default size in bytes of the integers that wait for a pass over the bitmaps. With the
+/// default size, the whole command uses less than 1.05 GiB of memory.
 const SCRATCH_BYTES: u64 = 24 << 20;
 
-/// The maximum size in bytes of the waiting integers. A size above this maximum is not faster.
+/// The maximum size in bytes of the waiting integers. A size above the maximum is not faster.
 const MAX_SCRATCH_BYTES: u64 = 256 << 20;
 
 /// The number of integers that move to the bitmaps in one call.

@@ -12,8 +12,8 @@ use crate::exit::Failure;
 /// The number of integers in a batch.
 const BATCH_ITEMS: usize = 16 << 10;
 
-/// The maximum number of batches that wait for the second thread. A maximum above this number would
-/// use more memory and save no time.
+/// The maximum number of batches that wait for the second thread. A higher maximum than two batches
+/// would use more memory and save no time.
 const MAX_QUEUED: usize = 2;
 
 /// Writes integers in the order of the calls.

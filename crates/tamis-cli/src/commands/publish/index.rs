@@ -39,7 +39,7 @@ pub fn json(listed: &Listed<'_>) -> Value {
     listed.iter().map(file).collect()
 }
 
-/// Returns the list as a page.
+/// Returns the list as an HTML page.
 pub fn html(listed: &Listed<'_>) -> String {
     let mut page = String::from(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Filters</title>\n\

@@ -74,7 +74,8 @@ impl PublishedFile {
         let name = input::name(path);
         let failure = |error: io::Error| Failure::io(&name, &error);
         let metadata = path.metadata().map_err(failure)?;
-        // This check precedes `File::open`, because opening a pipe may block forever.
+        // The check of the file type precedes `File::open`, because opening a pipe may block
+        // forever.
         if !metadata.is_file() {
             return Err(Failure::new(format!("{name}: is not a regular file")));
         }

@@ -43,8 +43,8 @@ const MOST_CHUNK_BYTES: u64 = 1 << 23;
 /// The maximum total size of all parts of a file, in bytes. A small file may expand to terabytes,
 /// and a damaged footer may refer to the same part many times.
 const MOST_BYTES: u64 = 1 << 30;
-/// The bytes that each chunk counts in addition to its content. Without this cost, a part could
-/// have millions of empty chunks.
+/// The bytes that each chunk counts in addition to its content. Without a cost per chunk, a part
+/// could have millions of empty chunks.
 const CHUNK_COST_BYTES: usize = 1 << 10;
 
 /// Decompresses the parts of one file.
@@ -52,7 +52,7 @@ pub struct Decompressor {
     compression: Compression,
     /// The maximum decompressed size of a chunk, in bytes.
     chunk_bytes: usize,
-    /// The number of bytes that all parts that are not read yet may have together.
+    /// The number of bytes that the remaining parts of the file may have together.
     left: u64,
     /// The bytes of the current chunk.
     chunk: Vec<u8>,

@@ -75,8 +75,8 @@ fn text(column: &ColumnDescriptor) -> ColumnText {
         scale: u32::try_from(column.type_scale()).unwrap_or(0),
         storage,
     };
-    // A crafted schema may request millions of digits or bytes per item. The items of that column
-    // are hexadecimal.
+    // A crafted schema may request millions of digits or bytes per item. For a column with more
+    // than `MOST_DIGITS` digits, items are hexadecimal.
     let is_small = |number: i32| usize::try_from(number).is_ok_and(|number| number <= MOST_DIGITS);
     let is_decimal = (column.converted_type() == ConvertedType::DECIMAL
         || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_))))

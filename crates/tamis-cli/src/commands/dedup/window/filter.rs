@@ -1,10 +1,10 @@
 //! An approximate window: the window filter of the library, with an estimate of its losses.
 //!
-//! A new record is lost if the filter answers that the record was seen. This module estimates the
-//! number of losses. The bits of the filter give the current false positive rate r. Each record
-//! that the filter reports as new stands for r / (1 − r) lost records. A measurement of r reads all
-//! bits. The filter measures r at the end of each slice. The filter also measures r each time a
-//! quarter of the planned records of a slice have been stored.
+//! A new record is lost if the filter answers that the record was seen. The module estimates the
+//! number of lost records. The bits of the filter give the current false positive rate r. Each
+//! record that the filter reports as new stands for r / (1 − r) lost records. A measurement of r
+//! reads all bits. The filter measures r at the end of each slice. The filter also measures r each
+//! time a quarter of the planned records of a slice have been stored.
 
 use tamis::{Answers, Hasher, Insert as _, Plan, PlanError, Span, Window};
 
@@ -23,7 +23,7 @@ pub struct WindowFilter {
     // of records that were reported as new.
     stored: u64,
     new: u64,
-    // After this number of stored records, the filter measures the rate again.
+    // After `step` stored records, the filter measures the rate again.
     step: u64,
     // The expected number of losses up to the last measurement.
     settled_lost: f64,

@@ -84,7 +84,7 @@ impl Pace {
         Self { start: Instant::now(), per_second, next: AtomicU64::new(0) }
     }
 
-    /// Waits until the next request is due. Returns the number of this request.
+    /// Waits until the next request is due. Returns the number of the request that is due.
     async fn wait(&self) -> u64 {
         let (number, due) = self.take();
         sleep_until(due).await;
