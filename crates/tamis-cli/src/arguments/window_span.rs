@@ -53,8 +53,8 @@ impl FromStr for WindowSpan {
 }
 
 impl fmt::Display for WindowSpan {
-    /// Writes a time in its longest whole unit up to days. Writes a number in groups of three
-    /// digits.
+    /// Writes a time as a whole number of the longest possible unit, up to days. Writes a number in
+    /// groups of three digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Span::Items(1) => f.write_str("1 line"),

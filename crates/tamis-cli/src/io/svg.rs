@@ -89,7 +89,7 @@ pub enum ChartLayer {
     Across { name: String, at: f64 },
     /// A dashed vertical line at a value of the horizontal axis.
     Up { name: String, at: f64 },
-    /// A point with a label. The label is above the point, on the side away from the curve.
+    /// A point with a label above the point, on the side away from the curve.
     Mark { name: String, at: (f64, f64), side: Side },
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A record is a sequence of bytes. The reader does not trim records: a carriage return before the
 //! newline belongs to the record. The last record may lack its delimiter. A record of any length is
-//! returned whole. For a long record, the buffer grows by a quarter at a time. After the record,
+//! returned whole. For a long record, the buffer grows by a quarter at a time. After a long record,
 //! the buffer shrinks.
 
 use std::io::{self, Read};

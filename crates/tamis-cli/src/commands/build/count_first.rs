@@ -92,7 +92,7 @@ impl Args {
     ///
     /// Copies of an item share the two buckets of the item, so a table with many copies is full
     /// earlier than planned. The function raises the planned capacity until all items fit in the
-    /// filter. The limit is four times the number of items and copies.
+    /// filter. The limit of the capacity is four times the number of items and copies.
     fn cuckoo(
         &self,
         distinct: SecretSet,

@@ -1,7 +1,7 @@
 //! Reads decimal integers, several digits at a time.
 //!
 //! The parser reads eight bytes as one word. The parser finds the first byte that is not a digit,
-//! and computes the value of the digits before this byte. The search and the computation take a
+//! and computes the value of the digits before this byte. For each word, the parser executes a
 //! dozen instructions without a loop. `parse_token` reads byte by byte, and handles signs, more
 //! than fifteen digits, and the end of the block.
 

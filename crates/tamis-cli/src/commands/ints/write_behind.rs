@@ -143,7 +143,7 @@ impl Drop for IntWriter {
     /// Waits for the second thread, so that its temporary file is removed before the program exits.
     fn drop(&mut self) {
         // An earlier failure was already returned to the caller, and is more important than a
-        // failure of this wait.
+        // failure during the drop.
         self.take_back().ok();
     }
 }
