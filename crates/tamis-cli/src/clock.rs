@@ -1,5 +1,5 @@
-//! Reads the system time, and compares the system time with the time in a window filter. The crate
-//! `tamis` never reads the system time.
+//! Reads the system time, and compares the system time with the time in a window filter. The
+//! crate `tamis` never reads the system time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,8 +9,9 @@ use crate::arguments::window_span::WindowSpan;
 use crate::exit::Failure;
 
 /// Returns the milliseconds since 1970. If `SOURCE_DATE_EPOCH` is set (in whole seconds), returns
-/// this time instead of the system time. Builds with the same value write identical bytes. An
-/// invalid value is ignored, as in other programs.
+/// the time in this variable instead of the system time. Two builds with the same value
+/// of `SOURCE_DATE_EPOCH` write identical bytes. Like other programs, Tamis ignores an invalid
+/// value of `SOURCE_DATE_EPOCH`.
 pub fn now_millis() -> u64 {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<u64>().ok());
     match fixed {
@@ -22,8 +23,9 @@ pub fn now_millis() -> u64 {
     }
 }
 
-/// Rejects a window filter whose current slice began in the future. New items would lie before the
-/// window, so the filter would expire these items at once.
+/// Rejects a window filter whose current slice began in the future. If the current slice began in
+/// the future, the filter would expire new items at once, because new items would lie before its
+/// window.
 ///
 /// # Errors
 ///

@@ -48,8 +48,8 @@ impl LogArgs {
     }
 }
 
-/// Notifies systemd that the process is ready. Does nothing unless systemd started the process with
-/// `Type=notify`.
+/// Notifies systemd that the process is ready. The function does nothing unless systemd started the
+/// process with `Type=notify`.
 #[cfg(unix)]
 pub fn tell_systemd() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };

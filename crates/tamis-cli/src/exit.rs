@@ -20,11 +20,11 @@ pub enum Exit {
     OverRate = 3,
 }
 
-/// The reason why a command failed. Its line names the failed operation, the place and the
-/// correction.
+/// The reason why a command failed. The line of a failure names the failed operation, the place and
+/// the correction.
 #[derive(Debug)]
 pub enum Failure {
-    /// The line to print. The exit status is 2.
+    /// The line to print. After this failure, the exit status of the command is 2.
     Message(String),
     /// The reader of the output closed the pipe. The command ends with status 0 and prints no
     /// error.
@@ -32,7 +32,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns a failure with this line.
+    /// Returns a failure with the line `message`.
     pub fn new(message: impl fmt::Display) -> Self {
         Failure::Message(message.to_string())
     }
@@ -69,16 +69,16 @@ pub fn plain(error: &io::Error) -> String {
 /// The result of every command.
 pub type CommandResult = Result<Exit, Failure>;
 
-/// True if the command skipped an input. The result is then incomplete.
+/// True if the command skipped an input, so that the result is incomplete.
 static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
 
-/// Records that the command skipped an input. The exit status will be 2.
+/// Records that the command skipped an input, so that the exit status of the command is 2.
 pub fn set_incomplete() {
-    // Relaxed: the value publishes no other data.
+    // Relaxed ordering is enough, because the flag publishes no other data.
     IS_INCOMPLETE.store(true, Ordering::Relaxed);
 }
 
-/// Prints the failure of a command, if any. Returns the exit status.
+/// Prints the failure of a command, if the command failed. Returns the exit status.
 pub fn report(outcome: CommandResult) -> ExitCode {
     match outcome {
         Ok(_) if IS_INCOMPLETE.load(Ordering::Relaxed) => ExitCode::from(2),

@@ -1,7 +1,7 @@
 //! Contains the modules of the program `tamis`, as a library for fuzz targets and tests. The
 //! library has no stable interface. The program is the stable interface.
 //!
-//! Each command has a file with a type `Args`, which clap parses, and a function `run`, which
+//! The file of each command contains a type `Args`, which clap parses, and a function `run`, which
 //! executes the command. All commands share the modules of `io`.
 
 // The module `io` is the first, because the other modules use its macro `note!`.
@@ -65,8 +65,8 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // Clap returns requested help and version texts as errors. A call without a command also
-        // returns the help.
+        // Clap returns requested help and version texts as errors. For a call without a command,
+        // clap also returns the help as an error.
         Err(error) if !arguments::usage::is_mistake(&error) => {
             return arguments::usage::show(&error);
         }

@@ -179,7 +179,7 @@ pub fn funnel(
     }
 }
 
-/// Returns the names of the funnels that a format with these items accepts.
+/// Returns the names of the funnels that a format with items of `item_domain` accepts.
 pub fn funnel_names(item_domain: ItemDomain) -> String {
     let names = Funnel::NAMES.iter().map(|&(name, _)| name).filter(|name| {
         // The charset does not matter: a format accepts text in all charsets or in none.

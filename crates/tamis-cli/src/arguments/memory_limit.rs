@@ -2,8 +2,8 @@
 //!
 //! The limit applies to the whole process. The allocated memory (`RssAnon`) stays below the limit.
 //! The resident memory also contains up to 10 MB of file pages: the program file and the system
-//! libraries (measured: 9.1 to 9.8 MB). So the resident memory exceeds the limit by less than 10
-//! MB.
+//! libraries (measured: 9.1 to 9.8 MB). Therefore, the resident memory exceeds the limit by less
+//! than 10 MB.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,8 @@ const PARTS: u64 = 2;
 /// The smallest useful size of a set, in bytes.
 const LEAST_SET_BYTES: u64 = 1 << 20;
 
-/// Reserves memory to decompress `inputs`. Returns the rest of `limit` for sets and filters, in
-/// bytes.
-/// Returns `u64::MAX` if there is no limit.
+/// Reserves memory to decompress `inputs`. Returns the part of `limit` that remains for sets and
+/// filters, in bytes. Returns `u64::MAX` if there is no limit.
 ///
 /// # Errors
 ///
@@ -44,8 +43,8 @@ pub fn left_bytes(
     Ok(bytes - unpack::reserved_bytes().min(bytes))
 }
 
-/// Reserves memory to decompress `paths`: at most `limit` divided by `parts`. Data that need more
-/// memory are rejected later.
+/// Reserves memory to decompress `paths`: at most `limit` divided by `parts`. If data need more
+/// memory than reserved, their decompression fails later.
 pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, limit: ByteSize, parts: u64) {
     /// The memory to reserve for a pipe, because its data may be compressed.
     const PIPE_BYTES: u64 = 4 << 20;
@@ -61,7 +60,7 @@ pub fn reserve_unpacking(paths: &[PathBuf], form: InputForm, limit: ByteSize, pa
     unpack::limit_memory(needed);
 }
 
-/// Reads the start of a file. Returns the memory in bytes that its decompression needs.
+/// Reads the start of a file. Returns the memory in bytes that the decompression of the file needs.
 fn needed_bytes(path: &Path, form: InputForm) -> Option<u64> {
     let mut head = [0; 64];
     let filled = read_up_to(&mut File::open(path).ok()?, &mut head).ok()?;

@@ -54,8 +54,8 @@ pub fn threads(text: &str) -> Result<NonZeroUsize, String> {
     threads.ok_or_else(|| format!("'{text}' is not a number of threads: write 1 to {MAX_THREADS}"))
 }
 
-/// The maximum number of threads that a user may request. No machine runs more threads at once.
-/// More threads would only use memory.
+/// The maximum number of threads that a user may request. No machine runs more threads than this
+/// maximum at once. Threads beyond this maximum would only use memory.
 const MAX_THREADS: usize = 1024;
 
 impl fmt::Display for HumanCount {

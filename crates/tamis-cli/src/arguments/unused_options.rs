@@ -19,7 +19,7 @@ pub struct DecodeOption {
 /// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// The format itself.
+    /// The format of the filter.
     Format,
     /// The item type of a filter of another system.
     Items,
@@ -102,8 +102,8 @@ impl UnusedOptions {
         self.options.retain(|option| !option.effect.is_on(file, decode));
     }
 
-    /// Removes the options that have an effect on a filter of `format` that `convert` writes.
-    /// `is_from_items` is true if the filter is built from items.
+    /// Removes the options that have an effect on a filter of `format` that `convert`
+    /// writes. `is_from_items` is true if the filter is built from items.
     pub fn write(&mut self, format: &Format, is_from_items: bool) {
         self.options.retain(|option| match option.effect {
             Effect::Format | Effect::Column => false,
@@ -114,7 +114,7 @@ impl UnusedOptions {
         });
     }
 
-    /// Returns an explanation for each option that remains.
+    /// Returns an explanation for each option that had no effect.
     pub fn phrases(&self) -> Vec<String> {
         let phrase = |option: &&DecodeOption| {
             format!("{} has no effect here: {}", option.name, option.effect.purpose())
@@ -122,16 +122,16 @@ impl UnusedOptions {
         self.options.iter().map(phrase).collect()
     }
 
-    /// Returns the names of the options that remain.
+    /// Returns the names of the options that had no effect.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.options.iter().map(|option| option.name)
     }
 
-    /// Rejects the options that remain.
+    /// Rejects the options that had no effect.
     ///
     /// # Errors
     ///
-    /// A message if an option remains. `files` names the input files.
+    /// A message if an option had no effect. `files` names the input files.
     pub fn check(&self, files: &str) -> Result<(), Failure> {
         match &self.phrases()[..] {
             [] => Ok(()),

@@ -29,8 +29,8 @@ pub fn show(help: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns one line with the mistake, a tip of clap if available, and a reference to the help.
-/// `words` are the arguments after the program name.
+/// Returns one line with the mistake, a tip of clap if available, and a reference to the
+/// help. `words` are the arguments after the program name.
 pub fn line<'a>(
     error: &clap::Error,
     words: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
@@ -49,7 +49,8 @@ pub fn line<'a>(
         text = text.replace(&format!("'{option}'"), &format!("'{variable}'"));
     }
     if error.kind() == ErrorKind::ValueValidation {
-        // The parsers of Tamis return complete messages.
+        // The parsers of Tamis return complete messages, so the other lines of clap's message are
+        // dropped.
         return strip(text.lines().next().unwrap_or_default()).into();
     }
     if let Some(ContextValue::Number(least)) = error.get(ContextKind::MinValues) {
@@ -92,7 +93,7 @@ pub fn line<'a>(
 }
 
 /// Options of `uniq`, `sort` and CSV programs, with the equivalent options of `tamis`. Each row has
-/// the commands, the foreign option and the option of `tamis`.
+/// the commands of `tamis`, the foreign option and the equivalent option of `tamis`.
 const HABITS: [(&[&str], &str, &str); 14] = [
     (&["dedup"], "-u", "--unique, the lines that occur once"),
     (&["dedup"], "-D", "--repeated=all, all occurrences after the first"),
@@ -129,8 +130,8 @@ fn command<'a, 'p>(
 }
 
 /// Returns the option with the invalid value, in the notation of the error, and its environment
-/// variable. Returns `None` if `words` contain the option, because the value then comes from the
-/// command line.
+/// variable. Returns `None` if `words` contain the option, because the value of this option comes
+/// from the command line.
 fn source_variable<'a, 'p>(
     error: &clap::Error,
     command: &'p clap::Command,

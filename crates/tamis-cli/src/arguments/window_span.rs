@@ -53,8 +53,8 @@ impl FromStr for WindowSpan {
 }
 
 impl fmt::Display for WindowSpan {
-    /// Writes a time in its longest whole unit up to days. Writes a number in groups of three
-    /// digits.
+    /// Writes a time as a whole number of the longest possible unit, up to days. Writes a number in
+    /// groups of three digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Span::Items(1) => f.write_str("1 line"),
@@ -68,9 +68,9 @@ impl fmt::Display for WindowSpan {
     }
 }
 
-/// Returns the smallest sufficient number of slices for a window of `items` items, but at least
-/// `slices`. With this number, no item stays longer than the window plus 1/`slices` of the window.
-/// All slices have the same length, rounded up.
+/// Returns the smallest sufficient number of slices for a window of `items` items, but at
+/// least `slices`. With the returned number of slices, no item stays longer than the window plus
+/// 1/`slices` of the window. All slices have the same length, rounded up.
 pub fn even_slices(items: u64, slices: u64) -> u64 {
     let allowed = items + items / slices.max(1);
     let most = |slices: u64| (slices + 1) * items.div_ceil(slices) - 1;

@@ -21,15 +21,16 @@ use crate::records::repeats::{Inserter, RepeatArgs, RepeatPolicy};
 /// The command changes the filter in memory and then replaces the file. If anything fails, or if
 /// the filter would exceed its rate, the file stays unchanged.
 ///
-/// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The items then go to the
-/// server in batches. Items that were added before a failure stay in the filter. --force is needed
-/// only if the filter exceeds its rate before the command starts.
+/// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. For a key, the command
+/// sends the items to the server in batches. Items that were added to a key before a failure stay
+/// in the filter. A key needs --force only if its filter exceeds its rate before the command
+/// starts.
 ///
 /// Without --copies, one run of `tamis add` inserts a repeated line once into a cuckoo filter. A
-/// second run inserts the line again. Delete a line at most as often as it was inserted: one more
-/// delete may remove another line. With --if-absent, adding the same file again changes nothing. Do
-/// not delete from a filter that was filled with --if-absent. A cuckoo filter of RedisBloom accepts
-/// a line only if the filter does not have the line.
+/// second run of `tamis add` inserts the same line again. Delete a line at most as often as it was
+/// inserted: one more delete may remove another line. With --if-absent, adding the same file again
+/// changes nothing. Do not delete from a filter that was filled with --if-absent. A cuckoo filter
+/// of RedisBloom accepts a line only if the filter does not have the line.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,13 +43,14 @@ pub struct Args {
     /// The filter to change
     filter: PathBuf,
 
-    /// Write the filter even if its false positive rate then exceeds the planned rate; the exit
-    /// status is 3
+    /// Write the filter even if its false positive rate exceeds the planned rate; the exit status
+    /// is 3
     #[arg(long)]
     force: bool,
 
-    /// Insert a line into a cuckoo or counting filter only if the filter does not have the line. A
-    /// line that is a false positive is then not stored: do not delete lines from the filter
+    /// Insert a line into a cuckoo or counting filter only if the filter does not have the line.
+    /// With --if-absent, a line that is a false positive is not stored: do not delete lines from
+    /// the filter
     #[arg(long, conflicts_with = "copies")]
     if_absent: bool,
 
@@ -58,7 +60,8 @@ pub struct Args {
     #[command(flatten)]
     items_from: ItemArgs,
 
-    // These options are the last field because clap puts all later options under the same heading.
+    // The decode options are the last field, because clap puts all options after this field under
+    // the heading of the decode options.
     #[command(flatten)]
     decode: DecodeArgs,
 }

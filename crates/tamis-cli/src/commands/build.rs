@@ -32,11 +32,11 @@ use crate::records::repeats::{Inserter, RepeatArgs};
 
 /// Build a filter from items and write it to a file
 ///
-/// Without --items, the command counts the distinct items first and builds a filter of that size.
-/// The command reads files and pipes once. The command keeps 11 to 22 bytes in memory for each
-/// distinct item, and eight bytes for each repeat that the filter counts. With --items, only the
-/// filter is in memory, and `tamis add` can add items up to N. For a cuckoo filter with --items and
-/// without --copies, the distinct hashes are in memory too.
+/// Without --items, the command counts the distinct items first and builds a filter for this number
+/// of items. The command reads files and pipes once. The command keeps 11 to 22 bytes in memory for
+/// each distinct item, and eight bytes for each repeat that the filter counts. With --items, only
+/// the filter is in memory, and `tamis add` can add items up to N. For a cuckoo filter with --items
+/// and without --copies, the distinct hashes are in memory too.
 ///
 /// The same items in the same order with the same options produce the same bytes. The order matters
 /// only for cuckoo, growing and window filters. The time matters only for window filters; the
@@ -116,8 +116,8 @@ pub struct Args {
     force: bool,
 
     /// With -o URL: build a new filter beside the filter under the key, then replace the old
-    /// filter. Meanwhile, clients can look up items, and their inserts go to both filters. If the
-    /// key does not exist, create the filter
+    /// filter. During the build, clients can look up items, and the inserts of clients go to the
+    /// old and the new filter. If the key does not exist, create the filter
     #[arg(long)]
     replace: bool,
 

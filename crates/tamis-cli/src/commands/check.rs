@@ -29,8 +29,8 @@ use crate::records::record_reader::{RecordBlock, RecordReader};
 /// The command maps the file into memory and first verifies its checksums in one pass. The command
 /// queries a filter of another system in the same way as that system does: see 'tamis formats'.
 ///
-/// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. The server looks up the
-/// lines.
+/// A filter may be a key of a Redis or Valkey server: redis://HOST/KEY. For a key, the server looks
+/// up the lines.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +44,7 @@ Examples:
 Exit status: 0 a line was printed, 1 no line was printed, 2 failed, 3 lines were found by a
 filter over its rate: more of them are wrong than planned (--force ignores this).")]
 pub struct Args {
-    /// Another filter to query; all positional arguments are then inputs
+    /// Query this filter (may be repeated); with -f, all positional arguments are inputs
     #[arg(short, long = "filter", value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
@@ -87,7 +87,8 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    // These options are the last field because clap puts all later options under the same heading.
+    // The decode options are the last field, because clap puts all options after this field under
+    // the heading of the decode options.
     #[command(flatten)]
     decode: DecodeArgs,
 }
@@ -164,7 +165,7 @@ enum Opened {
 /// A filter and its results.
 struct Query<'a> {
     name: String,
-    /// The filter, if it is in a file.
+    /// The filter, if the filter is in a file.
     filter: Option<&'a OpenFilter>,
     lookup: Lookup<'a>,
     is_over_rate: bool,

@@ -17,8 +17,9 @@ use crate::records::key::{KeyArgs, RecordArgs, rate};
 /// Convert a filter to the format of another system
 ///
 /// If both systems compute the same bit positions for an item, the command copies the bits. The
-/// order of bits and bytes may differ. Otherwise the command needs the items: with --items, the
-/// command builds OUT from the items and tests each item in both filters.
+/// order of bits and bytes may differ between the systems. If the bit positions differ, the command
+/// needs the items: with --items, the command builds OUT from the items and tests each item in both
+/// filters.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -91,7 +92,8 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    // These options are the last field because clap puts all later options under the same heading.
+    // The decode options are the last field, because clap puts all options after this field under
+    // the heading of the decode options.
     #[command(flatten)]
     decode: DecodeArgs,
 }

@@ -98,8 +98,8 @@ pub struct Args {
         conflicts_with_all = ["full", "approx"], help_heading = "Accuracy and memory")]
     hash_bits: Option<String>,
 
-    /// Allocate at most SIZE of memory, such as 512M. The pages of the program file (up to 10 MB) are not
-    /// counted. A set that does not fit becomes approximate, with a note
+    /// Allocate at most SIZE of memory, such as 512M. The pages of the program file (up to 10 MB)
+    /// are not counted. A set that exceeds SIZE becomes approximate, with a note
     #[arg(long, value_name = "SIZE", help_heading = "Accuracy and memory")]
     memory: Option<ByteSize>,
 
@@ -114,7 +114,7 @@ pub struct Args {
     approx: Option<f64>,
 
     /// Plan --approx for N distinct lines, such as 10M; with --window, for N lines in a window if
-    /// they arrive evenly
+    /// the lines arrive evenly
     #[arg(long, value_name = "N", requires = "approx", help_heading = "Accuracy and memory")]
     items: Option<HumanCount>,
 
@@ -136,7 +136,7 @@ pub struct Args {
         help_heading = "State between runs")]
     state: Option<PathBuf>,
 
-    /// Discard the progress of a killed run instead of continuing it
+    /// Discard the progress of a killed run instead of continuing the run
     #[arg(long, requires = "state", help_heading = "State between runs")]
     restart: bool,
 
@@ -232,10 +232,10 @@ impl Args {
         *self.hasher.get().expect("chosen when the run begins")
     }
 
-    /// Chooses the hasher of this run, or of a new state. `--seed` sets the seed of the hasher. The
-    /// default is a random secret key, so that an attacker cannot choose input that makes the run
-    /// slow. If the output depends on the hash, a run without a state uses seed 0, unless `--keyed`
-    /// is set.
+    /// Chooses the hasher of the run, or the hasher of a new state. `--seed` sets the seed of the
+    /// hasher. The default is a random secret key, so that an attacker cannot choose input that
+    /// makes the run slow. If the output depends on the hash, a run without a state uses seed 0,
+    /// unless `--keyed` is set.
     fn choose_hasher(&self) -> Result<Hasher, Failure> {
         let may_be_approximate =
             self.approx.is_some() || self.memory.is_some() && !self.exact && !self.full;

@@ -10,8 +10,8 @@ use crate::io::table::align;
 /// List the systems whose filters tamis reads and writes
 ///
 /// 'info', 'check', 'add', 'merge' and 'convert' read files of all these systems. Most formats are
-/// recognised by their bytes, and some formats only by the extension of the file name. All other
-/// formats need --format.
+/// recognised by their bytes, and some formats only by the extension of the file name. A filter in
+/// a format that cannot be recognised needs --format.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,5 +1,5 @@
-//! `tamis guard`: refuses requests for ids that do not exist before the requests reach the
-//! database.
+//! The command `tamis guard` refuses requests for ids that do not exist before the requests reach
+//! the database.
 
 mod audit;
 mod check;
@@ -20,10 +20,11 @@ use signals::Signals;
 /// Refuse requests for ids that do not exist before the requests reach the database
 ///
 /// The guard is an HTTP proxy in front of a program. The guard reads all ids that exist from a
-/// file, a filter or a database. If a request has another id, the guard itself sends a 404 response
-/// with JSON. All other requests pass to the program. Until the guard has read all ids, requests
-/// for unknown ids pass too, unless the policy forbids this. Malformed ids and ids on the deny list
-/// are refused in every state.
+/// file, a filter or a database. If a request has an id that does not exist, the guard itself sends
+/// a 404 response with JSON. A request passes to the program if its id exists, or if no route
+/// matches the request. Until the guard has read all ids, requests for unknown ids pass too, unless
+/// the policy refuses these requests. Malformed ids and ids on the deny list are refused in every
+/// state.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -66,8 +67,8 @@ enum Job {
     /// Compare the filters with their sources: no id is refused, and the rate is kept
     ///
     /// The command reads all ids of each source, builds the filters as a guard does, and reads the
-    /// sources again. The command then tests each id and also absent ids. The exit status is 1 if
-    /// an id is refused, and 3 if more absent ids pass than the rate explains.
+    /// sources again. The command tests each id against the filters, and also tests absent ids. The
+    /// exit status is 1 if an id is refused, and 3 if more absent ids pass than the rate explains.
     Audit(audit::Args),
     /// Print a configuration file with comments
     Example,
@@ -130,7 +131,7 @@ struct OneRouteArgs {
 }
 
 impl OneRouteArgs {
-    /// Returns the name of one option that the user gave, if there is one.
+    /// Returns the name of one option that the user gave, or `None` if the user gave no option.
     fn given(&self) -> Option<&'static str> {
         [
             ("--listen", !self.listen.is_empty()),

@@ -55,7 +55,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "svg")]
     keys: bool,
 
-    // These options are the last field because clap puts all later options under the same heading.
+    // The decode options are the last field, because clap puts all options after this field under
+    // the heading of the decode options.
     #[command(flatten)]
     decode: DecodeArgs,
 }
@@ -139,7 +140,7 @@ fn refuse_decode_options(decode: &DecodeArgs) -> Result<(), Failure> {
     )))
 }
 
-/// The descriptions that the command has collected so far.
+/// The descriptions of filters that the command has collected so far.
 #[derive(Default)]
 struct Shown {
     text: String,

@@ -19,12 +19,13 @@ use crate::io::output::{self, check_filter_output, refuse_name_of_other_format};
 
 /// Merge filters of the same layout into one filter
 ///
-/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed. Or
-/// build each later filter with 'build --like' of the first filter. Then merge the files. The
-/// merged filter has the plan of the first filter and keeps the metadata that all filters share.
+/// Build one filter per machine or per day with the same --items, --rate, --kind and --seed. As an
+/// alternative, build each later filter with 'build --like' of the first filter. After the builds,
+/// merge the files with 'tamis merge'. The merged filter has the plan of the first filter and keeps
+/// the metadata that all filters share.
 ///
 /// Filters may be keys of Redis or Valkey servers: redis://HOST/KEY. Filters of tamis-redis are
-/// merged on the server. These filters need the same --items and --rate.
+/// merged on the server, and need the same --items and --rate.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -52,7 +53,8 @@ pub struct Args {
     #[command(flatten)]
     metadata: MetadataArgs,
 
-    // These options are the last field because clap puts all later options under the same heading.
+    // The decode options are the last field, because clap puts all options after this field under
+    // the heading of the decode options.
     #[command(flatten)]
     decode: DecodeArgs,
 }

@@ -172,8 +172,8 @@ fn machine(input: PlanInput, plans: &[Plan], best: &Plan) -> String {
     format!("{value:#}\n")
 }
 
-/// The size of an exact set of 64-bit hashes, for comparison. A filter is useful only if it is
-/// smaller than the set.
+/// The size of an exact set of 64-bit hashes, for comparison. A filter is useful only if the filter
+/// is smaller than the exact set.
 struct Exact {
     items: u64,
     bytes: u64,
@@ -190,8 +190,8 @@ impl Exact {
 
     /// Returns the probability that an absent item has the same hash as an item of the set.
     fn rate(&self) -> f64 {
-        // About n²/2^(w+1) pairs of n items collide, so one more item collides with probability
-        // n/2^w.
+        // About n²/2^(w+1) pairs of n items collide, so an absent item collides with one of the n
+        // items with probability n/2^w.
         2.0 * expected_collisions(self.items, 64) / self.items as f64
     }
 }

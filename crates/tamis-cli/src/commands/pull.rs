@@ -23,8 +23,8 @@ use crate::io::messages;
 use crate::io::output::{self, Output};
 use crate::io::progress::Progress;
 
-/// The maximum time until the head of a response arrives. The server may have to read a new file
-/// first.
+/// The maximum time until the head of a response arrives. Before a response, the server may have to
+/// read a new file.
 const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// The first bytes of a snapshot of a guard.
@@ -111,7 +111,7 @@ struct Pull<'a> {
     last: Option<ForeignTag>,
 }
 
-/// The tag of a server that computes its tags in another way, and the checksum of the same content.
+/// The tag of a server whose tags are not checksums, and the checksum of the content with this tag.
 struct ForeignTag {
     tag: EntityTag,
     content: EntityTag,
@@ -145,7 +145,8 @@ impl<'a> Pull<'a> {
         }
         if let Some(present) = &present {
             headers.insert(IF_NONE_MATCH, present.to_header());
-            // If the copy has been damaged, its content does not match the tag of the server.
+            // If the local copy has been damaged, the content of the copy does not match the tag of
+            // the server.
             if let Some(last) = self.last.as_ref().filter(|last| last.content == *present) {
                 headers.append(IF_NONE_MATCH, last.tag.to_header());
             }
@@ -171,7 +172,7 @@ impl<'a> Pull<'a> {
 
 /// Returns the tag of a file, or `None` if the file does not exist.
 fn tag_of(path: &Path) -> Result<Option<EntityTag>, Failure> {
-    // This check precedes `File::open`, because opening a pipe may block forever.
+    // The check of the file type precedes `File::open`, because opening a pipe may block forever.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Failure::new(format!("{}: is not a regular file", path.display())));
     }
@@ -203,8 +204,9 @@ fn refused(url: &str, answer: &HttpAnswer<'_>) -> Failure {
     Failure::new(format!("{url}: the server answers {status}{advice}"))
 }
 
-/// Downloads the body beside the output and verifies the body. Replaces the output, unless the
-/// output already has the same bytes. Returns the tag of the body.
+/// Downloads the body of the response to a temporary file beside the output, and verifies the body.
+/// Replaces the output, unless the output already has the same bytes as the body. Returns the tag
+/// of the body.
 fn download(
     args: &Args,
     answer: &mut HttpAnswer<'_>,
@@ -263,7 +265,7 @@ fn download(
     Ok(tag)
 }
 
-/// Tests whether an unfinished output is a complete filter.
+/// Rejects a downloaded file that is not a complete filter, before the file replaces the output.
 fn verify(url: &str, output: &mut Output) -> Result<(), Failure> {
     let Some(path) = output.unfinished()? else { return Ok(()) };
     let decode = DecodeArgs::default();

@@ -48,8 +48,9 @@ pub fn run(args: &Args) -> CommandResult {
     let server = Server::start(config).map_err(|error| match error {
         ServerError::Durability(error) => {
             let dir = args.flags.given.iter().find(|given| given.option.name == "dir");
-            // Otherwise the folder comes from the --config file or is the default folder. The
-            // message then needs no source, because the user recognises the folder by its path.
+            // The message names the source of the folder only if the source is a flag or a
+            // variable. If the folder comes from the --config file or is the default folder, the
+            // user recognises the folder by its path.
             let source = dir.map_or_else(String::new, |given| format!("{}: ", given.source()));
             Failure::new(format!("{source}{error}"))
         }

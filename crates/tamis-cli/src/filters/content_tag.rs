@@ -1,5 +1,5 @@
 //! Computes the ETag of a filter file: the checksum of the file. A client can compute the tag of
-//! its local copy, and can verify a download.
+//! its local copy, and can verify a download by its tag.
 
 use std::fs::File;
 use std::io::{self, Read as _};

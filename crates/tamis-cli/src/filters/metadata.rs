@@ -11,7 +11,7 @@ use crate::io::messages::note_once;
 use crate::records::items::ItemArgs;
 use crate::records::key::KeyRule;
 
-/// The options that describe a filter, the same in every command that writes a filter.
+/// The options that describe a filter. Every command that writes a filter has these options.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Metadata")]
 pub struct MetadataArgs {
@@ -19,7 +19,7 @@ pub struct MetadataArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub meta: Vec<(String, String)>,
 
-    /// Store the names of the inputs and the time too; the file then differs on every run
+    /// Store the names of the inputs and the time too; with --stamp, the file differs on every run
     #[arg(long)]
     pub stamp: bool,
 }
@@ -78,8 +78,9 @@ fn set(metadata: &mut Metadata, key: &str, value: &str) -> Result<(), Failure> {
 }
 
 /// Rejects a query for raw text if the filter contains canonical URLs, trimmed items or items in
-/// lower case. This query would miss items. Writes a note in the opposite case, because the builder
-/// of the filter may have normalized the items before.
+/// lower case. A query for raw text would miss items of such a filter. If the query normalizes
+/// items but the filter was built from raw text, writes only a note, because the user may have
+/// normalized the items before the build.
 ///
 /// # Errors
 ///
@@ -107,7 +108,7 @@ pub fn expect_same_items(metadata: &Metadata, rule: &KeyRule, name: &str) -> Res
     Ok(())
 }
 
-/// Returns the metadata of a merged filter: the pairs that are equal in both filters.
+/// Returns the metadata of a merged filter: the pairs of key and value that both filters have.
 ///
 /// # Errors
 ///
@@ -131,7 +132,7 @@ pub fn common(one: &Metadata, other: &Metadata, name: &str) -> Result<Metadata, 
 /// Formats seconds since 1970 as RFC 3339.
 fn utc(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, so that a leap day is the last day of a year. Hinnant,
+    // The days are counted from 0000-03-01, so that a leap day is the last day of a year. Hinnant,
     // "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -42,11 +42,12 @@ pub struct OpenFilter {
     pub funnel: Option<Funnel>,
     /// The name of the column, if the file is a table.
     pub column_name: Option<ColumnName>,
-    /// The items of the column, if the file is a table. The user may state another item type.
+    /// The items of the column, if the file is a table. The user may state an item type that
+    /// differs from the type of the column.
     pub column: Option<ColumnItems>,
     /// The uncompressed size of the file.
     pub len_bytes: u64,
-    /// True if the file contains only this filter. The command may then replace the file.
+    /// True if the file contains only this filter, so that the command may replace the file.
     pub is_whole_file: bool,
     /// True if the file is compressed.
     pub is_packed: bool,
@@ -62,7 +63,7 @@ pub enum FilterContents {
     Decoded(Contents),
 }
 
-/// A row group without a filter of the column. The row group may contain any item.
+/// A row group without a filter of the column. A row group without a filter may contain any item.
 pub struct NoFilter {
     /// The name of the row group and the column.
     pub name: String,
@@ -190,12 +191,12 @@ impl OpenFilter {
         self.contents_mut().downcast_mut()
     }
 
-    /// Returns the filter at the current time, if the filter is a Tamis filter. Does not copy the
-    /// words of the filter.
+    /// Returns the filter at the current time, if the filter is a Tamis filter. The method does not
+    /// copy the words of the filter.
     ///
     /// # Errors
     ///
-    /// Only an error that opening the filter would also return.
+    /// An error that opening the filter would also return.
     pub fn view(&self) -> Result<Option<TamisFile<BitView<'_>>>, Failure> {
         let mut view = match &self.contents {
             FilterContents::Mapped(bytes) => TamisFile::view(bytes)
@@ -278,7 +279,8 @@ impl OpenFilter {
     }
 
     /// Rejects `output` if `output` is the source file, and the source file contains more than this
-    /// filter. Also rejects the source file if its format is a guess.
+    /// filter. Rejects `output` also if `output` is the source file, and the format of the source
+    /// file is a guess.
     ///
     /// # Errors
     ///
@@ -310,8 +312,8 @@ impl OpenFilter {
     ///
     /// # Errors
     ///
-    /// A message if the format cannot store the filter, or if the disk is full. The old file is
-    /// then unchanged.
+    /// A message if the format cannot store the filter, or if the disk is full. After an error, the
+    /// old file is unchanged.
     pub fn save_as(
         &self,
         path: &Path,
@@ -320,8 +322,8 @@ impl OpenFilter {
     ) -> Result<(), Failure> {
         if is_url(path) {
             let url = redis_url::parse(path)?;
-            // With a key, the encoder of Redisson also writes the settings. The encoder of
-            // RedisBloom would write commands, so other formats get no key.
+            // With a key, the encoder of Redisson also writes the settings. With a key, the encoder
+            // of RedisBloom would write commands, so only the encoder of Redisson gets the key.
             let key = (format.name == "redisson").then(|| url.key.clone());
             let mut bytes = Vec::new();
             self.write(&mut bytes, path, format, &DecodeOptions { key, ..options.clone() })?;
@@ -338,7 +340,7 @@ impl OpenFilter {
         output.finish()
     }
 
-    /// Writes the filter to `out`. Messages use `path`, the final name.
+    /// Writes the filter to `out`. Messages name `path`, the final name of the file.
     ///
     /// # Errors
     ///

@@ -18,8 +18,8 @@ use crate::filters::unread_file::unread_file;
 use crate::io::file_bytes::{Bytes, FileContent, LoadedFile};
 use crate::io::input;
 
-/// Opens the filters of a command. Rejects decode options that have no effect on any of these
-/// filters.
+/// Opens the filters of a command. Rejects decode options that have no effect on any filter of the
+/// command.
 pub struct Opener<'a> {
     decode: &'a DecodeArgs,
     unused: UnusedOptions,
@@ -27,7 +27,7 @@ pub struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    /// Creates an opener without files.
+    /// Creates an opener that has not opened any file yet.
     pub fn new(decode: &'a DecodeArgs) -> Self {
         Self { decode, unused: UnusedOptions::of(decode), names: Vec::new() }
     }
@@ -56,8 +56,8 @@ impl<'a> Opener<'a> {
         self.names.push(input::name(path));
         self.unused.read(recognised.kind(), self.decode);
         match recognised.content {
-            // No decode option has an effect here, so a funnel without its charset is not an error
-            // here. `finish` rejects both options.
+            // No decode option has an effect on a Tamis filter, so a funnel without its charset is
+            // not an error here. `finish` rejects every option without an effect.
             Content::Tamis(filter) => Ok(vec![Ok(*filter)]),
             _ => recognised.decode(self.decode),
         }
@@ -307,8 +307,8 @@ fn is_encoding_of(bytes: &[u8], filter: &OpenFilter) -> bool {
 }
 
 /// Tests whether a file is read without decompression, because plain bits may begin like compressed
-/// data. This applies if the user gives a format of plain bits, and the file name does not end like
-/// the name of compressed data.
+/// data. A file is read without decompression if the user gives a format of plain bits, and the
+/// file name does not end like the name of compressed data.
 fn is_raw(path: &Path, decode: &DecodeArgs) -> bool {
     let is_bits = |format: &Format| {
         !format.is_detectable() || format.parameters.required.contains(&Parameter::Items)
@@ -370,8 +370,8 @@ fn find(bytes: &[u8], path: &Path, key: Option<&OsStr>) -> Result<&'static Forma
                     return Ok(format);
                 }
             }
-            // Several formats match the bytes. If the file name belongs to one of these formats,
-            // the file name decides.
+            // Several formats match the bytes. If the file name belongs to one of the matching
+            // formats, the file name decides.
             let mut named = Format::of_path(path);
             named.retain(|named| several.iter().any(|format| format.name == named.name));
             if let [format] = named[..] {

@@ -2,8 +2,8 @@
 //!
 //! A reader reads the file from its end: the PostScript, the footer, and then the footer of each
 //! stripe. The footer of a stripe lists the streams of the stripe. Every length is checked against
-//! the file size before an allocation. The total size of all parts is limited. A part may exceed
-//! the limit by at most one chunk of 8 MiB.
+//! the file size before an allocation. The total size of all parts of a file is limited. A part may
+//! exceed the size limit by at most one chunk of 8 MiB.
 
 mod chunks;
 pub mod error;
@@ -48,7 +48,7 @@ pub enum OrcWriter {
     Java,
     /// The C++ writer of ORC, which pyarrow uses.
     Cpp,
-    /// Another program.
+    /// A program other than the Java writer and the C++ writer.
     Other(u64),
 }
 
@@ -60,7 +60,7 @@ pub struct OrcFile<'a> {
     pub schema: Schema,
     /// The stripes, in order.
     pub stripes: Vec<Stripe>,
-    /// The number of rows in a row group. Zero if the file has no row groups.
+    /// The number of rows in a row group. The number is zero if the file has no row groups.
     pub row_group_rows: u64,
     /// The program that wrote the file.
     pub writer: OrcWriter,
@@ -273,7 +273,8 @@ pub fn too_many() -> OrcError {
 }
 
 /// Tests whether this version of the C++ writer computes wrong hashes of numbers (ORC-1024).
-/// Versions before 1.6.12 and 1.7.1 compute these hashes. Old files state no version.
+/// Versions before 1.6.12 and 1.7.1 compute wrong hashes. Old files do not contain the version of
+/// the writer.
 fn has_wrong_hashes(version: Option<&[u8]>) -> bool {
     let Some(version) = version else { return true };
     let release = version.split(|&byte| byte == b'-').next().unwrap_or_default();

@@ -21,7 +21,7 @@ use crate::records::column_name::{ColumnName, check_unique, full_name};
 use crate::records::column_text::ColumnItems;
 
 /// Reads the filters of `column`, or of all columns, in the order of the stripes and their row
-/// groups. Does not read the data of the file.
+/// groups. The function does not read the data of the file.
 ///
 /// # Errors
 ///
@@ -111,7 +111,8 @@ fn read(name: &str, bytes: &[u8], is_utf8: bool, row_groups: u64) -> Result<RowG
     let filters = RowGroups::decode_at_most(bytes, is_utf8, row_groups)
         .map_err(|error| Failure::new(format!("{name}: its stream of filters: {error}")))?;
     let count = filters.filters().len();
-    // Without this check, an item of a row group without a filter would be reported as absent.
+    // Without the check of the count, an item of a row group without a filter would be reported as
+    // absent.
     if count as u64 != row_groups {
         return Err(Failure::new(format!(
             "{name}: damaged: its {row_groups} row groups have {count} filters"
@@ -140,8 +141,8 @@ fn columns(bytes: &[u8]) -> Result<(OrcFile<'_>, Vec<ColumnStreams>), OrcError> 
         if old.is_some_and(|old| old.is_utf8 == stream.is_utf8) {
             return Err(OrcError::Damaged("a stripe has two streams of filters for one column"));
         }
-        // A writer may store both streams. Only BLOOM_FILTER_UTF8 has a fixed charset for the
-        // hashes of text.
+        // A writer may store a BLOOM_FILTER stream and a BLOOM_FILTER_UTF8 stream for the same
+        // column. Only BLOOM_FILTER_UTF8 has a fixed charset for the hashes of text.
         if old.is_none_or(|old| !old.is_utf8) {
             of_column.insert(stream.stripe, stream);
         }

@@ -25,8 +25,8 @@ pub fn is_table(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC) && bytes.len() > 2 * MAGIC.len()
 }
 
-/// Reads the filters of `column`, or of all columns, in the order of the row groups. Does not read
-/// the data of the table.
+/// Reads the filters of `column`, or of all columns, in the order of the row groups. The function
+/// does not read the data of the table.
 ///
 /// # Errors
 ///
@@ -105,8 +105,8 @@ const HEX: &str = "leave out --funnel, or use --funnel hex and write items as he
 const ENCRYPTED: &str =
     "some of its columns are encrypted, and their filters too: decrypt the table first";
 
-/// Tests whether some columns of a table are encrypted. In this case, the footer names the
-/// algorithm.
+/// Tests whether some columns of a table are encrypted. If some columns are encrypted, the footer
+/// names the algorithm.
 fn is_encrypted(footer: &[u8]) -> bool {
     const ENCRYPTION_ALGORITHM: i64 = 8;
     thrift::has_field(footer, ENCRYPTION_ALGORITHM) == Some(true)

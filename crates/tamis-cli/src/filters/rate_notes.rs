@@ -1,5 +1,5 @@
 //! Creates notes about a filter that is full or over its planned rate. A command that saves a
-//! filter also writes these notes to stderr.
+//! filter also writes the notes about the filter to stderr.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::exit::{CommandResult, Exit, Failure};
 use crate::filters::open_filter::OpenFilter;
 use crate::io::output;
 
-/// A filter with a rate above this value is reported as over-full.
+/// A filter with a rate above `OVERFULL_RATE` is reported as over-full.
 const OVERFULL_RATE: f64 = 0.3;
 
 /// The set of notes that a command reports about a filter.
@@ -29,7 +29,7 @@ impl OpenFilter {
     pub fn rate_notes(&self, info: &FilterInfo) -> (Vec<String>, Option<String>) {
         let planned = self.contents().exceeded_rate(info, self.options.rate);
         let excess = planned.map(|planned| excess(info.items, None, info.rate_now, planned));
-        // A filter may have been planned for a high rate.
+        // A filter with a high rate may have been planned for this rate.
         let is_as_planned = excess.is_none() && self.options.rate.or(info.rate_planned).is_some();
         let is_full = info.rate_now > OVERFULL_RATE && !is_as_planned;
         let full = is_full
@@ -64,13 +64,13 @@ impl OpenFilter {
     }
 
     /// Replaces `output` by the changed filter, after the new file is complete and synced to the
-    /// disk. With `force`, also replaces `output` if the filter is over its planned rate. Writes
-    /// `notes` to stderr.
+    /// disk. If `force` is true, replaces `output` even if the filter is over its planned rate.
+    /// Writes `notes` to stderr.
     ///
     /// # Errors
     ///
     /// A message if the filter is over its planned rate, and the errors of
-    /// [`save_as`](Self::save_as). The old file is then unchanged.
+    /// [`save_as`](Self::save_as). After an error, the old file is unchanged.
     pub fn save(&self, output: &Path, force: bool, notes: Notes) -> CommandResult {
         let (notes, excess) = self.notes(notes);
         let name = output::name(output);

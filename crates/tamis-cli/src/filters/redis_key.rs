@@ -1,8 +1,9 @@
 //! Filters on a Redis server. A command takes a [URL](crate::filters::redis_url) instead of a file
 //! name.
 //!
-//! `value` reads the value of the key. `upload` writes a filter to a new key. `filter` inserts and
-//! looks up items on the server. `discard` deletes an unfinished filter.
+//! The module `value` reads the value of the key. The module `upload` writes a filter to a new key.
+//! The module `filter` inserts and looks up items on the server. The module `discard` deletes an
+//! unfinished filter.
 
 mod discard;
 mod filter;

@@ -84,8 +84,8 @@ impl TableFilters {
         let Self { asked, filters, with_filters, is_with_filter, contradiction } = self;
         let has_filter = filters.into_iter().filter(|(column, _)| is_with_filter.contains(column));
         let filters: Vec<_> = has_filter.map(|(_, filter)| filter).collect();
-        // If several columns have filters and the user names no column, the error that requests
-        // `--column` comes first.
+        // If several columns have filters and the user names no column, the error that
+        // requests `--column` comes first.
         if let Some(contradiction) =
             contradiction.filter(|_| asked.is_some() || with_filters.len() == 1)
         {

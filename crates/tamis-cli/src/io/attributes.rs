@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 /// Gives `new` the attributes of the file at `path`, whose metadata are `old`. If the system
-/// refuses the owner, the group or the access control list, `new` grants fewer permissions than
-/// the old file, never more.
+/// refuses the owner, the group or the access control list, `new` grants fewer permissions than the
+/// old file.
 ///
 /// # Errors
 ///
@@ -22,7 +22,8 @@ pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     let is_owner_kept = old.uid() == now.uid() || fchown(new, Some(old.uid()), None).is_ok();
     let is_group_kept = old.gid() == now.gid() || fchown(new, None, Some(old.gid())).is_ok();
     if !is_owner_kept || !is_group_kept {
-        // The set-user-id and set-group-id bits were granted for another owner or group.
+        // The set-user-id and set-group-id bits apply only to the owner and the group of the old
+        // file.
         mode &= !0o6000;
     }
     if !is_group_kept {
@@ -37,7 +38,7 @@ pub fn keep(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies only the permissions. On Unix, this function copies all attributes.
+/// Copies only the permissions. On Unix, the function of the same name copies all attributes.
 ///
 /// # Errors
 ///
@@ -57,8 +58,8 @@ mod extended {
     /// Name of the attribute that stores the access control list.
     const ACCESS: &str = "system.posix_acl_access";
 
-    /// The maximum size of a list of names, or of a value, in bytes. The operating system sets this
-    /// limit.
+    /// The maximum size of a list of names, or of a value, in bytes. The operating system sets the
+    /// maximum size.
     const MOST_BYTES: usize = 64 << 10;
 
     /// Copies the extended attributes of the file at `path`. Returns false if the file has an
@@ -78,8 +79,8 @@ mod extended {
             }
         }
         if !has_list {
-            // `new` may have inherited a default list from its folder. Most folders have no default
-            // list.
+            // The file `new` may have inherited a default access control list from its folder. Most
+            // folders have no default access control list.
             _ = fremovexattr(new, ACCESS);
         }
         is_list_copied
@@ -128,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_replaced_file_keeps_its_access_control_list_and_attributes() {
-        /// Version 2, then tag, permissions and id of each entry: owner rw, user 1234 r, group
-        /// none, mask r, others none.
+        /// An access control list: version 2, and the tag, the permissions and the id of each
+        /// entry. The entries are: owner rw, user 1234 r, group none, mask r, others none.
         const LIST: [u8; 44] = {
             let mut list = [0; 44];
             list[0] = 2;

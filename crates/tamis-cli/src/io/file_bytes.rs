@@ -25,15 +25,15 @@ pub struct LoadedFile {
 pub enum FileContent {
     /// A Tamis filter, decoded directly from a stream.
     Tamis(Box<TamisFile>),
-    /// Any other bytes.
+    /// The bytes of a file that is not decoded yet.
     Bytes(Bytes),
 }
 
-/// The bytes of a file. An uncompressed file is mapped, and any other file is copied.
+/// The bytes of a file. An uncompressed file is mapped, and a compressed file or a pipe is copied.
 pub enum Bytes {
     /// The file itself, mapped into memory.
     Mapped(Mapped),
-    /// A copy that was read and decompressed.
+    /// A copy of the bytes of the file, after decompression.
     Copied(Vec<u8>),
 }
 
@@ -68,7 +68,8 @@ impl LoadedFile {
         Self { content: FileContent::Bytes(Bytes::Copied(bytes)), is_packed: false }
     }
 
-    /// Reads and decompresses a file. If `is_raw` is true, does not decompress the file.
+    /// Reads and decompresses a file. If `is_raw` is true, the function does not decompress the
+    /// file.
     ///
     /// # Errors
     ///

@@ -25,18 +25,18 @@ use crate::io::unpack::{NotUnpacked, too_much_memory, unpack};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputForm {
     /// How the inputs are decompressed. With `None`, the first bytes of text determine the
-    /// compression. Binary data are then read without decompression, because a number may look like
-    /// magic bytes.
+    /// compression. With `None`, binary data are read without decompression, because a number may
+    /// look like magic bytes.
     pub unpack: Option<Unpack>,
-    /// True if the inputs are text. The reader then skips a byte order mark at the start.
+    /// True if the inputs are text. At the start of a text, the reader skips a byte order mark.
     pub is_text: bool,
 }
 
 impl InputForm {
-    /// The form of files whose own format begins with magic bytes.
+    /// The form of filter files, whose own formats begin with magic bytes.
     pub const FILTER: Self = Self { unpack: Some(Unpack::Auto), is_text: false };
 
-    /// Returns the decompression that applies if the user gives no option.
+    /// Returns the decompression that applies if the user does not choose a decompression.
     fn usual(self) -> Unpack {
         if self.is_text { Unpack::Auto } else { Unpack::No }
     }
@@ -109,8 +109,8 @@ impl Input {
         Self::of(name, len_bytes, file, form)
     }
 
-    /// Reads the first bytes of `reader`. If these bytes show a compressed format, decompresses the
-    /// data.
+    /// Reads the first bytes of `reader`. If the first bytes show a compressed format, decompresses
+    /// the data.
     fn of(
         name: String,
         len_bytes: Option<u64>,
@@ -121,8 +121,8 @@ impl Input {
         let mut reader = Counted { reader, bytes: Arc::clone(&consumed_bytes) };
         let mut head = [0; ZSTD_HEAD_BYTES];
         let mut filled = 0;
-        // A terminal or `tail -f` may send a short line and then wait for the result. So this loop
-        // reads no more bytes than the detection needs.
+        // A terminal or `tail -f` may send a short line and wait for the result. Therefore, this
+        // loop reads no more bytes than the detection of the format needs.
         while Packing::may_become_known(&head[..filled]) {
             // Four bytes identify most formats.
             let until = if filled < 4 { 4 } else { MARK_BYTES };
@@ -151,8 +151,8 @@ impl Input {
         Ok(Self { name, len_bytes, consumed_bytes, packing, is_text_start, reader })
     }
 
-    /// Decompresses on a second thread. Does nothing for uncompressed data, because a second thread
-    /// would not be faster.
+    /// Decompresses on a second thread. For uncompressed data, the method does nothing, because a
+    /// second thread would save no time.
     #[must_use]
     pub fn unpacked_ahead(mut self) -> Self {
         if self.is_packed() {
@@ -174,7 +174,8 @@ impl Input {
 
     /// Returns the number of bytes read from the file, before decompression.
     pub fn consumed_bytes(&self) -> u64 {
-        // Relaxed: the number is only displayed and publishes no other data.
+        // Relaxed ordering is enough, because the number is only displayed and publishes no other
+        // data.
         self.consumed_bytes.load(Ordering::Relaxed)
     }
 
@@ -218,7 +219,7 @@ impl Read for Input {
             return Ok(len);
         }
         self.is_text_start = false;
-        // A pipe may send the mark in several parts.
+        // A pipe may deliver the byte order mark in several parts.
         while len < buffer.len().min(BYTE_ORDER_MARK.len())
             && BYTE_ORDER_MARK.starts_with(&buffer[..len])
         {
@@ -293,15 +294,15 @@ pub fn checked(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Works like [`checked`], for a command whose result is useful without some of its inputs. Reports
-/// and skips unreadable inputs. The exit status will then be 2.
+/// and skips unreadable inputs. If an input was skipped, the exit status is 2.
 ///
 /// If one of `outputs` is a file, every input must be readable, because an incomplete result must
 /// not replace the old file.
 ///
 /// # Errors
 ///
-/// The errors of [`checked`] if one of `outputs` is a file. Otherwise, a message if all files are
-/// missing, unreadable or directories.
+/// The errors of [`checked`] if one of `outputs` is a file. If none of `outputs` is a file, a
+/// message if all inputs are missing, unreadable or directories.
 pub fn present(files: &[PathBuf], outputs: &[Option<&Path>]) -> Result<Vec<PathBuf>, Failure> {
     if outputs.iter().flatten().any(|path| is_replaced(path)) {
         return checked(files);
@@ -371,7 +372,7 @@ pub(crate) mod tests {
         encoder.finish().unwrap()
     }
 
-    /// The numbers from 1 to 4000, in several streams.
+    /// The text of the numbers from 1 to 4000, compressed as several xz streams.
     const XZ: &[u8] = include_bytes!("../../tests/packed/numbers.xz");
 
     pub(crate) const TEXT: InputForm = InputForm { unpack: None, is_text: true };

@@ -8,8 +8,8 @@ use memmap2::Mmap;
 
 use crate::exit::Failure;
 
-/// A mapped file. The system reads a page of the file on its first access. All processes that map
-/// the file share these pages.
+/// A mapped file. The system reads a page of the file at the first access to the page. All
+/// processes that map the file share these pages.
 pub struct Mapped {
     bytes: Mmap,
     file: File,

@@ -17,7 +17,7 @@ static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Suppresses all messages except errors from now on.
 pub fn be_quiet() {
-    // Relaxed: the value is set once, before any other thread starts.
+    // Relaxed ordering is enough, because the value is set once, before any other thread starts.
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
@@ -28,8 +28,8 @@ pub fn is_quiet() -> bool {
 
 /// Writes a line to stderr without a prefix.
 pub fn line(text: impl fmt::Display) {
-    // A single write call keeps the lines of several processes apart. A failed write cannot be
-    // reported.
+    // A single write call keeps the lines of several processes apart. A failed write to stderr
+    // cannot be reported.
     _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
@@ -49,8 +49,8 @@ pub fn note(text: impl fmt::Display) {
     }
 }
 
-/// Writes a note, but only once per run. A command may read an input twice, and would otherwise
-/// repeat the note.
+/// Writes a note, but only once per run. Without this limit, a command that reads an input twice
+/// would repeat the note.
 pub fn note_once(text: String) {
     static NOTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut noted = NOTED.lock();

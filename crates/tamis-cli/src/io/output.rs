@@ -25,7 +25,8 @@ pub use crate::io::output::refusals::{
 use crate::io::standard;
 use crate::io::temporary::Temporary;
 
-/// The size of the buffer, in bytes, for small writes. Larger writes bypass the buffer.
+/// The size of the buffer, in bytes, for small writes. A write that does not fit in the buffer, and
+/// has at least half of the size of the buffer, bypasses the buffer.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A destination for results: standard output, a device or a file. A file is incomplete until
@@ -74,8 +75,8 @@ impl Output {
         if is_stdout(path) { Self::open(None) } else { Self::replace(path, None) }
     }
 
-    /// Creates a replacement for `path`. A new file gets `new_permissions`. With `None`, only the
-    /// owner can read the new file.
+    /// Creates a replacement for `path`. A new file gets `new_permissions`. If `new_permissions`
+    /// is `None`, only the owner can read the new file.
     fn replace(path: &Path, new_permissions: Option<Permissions>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -179,8 +180,8 @@ impl Output {
         self.sink.writer().write_all(bytes)
     }
 
-    /// Syncs the output to the disk. [`finish`](Self::finish) then only renames the file. A run
-    /// with two outputs syncs both outputs before it replaces the first file.
+    /// Syncs the output to the disk. After this call, [`finish`](Self::finish) only renames the
+    /// file. A run with two outputs syncs both outputs before it replaces the first file.
     ///
     /// # Errors
     ///
@@ -229,7 +230,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// The errors of [`write`](Self::write). The old file is then unchanged.
+    /// The errors of [`write`](Self::write). After an error, the old file is unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         self.sink.finish().map_err(|error| Failure::io(&self.name, &error))
@@ -280,7 +281,7 @@ impl Sink {
 ///
 /// # Errors
 ///
-/// The errors of [`Output::open`] and [`Output::write`]. The old file is then unchanged.
+/// The errors of [`Output::open`] and [`Output::write`]. After an error, the old file is unchanged.
 pub fn write_whole(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(path)?;
     output.write(bytes)?;
@@ -309,7 +310,7 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Creates the temporary file that will be renamed to `path`. If `permissions` is `None`, only the
-/// owner can read the file. Messages name the output by `name`.
+/// owner can read the file. Messages contain `name` as the name of the output.
 fn temporary(
     name: &str,
     path: &Path,
@@ -338,8 +339,8 @@ fn not_created(name: &str, folder: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Rejects a file that the user may not write. A rename over this file would succeed, but a program
-/// that writes in place, such as `sort -o`, would fail.
+/// Rejects a file that the user may not write. A rename over a file without write permission would
+/// succeed, but a program that writes in place, such as `sort -o`, would fail.
 fn check_writable(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).open(path) {
         Err(error)
@@ -354,7 +355,8 @@ fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a note if `existing` has other hard links. The other links keep the old content.
+/// Writes a note if `existing` has other hard links. The hard links of the old file keep the old
+/// content.
 fn note_other_names(name: &str, existing: &std::fs::Metadata) {
     #[cfg(unix)]
     {
@@ -440,7 +442,8 @@ mod tests {
     fn one_file_is_known_under_two_names() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("file"), folder.path().join("other"));
-        // The first pass runs without the file, and the second pass runs with the file.
+        // In the first pass, the output file does not exist. In the second pass, the output file
+        // exists.
         for _ in 0..2 {
             assert!(is_same_file(&path, &folder.path().join("./file")));
             assert!(!is_same_file(&path, &other));

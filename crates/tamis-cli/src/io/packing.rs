@@ -1,5 +1,5 @@
-//! Detects the compression of data by their first bytes. Reads from these bytes how much memory the
-//! decompression needs.
+//! Detects the compression of data by their first bytes. Reads from the first bytes how much memory
+//! the decompression needs.
 //!
 //! | format | begins with | may follow |
 //! | --- | --- | --- |
@@ -9,7 +9,7 @@
 //! | zstd | `28 b5 2f fd`, or a skippable frame | any number of frames, zeros |
 
 //!
-//! If other bytes follow the data, the reader returns an error.
+//! If bytes that the table does not list follow the data, the reader returns an error.
 
 use std::ops::RangeInclusive;
 
@@ -31,17 +31,17 @@ pub enum Packing {
 /// How the inputs of a command are decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Unpack {
-    /// By the first bytes of each input
+    /// Detect the format by the first bytes of each input
     Auto,
-    /// Not at all
+    /// Read the inputs without decompression
     No,
-    /// As gzip
+    /// Decompress all inputs as gzip
     Gzip,
-    /// As zstd
+    /// Decompress all inputs as zstd
     Zstd,
-    /// As xz
+    /// Decompress all inputs as xz
     Xz,
-    /// As bzip2
+    /// Decompress all inputs as bzip2
     Bzip2,
 }
 
@@ -72,9 +72,9 @@ const MARKS: [(&[RangeInclusive<u8>], Packing); 6] = [
     // A zstd stream may begin with a skippable frame.
     (&[0x50..=0x5f, 0x2a..=0x2a, 0x4d..=0x4d, 0x18..=0x18], Packing::Zstd),
     (&[0xfd..=0xfd, b'7'..=b'7', b'z'..=b'z', b'X'..=b'X', b'Z'..=b'Z', 0..=0], Packing::Xz),
-    // The first three bytes could also begin a line of text, so the next six bytes are checked too.
-    // A block starts with the decimal digits of π. The end of the stream starts with the digits of
-    // √π.
+    // The first three bytes of bzip2 could also begin a line of text, so the next six bytes are
+    // checked too. A block starts with the decimal digits of π. The end of the stream starts with
+    // the digits of √π.
     (&bzip2([0x31, 0x41, 0x59, 0x26, 0x53, 0x59]), Packing::Bzip2),
     (&bzip2([0x17, 0x72, 0x45, 0x38, 0x50, 0x90]), Packing::Bzip2),
 ];
@@ -92,8 +92,8 @@ impl Packing {
         MARKS.iter().find(|(mark, _)| is_of(mark)).map_or(Packing::Plain, |(_, packing)| *packing)
     }
 
-    /// Tests whether `head` is a proper prefix of the magic bytes of a compressed format. More
-    /// bytes are then needed to decide.
+    /// Tests whether `head` is a proper prefix of the magic bytes of a compressed format. For a
+    /// proper prefix, the decision needs more bytes.
     pub fn may_become_known(head: &[u8]) -> bool {
         MARKS.iter().any(|(mark, _)| {
             head.len() < mark.len() && mark.iter().zip(head).all(|(may, byte)| may.contains(byte))
@@ -116,7 +116,8 @@ impl Packing {
         match self {
             Packing::Plain => 0,
             Packing::Gzip => 128 << 10,
-            // A block has up to 900,000 bytes, and the decoder needs five bytes for each.
+            // A block has up to 900,000 bytes, and the decoder needs five bytes for each byte of
+            // the block.
             Packing::Bzip2 => 5 << 20,
             Packing::Xz => xz_bytes(head).unwrap_or(8 << 20).saturating_add(DECODER_BYTES),
             Packing::Zstd => zstd_bytes(head).unwrap_or(8 << 20).saturating_add(DECODER_BYTES),
@@ -129,9 +130,9 @@ pub const DECODER_BYTES: u64 = 1 << 20;
 
 /// Reads the dictionary size from the header of the first block of an xz stream.
 fn xz_bytes(head: &[u8]) -> Option<u64> {
-    // The stream header has 12 bytes. The block header follows: its size and flags, then up to two
-    // optional sizes that no single-threaded tool writes, then the filters. A filter has an id, a
-    // length and properties. LZMA2 (0x21) has one byte of properties.
+    // The stream header has 12 bytes. After the stream header, the block header contains its size
+    // and flags, up to two optional sizes that no single-threaded tool writes, and the filters. A
+    // filter has an id, a length and properties. LZMA2 (0x21) has one byte of properties.
     let block = head.get(12..)?;
     let at = block.windows(2).position(|pair| pair == [0x21, 1])?;
     let bits = u32::from(*block.get(at + 2)?);
@@ -151,7 +152,8 @@ pub fn zstd_bytes(head: &[u8]) -> Option<u64> {
         let base = 1_u64 << (10 + (window >> 3));
         return Some(base + base / 8 * u64::from(window & 7));
     }
-    // The window is the whole content. The content size follows the dictionary ID.
+    // In a frame with a single segment, the window is the whole content. The content size follows
+    // the dictionary ID.
     let at = 5 + [0, 1, 2, 4][usize::from(descriptor & 3)];
     let len = [1, 2, 4, 8][usize::from(descriptor >> 6)];
     let mut size = [0; 8];
@@ -175,8 +177,8 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_decoder_is_read_from_the_header() {
-        // `xz -6`, `xz -0` and `zstd -19` (window 8 MiB) wrote these headers. The last header is a
-        // single segment of ten bytes, which `zstd` wrote.
+        // The commands `xz -6`, `xz -0` and `zstd -19` (window 8 MiB) wrote these headers. The last
+        // header is a single segment of ten bytes, which `zstd` wrote.
         let xz =
             |bits| [&b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01"[..], &[bits, 0]].concat();
         assert_eq!(xz_bytes(&xz(0x16)), Some(8 << 20));

@@ -1,6 +1,5 @@
 //! Makes values in order, ahead of their consumer. Either the consumer or a thread makes the
 //! values.
-//! values.
 //!
 //! ```text
 //!              ┌──── values made, in order, at most MAX_QUEUED of them ────▶
@@ -13,8 +12,8 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// The maximum number of values that are made and not yet consumed. A maximum of two did not make
-/// `dedup` faster.
+/// The maximum number of values that are made and not yet consumed. A maximum of two values did not
+/// make `dedup` faster than a maximum of one value.
 const MAX_QUEUED: usize = 1;
 
 /// A function that replaces an old value by the next value. Returns false if no value follows.
@@ -28,7 +27,7 @@ pub struct Prefetcher<T, E> {
     handoff: Handoff<T, E>,
 }
 
-/// The side that makes the values: the consumer or a thread.
+/// The maker of the values: the consumer or a thread.
 enum Handoff<T, E> {
     /// The consumer makes the values.
     Inline(Make<T, E>),
@@ -55,8 +54,8 @@ where
         let Handoff::Inline(_) = &self.handoff else { return };
         let (sender, made) = sync_channel(MAX_QUEUED);
         let (used, used_values) = channel();
-        // If a thread fails to start, its closure is dropped. So `make` is sent only after the
-        // thread has started.
+        // If a thread fails to start, its closure is dropped. Therefore, the source sends `make` to
+        // the thread only after the thread has started.
         let (give, take) = channel::<Make<T, E>>();
         let work = move || {
             if let Ok(make) = take.recv() {
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     /// Returns the numbers from 0 to `last`, and the error that follows the numbers. The consumer
-    /// makes the first `inline` numbers, and a thread makes the rest.
+    /// makes the first `inline` numbers, and a thread makes the other numbers.
     fn numbers(last: u64, inline: u64) -> (Vec<u64>, Result<bool, String>) {
         let mut next = 0;
         let mut prefetcher = Prefetcher::new(move |number: &mut Vec<u64>| {

@@ -17,7 +17,7 @@ static IS_OFF: AtomicBool = AtomicBool::new(false);
 
 /// Turns off all progress bars from now on.
 pub fn turn_off() {
-    // Relaxed: the value is set once, before any other thread starts.
+    // Relaxed ordering is enough, because the value is set once, before any other thread starts.
     IS_OFF.store(true, Ordering::Relaxed);
 }
 
@@ -74,7 +74,7 @@ impl Progress {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template(template).expect("a valid template");
         // The rate is the average since the start. The estimate of the library omits the time
-        // before the bar appeared. Its first value was ten times too high.
+        // before the bar appeared. The first estimate of the library was ten times too high.
         let style = style
             .with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
                 write!(out, "{}/s", BinaryBytes(bytes_per_second(state) as u64)).ok();

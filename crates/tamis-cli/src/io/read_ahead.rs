@@ -9,7 +9,7 @@ use crate::records::split::BLOCK_BYTES;
 /// A reader whose bytes are read by another thread.
 ///
 /// The thread delivers bytes immediately, so the thread adds no delay to a slow source. If the
-/// reader is dropped early, the thread ends after its next piece.
+/// reader is dropped early, the thread ends after its next read.
 pub struct ReadAhead {
     pieces: Prefetcher<Piece, io::Error>,
     piece: Piece,

@@ -1,8 +1,8 @@
-//! Detects standard streams that were closed before the program started, for example by
-//! `tamis dedup list >&-`.
+//! Detects standard streams that were closed before the program started, for example by `tamis
+//! dedup list >&-`.
 //!
 //! Before `main`, the standard library opens /dev/null in place of each closed stream. A result
-//! written there would be lost, and the exit status would report success.
+//! written to /dev/null would be lost, and the exit status would report success.
 
 use crate::exit::Failure;
 
@@ -50,7 +50,7 @@ mod at_start {
             // SAFETY: `fcntl` reads the flags of a descriptor, and any number is a valid argument.
             #[allow(unsafe_code)]
             let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFD) };
-            // Relaxed: no other thread exists yet.
+            // Relaxed ordering is enough, because no other thread exists yet.
             was_closed.store(flags == -1, Ordering::Relaxed);
         }
     }

@@ -89,7 +89,7 @@ pub enum ChartLayer {
     Across { name: String, at: f64 },
     /// A dashed vertical line at a value of the horizontal axis.
     Up { name: String, at: f64 },
-    /// A point. Its label is above the point, on the side away from the curve.
+    /// A point with a label above the point, on the side away from the curve.
     Mark { name: String, at: (f64, f64), side: Side },
 }
 
@@ -101,7 +101,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The elements inside the frame. The first is drawn at the back.
+    /// The elements inside the frame. The first element is drawn behind all other elements.
     pub layers: Vec<ChartLayer>,
 }
 
@@ -112,7 +112,8 @@ const RIGHT: f64 = 120.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 64.0;
 
-/// The style sheet. Uses only plain classes, because some viewers do not support CSS variables.
+/// The style sheet. The style sheet uses only plain classes, because some viewers do not support
+/// CSS variables.
 const STYLE: &str = "
 text{font:13px system-ui,'Noto Sans CJK SC',sans-serif;fill:#1f2430}
 .title{font-size:16px;font-weight:600}.tick,.note{fill:#5d6675;font-size:12px}

@@ -14,12 +14,13 @@ use tempfile::{NamedTempFile, PersistError};
 /// A temporary file. The file is removed when this value is dropped or when the program is
 /// interrupted.
 pub struct Temporary {
-    /// `None` only during the drop.
+    /// The value is `None` only during the drop.
     file: Option<NamedTempFile>,
 }
 
 /// The paths of all temporary files. A thread holds the lock while it creates, renames or removes a
-/// temporary file. So after a signal, each file is either listed here or removed.
+/// temporary file. Therefore, after a signal, each temporary file is either in this list or
+/// removed.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The message for the user when the program is interrupted.
@@ -36,7 +37,7 @@ pub fn at_interruption(handler: impl FnOnce() + Send + 'static) {
     *HANDLER.lock() = Some(Box::new(handler));
 }
 
-/// Runs `work` without interruption. If the program is interrupted meanwhile, the function of
+/// Runs `work` without interruption. If the program is interrupted during `work`, the function of
 /// [`at_interruption`] runs after `work`. If that function has already started, `work` never
 /// starts.
 pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
@@ -44,7 +45,7 @@ pub fn uninterrupted<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Removes the function of [`at_interruption`]. If the program is being interrupted, this call
+/// Removes the function of [`at_interruption`]. If the program is being interrupted, the function
 /// blocks until the program ends.
 pub fn end_interruption_handler() {
     *HANDLER.lock() = None;
@@ -91,16 +92,17 @@ impl Temporary {
     ///
     /// # Errors
     ///
-    /// The error of the system. The temporary file is then removed.
+    /// The error of the system. After an error, the temporary file is removed.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         self.rename(|file| file.persist(path))
     }
 
-    /// Renames the file to `path`. If `path` exists, removes the temporary file instead.
+    /// Renames the file to `path`. If `path` exists, removes the temporary file instead of renaming
+    /// the file.
     ///
     /// # Errors
     ///
-    /// The error of the system. The temporary file is then removed.
+    /// The error of the system. After an error, the temporary file is removed.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         match self.rename(|file| file.persist_noclobber(path)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -154,7 +156,7 @@ mod signals {
                     for path in paths.iter() {
                         std::fs::remove_file(path).ok();
                     }
-                    // The thread also holds this lock until the program ends.
+                    // The thread also holds the lock of the handler until the program ends.
                     let mut handler = super::HANDLER.lock();
                     if let Some(handler) = handler.take() {
                         handler();
@@ -164,21 +166,22 @@ mod signals {
                         // A terminal has printed `^C` before this line.
                         note!("interrupted: {hint}");
                     }
-                    // This call returns only if the system rejects the call.
+                    // The default action ends the process, so the call returns only if the system
+                    // rejects the call.
                     emulate_default_handler(signal).ok();
                     std::process::exit(128 + signal);
                 }
             };
             if thread::Builder::new().name("signals".into()).spawn(wait).is_ok() {
-                // The thread sends nothing. The thread drops the channel after the installation of
-                // the signal handlers.
+                // The thread sends no message, and drops the channel after the installation of the
+                // signal handlers.
                 is_ready.recv().ok();
             }
         });
     }
 
-    /// Returns the signals to wait for. Omits signals that the parent process set to ignored, as
-    /// `nohup` does.
+    /// Returns the signals to wait for. Omits signals that the parent process set to ignored,
+    /// as `nohup` does.
     fn wanted() -> Vec<i32> {
         let ignored = ignored();
         [SIGHUP, SIGINT, SIGTERM]
@@ -187,12 +190,12 @@ mod signals {
             .collect()
     }
 
-    /// Returns a bit for each ignored signal.
+    /// Returns a mask with a set bit for each ignored signal.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        // Systems other than Linux do not show the mask. On these systems, the function assumes
-        // that only the signal that `nohup` ignores is ignored.
+        // Systems other than Linux do not show the mask of ignored signals. On these systems, the
+        // function assumes that only the signal that `nohup` ignores is ignored.
         mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(1 << (SIGHUP - 1))
     }
 }

@@ -39,8 +39,8 @@ static RESERVED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// True if a decoder may use only the reserved memory.
 static IS_LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// A decoder may use `--memory` divided by this number. The number is 0 if the command has no
-/// option `--memory`.
+/// A decoder may use the memory of `--memory` divided by `PARTS`. `PARTS` is 0 if the command has
+/// no option `--memory`.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
 /// The largest window that the library of zstd accepts, as a power of two.
@@ -49,8 +49,9 @@ const MOST_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 
 /// A decoder that needs at most this many bytes is not limited.
 const LITTLE_BYTES: u64 = 512 << 10;
 
-/// The memory limit of a decoder without `--memory`, in bytes. The tools of the formats use this
-/// memory at their highest levels. A hostile header cannot request more memory.
+/// The memory limit of a decoder without `--memory`, in bytes. The tools of the formats need as
+/// much memory as this limit at their highest compression levels. A hostile header cannot request
+/// memory beyond the limit.
 const MOST_BYTES: u64 = (128 << 20) + DECODER_BYTES;
 
 /// Returns the memory limit of a decoder.
@@ -63,7 +64,8 @@ pub fn is_limited() -> bool {
     IS_LIMITED.load(Ordering::Relaxed)
 }
 
-/// An error with a complete message. The messages of the decoders are incomplete.
+/// An error with a complete message. The type `NotUnpacked` exists because the messages of the
+/// decoders are incomplete.
 #[derive(Debug)]
 pub struct NotUnpacked(String);
 
@@ -111,15 +113,16 @@ pub fn reserved_bytes() -> u64 {
     RESERVED_BYTES.load(Ordering::Relaxed)
 }
 
-/// Records that the command has the option `--memory`. A decoder may use this memory divided by
-/// `parts`.
+/// Records that the command has the option `--memory`. A decoder may use the memory of `--memory`
+/// divided by `parts`.
 pub fn set_parts(parts: u64) {
     PARTS.store(parts, Ordering::Relaxed);
 }
 
-/// Limits the memory of all decoders to `bytes`. Data that need more memory are rejected.
+/// Limits the memory of all decoders to `bytes`. Data whose decompression needs more memory
+/// than `bytes` are rejected.
 pub fn limit_memory(bytes: u64) {
-    // Relaxed: the values are set before any input is opened.
+    // Relaxed ordering is enough, because the values are set before any input is opened.
     if bytes > LITTLE_BYTES {
         RESERVED_BYTES.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -134,7 +137,7 @@ struct Members<R: BufRead> {
 }
 
 enum Member<R: BufRead> {
-    // Boxed because the decoders have hundreds of bytes of state.
+    // The decoders are boxed, because each decoder has hundreds of bytes of state.
     Gzip(Box<GzDecoder<R>>),
     Bzip2(Box<BzDecoder<R>>),
     Zstd(Box<zstd::Decoder<'static, R>>),
@@ -177,7 +180,7 @@ impl<R: BufRead> Members<R> {
         Ok(())
     }
 
-    /// Starts the next member, if any.
+    /// Starts the next member, if there is a next member.
     fn start_next(&mut self) -> io::Result<()> {
         let mut packed = match self.member.take() {
             Some(Member::Gzip(decoder)) => decoder.into_inner(),
@@ -194,7 +197,7 @@ impl<R: BufRead> Members<R> {
                 return Ok(());
             }
             if head.is_empty() {
-                // Tapes and disks pad data with zeros.
+                // Zeros after the data are skipped, because tapes and disks pad data with zeros.
                 packed.consume(zeros);
             } else if Packing::of(head) == self.packing || Packing::may_become_known(head) {
                 packed.consume(zeros);

@@ -44,7 +44,7 @@ pub fn full_name(columns: &[ColumnName], asked: &str) -> String {
     }
 }
 
-/// Rejects a column if another column has the same name. The filter of one column gives no
+/// Rejects a column if a second column has the same name. The filter of one column gives no
 /// information about the values of another column.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ pub struct ColumnItems {
     pub text: ColumnText,
     /// The funnel of the items, unless the user gives another funnel.
     pub funnel: Funnel,
-    /// A description of an item for this funnel.
+    /// A description of the items of the column, for messages.
     pub item: String,
 }
 
@@ -28,26 +28,27 @@ pub enum ColumnText {
     Bytes,
     /// A number or hexadecimal digits, for the funnel of the column.
     Plain,
-    /// 16 bytes, printed in five groups of hexadecimal digits.
+    /// A UUID: 16 bytes, printed in five groups of hexadecimal digits.
     Uuid,
-    /// Days since 1970-01-01.
+    /// A date, stored as the number of days since 1970-01-01.
     Date,
-    /// The time of day, as a number of units.
+    /// A time of day, stored as a number of units.
     Time {
         /// The number of units in a second.
         per_second: i64,
     },
-    /// The time since 1970-01-01, as a number of units.
+    /// A time, stored as a number of units since 1970-01-01.
     Timestamp {
         /// The number of units in a second.
         per_second: i64,
     },
-    /// Nanoseconds of the day and the Julian day, in the format of Impala and Spark.
+    /// A time, stored as the nanoseconds of the day and the Julian day, in the format of Impala and
+    /// Spark.
     Int96,
-    /// Days since 1970-01-01 in ORC.
+    /// A date of ORC, stored as the number of days since 1970-01-01.
     OrcDate,
-    /// Milliseconds since 1970-01-01 in ORC. A column may store finer times, but only their
-    /// milliseconds are hashed.
+    /// A time of ORC in milliseconds since 1970-01-01. A column may store finer times, but the hash
+    /// covers only whole milliseconds.
     OrcTimestamp {
         /// True if the column stores local times, which have no offset.
         is_local: bool,
@@ -64,13 +65,13 @@ pub enum ColumnText {
 /// How a decimal number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecimalStorage {
-    /// As an integer, which the funnel of the column encodes.
+    /// The number is stored as an integer, which the funnel of the column encodes.
     Integer,
-    /// As this number of bytes, in big-endian order.
+    /// The number is stored in a fixed number of bytes, in big-endian order.
     Fixed(u32),
-    /// As the smallest sufficient number of bytes, in big-endian order.
+    /// The number is stored in as few bytes as possible, in big-endian order.
     Fewest,
-    /// As text without trailing zeros in the fraction.
+    /// The number is stored as text without trailing zeros in the fraction.
     Text,
 }
 
@@ -167,7 +168,8 @@ impl ColumnText {
         };
         match integer {
             Some(integer) => by(funnel, integer.to_string().as_bytes(), scratch),
-            // The stored number is accepted too. The funnel rejects any other text.
+            // The item may also be the stored number. The funnel rejects a text that is not a
+            // number.
             None => funnel.key(item, scratch).map_err(|error| error.to_string()),
         }
     }
@@ -268,8 +270,8 @@ fn instant(text: &str) -> Option<Instant> {
 /// The first day of the Gregorian calendar, 1582-10-15, in days since 1970-01-01.
 const GREGORIAN: i64 = -141_427;
 
-/// Returns `day` if all writers of ORC store the same number for this day. For older days, some
-/// writers use the Julian calendar.
+/// Returns `day` if all writers of ORC store the same number for this day. For days before the
+/// Gregorian calendar, some writers use the Julian calendar.
 fn gregorian_day(day: i64) -> Result<i64, String> {
     if day >= GREGORIAN {
         return Ok(day);
@@ -306,7 +308,8 @@ fn offset(text: &str) -> Option<i64> {
     }
     let sign = if text.starts_with('-') { -1 } else { 1 };
     let digits = text.strip_prefix(['+', '-'])?.replacen(':', "", 1);
-    // This check ensures ASCII digits, so the length in bytes is the number of digits.
+    // The function `number` accepts only ASCII digits, so the length of `digits` in bytes is the
+    // number of digits.
     let number_of_all = number(&digits)?;
     let (hours, minutes) = match digits.len() {
         2 => (number_of_all, 0),

@@ -6,9 +6,9 @@
 //! lines"\r\n                   so this row has two lines
 //! ```
 //!
-//! A quote opens a quoted field only at the start of the field. In other places, a quote is a
-//! character of the field, as in the `csv` crate and in spreadsheets. Rows are never changed: the
-//! output has the bytes of the input.
+//! A quote opens a quoted field only at the start of the field. At any position after the start of
+//! an unquoted field, a quote is a character of the field, as in the `csv` crate and in
+//! spreadsheets. Rows are never changed: the output contains the rows with the bytes of the input.
 
 mod fields;
 mod output_header;
@@ -81,7 +81,7 @@ impl RowScanner {
                         self.at += 1;
                         self.opened = None;
                     }
-                    // The quote closes the field unless another quote arrives.
+                    // The quote closes the field unless the next byte is also a quote.
                     None => return None,
                 }
                 continue;
@@ -109,8 +109,8 @@ impl RowScanner {
         self.opened.filter(|_| self.at >= bytes.len())
     }
 
-    /// Returns the position of the quote that opened the current field, or else the start of the
-    /// current row.
+    /// Returns the position of the quote that opened the current field. If no quote is open,
+    /// returns the start of the current row.
     pub fn current(&self) -> usize {
         self.opened.unwrap_or(self.row_start)
     }

@@ -13,7 +13,7 @@ use crate::records::column_text::ColumnText;
 use crate::records::key::{KeyArgs, KeyRule, RecordArgs, RecordForm, no_key};
 use crate::records::record_reader::{RecordBlock, RecordReader};
 
-/// The options that select the items, the same in `build` and `add`.
+/// The options that select the items. The commands `build` and `add` have the same options.
 #[derive(clap::Args, Debug)]
 pub struct ItemArgs {
     /// Files of items, one per line; plain or compressed (gzip, zstd, xz, bzip2); '-' or none is
@@ -55,14 +55,14 @@ impl RecordCount {
     }
 }
 
-/// How an item is encoded for a filter.
+/// The encoding of an item for a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ItemEncoding {
-    /// As the hash of the bytes of the item.
+    /// The item is encoded as the hash of its bytes.
     Hash(Hasher),
-    /// As the bytes that another system hashes.
+    /// The item is encoded as the bytes that another system hashes.
     Key(Funnel),
-    /// As the bytes of a value in a table column, from its printed text.
+    /// The printed text of the item is converted to the bytes of a value in a table column.
     Column(ColumnText, Funnel),
 }
 

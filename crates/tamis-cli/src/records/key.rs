@@ -15,7 +15,7 @@ use crate::io::packing::Unpack;
 use crate::records::csv::{CsvForm, Field, RowKey};
 use crate::records::split::RecordEnd;
 
-/// The options that choose the key, the same in every command.
+/// The options that choose the key. All commands that read records have the same options.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Comparison")]
 #[command(group = ArgGroup::new("splitting").args(["field", "csv"]).multiple(true))]
@@ -30,7 +30,7 @@ pub struct KeyArgs {
     field: Option<Field>,
 
     /// Read rows of CSV (RFC 4180): fields may be in quotes and contain commas and newlines. The
-    /// first row of a file is its header, which is no item. -d sets another delimiter than ','
+    /// first row of a file is its header, which is no item. -d sets a delimiter other than ','
     #[arg(long, conflicts_with_all = ["json", "null"])]
     csv: bool,
 
@@ -56,7 +56,8 @@ pub struct KeyArgs {
     trim: bool,
 }
 
-/// The bytes that separate fields. A newtype, because clap would parse a `Vec<u8>` as a list.
+/// The bytes that separate fields. The type is a newtype, because clap would parse a `Vec<u8>` as a
+/// list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Delimiter(Vec<u8>);
 
@@ -84,7 +85,7 @@ pub fn pointer(text: &str) -> Result<String, String> {
 }
 
 impl KeyArgs {
-    /// Returns the rule that these options select.
+    /// Returns the rule that the options of the user select.
     pub fn rule(&self) -> KeyRule {
         KeyRule {
             url: self.url,
@@ -94,14 +95,14 @@ impl KeyArgs {
         }
     }
 
-    /// Returns the rule that these options select, for a comparison of keys with each other. In
-    /// this rule, a number in JSON differs from the string of its digits.
+    /// Returns the rule that the options of the user select, for a comparison of keys with each
+    /// other. For the returned rule, a number in JSON differs from the string of its digits.
     pub fn typed_rule(&self) -> KeyRule {
         KeyRule { is_typed: true, ..self.rule() }
     }
 
-    /// Returns a rule for a part of the record other than the key, such as the time. The options
-    /// split the record as for the key.
+    /// Returns a rule for a part of the record other than the key, such as the time. The rule
+    /// splits the record into fields in the same way as the rule of the key.
     pub fn rule_of(&self, field: Option<&Field>, json: Option<&str>) -> KeyRule {
         let delimiter = self.delimiter.as_ref().map(|delimiter| &delimiter.0[..]);
         let part = match (json, field) {
@@ -196,9 +197,10 @@ impl KeyRule {
     /// or lacks the value, or if the key is not a URL. `scratch` is a buffer that may hold the key.
     ///
     /// The key of a JSON string is its text without quotes. The key of a number is its digits as
-    /// written. The key of any other value starts with the byte `ff`, which no text contains. The
-    /// value follows as compact JSON with sorted object members. So `null` differs from `"null"`.
-    /// With [`typed_rule`](KeyArgs::typed_rule), the key of a number has this form too.
+    /// written. The key of a value that is neither a string nor a number starts with the byte `ff`,
+    /// which no text contains. After this byte, the key contains the value as compact JSON with
+    /// sorted object members. Therefore, `null` differs from `"null"`. With
+    /// [`typed_rule`](KeyArgs::typed_rule), the key of a number also starts with the byte `ff`.
     pub fn of<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         if !self.ignores_case && !self.trims {
             return self.part_of(record, scratch);
@@ -219,7 +221,7 @@ impl KeyRule {
             }
         }
         if self.ignores_case {
-            // This call converts bytes that are not UTF-8.
+            // The conversion to lower case as ASCII is needed for bytes that are not UTF-8.
             scratch.make_ascii_lowercase();
         }
         Some(scratch)
@@ -252,8 +254,8 @@ impl KeyRule {
         if self.url { canonical_url(part, scratch) } else { Some(part) }
     }
 
-    /// Returns a text that is equal for equal rules. A caller stores this text with the data that
-    /// the rule built.
+    /// Returns a text that is equal for equal rules. A caller stores the text of the rule with the
+    /// data that the caller built by the rule.
     pub fn describe(&self) -> String {
         let part = match &self.part {
             KeyPart::Whole => "record".into(),
@@ -317,7 +319,8 @@ fn canonical_url<'a>(text: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> 
 }
 
 /// Appends a URL with the percent-encoding of RFC 3986, section 6.2.2: unreserved characters are
-/// not encoded, and hexadecimal digits are in upper case. The new URL identifies the same resource.
+/// not encoded, and hexadecimal digits are in upper case. The new URL identifies the same resource
+/// as `url`.
 fn normalize_escapes(url: &[u8], out: &mut Vec<u8>) {
     let mut rest = url;
     while let Some(at) = memchr::memchr(b'%', rest) {
@@ -355,7 +358,8 @@ pub fn no_key(key: &str) -> Failure {
     Failure::new(format!("no line has the key ({key}): {advice}"))
 }
 
-/// The options that choose how records are read, the same in every command.
+/// The options that choose how records are read. All commands that read records have the same
+/// options.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct RecordArgs {
     /// Read records that end with NUL instead of newline (as from 'find -print0')
@@ -371,9 +375,9 @@ pub struct RecordArgs {
 /// How the inputs of a command are read and split into records.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordForm {
-    /// How the bytes are read.
+    /// The form in which the bytes are read.
     pub input: InputForm,
-    /// Where records end.
+    /// The rule that determines where records end.
     pub end: RecordEnd,
 }
 

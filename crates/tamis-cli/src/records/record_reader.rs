@@ -24,7 +24,7 @@ pub struct RecordReader {
     paths: Vec<PathBuf>,
     form: RecordForm,
     position: InputPosition,
-    // The blocks of the input at `position`, if that input is open.
+    // The blocks of the input at `position`, if the input at `position` is open.
     blocks: Option<BlockReader<Input>>,
     is_unpacked_ahead: bool,
     // True if the last block is a header.
@@ -47,8 +47,8 @@ impl RecordReader {
         }
     }
 
-    /// Starts at `position`, at which an earlier run stopped. If `is_unpacked_ahead` is true,
-    /// decompresses on a second thread.
+    /// Starts at `position`, at which an earlier run stopped. If `is_unpacked_ahead` is true, the
+    /// reader decompresses on a second thread.
     #[must_use]
     pub fn starting_at(self, position: InputPosition, is_unpacked_ahead: bool) -> Self {
         Self { position, is_unpacked_ahead, ..self }
@@ -95,7 +95,7 @@ impl RecordReader {
     }
 
     /// Shortens the last block to its first `len_bytes`, which must be complete records. The next
-    /// block starts with the remaining records.
+    /// block starts with the records after the first `len_bytes`.
     pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
         self.position.at_bytes -= (block.len() - len_bytes) as u64;
         if let Some(blocks) = &mut self.blocks {
@@ -125,14 +125,15 @@ impl RecordReader {
         self.done_bytes + of_input
     }
 
-    /// Tests whether the next read may block, as on a pipe. The caller should then write its
-    /// results.
+    /// Tests whether the next read may block, as on a pipe. If the next read may block, the caller
+    /// should write its results before the read.
     pub fn may_wait(&self) -> bool {
         self.blocks.as_ref().is_some_and(BlockReader::may_wait)
     }
 
     /// Passes all blocks to `visit` until `visit` breaks. `visit` returns the number of records in
-    /// the block. Messages count lines with this number. Draws the progress.
+    /// the block. Messages use the returned number of records to count lines. The method draws the
+    /// progress.
     ///
     /// # Errors
     ///
@@ -169,7 +170,7 @@ impl RecordReader {
 pub struct RecordBlock<'a> {
     bytes: &'a [u8],
     end: RecordEnd,
-    /// True if the block is the header of its input. The block then contains no records.
+    /// True if the block is the header of its input. A header block contains no records.
     pub is_header: bool,
     path: &'a Path,
     // The number of lines of the input before this block.
@@ -217,8 +218,8 @@ fn read_header(blocks: &mut BlockReader<Input>, block: &mut BlockBuffer) -> Resu
     Ok(true)
 }
 
-/// Skips the bytes that an earlier run has processed. `read_bytes` of these bytes have already been
-/// read.
+/// Skips the bytes that an earlier run has processed. Of the bytes to skip, `read_bytes` bytes have
+/// already been read.
 fn skip(blocks: &mut BlockReader<Input>, read_bytes: u64, len_bytes: u64) -> Result<(), Failure> {
     let skipped = blocks.skip(len_bytes.saturating_sub(read_bytes));
     let input = blocks.reader();

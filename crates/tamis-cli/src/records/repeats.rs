@@ -20,7 +20,7 @@ pub enum RepeatPolicy {
     IfAbsent,
 }
 
-/// The options for repeated items, the same in `build` and `add`.
+/// The options for repeated items. The commands `build` and `add` have the same options.
 #[derive(clap::Args, Debug)]
 pub struct RepeatArgs {
     /// Insert every copy of a repeated line into a cuckoo filter, so that copies can be deleted one
@@ -139,7 +139,7 @@ impl Inserter {
 }
 
 /// Returns the failure for a filter of `kind` that rejected items. `advice` is shown if the filter
-/// is full. The file is unchanged.
+/// is full. After this failure, the file of the filter is unchanged.
 pub fn full(path: &Path, kind: Kind, error: &InsertError, advice: &str) -> Failure {
     let name = input::name(path);
     match error.reason {

@@ -2,8 +2,8 @@
 //!
 //! An attacker can compute the hashes of a filter without a key, and can search for items whose
 //! hashes have equal high bits. A [`DigestSet`] places a digest by its high bits, so n hashes with
-//! equal high bits take n² steps. This set stores each hash under a secret permutation, which is
-//! random in each run. An attacker who does not know the permutation cannot choose hashes that
+//! equal high bits take n² steps. A `SecretSet` stores each hash under a secret permutation, which
+//! is random in each run. An attacker who does not know the permutation cannot choose hashes that
 //! collide in the set.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
@@ -65,8 +65,8 @@ struct Permutation {
     inverses: [u64; ROUNDS],
 }
 
-/// Number of rounds. After two rounds, words that differ only in their highest bits still share
-/// some places.
+/// Number of rounds. After two rounds, some words that differ only in their highest bits still get
+/// the same place in the set.
 const ROUNDS: usize = 3;
 
 impl Permutation {
@@ -93,8 +93,8 @@ impl Permutation {
 
 /// Returns the inverse of an odd number modulo 2⁶⁴.
 fn inverse(odd: u64) -> u64 {
-    // `odd` is its own inverse in the lowest three bits. Each step of Newton's method doubles the
-    // correct bits.
+    // An odd number is its own inverse in the lowest three bits. Each step of Newton's method
+    // doubles the correct bits.
     (0..5).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 

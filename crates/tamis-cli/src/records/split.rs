@@ -1,9 +1,9 @@
 //! Splits blocks of bytes into records. A line ends with a delimiter: newline or NUL. A row of CSV
 //! ends with a newline outside of quotes.
 //!
-//! A record is a sequence of bytes. Nothing is trimmed: a carriage return before the newline
-//! belongs to the record. The last record may lack its delimiter. A record of any length is
-//! returned whole. For a long record, the buffer grows by a quarter at a time. After the record,
+//! A record is a sequence of bytes. The reader does not trim records: a carriage return before the
+//! newline belongs to the record. The last record may lack its delimiter. A record of any length is
+//! returned whole. For a long record, the buffer grows by a quarter at a time. After a long record,
 //! the buffer shrinks.
 
 use std::io::{self, Read};
@@ -56,7 +56,7 @@ impl RecordEnd {
     }
 }
 
-/// The size of a read, in bytes. A block of this size stays in the second-level cache between
+/// The size of a read, in bytes. A block of `BLOCK_BYTES` stays in the second-level cache between
 /// reading, hashing and writing.
 pub const BLOCK_BYTES: usize = 256 << 10;
 
@@ -151,7 +151,7 @@ impl<R: Read> BlockReader<R> {
     }
 
     /// Shortens the last block to its first `len_bytes`, which must be complete records. The next
-    /// read returns the other bytes again.
+    /// read returns the bytes after the first `len_bytes` again.
     pub fn take_back(&mut self, block: &mut BlockBuffer, len_bytes: usize) {
         // In the buffer, the bytes that were read beyond the block still follow the block.
         let end = block.len + self.rest.len();
@@ -161,8 +161,8 @@ impl<R: Read> BlockReader<R> {
         block.len = len_bytes;
     }
 
-    /// Skips bytes after the last block. Returns the number of skipped bytes. This number is
-    /// smaller than `len_bytes` only at the end of the input.
+    /// Skips bytes after the last block. Returns the number of skipped bytes, which is smaller
+    /// than `len_bytes` only at the end of the input.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// Returns where records end.
+    /// Returns the rule that determines where records end.
     pub fn end(&self) -> RecordEnd {
         self.end
     }
@@ -209,8 +209,8 @@ impl<R: Read> BlockReader<R> {
         self.lines
     }
 
-    /// Tests whether the next read may block, as on a pipe. The caller should then write its
-    /// results.
+    /// Tests whether the next read may block, as on a pipe. If the next read may block, the caller
+    /// should write its results before the read.
     pub fn may_wait(&self) -> bool {
         self.may_wait
     }
@@ -235,8 +235,8 @@ impl Search {
         }
     }
 
-    /// Returns the end of the last complete record in `bytes`. Only bytes that earlier calls did
-    /// not get are searched.
+    /// Returns the end of the last complete record in `bytes`. The method searches only bytes that
+    /// earlier calls did not search.
     fn last_end(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
             Search::Byte { byte, searched } => {
@@ -314,7 +314,7 @@ mod tests {
         let mut block = BlockBuffer::default();
         let mut read = 0;
         while blocks.read_block(&mut block).unwrap() {
-            // This caller takes one record at a time.
+            // In this test, the caller takes one record at a time.
             let first = memchr::memchr(b'\n', &block).map_or(block.len(), |at| at + 1);
             blocks.take_back(&mut block, first);
             assert!(blocks.rest.len() <= 64, "{} bytes wait", blocks.rest.len());

@@ -13,7 +13,7 @@ use crate::records::secret_set::SecretSet;
 
 impl Args {
     /// Returns the maximum number of occurrences of an item that the filter counts, including the
-    /// first.
+    /// first occurrence.
     fn most_copies(&self) -> u64 {
         match (self.kind(), self.counter_bits.as_deref()) {
             (Some(Kind::Counting), Some("8")) => 255,
@@ -28,8 +28,8 @@ impl Args {
         full(&self.output, kind, error, repeats.advice(kind))
     }
 
-    /// Returns how many of `max_bytes` the sets of hashes may use. The filter is built from these
-    /// sets and must fit in the other bytes.
+    /// Returns how many of `max_bytes` the sets of hashes may use. The filter is built from the
+    /// sets, and must fit in the bytes that the sets do not use.
     fn bytes_beside_filter(&self, max_bytes: u64) -> Result<u64, Failure> {
         if max_bytes == u64::MAX {
             return Ok(max_bytes);
@@ -88,11 +88,11 @@ impl Args {
         Ok((filter, count))
     }
 
-    /// Builds the smallest cuckoo filter that holds these items and copies.
+    /// Builds the smallest cuckoo filter that holds the given items and copies.
     ///
     /// Copies of an item share the two buckets of the item, so a table with many copies is full
-    /// earlier than planned. The planned capacity is raised until all items fit. The limit is four
-    /// times the number of items and copies.
+    /// earlier than planned. The function raises the planned capacity until all items fit in the
+    /// filter. The limit of the capacity is four times the number of items and copies.
     fn cuckoo(
         &self,
         distinct: SecretSet,
@@ -100,8 +100,8 @@ impl Args {
         hasher: Hasher,
         max_bytes: u64,
     ) -> Result<AnyFilter, Failure> {
-        // The insertion order changes the filter's bytes, and the set's order differs from run to
-        // run.
+        // The hashes are sorted, because the insertion order changes the bytes of the filter, and
+        // the order of the set differs from run to run.
         let mut hashes = Vec::with_capacity(distinct.len() as usize);
         distinct.drain_each(|some| hashes.extend_from_slice(some));
         hashes.sort_unstable();
@@ -127,7 +127,7 @@ impl Args {
 struct RepeatedHashes {
     hashes: Vec<u64>,
     most_copies: u64,
-    // At this length, `thin` removes copies beyond `most_copies`.
+    // When the list reaches this length, `thin` removes copies beyond `most_copies`.
     thin_at: usize,
 }
 
@@ -154,7 +154,8 @@ impl RepeatedHashes {
         Ok(())
     }
 
-    /// Keeps only as many copies of each item as the filter can count in addition to the first.
+    /// Keeps only as many copies of each item as the filter can count in addition to the first
+    /// copy.
     fn thin(&mut self) {
         self.hashes.sort_unstable();
         let (mut last, mut times) = (None, 0);

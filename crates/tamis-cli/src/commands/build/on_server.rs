@@ -93,8 +93,8 @@ impl Args {
                 if self.keyed || self.seed != 0 {
                     return Err(refuse_key(&url, hasher));
                 }
-                // A rebuilt filter keeps its hash function because clients insert into both
-                // filters.
+                // A rebuilt filter keeps its hash function because clients insert into the old and
+                // the new filter.
                 (hasher, Place::Filter(filter))
             }
             _ => (self.hasher()?, Place::Free(stored.nodes)),
@@ -191,9 +191,9 @@ impl Args {
         Ok((ItemSource::Counted(distinct, count), planned))
     }
 
-    /// Creates a filter. Other clients see the filter when it is complete. After an error or an
-    /// interruption, the keys of the filter are deleted. A window filter is visible at once and
-    /// stays after an error, because its items expire.
+    /// Creates a filter. Other clients see the filter only when the filter is complete. After an
+    /// error or an interruption, the keys of the filter are deleted. A window filter is visible at
+    /// once and stays after an error, because its items expire.
     fn create_on_server(
         &self,
         url: &RedisUrl,
@@ -207,7 +207,8 @@ impl Args {
         };
         let key = redis_url::text_key(url)?;
         if plan.window_span().is_some() {
-            // The items of a window filter expire, so they are inserted when they arrive.
+            // The items of a window filter expire, so the command inserts each item when the item
+            // arrives.
             let mut filter = RedisFilter::create(nodes, key, plan).map_err(failed)?;
             let exit = self.insert_all(url, plan, items, |hashes| filter.insert_hashes(hashes))?;
             return filter.flush().map(|()| exit).map_err(|error| failure(url, &error));

@@ -48,18 +48,18 @@ const LARGER_PLANS: &[f64] = &[1.125, 1.25, 1.5, 2.0, 3.0, 4.0];
 /// the size of the filter. A smaller excess comes from rounding in the formulas of other systems.
 const SIZE_LIMIT_RATIO: f64 = 1.5;
 
-/// Tests whether a file stores its plan. Otherwise the program that reads the file computes the plan
-/// from the rate.
+/// Tests whether a file stores its plan. If a file stores no plan, the program that reads the file
+/// computes the plan from the rate.
 fn has_own_plan(to: &Format) -> bool {
     !to.parameters.required.contains(&Parameter::Rate)
 }
 
-/// Returns an empty filter that is planned for `multiple` times the items, and its options. Returns
-/// `None` if the filter cannot be created, or has at most `bits` bits.
+/// Returns an empty filter that is planned for `multiple` times the items, and its options.
+/// Returns `None` if the filter cannot be created, or has at most `bits` bits.
 ///
 /// The plan keeps the wanted rate: many formats store the planned rate, and readers compare this
-/// rate with the rate of the bits. A list of items gets its size only when it is written, so the
-/// plan of a list uses a power of the rate instead.
+/// rate with the rate of the bits. A list of items gets its size only when the list is written. For
+/// a list, the plan therefore uses a power of the rate instead of a multiple of the items.
 fn plan_for(
     options: &DecodeOptions,
     multiple: f64,
@@ -79,8 +79,8 @@ fn plan_for(
     }
 }
 
-/// Returns a lower bound of the rate of a filter with this number of items. Returns 0 if the bound
-/// is unknown.
+/// Returns a lower bound of the rate of a filter that contains `items` items. Returns 0 if the
+/// bound is unknown.
 fn least_rate(info: &FilterInfo, items: u64) -> f64 {
     let Some(probes) = info.probes.filter(|_| info.bits > 0) else { return 0.0 };
     let fill = -(-f64::from(probes) * items as f64 / info.bits as f64).exp_m1();
@@ -94,7 +94,8 @@ fn planned(
     distinct: u64,
     rate_of_input: Option<f64>,
 ) -> (Option<u64>, f64) {
-    // The size of a bitmap of integers depends on the greatest integer, not on their number.
+    // The size of a bitmap of integers depends on the greatest integer, and not on the number of
+    // integers.
     let items = options.items.or((to.item_domain != ItemDomain::Integers).then_some(distinct));
     let rate_of_input = rate_of_input.filter(|&rate| rate > 0.0 && rate < 1.0);
     (items, options.rate.or(rate_of_input).unwrap_or(RATE))
@@ -132,8 +133,8 @@ impl Args {
         }
         let lacking = self.count_lacking(from.contents(), &items, total, from_encoding)?;
         self.check_lacking(from, lacking, total.items)?;
-        // The formulas of many systems plan a filter that exceeds its rate. So the filter is planned
-        // for more items until it keeps the rate.
+        // The formulas of many systems plan a filter that exceeds its rate. The command therefore
+        // plans the filter for larger and larger numbers of items, until the filter keeps the rate.
         let is_within_plan = planned.is_none_or(|planned| distinct <= planned);
         let plans = if has_own_plan(to) && is_within_plan { LARGER_PLANS } else { &[] };
         let mut plans = plans.iter();
@@ -155,7 +156,7 @@ impl Args {
             let decoded = self.verify(&built, &items, total, to_encoding)?;
             let info = decoded.info();
             // The first filter may exceed the rate by chance. A filter that is planned for more
-            // items must keep the rate.
+            // items than the inputs contain must keep the rate.
             let is_kept = match &first {
                 None => decoded.exceeded_rate(&info, Some(rate)).is_none(),
                 Some(_) => info.keeps(rate),
@@ -182,8 +183,8 @@ impl Args {
         rebuilt.save(&self.output, true, Notes::All)
     }
 
-    /// Returns how the items of OUT become bytes. Without `--to-funnel`, items keep the funnel of the column, and the
-    /// texts that the column takes.
+    /// Returns the rule that converts the items of OUT to bytes. Without `--to-funnel`, OUT keeps
+    /// the funnel and the text form of a column of IN.
     fn encoding_of(&self, to: &Format, from: ItemEncoding, to_funnel: Funnel) -> ItemEncoding {
         let is_inherited = self.to_funnel.is_none() && to.items == Items::Unspecified;
         match from {
@@ -194,7 +195,7 @@ impl Args {
         }
     }
 
-    /// Rejects a filter that lacks items, unless the user accepts it.
+    /// Rejects a filter that lacks items, unless `--force` is given.
     fn check_lacking(&self, from: &OpenFilter, lacking: u64, items: u64) -> Result<(), Failure> {
         if lacking == 0 {
             return Ok(());
@@ -208,8 +209,8 @@ impl Args {
         ))
     }
 
-    /// Rejects an empty filter that is too small for its items, unless the user accepts it: some formats limit
-    /// the size.
+    /// Rejects an empty filter that is too small for its items, unless `--force` is given. Some
+    /// formats limit the size of a filter.
     fn check_size(
         &self,
         info: &FilterInfo,
@@ -263,8 +264,8 @@ impl Args {
         Ok(items)
     }
 
-    /// Rejects an empty list of items. Also rejects a list with far fewer items than IN holds,
-    /// because OUT would not find the items that are not in the list.
+    /// Rejects an empty list of items. Rejects a list with far fewer items than IN holds, because
+    /// OUT would not find the items that are not in the list.
     fn check_count(
         &self,
         from: &OpenFilter,
@@ -286,8 +287,8 @@ impl Args {
         ))
     }
 
-    /// Returns a failure with the message `state`. With `--force`, writes `state` as a note
-    /// instead.
+    /// Returns a failure with the message `state`. With `--force`, writes `state` as a note and
+    /// returns `Ok`.
     fn refuse(&self, state: &str) -> Result<(), Failure> {
         if !self.force {
             return Err(Failure::new(format!("{state}; nothing was written (--force: convert)")));
@@ -314,8 +315,8 @@ impl Args {
                 }
                 Some(funnel)
             }
-            // `--funnel` describes IN and also OUT. A format with a fixed funnel keeps the fixed
-            // funnel.
+            // The option `--funnel` describes IN and also OUT. A format with a fixed funnel keeps
+            // the fixed funnel.
             None if to.items == Items::Unspecified => of_input,
             None => None,
         };
@@ -375,7 +376,8 @@ impl Args {
         Ok(lacking)
     }
 
-    /// Reads the items again. Returns a failure if the items have changed since the first pass.
+    /// Reads the items a second time, and returns a failure if the items have changed since the
+    /// first pass.
     fn each_again(
         &self,
         items: &[PathBuf],

@@ -100,7 +100,7 @@ impl Args {
     /// # Errors
     ///
     /// Returns one error that names all options that are missing or have no effect, as far as the
-    /// formats of both sides are known.
+    /// formats of IN and OUT are known.
     pub(super) fn both_sides(
         &self,
     ) -> Result<(OpenFilter, &'static Format, DecodeOptions), Failure> {
@@ -274,8 +274,8 @@ impl Args {
         if from.funnel().is_err()
             || to.parameters.required.iter().any(|&parameter| !options.has(parameter))
         {
-            // If the format cannot store this filter, only this reason is reported, because no
-            // funnel would help.
+            // If the format of OUT cannot store the filter, the command reports only this reason,
+            // because no funnel would change this reason.
             let encoded = to.check_encode(from.contents(), options);
             let is_missing = matches!(encoded, Err(EncodeError::Missing(_)));
             let not_written = |error| from.not_written(error, &self.output, to, options);
@@ -313,7 +313,8 @@ impl Args {
     /// Returns the decode options of OUT.
     fn output_options(&self, from: &OpenFilter, to: &Format) -> DecodeOptions {
         // A program that reads OUT supplies the parameters that OUT does not store, and computes
-        // positions with these parameters. OUT must therefore keep these parameters of IN.
+        // positions with these parameters. Therefore, OUT must keep every parameter of IN that OUT
+        // does not store.
         let kept = |parameter| to.parameters.required.contains(&parameter);
         let items = self.to_items.map(|HumanCount(items)| items);
         let version = from.options.version.clone().filter(|_| from.format.name == to.name);
@@ -339,7 +340,7 @@ impl Args {
         let is_missing = |&&parameter: &&Parameter| match parameter {
             Parameter::Version => !has_version,
             Parameter::BlockHash => self.decode.block_hash.is_none(),
-            // The command counts the items, or takes the value of IN.
+            // The command counts the items, or takes the number of items of IN.
             _ => false,
         };
         let missing = to.parameters.required.iter().filter(is_missing);

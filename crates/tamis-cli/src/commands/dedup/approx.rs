@@ -25,8 +25,8 @@ pub struct Approx {
     target: f64,
     // The false positive rate at the last computation of the rate.
     rate: f64,
-    // The number of records reported as new since the last computation. When this number reaches
-    // `step`, the rate is computed again.
+    // The number of records reported as new since the last computation. When the number of new
+    // records reaches `step`, the rate is computed again.
     since: u64,
     step: u64,
     // The expected number of losses up to the last computation.
@@ -61,12 +61,13 @@ pub fn odds(rate: f64) -> f64 {
 /// The expected number of distinct records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// The user gave the number. If there are more records, the rate rises.
+    /// The user gave the number of records. If a run has more records than the user gave, the rate
+    /// rises.
     Stated(u64),
-    /// The number is estimated from the inputs. If there are more records, the filters keep the
-    /// rate.
+    /// The number of records is estimated from the inputs. If a run has more records than
+    /// estimated, the filters keep the rate.
     Guessed(u64),
-    /// The number is unknown. The filters keep the rate.
+    /// The number of records is unknown. For any number of records, the filters keep the rate.
     Unknown,
 }
 
@@ -128,7 +129,7 @@ impl Approx {
     ///
     /// # Errors
     ///
-    /// Returns an error if no filter fits. The set is dropped in this case.
+    /// Returns an error and drops the set if no filter fits in `max_bytes`.
     pub fn from_set<D: Digest>(
         set: DigestSet<D>,
         max_bytes: u64,
@@ -189,13 +190,14 @@ impl Approx {
         Ok(())
     }
 
-    /// Computes the current rate, and adds the losses that are expected since the last computation.
+    /// Computes the current rate, and adds the expected number of losses since the last
+    /// computation.
     fn recompute(&mut self) {
         let (last, earlier) = self.layers.split_last_mut().expect("at least one layer");
         let earlier_escape = earlier.iter().map(|layer| 1.0 - layer.rate()).product::<f64>();
         let rate_with =
             |last: &FilterLayer| (1.0 - earlier_escape * (1.0 - last.rate())).min(MAX_RATE);
-        // The loop takes small steps because a batch may be a large part of a small filter.
+        // The loop takes small steps, because one batch may fill a large part of a small filter.
         while self.since > 0 {
             let part = self.since.min(self.step.max(1));
             self.since -= part;
@@ -231,7 +233,7 @@ impl Approx {
         let mut next = Plan::for_kind(Kind::SplitBlock, items, rate)?;
         let left_bytes = max_bytes.saturating_sub(self.memory_bytes());
         if next.bytes() > left_bytes {
-            // The next filter is the last filter, and takes the rest of the memory.
+            // No filter can follow the next filter, so the next filter takes all remaining memory.
             self.growth_bytes = None;
             match Plan::for_memory(Kind::SplitBlock, left_bytes, rate) {
                 Ok(smaller) => next = smaller,
@@ -299,11 +301,12 @@ impl Scratch {
     }
 }
 
-/// The number of records between two tests for growth. This number is a sixteenth of the smallest
-/// filter.
+/// The number of records between two tests for growth. A part has a sixteenth of the planned items
+/// of the smallest filter.
 const PART: usize = 256;
 
-/// The smallest number of planned items of a filter. A filter of this size takes some kilobytes.
+/// The smallest number of planned items of a filter. A filter with the smallest number of planned
+/// items takes some kilobytes.
 const LEAST_ITEMS: u64 = 16 * PART as u64;
 
 /// The number of planned items of the first filter if the number of records is unknown.
@@ -353,8 +356,8 @@ mod tests {
         fill_as_expected(&mut over, 20_000);
         assert!(over.rate() > 0.1);
 
-        // In a nearly full filter, an error of the estimate causes a larger error, but the error
-        // grows slowly.
+        // In a nearly full filter, an error of one estimate increases the error of the next
+        // estimate, but the error grows slowly.
         let mut full = without_growth();
         let lost = fill(&mut full, 60_000);
         assert!((full.expected_lost() / lost as f64 - 1.0).abs() < 0.1, "{lost}");

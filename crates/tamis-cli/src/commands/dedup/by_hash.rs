@@ -27,8 +27,8 @@ impl Args {
         sample: Option<&InputSample>,
         state: Option<StateFile>,
     ) -> Result<RunStats, Failure> {
-        // The sample holds only the first lines. Later lines may be shorter, so the input may hold
-        // more lines than estimated.
+        // The sample holds only the first lines. Lines after the sample may be shorter, so the
+        // input may hold more lines than estimated.
         let most = sample.map_or(0.0, |sample| sample.records * 1.5) as u64;
         let is_large = tamis::expected_collisions(most, 64) > NOTABLE_LOSS;
         // A filter uses only 64 bits of a hash of any width.

@@ -44,8 +44,8 @@ impl Args {
         self.check_files()
     }
 
-    /// Rejects a missing file that has the name of an option's value. If a value is optional, the
-    /// user must write the value after `=`.
+    /// Rejects the name of a missing file if the name is also a value of an option, such as `json`
+    /// for `--stats`. If a value is optional, the user must write the value after `=`.
     fn check_optional_values(&self) -> Result<(), Failure> {
         let options = [
             ("--repeated", self.repeated.is_some(), ["once", "all"]),

@@ -41,7 +41,7 @@ impl<D: Width> Deduplicator<D> {
     }
 
     /// Sets the bits in `new` of the new records of a batch, and the bits in `again` of the first
-    /// repeat of each key. If a set became a filter, writes a message to the user.
+    /// repeat of each key. If a set became a filter, writes a message for the user.
     ///
     /// # Errors
     ///
@@ -110,7 +110,8 @@ impl<D: Width> Deduplicator<D> {
         }
     }
 
-    /// Tests whether the result is approximate. A new record may then be dropped by mistake.
+    /// Tests whether the result is approximate. An approximate run may drop a new record by
+    /// mistake.
     pub fn is_approximate(&self) -> bool {
         matches!(self, Deduplicator::Digests { seen, .. } if seen.is_approximate())
     }

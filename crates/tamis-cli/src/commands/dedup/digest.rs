@@ -15,7 +15,7 @@ pub trait Width: Digest + Default + Not<Output = Self> {
     /// Returns the bytes of the digest, little-endian.
     fn to_bytes(self) -> impl AsRef<[u8]>;
 
-    /// Returns the digest of these bytes. `bytes` has the width of the digest.
+    /// Decodes a digest from `bytes`, which has the width of the digest.
     fn of_bytes(bytes: &[u8]) -> Self;
 
     /// Returns the digest for a record without a key. The result differs from the digest of an
@@ -24,7 +24,7 @@ pub trait Width: Digest + Default + Not<Output = Self> {
         !self
     }
 
-    /// Decodes consecutive digests, and replaces the contents of `out` with them.
+    /// Decodes consecutive digests, and replaces the contents of `out` with these digests.
     fn read_each(bytes: &[u8], out: &mut Vec<Self>) {
         out.clear();
         out.extend(bytes.chunks_exact(size_of::<Self>()).map(Self::of_bytes));

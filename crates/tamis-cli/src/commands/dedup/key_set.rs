@@ -21,8 +21,8 @@ pub struct KeySet {
     // one. If the second word is zero, the slot is empty.
     table: Bitmap,
     len: u64,
-    // The expected number of distinct records, or zero if unknown. The table grows towards this
-    // number.
+    // The expected number of distinct records, or zero if unknown. The table grows in larger steps
+    // until it has space for the expected number of records.
     expected: u64,
     chunks: Vec<Chunk>,
     chunks_bytes: u64,
@@ -53,9 +53,9 @@ const SLOT_BYTES: u64 = 16;
 /// The number of slots in a line.
 const SLOTS_PER_LINE: u64 = LINE_WORDS as u64 / 2;
 
-/// The distance between the stages, in records. The line of the table is prefetched 2 ×
-/// PREFETCH_DISTANCE records before the comparison. The key is prefetched PREFETCH_DISTANCE records
-/// before the comparison. Distances of 16 and 64 were equally fast.
+/// The distance between two stages of the search, in records. The line of the table is prefetched 2
+/// × PREFETCH_DISTANCE records before the comparison. The key is prefetched PREFETCH_DISTANCE
+/// records before the comparison. Distances of 16 and 64 were equally fast.
 const PREFETCH_DISTANCE: usize = 32;
 
 /// Marks a record whose hash is not in its home line.
@@ -69,8 +69,8 @@ impl KeySet {
         Self { table, len: 0, expected: 0, chunks, chunks_bytes: 0, keep, max_bytes }
     }
 
-    /// Sets the expected number of distinct records. The table then grows towards this number in
-    /// larger steps.
+    /// Sets the expected number of distinct records. The table grows in larger steps until it has
+    /// space for the expected number of records.
     pub fn set_expected(&mut self, distinct: u64) {
         self.expected = distinct;
     }
@@ -91,8 +91,8 @@ impl KeySet {
         let hash_of = |i: usize| part.digests().get(i).map(|digest| digest.hash64());
         let mut slots = [NONE; PREFETCH_DISTANCE];
         for i in 0..part.len() + 2 * PREFETCH_DISTANCE {
-            // Three stages ensure that the memory of each stage is in the cache before the next
-            // stage needs it.
+            // The search has three stages. Each of the first two stages prefetches the memory that
+            // the next stage reads.
             if let Some(hash) = hash_of(i) {
                 prefetch(self.table.words(), self.home(hash));
             }
@@ -118,8 +118,8 @@ impl KeySet {
         Ok(())
     }
 
-    /// Inserts the records of a batch whose bits in `new_elsewhere` are not set. Sets the bits in
-    /// `new` of the inserted records that are new in this set.
+    /// Inserts the records of a batch whose bits in `new_elsewhere` are not set. Sets the bits
+    /// in `new` of the inserted records that are new in this set.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl KeySet {
         let record = (self.keep == Keep::Record).then_some(record);
         let most = KeyEntry::max_len_bytes(key, record);
         if !self.chunks.last().is_some_and(|chunk| chunk.fits(most)) {
-            // If the memory is small, one chunk of full size would take all memory.
+            // Under a small memory limit, one chunk of full size would take all memory.
             let usual = self.chunks_bytes.min(self.max_bytes / 16).min(CHUNK_BYTES as u64) as usize;
             let bytes = most.max(usual).max(FIRST_CHUNK_BYTES);
             self.check_limit(bytes as u64)?;
@@ -239,7 +239,8 @@ impl KeySet {
         let usual = needed.max(slots * 3 / 2).next_multiple_of(SLOTS_PER_LINE);
         let step = usual.max(self.step_slots(slots).next_multiple_of(SLOTS_PER_LINE));
         self.check_limit(step * SLOT_BYTES)?;
-        // The system may have enough memory for the usual step, but not for a larger step.
+        // The system may have enough memory for a step of the usual size, but not for a larger
+        // step.
         let larger = Bitmap::zeroed(step * SLOT_BYTES * 8)
             .or_else(|_| Bitmap::zeroed(usual * SLOT_BYTES * 8))
             .map_err(|_| self.too_large())?;
@@ -262,8 +263,9 @@ impl KeySet {
             // A large step would take memory that is needed for keys.
             return 0;
         }
-        // This code is like DigestSet::step_bytes, but counts slots. The margin of 1/32 prevents
-        // another growth step if there are slightly more records than expected.
+        // The calculation is the same as in `DigestSet::step_bytes`, but counts slots instead of
+        // bytes. The margin of 1/32 prevents another growth step if there are slightly more records
+        // than expected.
         let expected = self.expected.saturating_add(self.expected / 32);
         let mut step = expected.saturating_mul(MAX_LOAD.1) / MAX_LOAD.0;
         while step > MAX_STEP * slots.max(1024) {

@@ -61,18 +61,19 @@ pub struct RecordBatch<D> {
     pub is_output_header: bool,
     /// The number of records without a key. A record without a key is compared as a whole record.
     pub keyless: u64,
-    /// The numbers of records without a time and of late records. The timer puts both into the
-    /// latest slice.
+    /// The numbers of records without a time and of late records. The timer assigns records without
+    /// a time and late records to the latest slice.
     pub odd: OddTimes,
     /// The position in the inputs at which the last record ends.
     pub end: InputPosition,
     /// The number of bytes read so far from all inputs, before decompression.
     pub consumed_bytes: u64,
-    /// If true, reading the next bytes may block, so the caller should flush results now.
+    /// If true, reading the next bytes may block, so the caller should flush its results before the
+    /// read.
     pub may_wait: bool,
 }
 
-/// Keys that are not whole records. If every record is its own key, this is empty.
+/// Keys that are not whole records. If every record is its own key, this buffer is empty.
 #[derive(Default)]
 struct BatchKeys {
     bytes: Vec<u8>,
@@ -92,8 +93,8 @@ impl<D: Width> RecordBatch<D> {
         self.bounds[self.bounds.len() - 1]
     }
 
-    /// Marks the block as a header, which has no records, and returns the end of the block.
-    /// `is_of_output` is true if the block is the header of the output.
+    /// Marks the block as a header, which has no records, and returns the end of the
+    /// block. `is_of_output` is true if the block is the header of the output.
     pub fn set_header(&mut self, is_of_output: bool) -> usize {
         self.is_output_header = is_of_output;
         self.bounds.clear();

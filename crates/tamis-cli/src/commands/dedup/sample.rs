@@ -12,7 +12,8 @@ use crate::records::split::{BlockBuffer, BlockReader, records as split};
 pub struct InputSample {
     /// Estimated number of records.
     pub records: f64,
-    /// True if the inputs are not compressed. Only the record length is then estimated.
+    /// True if the inputs are not compressed. For inputs that are not compressed, only the record
+    /// length is estimated.
     pub is_bound: bool,
 }
 

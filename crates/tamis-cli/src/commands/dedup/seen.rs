@@ -38,7 +38,7 @@ pub struct Accuracy {
     pub method: String,
     /// The number of distinct records.
     pub distinct: u64,
-    /// The expected number of further distinct records that were lost.
+    /// The expected number of distinct records that were lost, and that `distinct` does not count.
     pub expected_lost: f64,
     /// For filters: the probability that the next new record is lost, and the rate that the user
     /// gave.
@@ -121,7 +121,8 @@ impl<D: Width> Seen<D> {
             )));
         }
         let set = std::mem::take(set);
-        // If the user gave no limit, the system has refused to allocate more memory.
+        // If the user gave no limit, the set becomes a filter because the system has refused to
+        // allocate memory.
         let bytes = self.budget.max_bytes.min(set.memory_bytes().max(1 << 20));
         let approx =
             Approx::from_set(set, bytes, self.budget.target).map_err(|error| match error {

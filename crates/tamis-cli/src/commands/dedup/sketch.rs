@@ -1,9 +1,9 @@
 //! Counts repeated records in little memory. A count is never too low and seldom too high.
 //!
-//! This is a count-min sketch with conservative update (Cormode and Muthukrishnan 2005; Estan and
-//! Varghese 2002). A record has one cell in each of four rows, and the smallest of the four cells
-//! is the count of the record. An addition raises only the cells that are lower than the new count.
-//! A count is too high only if other records share all four cells of the record.
+//! The structure is a count-min sketch with conservative update (Cormode and Muthukrishnan 2005;
+//! Estan and Varghese 2002). A record has one cell in each of four rows, and the smallest of the
+//! four cells is the count of the record. An addition raises only the cells that are lower than the
+//! new count. A count is too high only if other records share all four cells of the record.
 
 use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory};
 
@@ -33,8 +33,8 @@ impl Sketch {
     /// Returns the indices of the cells of `hash`.
     fn places(&self, hash: u64) -> [usize; ROWS] {
         std::array::from_fn(|row| {
-            // Each row uses another part of the hash. The multiplication spreads this part over all
-            // bits.
+            // Each row uses a different part of the hash. The multiplication spreads the part of
+            // the row over all bits.
             let mixed = hash.rotate_left(16 * row as u32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let at = (u128::from(mixed) * u128::from(self.row_cells)) >> 64;
             row * self.row_cells as usize + at as usize

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! At the end of the run, the file is read back, and the sketch gives the count of each record. A
-//! new record is lost if the filter answers that the record was seen. A count may be too high.
+//! new record is lost if the filter answers that the record was seen. The sketch may return a count
+//! that is too high.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
@@ -67,12 +68,12 @@ impl Spill {
             seen.insert_each(&[hash], new).map_err(Failure::new)
         })?;
         all.records.seek(io::SeekFrom::End(0)).map_err(of_file(folder))?;
-        // All these records are in the file, so the filter has lost none of them.
+        // All records of the set are in the file, so the filter has lost no record so far.
         all.seen.forget_losses();
         Ok(all)
     }
 
-    /// Counts the records with these hashes. `record` returns a record by its index.
+    /// Counts the records with the given hashes. `record` returns a record by its index.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Spill {
 /// Converts an I/O error of the temporary file in `folder` to a failure.
 fn of_file(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| {
-        // `Failure::io` reports a broken pipe as success, because a reader that closes the output
-        // is not an error. The temporary file is not a pipe.
+        // The function `Failure::io` reports a broken pipe as success, because a reader that closes
+        // the output is not an error. The temporary file is not a pipe.
         let (folder, why) = (folder.display(), crate::exit::plain(&error));
         Failure::new(format!("{folder}: a temporary file: {why}; name another folder with TMPDIR"))
     }

@@ -8,23 +8,24 @@
 //!          └────────── a finished run ────────────┘   └ another ┘   └ a run that was killed ┘
 //! ```
 //!
-//! The order of writes makes the log safe. A checkpoint first syncs the output. The checkpoint then
-//! appends the digests of the written records and a MARK with the positions in input and output,
-//! and syncs the log. The end of a run renames the output, then appends DONE. Every record in the
-//! log is therefore also in the output. The header holds the synced length of the log, which
-//! separates damage from a torn tail (`synced.rs`):
+//! The order of writes makes the log safe. A checkpoint first syncs the output. After the sync of
+//! the output, the checkpoint appends the digests of the written records and a MARK with the
+//! positions in input and output, and syncs the log. The end of a run renames the output, then
+//! appends DONE. Every record in the log is therefore also in the output. The header holds the
+//! synced length of the log, which separates damage from a torn tail (`synced.rs`):
 //!
-//! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK and
-//!   the output to the length in this MARK. The next run then reads the input from the position in
-//!   this MARK.
+//! * The run is killed before a MARK is on disk: the next run cuts the log to the previous MARK.
+//!   The next run cuts the output to the length in the previous MARK, and reads the input from the
+//!   position in the previous MARK.
 //! * The run is killed before the first MARK, or the output is lost (`> file` empties the output,
-//!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts over.
+//!   and a pipe stores nothing): the next run cuts the log to the last DONE and starts from the
+//!   first input.
 //! * The run is killed between the renaming of the output and DONE: the output is complete. The
-//!   next run starts over and writes the same output again.
+//!   next run starts from the first input and writes the same output again.
 //! * The run is killed after DONE, but before the caller has read the exit status. If the input
 //!   files are unchanged and the output file is the same, the same command counts as the same run.
-//!   If the output still exists, the command does nothing. If `> file` has emptied the output, the
-//!   command repeats the run from its start.
+//!   If the output of the same run still exists, the command does nothing. If `> file` has emptied
+//!   the output of the same run, the command repeats the run from its start.
 //!
 //! A run that fails cuts the log to the position at which the run began. A process locks the file,
 //! so only one process at a time uses the file.
@@ -58,7 +59,7 @@ pub struct StateFile {
     /// The last checkpoint of a killed run after the last finished run, and the offset of the end
     /// of the checkpoint.
     pub killed: Option<(Checkpoint, u64)>,
-    /// The last finished run, and the offset at which the part of this run in the log starts.
+    /// The last finished run, and the offset in the log at which the last finished run starts.
     pub last: Option<(Checkpoint, u64)>,
     disk: DiskFile,
     name: String,
@@ -80,8 +81,8 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if another process uses the file, if the file is not a state file, if the
-    /// file is damaged, or if a run with other options created the file.
+    /// Returns an error if another process uses the file, or if the file is damaged or not a state
+    /// file. Returns an error if a run with other options created the file.
     pub fn open(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let failure = |error: io::Error| Failure::io(&name, &error);
@@ -200,15 +201,15 @@ impl StateFile {
         Ok(())
     }
 
-    /// Appends a checkpoint. The caller guarantees that the output is on disk up to the position in
-    /// `checkpoint`.
+    /// Appends a checkpoint. The caller guarantees that the output is on disk up to the position
+    /// in `checkpoint`.
     ///
     /// # Errors
     ///
     /// Returns an error if the disk is full.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        // The next sync puts the synced length on the disk. Until then, the blocks behind the old
-        // synced length count as the tail of the log.
+        // The next sync puts the synced length on the disk. Until the next sync, the blocks behind
+        // the old synced length count as the tail of the log.
         self.append_checkpoint(MARK, checkpoint)
     }
 
@@ -266,7 +267,7 @@ impl Drop for StateFile {
     /// Cuts the log to the position at which the run began, if the run did not finish.
     fn drop(&mut self) {
         if self.is_running {
-            // An error here does no harm, because the next run cuts the log too.
+            // A failed cut does no harm, because the next run cuts the log too.
             self.cut_log().ok();
         }
     }

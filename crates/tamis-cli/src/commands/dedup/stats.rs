@@ -13,8 +13,8 @@ use crate::commands::dedup::window::WindowStats;
 use crate::exit::Failure;
 use crate::records::key::no_key;
 
-/// If the expected losses exceed this number, the run reports the losses. At this number, one run
-/// in ten thousand loses a record.
+/// If the expected losses exceed `NOTABLE_LOSS`, the run reports the losses. If the expected losses
+/// equal `NOTABLE_LOSS`, one run in ten thousand loses a record.
 pub const NOTABLE_LOSS: f64 = 1e-4;
 
 /// The form of the statistics.

@@ -83,7 +83,7 @@ impl WindowArgs {
     ///
     /// # Errors
     ///
-    /// Returns a message with the correction.
+    /// Returns a message that states how to correct the options.
     pub fn check(&self, is_approx: bool, has_items: bool, is_once: bool) -> Result<(), Failure> {
         let Some(window) = self.window else { return Ok(()) };
         if is_once {

@@ -20,8 +20,8 @@ pub struct Args {
 
     /// Test the ids in FILE, one per line, instead of the ids of the source
     ///
-    /// The ids must exist. With FILE, the command can also audit filters and Redis sources, which
-    /// have no list of ids.
+    /// The ids in FILE must exist. With FILE, the command can also audit filters and Redis sources,
+    /// which have no list of ids.
     #[arg(long, value_name = "FILE")]
     ids: Option<PathBuf>,
 
@@ -92,8 +92,8 @@ pub fn run(args: &Args) -> CommandResult {
     Ok(verdict(&reports, args.ids.as_deref()))
 }
 
-/// Tests whether the chosen set exists. Also rejects a file of ids without a chosen set if there
-/// are several sets.
+/// Tests whether the chosen set exists. Rejects a file of ids without a chosen set, if the
+/// configuration has several sets.
 fn check_set(config: &Config, args: &Args) -> Result<(), Failure> {
     let names = || config.sets().collect::<Vec<_>>().join(", ");
     match &args.set {

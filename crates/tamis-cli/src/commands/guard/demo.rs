@@ -1,14 +1,15 @@
-//! `tamis guard --demo`: a shop under attack, with and without the guard. The demo needs no
-//! installed program.
+//! The command `tamis guard --demo` shows a shop under attack, with and without the guard. The demo
+//! needs no installed program.
 //!
 //! ```text
 //! customers, attacker ──▶ guard ──▶ product service ──▶ cache ──▶ SQLite, 4 connections
 //! customers, attacker ────────────▶ product service ──▶ cache ──▶ SQLite, 4 connections
 //! ```
 //!
-//! The clients send the same requests to both sides at the same time. Both product services read
-//! the same database file. Each service has its own connections, which count their queries. A query
-//! takes 5 ms, as on a busy database on another machine: see `demo/database.rs`.
+//! The clients send the same requests to the guard and to the second product service at the same
+//! time. The two product services read the same database file. Each product service has its own
+//! pool of connections, which counts its queries. A query takes 5 ms, as on a busy database on
+//! another machine: see `demo/database.rs`.
 
 mod client;
 mod database;
@@ -139,7 +140,7 @@ async fn create_shop(path: &Path, signals: &mut Signals) -> Result<bool, Failure
     Ok(is_complete)
 }
 
-/// A running guard, and both sides of the shop.
+/// A running guard, and the two copies of the shop: with and without the guard.
 struct Demo {
     handle: GuardHandle,
     /// The address on which the guard listens.
@@ -198,8 +199,8 @@ fn output(error: &std::io::Error) -> Failure {
     Failure::io("standard output", error)
 }
 
-/// Returns the configuration of the guard. The configuration is an ordinary one, as a user writes
-/// it.
+/// Returns the configuration of the guard. The configuration of the demo has the same form as the
+/// configuration file of a user.
 fn config(folder: &Path, listen: &[String], upstream: SocketAddr) -> Result<Config, Failure> {
     let listen = match listen {
         [] => "[\"127.0.0.1:0\"]".to_owned(),
@@ -257,7 +258,7 @@ async fn synced(handle: &GuardHandle) -> Result<f64, Failure> {
     }
 }
 
-/// Returns after the time that the user set. Without a time, never returns.
+/// Returns after the time that the user set. If the user set no time, the function never returns.
 async fn time_is_over(seconds: Option<u64>) {
     match seconds {
         Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -277,7 +278,8 @@ async fn show(recorder: &Mutex<Recorder>, is_json: bool) -> std::io::Result<()> 
     }
 }
 
-/// Creates a product at regular intervals, and requests the product at once: read after write.
+/// Creates a product at regular intervals, and requests each new product at once, to test a read
+/// after a write.
 async fn create_products(
     guard: SocketAddr,
     recorder: Arc<Mutex<Recorder>>,

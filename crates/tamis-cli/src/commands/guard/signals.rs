@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop.
+    /// Waits for a signal that stops the process.
     pub async fn stop(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -38,7 +38,7 @@ impl Signals {
         }
     }
 
-    /// Waits for a signal to stop. A second signal ends the process at once.
+    /// Waits for a signal that stops the process. A second signal ends the process at once.
     pub async fn wait_for_stop(mut self, handle: GuardHandle, config: Option<PathBuf>) {
         loop {
             tokio::select! {

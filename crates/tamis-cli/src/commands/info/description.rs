@@ -10,7 +10,7 @@ use crate::io::table::align;
 pub struct Description {
     /// The names and values of a text table.
     pub rows: Vec<(String, String)>,
-    /// The same properties for programs.
+    /// The properties of the filter as JSON, for programs.
     pub json: Value,
     /// Messages for the user, without the name of the filter.
     pub notes: Vec<String>,

@@ -14,7 +14,8 @@ use crate::filters::redis_url::RedisUrl;
 /// The name of the layout.
 const LAYOUT: &str = "tamis-redis";
 
-/// Describes the filter under the key of a URL. Returns `None` if the key holds another value.
+/// Describes the filter under the key of a URL. Returns `None` if the value of the key is not a
+/// filter of `tamis-redis`.
 ///
 /// # Errors
 ///

@@ -15,8 +15,8 @@ use crate::records::repeats::RepeatPolicy;
 /// Describes the current state of a filter.
 pub fn describe(name: &str, file: &TamisFile<BitView<'_>>) -> Description {
     let mut info = file.info_from(&file.filter, None);
-    // `TM.INFO` compares the count of a cuckoo filter with its capacity. This command tests inserts
-    // instead.
+    // The server command `TM.INFO` compares the count of a cuckoo filter with its capacity. `tamis
+    // info` instead tests whether the filter refuses inserts.
     info.refuses = refuses(file);
     if info.refuses {
         info.headroom_items = Some(0);
@@ -91,7 +91,7 @@ fn capacity(file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> String {
     }
 }
 
-/// Returns the table row that only this kind of filter has.
+/// Returns the table row that only filters of this kind have.
 fn row_of_kind(file: &TamisFile<BitView<'_>>) -> Option<(&'static str, String)> {
     match &file.filter {
         AnyFilter::Window(window) => {
@@ -187,9 +187,9 @@ fn json(name: &str, file: &TamisFile<BitView<'_>>, info: &FilterInfo) -> Value {
     })
 }
 
-/// Tests whether a filter refuses items. A growing filter stores this state. For a cuckoo filter,
-/// the function inserts items into a copy, because a full filter refuses at least half of all new
-/// items. Filters of other kinds refuse no item.
+/// Tests whether a filter refuses items. A growing filter stores whether it refuses items. For a
+/// cuckoo filter, the function inserts items into a copy, because a full filter refuses at least
+/// half of all new items. Filters of other kinds refuse no item.
 fn refuses(file: &TamisFile<BitView<'_>>) -> bool {
     const TRIED: u64 = 64;
     let filter = match &file.filter {

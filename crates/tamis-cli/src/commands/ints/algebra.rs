@@ -65,7 +65,7 @@ pub fn xor(args: &Args) -> CommandResult {
         let (mut new, mut added) = (Answers::new(), Answers::new());
         let mut fresh = Vec::new();
         args.each_block(file, |values| {
-            // Only the first occurrence of a value in this file changes the result.
+            // Only the first occurrence of a value in each file changes the result.
             other.limit(memory.less(set.memory_bytes()));
             other.insert_each(values, &mut new)?;
             set.limit(memory.less(other.memory_bytes()));

@@ -1,9 +1,9 @@
 //! Reads decimal integers, several digits at a time.
 //!
 //! The parser reads eight bytes as one word. The parser finds the first byte that is not a digit,
-//! and computes the value of the digits before this byte. These steps take a dozen instructions
-//! without a loop. `parse_token` handles all other cases byte by byte: signs, more than fifteen
-//! digits, and the end of the block.
+//! and computes the value of the digits before this byte. For each word, the parser executes a
+//! dozen instructions without a loop. `parse_token` reads byte by byte, and handles signs, more
+//! than fifteen digits, and the end of the block.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ const SHOWN_BYTES: usize = 40;
 ///
 /// # Errors
 ///
-/// Returns the first token that is not an integer from 0 to 2⁶⁴ − 1. In this case, `values`
+/// Returns the first token that is not an integer from 0 to 2⁶⁴ − 1. After an error, `values`
 /// contains the integers before this token.
 pub fn parse(block: &[u8], values: &mut Vec<u64>) -> Result<(), BadToken> {
     let mut at = 0;
@@ -88,8 +88,8 @@ const POWERS_OF_TEN: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 
 /// lowest byte.
 #[inline]
 fn leading_digits(word: u64) -> usize {
-    // The XOR maps digits to 0 to 9. The addition of 0x76 carries into the top bit of each byte
-    // above 9.
+    // The XOR maps the digits `0` to `9` to the values 0 to 9. The addition of 0x76 carries into
+    // the top bit of each byte above 9.
     let values = word ^ 0x3030_3030_3030_3030;
     let carried = (values & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
     let others = (carried | values) & 0x8080_8080_8080_8080;
@@ -101,8 +101,9 @@ fn leading_digits(word: u64) -> usize {
 #[inline]
 fn eight_digits(word: u64) -> u64 {
     let digits = word & 0x0f0f_0f0f_0f0f_0f0f;
-    // The first step combines neighbouring digits into pairs, in every other byte. Each of two
-    // multiplications then weights two pairs and adds both results in the upper half.
+    // The first step combines neighbouring digits into pairs, in every other byte. Each of the two
+    // multiplications after this step weights two pairs, and adds the two results in the upper half
+    // of the word.
     let pairs = digits * 10 + (digits >> 8);
     let odd = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(1_000_000 << 32 | 100);
     let even = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(10_000 << 32 | 1);

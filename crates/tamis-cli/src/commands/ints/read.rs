@@ -43,13 +43,13 @@ pub struct IntBlock {
     /// The integers. A block holds at least one integer.
     pub values: Vec<u64>,
     /// If true, the input may block before the next bytes, as a pipe does, so the caller should
-    /// flush results now.
+    /// flush its results before the next read.
     pub may_wait: bool,
     /// The number of bytes read so far from all inputs, before decompression.
     consumed_bytes: u64,
 }
 
-/// The number of bytes of one read. A token that is longer than this number is not an integer.
+/// The number of bytes of one read. A token that is longer than one read is not an integer.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Reads integers from a list of inputs.
@@ -66,7 +66,7 @@ pub struct IntReader {
 /// The current input.
 struct Source {
     input: Input,
-    // The numbers of lines and bytes before `buffer`.
+    // The number of lines, and the number of bytes, that the input has before `buffer`.
     lines: u64,
     bytes: u64,
     buffer: Vec<u8>,

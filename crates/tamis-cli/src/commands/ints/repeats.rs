@@ -15,8 +15,8 @@ pub struct RepeatSearch {
     repeated: IntSet,
     /// Holds the integers of 32 bits after the change to bitmaps.
     finder: Option<RepeatFinder>,
-    /// True if a finder is possible: the window is inside `u32`, and the memory limit allows two
-    /// bitmaps.
+    /// True if the search may change to bitmaps: the window is inside `u32`, and the memory limit
+    /// allows two bitmaps.
     may_find: bool,
     bitmaps_bytes: u64,
     memory: Memory,
@@ -27,11 +27,11 @@ pub struct RepeatSearch {
     rest: Vec<u64>,
 }
 
-/// The default size in bytes of the integers that wait for a pass over the bitmaps. With this size,
-/// the whole command stays below 1.05 GiB.
+/// The default size in bytes of the integers that wait for a pass over the bitmaps. With the
+/// default size, the whole command uses less than 1.05 GiB of memory.
 const SCRATCH_BYTES: u64 = 24 << 20;
 
-/// The maximum size in bytes of the waiting integers. A larger size is not faster.
+/// The maximum size in bytes of the waiting integers. A size above the maximum is not faster.
 const MAX_SCRATCH_BYTES: u64 = 256 << 20;
 
 /// The number of integers that move to the bitmaps in one call.

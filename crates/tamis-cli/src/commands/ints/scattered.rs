@@ -10,7 +10,7 @@ use tamis::{Answers, DigestSet, OutOfMemory};
 ///
 /// A table never removes an entry. A removed integer is stored in a second layer. An integer that
 /// was inserted again after a removal is stored in a third layer, and the next removal adds a
-/// fourth layer. Each layer is a subset of the layer before. An integer is in the set if an odd
+/// fourth layer. Each layer is a subset of the layer before it. An integer is in the set if an odd
 /// number of layers hold the integer. A command removes an integer at most once per file, so there
 /// are few layers.
 pub struct Scattered {
@@ -44,7 +44,7 @@ impl Scattered {
     ///
     /// # Errors
     ///
-    /// Returns an error if the values exceed the memory. In this case, the table may hold some of
+    /// Returns an error if the values exceed the memory. After an error, the table may hold some of
     /// the values.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
         if self.layers.len() > 1 {

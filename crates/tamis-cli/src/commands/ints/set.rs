@@ -2,8 +2,8 @@
 //!
 //! The *window* is the given range, or all of `u32` without a range. Integers inside the window
 //! start in a sparse set. When a bitmap takes at most 64 times the memory of the sparse set, the
-//! integers move to the bitmap. The bitmap is several times as fast. Integers outside the window
-//! stay in a sparse set. Every structure is exact.
+//! integers move to the bitmap. The bitmap is several times as fast as the sparse set. Integers
+//! outside the window stay in a sparse set. Every structure is exact.
 
 use std::ops::RangeInclusive;
 
@@ -27,7 +27,7 @@ pub struct IntSet {
 }
 
 /// The maximum memory of a bitmap as a multiple of the memory of the sparse set. The factor is
-/// large because a bitmap is several times as fast.
+/// large because a bitmap is several times as fast as a sparse set.
 const DENSE_FACTOR: u64 = 64;
 
 /// The number of integers below which no change of structure saves time or memory.

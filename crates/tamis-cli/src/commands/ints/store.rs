@@ -33,7 +33,7 @@ impl IntStore {
     ///
     /// # Errors
     ///
-    /// Returns an error if the values exceed the memory. In this case, the store may hold some of
+    /// Returns an error if the values exceed the memory. After an error, the store may hold some of
     /// the values.
     pub fn insert_each(&mut self, values: &[u64], new: &mut Answers) -> Result<(), OutOfMemory> {
         match self {
@@ -120,7 +120,7 @@ impl IntStore {
         matches!(self, IntStore::Dense(_))
     }
 
-    /// Returns the approximate memory of the set in bytes. For a compressed set, this is the result
+    /// Returns the approximate memory of the set in bytes. For a compressed set, returns the result
     /// of the last [`count_memory`](Self::count_memory).
     pub fn memory_bytes(&self) -> u64 {
         match self {
@@ -145,13 +145,13 @@ impl IntStore {
         }
     }
 
-    /// Compresses a set of scattered integers if this saves half of the memory and there is enough
-    /// memory for the conversion.
+    /// Compresses a set of scattered integers if the compression saves half of the memory, and if
+    /// the memory limit allows the conversion.
     pub fn compress_if_smaller(&mut self, memory: Memory) {
         let IntStore::Scattered(set) = self else { return };
         // A compressed set takes 2 bytes per value, and about a hundred bytes per non-empty stretch
-        // of 65 536 integers. The factors below are twice as large, because of the gaps in the
-        // memory.
+        // of 65 536 integers. The factors in the code are twice these numbers of bytes, because
+        // lists that grow leave gaps in the memory.
         let compressed_bytes = set.len() * 4 + set.stretches() * 200;
         let is_smaller = compressed_bytes * 2 <= set.memory_bytes();
         // During the conversion, a sorted list holds the integers.

@@ -18,7 +18,8 @@ use crate::io::output::{Output, refuse_endless, refuse_terminal};
 use crate::io::packing::Unpack;
 use crate::io::unpack;
 
-/// A decoder may use a quarter of the memory. The sets need the rest, because sets grow in steps.
+/// A decoder may use a quarter of the memory. The sets need the other three quarters, because sets
+/// grow in steps.
 const DECODER_PARTS: u64 = 4;
 
 /// The arguments of a command that reads all integers of its inputs.
@@ -54,8 +55,8 @@ pub struct Reading {
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<ByteSize>,
 
-    /// Use up to N threads; from 2 on, another thread may read and another thread may write
-    /// [default: one per processor]
+    /// Use up to N threads; with 2 or more threads, the command may read and write on separate
+    /// threads [default: one per processor]
     #[arg(long, value_name = "N", value_parser = crate::arguments::numbers::threads)]
     pub threads: Option<NonZeroUsize>,
 }
@@ -67,7 +68,7 @@ impl Reading {
     }
 
     /// Opens a reader of the files that exist, and skips missing files. If `output` is a file, a
-    /// missing file is an error.
+    /// missing input file is an error.
     pub fn reader_of_present(
         &self,
         files: &[PathBuf],

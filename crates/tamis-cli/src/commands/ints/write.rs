@@ -4,8 +4,8 @@ use crate::commands::ints::read::IntFormat;
 use crate::exit::Failure;
 use crate::io::output::Output;
 
-/// The number of bytes that the encoder collects before it writes to the output. The output passes
-/// a block of this size on without another copy.
+/// The number of bytes that the encoder collects before it writes to the output. The output copies
+/// at most every second block of this size into its own buffer.
 const GATHERED_BYTES: usize = 192 << 10;
 
 /// Encodes integers and writes them to an output. In text, a newline follows each integer.
@@ -79,7 +79,7 @@ impl IntEncoder {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the output. In this case, an existing file is unchanged.
+    /// Returns the errors of the output. After an error, an existing file is unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on()?;
         self.output.finish()

@@ -12,8 +12,8 @@ use crate::exit::Failure;
 /// The number of integers in a batch.
 const BATCH_ITEMS: usize = 16 << 10;
 
-/// The maximum number of batches that wait for the second thread. A larger number would only need
-/// more memory.
+/// The maximum number of batches that wait for the second thread. A higher maximum than two batches
+/// would use more memory and save no time.
 const MAX_QUEUED: usize = 2;
 
 /// Writes integers in the order of the calls.
@@ -25,16 +25,17 @@ pub struct IntWriter {
 
 /// The thread that encodes and writes.
 enum WriterThread {
-    /// The calling thread writes, because there is little to write or only one processor.
+    /// The calling thread writes, because there are few integers to write, or because only one
+    /// thread is allowed.
     Inline(IntEncoder),
-    /// The second thread, and the channels to it.
+    /// The second thread, and the channels to this thread.
     Thread {
         batches: SyncSender<Batch>,
         /// Empty buffers of written batches, for reuse.
         empties: Receiver<Vec<u64>>,
         thread: JoinHandle<Result<IntEncoder, Failure>>,
     },
-    /// No thread writes, after a failure or after the end.
+    /// After a failure or after the end, no thread writes.
     Ended,
 }
 
@@ -54,7 +55,7 @@ impl IntWriter {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the encoder. An error may belong to an earlier value.
+    /// Returns the errors of the encoder. An error may belong to the value of an earlier call.
     #[inline]
     pub fn write(&mut self, value: u64) -> Result<(), Failure> {
         self.values.push(value);
@@ -75,7 +76,7 @@ impl IntWriter {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`write`](Self::write). In this case, an existing file is unchanged.
+    /// Returns the errors of [`write`](Self::write). After an error, an existing file is unchanged.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.pass_on(false)?;
         match self.take_back()? {
@@ -141,8 +142,8 @@ impl IntWriter {
 impl Drop for IntWriter {
     /// Waits for the second thread, so that its temporary file is removed before the program exits.
     fn drop(&mut self) {
-        // An earlier failure was already returned to the caller, and is more important than this
-        // failure.
+        // An earlier failure was already returned to the caller, and is more important than a
+        // failure during the drop.
         self.take_back().ok();
     }
 }

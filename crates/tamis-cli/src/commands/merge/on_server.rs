@@ -84,7 +84,8 @@ fn mixed(path: &Path) -> Failure {
 }
 
 impl Args {
-    /// Merges filters of `tamis-redis` on their servers. Returns `None` for other filters.
+    /// Merges filters of `tamis-redis` on their servers. Returns `None` if the inputs are not
+    /// filters of `tamis-redis`.
     pub(super) fn merge_on_server(&self) -> Result<Option<Exit>, Failure> {
         if !self.filters.iter().any(|path| is_url(path)) {
             return Ok(None);
@@ -134,8 +135,8 @@ impl Args {
         Ok(Some(if excess.is_some() { Exit::OverRate } else { Exit::Yes }))
     }
 
-    /// Rejects filters of fixed size if together they have more items than planned, unless
-    /// `--force` is given.
+    /// Rejects filters of fixed size if the filters together have more items than planned,
+    /// unless `--force` is given.
     fn check_capacity(&self, inputs: &mut [Native]) -> Result<(), Failure> {
         let mut items = 0_u64;
         for input in inputs.iter_mut() {

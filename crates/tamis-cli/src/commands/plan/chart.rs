@@ -5,8 +5,8 @@ use tamis::{Kind, Plan};
 use crate::arguments::numbers::{self, Rate};
 use crate::io::svg::{Axis, Chart, ChartLayer, Side};
 
-/// The upper end of the curves in bits per item. The axis is longer if the plan has more bits per
-/// item.
+/// The upper end of the curves in bits per item. If the plan has more bits per item
+/// than `BITS_PER_ITEM`, the axis is longer.
 const BITS_PER_ITEM: f64 = 32.0;
 
 /// Draws the rate of each kind at each size, for the capacity of `best`.
@@ -28,8 +28,8 @@ pub fn rate_by_memory(best: &Plan) -> Chart {
         }
         curves.push((kind, class, points));
     }
-    // The curve with the highest end comes first, so that labels keep their order when they must be
-    // moved apart.
+    // The curve with the highest end comes first, so that the labels of the curves keep their order
+    // when the drawing moves overlapping labels apart.
     let end = |points: &[(f64, f64)]| points.last().map_or(0.0, |&(_, rate)| rate);
     curves.sort_by(|(.., one), (.., other)| end(other).total_cmp(&end(one)));
     let mut layers: Vec<ChartLayer> = curves

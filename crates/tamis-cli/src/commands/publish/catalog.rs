@@ -34,7 +34,7 @@ struct State {
 /// The reason why a file is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// No file has this name.
+    /// No file has the requested name.
     Missing,
     /// The file is being written, or is not a filter.
     Later,
@@ -119,7 +119,7 @@ impl Catalog {
 /// Tests whether the content may still be changing.
 fn is_recent(stamp: &Stamp) -> bool {
     let Some(modified) = stamp.modified() else { return false };
-    // A modification time in the future comes from another clock.
+    // A modification time in the future comes from the clock of another machine.
     SystemTime::now().duration_since(modified).is_ok_and(|age| age < QUIET)
 }
 

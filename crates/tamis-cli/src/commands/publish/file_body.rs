@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::commands::publish::published_file::PublishedFile;
 
-/// The number of bytes in one read. A slow client holds one chunk of this size in memory.
+/// The number of bytes in one read. For a slow client, the server keeps one chunk in memory.
 const CHUNK_BYTES: u64 = 256 << 10;
 
 /// Reads a file while the client receives the bytes. If the file was changed, the body fails, so
@@ -67,7 +67,7 @@ fn read(file: &PublishedFile, at: u64) -> io::Result<Bytes> {
     let len = CHUNK_BYTES.min(file.stamp.len_bytes - at);
     let mut bytes = vec![0; len as usize];
     read_at(&file.file, &mut bytes, at)?;
-    // This check follows the read, so the bytes match the tag.
+    // The check for changes follows the read, so the bytes match the tag.
     if file.is_unchanged() {
         Ok(bytes.into())
     } else {

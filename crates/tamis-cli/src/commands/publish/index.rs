@@ -39,7 +39,7 @@ pub fn json(listed: &Listed<'_>) -> Value {
     listed.iter().map(file).collect()
 }
 
-/// Returns the list as a page.
+/// Returns the list as an HTML page.
 pub fn html(listed: &Listed<'_>) -> String {
     let mut page = String::from(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Filters</title>\n\
@@ -48,7 +48,7 @@ pub fn html(listed: &Listed<'_>) -> String {
          <th>format<th>kind<th>size<th>items<th>ETag\n",
     );
     for (name, file) in listed {
-        // Writing to a `String` cannot fail, here and below.
+        // Writing to a `String` cannot fail.
         _ = write!(page, "<tr><td><a href=\"{}\">{}</a>", path(name), escape(name));
         match file {
             Ok(file) => {

@@ -36,12 +36,13 @@ impl Stamp {
         Self { identity, len_bytes: metadata.len(), modified: metadata.modified().ok() }
     }
 
-    /// Tests whether both stamps belong to the same file, which was then written in place.
+    /// Tests whether both stamps belong to the same file. If the stamps of the same file differ, a
+    /// program has written the file in place.
     pub fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Returns the time at which the content has changed.
+    /// Returns the time of the last change of the content.
     pub fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
@@ -55,7 +56,7 @@ pub struct PublishedFile {
     pub tag: EntityTag,
     /// The format, such as `tamis`.
     pub format: &'static str,
-    /// The kind, such as `split-block`. Empty for a filter of another system.
+    /// The kind, such as `split-block`. The kind is empty for a filter of another system.
     pub kind: String,
     /// The estimated number of items, or `None` if the bits do not determine the number.
     pub items: Option<f64>,
@@ -73,7 +74,8 @@ impl PublishedFile {
         let name = input::name(path);
         let failure = |error: io::Error| Failure::io(&name, &error);
         let metadata = path.metadata().map_err(failure)?;
-        // This check precedes `File::open`, because opening a pipe may block forever.
+        // The check of the file type precedes `File::open`, because opening a pipe may block
+        // forever.
         if !metadata.is_file() {
             return Err(Failure::new(format!("{name}: is not a regular file")));
         }

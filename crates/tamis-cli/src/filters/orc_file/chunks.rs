@@ -1,5 +1,5 @@
-//! Decompresses the parts of an ORC file. A part is a sequence of chunks. Each chunk has a header
-//! of three bytes.
+//! Decompresses the parts of an ORC file. A part of an ORC file is a sequence of chunks. Each chunk
+//! has a header of three bytes.
 
 use std::borrow::Cow;
 
@@ -43,8 +43,8 @@ const MOST_CHUNK_BYTES: u64 = 1 << 23;
 /// The maximum total size of all parts of a file, in bytes. A small file may expand to terabytes,
 /// and a damaged footer may refer to the same part many times.
 const MOST_BYTES: u64 = 1 << 30;
-/// The bytes that each chunk counts in addition to its content. Without this cost, a part could
-/// have millions of empty chunks.
+/// The bytes that each chunk counts in addition to its content. Without a cost per chunk, a part
+/// could have millions of empty chunks.
 const CHUNK_COST_BYTES: usize = 1 << 10;
 
 /// Decompresses the parts of one file.
@@ -52,7 +52,7 @@ pub struct Decompressor {
     compression: Compression,
     /// The maximum decompressed size of a chunk, in bytes.
     chunk_bytes: usize,
-    /// The number of bytes that all later parts together may have.
+    /// The number of bytes that the remaining parts of the file may have together.
     left: u64,
     /// The bytes of the current chunk.
     chunk: Vec<u8>,
@@ -104,7 +104,7 @@ impl Decompressor {
         Ok(Cow::Owned(out))
     }
 
-    /// Counts `len` more bytes of a part that already has `so_far` bytes.
+    /// Counts the next `len` bytes of a part that already has `so_far` bytes.
     fn take(&mut self, len: usize, most_bytes: u64, so_far: usize) -> Result<(), OrcError> {
         let (len, so_far) = (len as u64, so_far as u64);
         let left = self.left.checked_sub(len).filter(|_| so_far + len <= most_bytes);
@@ -131,7 +131,7 @@ impl Decompressor {
                 }
             }
             Compression::Snappy => {
-                // The decoder rejects output that does not fit.
+                // The decoder rejects output that does not fit in the chunk.
                 snap::raw::Decoder::new().decompress(bytes, &mut self.chunk).map_err(|_| DAMAGED)?
             }
             Compression::Lz4 => {

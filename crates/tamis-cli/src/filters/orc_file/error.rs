@@ -5,7 +5,8 @@ use std::fmt;
 /// The reason why an ORC file is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrcError {
-    /// The file contradicts the format. The text names the contradiction.
+    /// The file contradicts the format. The text names the contradiction between the file and the
+    /// format.
     Damaged(&'static str),
     /// The file may be intact, but Tamis does not support the file. The text gives the reason and
     /// the correction.

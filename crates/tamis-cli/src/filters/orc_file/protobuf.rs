@@ -8,9 +8,9 @@ use crate::filters::varint::varint;
 pub enum Value<'a> {
     /// An integer.
     Number(u64),
-    /// Text, bytes, a message, or several integers.
+    /// A value of text, bytes, a nested message, or several integers.
     Bytes(&'a [u8]),
-    /// A number of 4 or 8 bytes. The reader needs no field of this type.
+    /// A number of 4 or 8 bytes. The reader of ORC needs no field of this type.
     Fixed,
 }
 

@@ -79,13 +79,14 @@ impl TypeKind {
         }
     }
 
-    /// Tests whether a column of this type has members. The members then contain the values.
+    /// Tests whether a column of this type has members. In a column with members, the members
+    /// contain the values.
     fn has_members(self) -> bool {
         matches!(self, TypeKind::List | TypeKind::Map | TypeKind::Struct | TypeKind::Union)
     }
 }
 
-/// A node of the tree.
+/// A node of the tree of types.
 #[derive(Debug)]
 struct Node {
     kind: TypeKind,
@@ -110,10 +111,10 @@ pub struct Schema {
 pub struct Column {
     /// The number of the column in the file.
     pub id: u32,
-    /// The type of its values.
+    /// The type of the values in the column.
     pub kind: TypeKind,
-    /// The names from the root of the schema to the column. As in ORC, an element of a list is
-    /// `_elem`, and the parts of a map are `_key` and `_value`.
+    /// The names from the root of the schema to the column. As in ORC, an element of a list
+    /// is `_elem`, and the parts of a map are `_key` and `_value`.
     pub path: Vec<String>,
 }
 
@@ -146,8 +147,8 @@ impl Schema {
         Ok(())
     }
 
-    /// Links the types to their parents. Each type except the first is a member of one earlier
-    /// type.
+    /// Links the types to their parents. Each type except the first type is a member of one type
+    /// before it.
     pub(super) fn link(&mut self) -> Result<(), OrcError> {
         const NO_TREE: OrcError = OrcError::Damaged("the types of its footer do not form a tree");
         for id in 0..self.nodes.len() {
@@ -211,7 +212,8 @@ impl Schema {
         Ok(columns)
     }
 
-    /// Returns for each column number whether the column is one of `roots` or a member of a root.
+    /// Returns for each column number whether the column is one of `roots`, or a member of one
+    /// of `roots`.
     pub(super) fn inside(&self, roots: &[u32]) -> Vec<bool> {
         let mut inside = vec![false; self.nodes.len()];
         for root in roots {
@@ -220,7 +222,7 @@ impl Schema {
             }
         }
         for (id, node) in self.nodes.iter().enumerate() {
-            // A parent is before its members.
+            // In the list of nodes, a parent is before its members.
             if let Some((parent, _)) = node.parent {
                 inside[id] |= inside[parent as usize];
             }
@@ -235,7 +237,7 @@ fn push_member(members: &mut Vec<u32>, member: u64) -> Result<(), OrcError> {
     Ok(())
 }
 
-/// Rejects another column if the file already has the maximum number of columns.
+/// Rejects one more column if the file already has the maximum number of columns.
 fn check_count(count: usize) -> Result<(), OrcError> {
     if count >= MOST_COLUMNS {
         return Err(OrcError::Refused(

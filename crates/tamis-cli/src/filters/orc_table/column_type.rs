@@ -6,8 +6,8 @@ use crate::filters::orc_file::schema::TypeKind;
 use crate::filters::orc_file::{FilterStream, OrcWriter};
 use crate::records::column_text::{ColumnItems, ColumnText, DecimalStorage, MOST_DIGITS};
 
-/// Returns the items of a column of this type. `stream` contains filters of the column. An error is
-/// a clause that states why the filters are not read: their results could be wrong.
+/// Returns the items of a column of this type. `stream` contains filters of the column. If the
+/// results of the filters could be wrong, returns an error: a clause that states the reason.
 pub fn items_of(
     kind: TypeKind,
     stream: &FilterStream,
@@ -59,7 +59,8 @@ fn hashed_as(
     writer: OrcWriter,
 ) -> Result<(&'static str, OrcType, ColumnText), String> {
     Ok(match kind {
-        // Of pyarrow 26.0.1 (ORC 2.2.2), the filters lack the first values of each batch of rows.
+        // Filters that pyarrow 26.0.1 (ORC 2.2.2) wrote lack the first values of each batch of
+        // rows.
         TypeKind::Integer(8) if writer == OrcWriter::Cpp => {
             return refused("BYTE", "of which ORC's C++ writer leaves values out of its filters");
         }

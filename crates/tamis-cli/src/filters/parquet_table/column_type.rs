@@ -47,8 +47,8 @@ impl ColumnType {
         Some(Self { physical, is_text, items: ColumnItems { text, funnel, item } })
     }
 
-    /// Tests whether the column can contain items of this funnel. With any other funnel, the filter
-    /// would report every item as absent.
+    /// Tests whether the column can contain items of this funnel. With a funnel whose items the
+    /// column cannot contain, the filter would report every item as absent.
     pub fn takes(&self, funnel: Funnel) -> bool {
         let is_bytes = matches!(self.physical, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
         match funnel {
@@ -75,8 +75,8 @@ fn text(column: &ColumnDescriptor) -> ColumnText {
         scale: u32::try_from(column.type_scale()).unwrap_or(0),
         storage,
     };
-    // A crafted schema may request millions of digits or bytes per item. The items of that column
-    // are hexadecimal.
+    // A crafted schema may request millions of digits or bytes per item. For a column with more
+    // than `MOST_DIGITS` digits, items are hexadecimal.
     let is_small = |number: i32| usize::try_from(number).is_ok_and(|number| number <= MOST_DIGITS);
     let is_decimal = (column.converted_type() == ConvertedType::DECIMAL
         || matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_))))
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(decimal.funnel, Funnel::Hex);
         assert_eq!(decimal.item, "a decimal number with 2 digits behind the point");
         assert!(of("boolean a").is_none());
-        // Items of these types would take megabytes each.
+        // One item of each column in this test would take megabytes.
         for column in [
             "binary a (DECIMAL(70000, 70000))",
             "fixed_len_byte_array(268435455) a (DECIMAL(9, 2))",

@@ -25,7 +25,7 @@ pub struct RedisTarget {
     pub name: String,
     /// The properties that decide which decode options have an effect.
     pub kind: FileKind,
-    /// The note that the filter is over its rate, if any.
+    /// The note that the filter is over its rate, or `None`.
     pub excess: Option<String>,
     url: RedisUrl,
     client: Client,
@@ -42,7 +42,8 @@ enum Client {
 
 impl RedisTarget {
     /// Opens the filter of a URL. Returns `None` if the server cannot look up items in the value.
-    /// The caller can then copy the value with [`download`](crate::filters::redis_key::download).
+    /// If the result is `None`, the caller can copy the value with
+    /// [`download`](crate::filters::redis_key::download).
     ///
     /// # Errors
     ///
@@ -168,7 +169,7 @@ impl RedisTarget {
     ///
     /// # Errors
     ///
-    /// A message with the first error. Other items of the batch may have been added.
+    /// A message with the first error. After an error, some items of the batch may have been added.
     pub fn insert_each(&mut self, batch: &ItemBatch) -> Result<(), Failure> {
         let keys = batch.keys();
         let answers = match &mut self.client {

@@ -10,7 +10,8 @@ use crate::filters::redis_key::value::{StoredKind, StoredValue, command};
 use crate::filters::redis_url::RedisUrl;
 
 /// Renames the temporary keys to the final keys, unless a final key exists. The arguments are first
-/// the temporary keys, then the final keys. Returns the number of the final key that exists, or 0.
+/// the temporary keys, then the final keys. Returns the number of the final key that exists, or 0
+/// if no final key exists.
 const PUBLISH: &str = "\
 local count = #KEYS / 2
 for i = 1, count do if redis.call('EXISTS', KEYS[count + i]) == 1 then return i end end
@@ -20,8 +21,8 @@ redis.call('PERSIST', KEYS[count + i])
 end
 return 0";
 
-/// The lifetime of a temporary key, in seconds. The server then deletes a value that has no final
-/// key.
+/// The lifetime of a temporary key, in seconds. After this lifetime, the server deletes a value
+/// that was not renamed to its final key.
 const LIFETIME_SECONDS: &str = "3600";
 
 /// Writes a filter in `format` under a key that does not exist. Other clients see either the whole

@@ -32,9 +32,9 @@ pub enum StoredKind {
     Nothing,
     /// The metadata of a filter of `tamis-redis`.
     Native,
-    /// A filter of Redisson. Its bitmap may not exist yet.
+    /// A filter of Redisson. The bitmap of the filter may not exist yet.
     Redisson,
-    /// Another string.
+    /// A string that is neither metadata of `tamis-redis` nor a bitmap with settings of Redisson.
     String,
     /// A filter of a module, with the name of its type.
     Module(String),
@@ -250,8 +250,8 @@ impl StoredValue {
         ))
     }
 
-    /// Reads a string in chunks. Another client may set bits during the read, and the copy then
-    /// contains some of these bits. No client clears bits.
+    /// Reads a string in chunks. If another client sets bits during the read, the copy contains
+    /// some of the new bits. No client clears bits.
     fn string(&mut self, key: &[u8]) -> Result<Vec<u8>, Failure> {
         let len = self.count("STRLEN", key)?;
         let mut bytes = Vec::new();

@@ -27,7 +27,7 @@ impl OutputPosition {
     }
 
     /// Tests whether both positions belong to the same file, and the file has become shorter. The
-    /// usual reason is a redirection (`> FILE`), which empties the file.
+    /// usual reason for a shorter file is a redirection (`> FILE`), which empties the file.
     pub fn is_cut(&self, earlier: &OutputPosition) -> bool {
         self.is_same_file(earlier) && self.len_bytes < earlier.len_bytes
     }

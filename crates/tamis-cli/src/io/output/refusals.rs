@@ -13,8 +13,8 @@ use crate::io::output::place::{is_same_file, is_stdout, name, regular_file, stdi
 use crate::io::output::position::OutputPosition;
 use crate::io::standard;
 
-/// Rejects an input file if standard output appends to the same file. The command would otherwise
-/// read its own output in an endless loop.
+/// Rejects an input file if standard output appends to the same file. Without the check, the
+/// command would read its own output in an endless loop.
 ///
 /// `output` is the output that the user gave. `None` means standard output.
 ///

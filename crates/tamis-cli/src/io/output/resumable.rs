@@ -14,7 +14,8 @@ use crate::io::standard;
 impl Output {
     /// Opens `path` like [`open`](Self::open), but keeps the file if the program is killed. `mark`
     /// is the [`mark`](Self::mark) of an earlier run. If the file of the mark still exists,
-    /// truncates the file to the mark and resumes the output. Otherwise, the output starts empty.
+    /// truncates the file to the mark and resumes the output. If the file of the mark does not
+    /// exist, or if `mark` is `None`, the output starts empty.
     ///
     /// The returned boolean is true if the file is resumed.
     ///
@@ -75,8 +76,8 @@ impl Output {
     }
 }
 
-/// Truncates the output of an earlier run to `mark`, and moves to the end. Returns false if `mark`
-/// is `None` or belongs to another file.
+/// Truncates the output of an earlier run to `mark`, and moves to the end of the output. Returns
+/// false if `mark` is `None` or belongs to another file.
 fn resume(mut file: &File, mark: Option<&OutputPosition>) -> io::Result<bool> {
     let Some(mark) = mark else { return Ok(false) };
     let is_resumed = OutputPosition::of(file)?.is_some_and(|found| found.continues(mark));

@@ -17,7 +17,8 @@ pub(super) fn fields(row: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the length of the text in quotes at the start of a field, including both quotes.
+/// Returns the length of the text in quotes at the start of a field, including the opening and the
+/// closing quote.
 fn quoted_len(bytes: &[u8]) -> usize {
     if bytes.first() != Some(&QUOTE) {
         return 0;

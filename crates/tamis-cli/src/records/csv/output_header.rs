@@ -7,12 +7,12 @@ use crate::records::csv::fields::without_return;
 pub struct OutputHeader(Option<Vec<u8>>);
 
 impl OutputHeader {
-    /// Tests whether `header` is the first header. The caller then writes the header.
+    /// Tests whether `header` is the first header. The caller writes only the first header.
     ///
     /// # Errors
     ///
-    /// A message if the header differs from the first header. The rows of this input do not fit
-    /// under the first header.
+    /// A message if the header differs from the first header. The rows under a different header do
+    /// not fit under the first header.
     pub fn is_first(&mut self, header: &[u8]) -> Result<bool, String> {
         let header = without_return(header.strip_suffix(b"\n").unwrap_or(header));
         match &self.0 {

@@ -84,9 +84,9 @@ impl RowKey {
     ///
     /// # Errors
     ///
-    /// A message with the column names if the header has no such column, or several. A message if
-    /// the header contains a carriage return. If rows end with a carriage return, the whole file
-    /// would be the header.
+    /// A message with the column names if the header has no column, or several columns, of the
+    /// requested name. A message if the header contains a carriage return. If rows end with a
+    /// carriage return, the whole file would be the header.
     pub fn set_header(&mut self, header: &[u8]) -> Result<(), String> {
         let has_return =
             |field: &[u8]| field.first() != Some(&QUOTE) && memchr(b'\r', field).is_some();

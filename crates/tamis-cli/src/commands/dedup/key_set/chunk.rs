@@ -24,7 +24,7 @@ pub struct Chunk {
     len: usize,
 }
 
-/// Entries up to this size share chunks. A larger entry gets its own chunk.
+/// Entries up to this size share chunks. An entry above this size gets its own chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 25;
 
@@ -48,7 +48,7 @@ impl Chunk {
         let bytes = MmapMut::map_anon(len_bytes)?;
         #[cfg(target_os = "linux")]
         if len_bytes >= HUGE_FROM_BYTES {
-            // If the system rejects the advice, the pages stay small.
+            // If the system rejects the request for huge pages, the pages stay small.
             bytes.advise(memmap2::Advice::HugePage).ok();
         }
         Ok(Self { bytes, len: 0 })

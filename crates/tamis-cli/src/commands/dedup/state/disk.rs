@@ -1,7 +1,8 @@
-//! The file of a state, and the file operations. The order of the operations survives a power loss.
+//! The file of a state, and the file operations. The order of the operations keeps the file valid
+//! after a power loss.
 //!
-//! Between two syncs, a disk may write in any order. In tests, a journal records the operations, so
-//! that a test can build every file that a power loss may leave.
+//! Between two syncs, a disk may execute writes in any order. In tests, a journal records the
+//! operations, so that a test can build every file that a power loss may leave.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};

@@ -46,7 +46,7 @@ pub(super) struct LogBlock {
 }
 
 impl LogBlock {
-    /// Reads the block at offset `at`. Returns false if there is no valid block at this offset.
+    /// Reads the block at offset `at`. Returns false if there is no valid block at the offset `at`.
     pub(super) fn read(&mut self, reader: &mut impl Read, at: u64) -> io::Result<bool> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         if read_up_to(reader, &mut header)? < BLOCK_HEADER_BYTES {

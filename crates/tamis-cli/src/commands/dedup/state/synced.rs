@@ -3,7 +3,7 @@
 //! The synced length is stored in the header, in 16 bytes that lie in one sector. The order of the
 //! operations is:
 //!
-//! 1. Blocks are appended and synced. Then the synced length is raised.
+//! 1. Blocks are appended and synced. After the sync of the blocks, the synced length is raised.
 //! 2. Before the log is cut, the synced length is lowered and synced. After the cut, the file is
 //!    synced again, so that no old block returns behind new blocks.
 //!

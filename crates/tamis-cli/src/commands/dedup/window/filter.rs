@@ -1,8 +1,8 @@
 //! An approximate window: the window filter of the library, with an estimate of its losses.
 //!
-//! A new record is lost if the filter answers that the record was seen. This module estimates the
-//! number of losses. The bits of the filter give the current false positive rate r. Each record
-//! that the filter reports as new then stands for r / (1 − r) lost records. A measurement of r
+//! A new record is lost if the filter answers that the record was seen. The module estimates the
+//! number of lost records. The bits of the filter give the current false positive rate r. Each
+//! record that the filter reports as new stands for r / (1 − r) lost records. A measurement of r
 //! reads all bits. The filter measures r at the end of each slice. The filter also measures r each
 //! time a quarter of the planned records of a slice have been stored.
 
@@ -23,7 +23,7 @@ pub struct WindowFilter {
     // of records that were reported as new.
     stored: u64,
     new: u64,
-    // After this number of stored records, the filter measures the rate again.
+    // After `step` stored records, the filter measures the rate again.
     step: u64,
     // The expected number of losses up to the last measurement.
     settled_lost: f64,
@@ -54,7 +54,8 @@ impl WindowFilter {
 
     /// Advances the window by `slices`.
     pub fn advance(&mut self, slices: u64) {
-        // If few records were stored, a measurement takes more time than it is worth.
+        // If few records were stored since the last measurement, the rate has hardly changed, and a
+        // new measurement is not worth its time.
         let is_measured = 2 * self.stored >= self.step;
         if is_measured {
             self.measure();
@@ -70,7 +71,7 @@ impl WindowFilter {
     /// the window.
     pub fn insert_each(&mut self, hashes: &[u64], new: &mut Answers) {
         let words = new.reset(hashes.len());
-        // The loop takes small steps because a batch may be a large part of a small filter.
+        // The loop takes small steps, because one batch may fill a large part of a small filter.
         let step_words = usize::try_from(self.step / 64).unwrap_or(usize::MAX / 64).max(1);
         let steps = hashes.chunks(step_words.saturating_mul(64)).zip(words.chunks_mut(step_words));
         for (hashes, words) in steps {
@@ -84,7 +85,7 @@ impl WindowFilter {
         }
     }
 
-    /// Measures the rate, and adds the losses that are expected since the last measurement.
+    /// Measures the rate, and adds the expected number of losses since the last measurement.
     pub fn measure(&mut self) {
         let before = std::mem::replace(&mut self.rate, self.window.estimate_rate());
         self.highest_rate = self.highest_rate.max(self.rate);

@@ -28,7 +28,7 @@ pub struct WindowShape {
 pub struct Recent<D: Width> {
     held: Held<D>,
     shape: WindowShape,
-    // The current slice, or `None` before the first time.
+    // The current slice, or `None` before the first record with a time.
     slice: Option<u64>,
     distinct: u64,
     hashes: Vec<u64>,
@@ -51,8 +51,8 @@ pub struct WindowStats {
     pub span: String,
     /// The number of slices.
     pub slices: u32,
-    /// The number of records in the window at the end of the run. For an approximate run, this is
-    /// an estimate.
+    /// The number of records in the window at the end of the run. For an approximate run, the
+    /// number is an estimate.
     pub remembered: u64,
     /// True if an approximate window ever held more records than planned.
     pub over_rate: bool,
@@ -60,7 +60,7 @@ pub struct WindowStats {
 
 impl<D: Width> Recent<D> {
     /// Creates an empty window. If `planned` contains a number of distinct records and a rate, the
-    /// window is approximate. Otherwise the window is exact and compares digests.
+    /// window is approximate. If `planned` is `None`, the window is exact and compares digests.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl<D: Width> Recent<D> {
 
     /// Advances the window until `slice` is the current slice.
     fn advance(&mut self, slice: u64) {
-        // Records before the first time belong to the slice of the first time.
+        // Records before the first record with a time belong to the slice of that record.
         let present = self.slice.get_or_insert(slice);
         let passed = slice.saturating_sub(*present);
         if passed > 0 {
@@ -142,7 +142,8 @@ impl<D: Width> Recent<D> {
 
     fn too_large(&self) -> Failure {
         let accuracy = self.accuracy();
-        // If the user gave no limit, the system has refused to allocate more memory.
+        // If the user gave no limit, the window is too large because the system has refused to
+        // allocate memory.
         let bytes = if self.shape.max_bytes == u64::MAX {
             accuracy.memory_bytes
         } else {

@@ -6,9 +6,9 @@
 //!            └───┴───┴───┴───┘ read only └─────────┘ grows           dropped and an empty one is current
 //! ```
 //!
-//! A digest is in the set of the slice in which the digest was new. If repeats refresh, a digest is
-//! in the set of each slice in which the digest occurred. Only the current set grows. The limit of
-//! the current set is the memory that the other sets leave.
+//! A digest is in the set of the slice in which the digest was new. With `--refresh`, a digest is
+//! in the set of each slice in which the digest occurred. Only the current set grows. The current
+//! set may use the memory that the other sets do not use.
 
 use tamis::{Answers, DigestSet, OutOfMemory};
 
@@ -62,7 +62,7 @@ impl<D: Width> Ring<D> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the digests exceed the memory. Nothing is inserted in this case.
+    /// Returns an error and inserts nothing if the digests exceed the memory.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         let (present, older) = self.sets.split_last_mut().expect("at least two sets");
         let Scratch { found, unseen, places, new: own } = &mut self.scratch;
@@ -92,7 +92,7 @@ impl<D: Width> Ring<D> {
         self.sets.iter().map(DigestSet::len).sum()
     }
 
-    /// Counts the distinct digests in all sets. If repeats refresh, the method reads all digests.
+    /// Counts the distinct digests in all sets. With `--refresh`, the method reads all digests.
     pub fn remembered(&self) -> u64 {
         if !self.refreshes {
             return self.len();

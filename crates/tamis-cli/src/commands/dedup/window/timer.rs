@@ -21,7 +21,7 @@ pub struct Timer {
     // The length of a slice in milliseconds or records, and the number of slices of a window.
     slice_span: u64,
     slices: u64,
-    // The latest slice, or `None` before the first time.
+    // The latest slice, or `None` before the first record with a time.
     latest: Option<u64>,
     records: u64,
     scratch: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Timer {
 pub struct SliceStart {
     /// The index of the first record.
     pub from: usize,
-    /// The slice, or `None` before the first time.
+    /// The slice, or `None` before the first record with a time.
     pub slice: Option<u64>,
 }
 
@@ -117,8 +117,8 @@ impl Timer {
     }
 }
 
-/// The numbers of records without a time and of late records. The timer puts both into the latest
-/// slice.
+/// The numbers of records without a time and of late records. The timer assigns records without a
+/// time and late records to the latest slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OddTimes {
     /// The number of records without a time.

@@ -16,7 +16,8 @@ const DAY: i64 = 86_400_000;
 
 /// Returns the current time.
 pub fn now() -> u64 {
-    // A clock that shows a time before 1970 was never set. The time then counts as 1970.
+    // A clock that shows a time before 1970 was never set. For a time before 1970, the function
+    // returns the start of 1970.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX as u64 + since.as_millis() as u64
 }
@@ -26,10 +27,11 @@ pub fn now() -> u64 {
 ///
 /// A whole number of up to 11 digits is in Unix seconds, and may have a fraction. A number of 12 to
 /// 14 digits is in milliseconds, of 15 to 17 digits in microseconds, and of more digits in
-/// nanoseconds. Digits that form a date, such as `20261121100000`, are read as this date. Other
-/// numbers of 14 or 17 digits are not times. Any other text is a date such as `2026-11-21`. A time
-/// of day may follow after `T` or a space: `10:00`, `10:00:59` or `10:00:59.123`. The offset from
-/// UTC may follow: `Z`, `+02:00`, `+0200` or `+02`. Without an offset, the time is in UTC.
+/// nanoseconds. Digits that form a date, such as `20261121100000`, are read as this date. A number
+/// of 14 or 17 digits that is not a date is not a time, unless its first digit is zero. Any other
+/// text is a date such as `2026-11-21`. A time of day may follow after `T` or a
+/// space: `10:00`, `10:00:59` or `10:00:59.123`. After the time of day, an offset from UTC may
+/// follow: `Z`, `+02:00`, `+0200` or `+02`. Without an offset, the time is in UTC.
 pub fn read(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);
@@ -50,7 +52,7 @@ fn unix(text: &[u8]) -> Option<i64> {
     if sign == 1 && fraction.is_empty() && matches!(whole.len(), 8 | 12 | 14 | 17) {
         match compact(whole) {
             Some(millis) => return Some(millis),
-            // As a Unix time, these digits would be a year after 2286.
+            // As a Unix time, the digits would mean a time after the year 2286.
             None if whole.len() >= 14 && whole[0] != b'0' => return None,
             None => {}
         }
@@ -74,8 +76,8 @@ fn unix(text: &[u8]) -> Option<i64> {
     Some(sign * millis)
 }
 
-/// Tests whether digits may be meant as `YYYYMMDDhh` or `YYMMDDhhmmss`. The digits are also valid
-/// Unix times: seconds after 2033, or milliseconds before 2002.
+/// Tests whether digits may be meant as `YYYYMMDDhh` or `YYMMDDhhmmss`. The digits of the two date
+/// forms are also valid Unix times: seconds after 2033, or milliseconds before 2002.
 fn may_be_date(digits: &[u8]) -> bool {
     let month = match digits.len() {
         10 if digits.starts_with(b"20") => 4,
@@ -87,8 +89,8 @@ fn may_be_date(digits: &[u8]) -> bool {
 }
 
 /// Reads `YYYYMMDD`, `YYYYMMDDhhmm`, `YYYYMMDDhhmmss` or `YYYYMMDDhhmmssSSS` in UTC, of the years
-/// 1970 to 2099. Returns the date in milliseconds of Unix time. As Unix times, these digits would
-/// be in 1970, 1976 or 2612.
+/// 1970 to 2099. Returns the date in milliseconds of Unix time. Read as Unix times, digits in these
+/// date forms would be in 1970, 1976 or 2612.
 fn compact(digits: &[u8]) -> Option<i64> {
     let mut rest = Rest(digits);
     let (year, month, day) = (rest.number(4)?, rest.number(2)?, rest.number(2)?);
@@ -181,8 +183,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Returns the value of decimal digits. Returns `None` if another byte occurs or if the value does
-/// not fit an `i64`.
+/// Returns the value of decimal digits. Returns `None` if a byte is not a digit, or if the value
+/// does not fit an `i64`.
 fn value(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0_i64, |value, digit| {
         let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
@@ -210,7 +212,8 @@ mod tests {
         ] {
             assert_eq!(read(digits.as_bytes()), read(date.as_bytes()), "{digits}");
         }
-        // These digits are not a date. As Unix times, these digits would be years after 2286.
+        // The digits in this list are not dates. As Unix times, the digits would mean times after
+        // the year 2286.
         for digits in ["20261301100000", "99999999999999", "20260230100000000"] {
             assert_eq!(read(digits.as_bytes()), None, "{digits}");
         }

@@ -15,11 +15,12 @@ use crate::commands::guard::demo::shop::{self, Product};
 /// The number of connections of a pool.
 pub const CONNECTIONS: usize = 4;
 
-/// The time that a query takes. SQLite needs only some microseconds, but a database on another
-/// machine needs more. A connection is busy for this time.
+/// The time that a query takes. SQLite needs only some microseconds for a query, but a database on
+/// another machine needs more time than SQLite. A query keeps its connection busy for `QUERY_TIME`.
 pub const QUERY_TIME: Duration = Duration::from_millis(5);
 
-/// A pool of connections. Each connection has a thread. Further queries wait in order of arrival.
+/// A pool of connections. Each connection has a thread. If all connections are busy, queries wait
+/// in order of arrival.
 #[derive(Debug)]
 pub struct Database {
     jobs: mpsc::Sender<Job>,
@@ -87,7 +88,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The threads end when there is no sender.
+        // The threads end when the queue has no sender.
         self.jobs = mpsc::channel().0;
         for thread in self.threads.drain(..) {
             _ = thread.join();
@@ -104,13 +105,13 @@ fn serve(connection: &Connection, queue: &Mutex<mpsc::Receiver<Job>>, counters: 
         match job {
             Job::Find(id, reply) => {
                 let found = find(connection, id);
-                // Relaxed: the numbers are only displayed.
+                // Relaxed ordering is enough, because the numbers are only displayed.
                 counters.queries.fetch_add(1, Ordering::Relaxed);
                 if matches!(found, Ok(None)) {
                     counters.absent.fetch_add(1, Ordering::Relaxed);
                 }
                 thread::sleep(QUERY_TIME.saturating_sub(start.elapsed()));
-                // If the client has gone, no result is needed.
+                // An error means that the client no longer waits for the result.
                 _ = reply.send(found);
             }
             Job::Create(product, reply) => _ = reply.send(shop::insert(connection, &product)),

@@ -29,8 +29,8 @@ use crate::commands::guard::demo::shop;
 /// The path of a product, without its id.
 pub const PATH: &str = "/pms/productInfo";
 
-/// The number of products that the cache holds. Customers request the same products most of the
-/// time, so the cache serves two thirds of their requests.
+/// The number of products that the cache holds. Most customers request the same few products, so
+/// the cache serves two thirds of the requests of customers.
 const CACHED: u64 = 2000;
 
 /// A running product service. Dropping the value stops the service.

@@ -19,7 +19,7 @@ const MOST_SAMPLES: usize = 120;
 /// The number of created products that the console page shows.
 const MOST_CREATED: usize = 3;
 
-/// Records the measurements of both sides.
+/// Records the measurements of the two copies of the shop: with and without the guard.
 #[derive(Debug)]
 pub struct Recorder {
     pub without: SideRecord,
@@ -36,13 +36,13 @@ pub struct Recorder {
 #[derive(Clone, Copy, Debug)]
 pub struct Created {
     pub id: u64,
-    /// True if the guard let the first request pass.
+    /// True if the guard let the first request for the product pass.
     pub has_passed: bool,
     /// The time from the response to the POST request until the response to the GET request.
     pub time: Duration,
 }
 
-/// The measurements of one side.
+/// The measurements of one copy of the shop.
 #[derive(Debug)]
 pub struct SideRecord {
     side: Arc<Side>,
@@ -51,7 +51,7 @@ pub struct SideRecord {
     latencies: Latencies,
 }
 
-/// The measurements of one side in one second.
+/// The measurements of one copy of the shop in one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     pub queries: f64,
@@ -74,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// Records the measurements since the last call.
+    /// Records the measurements since the last call of this method.
     pub fn sample(&mut self) {
         let now = Instant::now();
         let seconds = (now - self.last).as_secs_f64().max(1e-3);

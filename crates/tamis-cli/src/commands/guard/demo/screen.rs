@@ -1,5 +1,5 @@
-//! The output of the demo. A terminal shows a table that is redrawn each second, and other outputs
-//! get one line per second. A summary follows at the end.
+//! The output of the demo. On a terminal, the demo redraws a table each second. To a file or a
+//! pipe, the demo writes one line per second. At the end, the demo writes a summary.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -118,7 +118,7 @@ fn sentence(created: Created) -> String {
     format!("product {} was created and {verb} {time} later", created.id)
 }
 
-/// Formats microseconds in a suitable unit.
+/// Formats a time in microseconds with a suitable unit.
 fn time(micros: Option<f64>) -> String {
     match micros {
         None => "-".to_owned(),

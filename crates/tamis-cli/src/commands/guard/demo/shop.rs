@@ -1,11 +1,12 @@
-//! The database of the demo: a shop with products. The products are the same at each start.
+//! The database of the demo: a shop with products. Each start of the demo creates the same
+//! products.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::{Connection, params};
 
-/// The number of products in the shop at the start. Their ids are 1 to `PRODUCTS`.
+/// The number of products in the shop at the start. The products have the ids 1 to `PRODUCTS`.
 pub const PRODUCTS: u64 = 100_000;
 
 /// A product.
@@ -17,8 +18,8 @@ pub struct Product {
     pub stock: u32,
 }
 
-/// Creates the database with its products. If the flag becomes true, stops early and stores no
-/// products.
+/// Creates the database with its products. If `is_stopped` becomes true, the function stops early
+/// and stores no products.
 pub fn create(path: &Path, products: u64, is_stopped: &AtomicBool) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
     // In WAL mode, readers do not wait for a writer. Syncs are off because the database does not
@@ -36,7 +37,7 @@ pub fn create(path: &Path, products: u64, is_stopped: &AtomicBool) -> rusqlite::
         )",
     )?;
     for id in 1..=products {
-        // Relaxed: the flag publishes no other data.
+        // Relaxed ordering is enough, because the flag publishes no other data.
         if is_stopped.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -132,7 +133,8 @@ pub fn product(id: u64) -> Product {
     }
 }
 
-/// Returns a number whose bits look random (SplitMix64). The same input gives the same result.
+/// Returns a number whose bits look random (SplitMix64). The same `number` always gives the same
+/// result.
 pub fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -14,8 +14,8 @@ use crate::commands::guard::demo::latencies::Latencies;
 /// One of the two copies of the shop.
 #[derive(Debug)]
 pub struct Side {
-    /// The address to which the clients of this side send requests: the guard or the product
-    /// service.
+    /// The address to which the clients of this copy of the shop send requests: the guard or the
+    /// product service.
     pub address: SocketAddr,
     database: Arc<Database>,
     attack: AtomicU64,
@@ -26,7 +26,7 @@ pub struct Side {
     recent: Mutex<Latencies>,
 }
 
-/// The counters of a side since the start.
+/// The counters of one copy of the shop since the start of the demo.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// The number of database queries for products.
@@ -81,7 +81,7 @@ impl Side {
     }
 
     pub fn totals(&self) -> Totals {
-        // Relaxed: the numbers are only displayed.
+        // Relaxed ordering is enough, because the numbers are only displayed.
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         // The database counters are read before the request counters. The totals therefore never
         // show more queries than sent requests.
@@ -95,7 +95,7 @@ impl Side {
         }
     }
 
-    /// Returns the latencies of customers since the last call.
+    /// Returns the latencies of customers since the last call of this method.
     pub fn take_latencies(&self) -> Latencies {
         std::mem::take(&mut *self.recent.lock())
     }

@@ -21,11 +21,13 @@ pub const ATTACK: u32 = 1000;
 /// The number of customer requests per second.
 pub const CUSTOMERS: u32 = 200;
 
-/// The maximum number of requests of one kind that wait for a response of one side. A side that is
-/// slower than the traffic gets fewer requests.
+/// The maximum number of customer requests, or of attack requests, that wait for a response of one
+/// copy of the shop. If this copy responds too slowly, its clients send fewer requests than
+/// planned.
 const IN_FLIGHT: u32 = 64;
 
-/// The maximum delay of requests. After a longer delay, some requests are left out.
+/// The maximum delay of requests. After a delay that exceeds this maximum, the clients skip some
+/// requests.
 const MOST_LATE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy)]
@@ -34,8 +36,8 @@ enum Kind {
     Attacker,
 }
 
-/// Starts the clients of a side. When `stop` becomes true, the clients finish their last requests
-/// and end.
+/// Starts the clients of one copy of the shop. When `stop` becomes true, the clients finish their
+/// last requests and end.
 pub fn start(side: &Arc<Side>, clients: &mut JoinSet<()>, stop: &watch::Receiver<bool>) {
     for (kind, per_second) in [(Kind::Customer, CUSTOMERS), (Kind::Attacker, ATTACK)] {
         let pace = Arc::new(Pace::new(per_second));
@@ -82,7 +84,7 @@ impl Pace {
         Self { start: Instant::now(), per_second, next: AtomicU64::new(0) }
     }
 
-    /// Waits until the next request is due. Returns the number of this request.
+    /// Waits until the next request is due. Returns the number of the request that is due.
     async fn wait(&self) -> u64 {
         let (number, due) = self.take();
         sleep_until(due).await;
@@ -92,7 +94,7 @@ impl Pace {
 
     /// Returns the number of the next request, and the time when the request is due.
     fn take(&self) -> (u64, Instant) {
-        // Relaxed: the only requirement is that the numbers differ.
+        // Relaxed ordering is enough, because the only requirement is that the numbers differ.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let seconds = number as f64 / f64::from(self.per_second);
         (number, self.start + Duration::from_secs_f64(seconds))
@@ -118,7 +120,7 @@ fn existing_id(number: u64) -> u64 {
     rank * 61_803 % PRODUCTS + 1
 }
 
-/// Returns an id that no product has. Different numbers give different ids.
+/// Returns an id that no product has. Different values of `number` give different ids.
 fn absent_id(number: u64) -> u64 {
     // The factor is odd, so different numbers give different ids.
     const RANGE: u64 = 1 << 40;

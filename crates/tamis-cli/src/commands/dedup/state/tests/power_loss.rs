@@ -1,4 +1,5 @@
-//! A power loss at any time: the disk may have any part of the writes since the last sync.
+//! Tests a power loss at any time: the disk may have stored any part of the writes since the last
+//! sync.
 
 use std::fs;
 use std::path::PathBuf;
@@ -159,7 +160,8 @@ fn a_power_loss_keeps_what_was_acknowledged_and_is_never_damage() {
     log.remember(&mut state, 90);
     mark(&mut log, &mut state);
     kill(state);
-    // The third run does the same with `--restart`. The blocks of the killed run must not return.
+    // The third run starts over with `--restart` and finishes. The blocks of the killed run must
+    // not return.
     let mut state = log.open();
     log.digests = finished;
     log.moment(|| state.begin(None).unwrap());
