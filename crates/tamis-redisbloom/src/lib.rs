@@ -21,7 +21,7 @@
 //! | type | meaning |
 //! | --- | --- |
 //! | [`RedisBloom`], [`RedisBloomOptions`] | the scaling Bloom filter of `BF.*` |
-//! | [`RedisLayer`] | the parameters of one of its layers |
+//! | [`RedisLayer`] | the parameters of one layer of a filter |
 //! | [`RedisHash`] | the two hashes of an item |
 //! | [`RedisCuckoo`], [`RedisCuckooOptions`] | the growing cuckoo filter of `CF.*` |
 //! | [`RedisBloomError`], [`RedisCuckooError`] | why a filter cannot be created |

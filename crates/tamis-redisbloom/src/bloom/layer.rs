@@ -78,15 +78,16 @@ const LN_2_SQUARED: f64 = 0.480453013918201;
 /// positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
-/// The number of probes for the smallest rate above zero. No server writes a header with more
-/// probes. An attacker could write more probes to make each lookup slow.
+/// The number of probes for the smallest rate above zero. No server writes a header with more than
+/// this number of probes. An attacker could forge a header with more probes to make each lookup
+/// slow.
 const MAX_PROBES: u32 = 1075;
 
 /// A layer: the parameters and the bits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layer {
-    // Invariant: `flaw()` returns `None`. `bits` has `numbers.bytes` bytes, rounded up to whole
-    // words.
+    // Invariants: `numbers.flaw()` returns `None`. `bits` has `numbers.bytes` bytes, rounded up to
+    // whole words.
     numbers: RedisLayer,
     rule: DoubleHashing,
     bits: Bitmap,
@@ -98,7 +99,7 @@ impl Layer {
         Self::within(capacity, rate, GrowthLimit::default())
     }
 
-    /// Creates an empty layer. Returns an error if the bits exceed the limit.
+    /// Creates an empty layer. Returns an error if the bits of the layer exceed `limit`.
     pub(super) fn within(
         capacity: u64,
         rate: f64,
@@ -154,7 +155,8 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash`. If at least one bit was not set, counts the item and returns true.
+    /// Sets the bits of `hash`. If at least one of these bits was not set, counts the item and
+    /// returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {
         let is_new = self.rule.insert(self.bits.words_mut(), hash);
@@ -180,7 +182,8 @@ impl Layer {
     }
 }
 
-/// The size of a layer from which prefetching starts, in bytes. Smaller layers fit in the L2 cache.
+/// The smallest size of a layer with prefetching, in bytes. Layers below this size fit in the L2
+/// cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]
