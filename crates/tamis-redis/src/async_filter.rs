@@ -23,7 +23,7 @@ use crate::transport::request::{NodeReply, NodeRequest};
 /// The asynchronous version of [`RedisFilter`](crate::RedisFilter), for tokio.
 ///
 /// If a program drops a future, the server may have inserted some of the items. The filter stays
-/// usable.
+/// usable after a dropped future.
 ///
 /// # Examples
 ///
@@ -156,7 +156,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, the counters are
+    /// too high.
     pub async fn flush(&mut self) -> Result<(), RedisItemError> {
         flush(&mut Waiting(&mut self.transport), &mut self.view).await
     }
@@ -206,7 +207,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         swap(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
-    /// Ends a rebuild and deletes the new filter.
+    /// Ends a rebuild and deletes the new filter of the rebuild.
     ///
     /// # Errors
     ///
