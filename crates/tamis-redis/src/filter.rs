@@ -45,8 +45,8 @@ pub struct RedisFilter<T> {
     pub(crate) view: View,
 }
 
-/// Builds a new filter while clients use the present filter. If a program drops this
-/// `RedisRebuild`, the rebuild stays open until a client calls
+/// Builds a new filter while clients use the present filter. If a program drops
+/// this `RedisRebuild`, the rebuild stays open until a client calls
 /// [`abort_rebuild`](RedisFilter::abort_rebuild).
 pub struct RedisRebuild<'f, T> {
     filter: &'f mut RedisFilter<T>,

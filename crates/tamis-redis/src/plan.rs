@@ -120,8 +120,9 @@ impl fmt::Display for RedisPlanError {
 impl std::error::Error for RedisPlanError {}
 
 impl RedisPlan {
-    /// Plans a filter that keeps its false positive rate at or below `rate` until the filter holds
-    /// `items` distinct items. The size of the filter is fixed, and no shard takes more than 4 MiB.
+    /// Plans a filter that keeps its false positive rate at or below `rate` until the filter
+    /// holds `items` distinct items. The size of the filter is fixed, and no shard takes more than
+    /// 4 MiB.
     ///
     /// `rate` is a probability. Zero `items` are planned as one item. Planning takes some
     /// milliseconds.

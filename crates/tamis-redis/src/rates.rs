@@ -45,8 +45,8 @@ impl Spread {
         self.0.iter().map(|&(items, weight)| weight * shard_rate(items, bits, probes)).sum()
     }
 
-    /// Returns the smallest number of bits, a multiple of eight, with a mean rate of at most
-    /// `rate`.
+    /// Returns the smallest number of bits, a multiple of eight, with a mean rate of at
+    /// most `rate`.
     pub(crate) fn least_bits(&self, rate: f64, probes: u32) -> u64 {
         let fits = |bytes: u64| self.rate(8 * bytes, probes) <= rate;
         let mut high = 8;
@@ -62,8 +62,8 @@ impl Spread {
     }
 }
 
-/// Returns E\[(X/m)^k\], the rate of one shard. X is the number of set bits, m is `bits`, and k is
-/// `probes`. The formula includes the variance of X to the second order.
+/// Returns E\[(X/m)^k\], the rate of one shard. X is the number of set bits, m is `bits`, and k
+/// is `probes`. The formula includes the variance of X to the second order.
 pub(crate) fn shard_rate(items: f64, bits: u64, probes: u32) -> f64 {
     let (n, m, k) = (items, bits as f64, f64::from(probes));
     if n <= 0.0 {

@@ -383,8 +383,8 @@ impl RedisBloom {
         self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// Returns the capacity of a new layer divided by the capacity of the previous layer. Returns
-    /// `None` if the filter never adds a layer.
+    /// Returns the capacity of a new layer divided by the capacity of the previous layer.
+    /// Returns `None` if the filter never adds a layer.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.is_scaling().then_some(self.expansion)
@@ -434,8 +434,8 @@ impl fmt::Debug for RedisBloom {
     }
 }
 
-/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain hash
-/// `i`.
+/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain
+/// hash `i`.
 fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
     let all = if hashes.is_empty() { 0 } else { u64::MAX >> (64 - hashes.len()) };
     layers.iter().rev().fold(0, |found, layer| found | layer.contains_batch(hashes, all & !found))

@@ -155,8 +155,8 @@ fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Calls `keep` with the number of each set bit of `mask`. Returns a mask of the bits for which
-/// `keep` returned true.
+/// Calls `keep` with the number of each set bit of `mask`. Returns a mask of the bits for
+/// which `keep` returned true.
 #[inline(always)]
 pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
     ones(mask).fold(0, |kept, i| kept | u64::from(keep(i)) << i)

@@ -60,8 +60,8 @@ impl Lines {
         self.read[start..].to_owned()
     }
 
-    /// Returns the next line, or `None` at the end of the stream. Panics if no line arrives before
-    /// `end`.
+    /// Returns the next line, or `None` at the end of the stream. Panics if no line arrives
+    /// before `end`.
     #[track_caller]
     fn line_before(&mut self, end: Instant) -> Option<String> {
         match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

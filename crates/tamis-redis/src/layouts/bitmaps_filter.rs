@@ -115,8 +115,8 @@ impl<T: Transport> BitmapsFilter<T> {
     /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first
     /// bitmap has another length; [`RedisOpenError::Redis`] if the server or the connection fails.
     /// If the key `cursor` exists and the first bitmap is missing, the error contains
-    /// [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the key
-    /// `cursor`.
+    /// [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the
+    /// key `cursor`.
     pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
             .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;

@@ -192,8 +192,8 @@ fn fewest_probes(rate: f64) -> u32 {
 /// final zero byte.
 const ALLOCATION_OVERHEAD: u64 = 10;
 
-/// Returns the number of bytes that jemalloc, the allocator of Redis, allocates for a string of
-/// `len` bytes. jemalloc has four sizes between two adjacent powers of two.
+/// Returns the number of bytes that jemalloc, the allocator of Redis, allocates for a string
+/// of `len` bytes. jemalloc has four sizes between two adjacent powers of two.
 fn allocated(len: u64) -> u64 {
     let bytes = (len + ALLOCATION_OVERHEAD).max(128);
     bytes.next_multiple_of(1 << ((bytes - 1).ilog2() - 2))

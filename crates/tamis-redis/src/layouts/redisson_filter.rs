@@ -18,8 +18,8 @@ redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], \
 return 1";
 
 /// Sets bits if the settings in Redis equal the settings of the client. The keys are the settings
-/// and the bitmap. The arguments are the size, the number of probes, and the arguments of
-/// `BITFIELD`.
+/// and the bitmap. The arguments are the size, the number of probes, and the arguments
+/// of `BITFIELD`.
 const CHECKED_SET: &str = "\
 local config = redis.call('HMGET', KEYS[1], 'size', 'hashIterations')
 if not config[1] then return redis.error_reply('TAMISNOCONFIG no settings') end

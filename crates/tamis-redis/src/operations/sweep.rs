@@ -47,8 +47,8 @@ pub(crate) struct Visited {
     pub(crate) items: Option<i64>,
 }
 
-/// Visits all keys of some generations: first layer 0 of each shard, and then all other layers.
-/// `generations` contains indexes of generations in the view.
+/// Visits all keys of some generations: first layer 0 of each shard, and then all other
+/// layers. `generations` contains indexes of generations in the view.
 ///
 /// Layer 0 must come first. If a client adds a layer after the visit of layer 0, the new layer gets
 /// the flags and the expiry of layer 0. If a client added a layer before the visit of layer 0, the
@@ -127,8 +127,8 @@ fn evaluate(
             // The key holds the value of another program, so the shard is missing.
             Err(RedisItemError::WrongType { .. }) => Vec::new(),
             Err(error) if error.is_unknown_command() && view.has_bitfield_ro => {
-                // If the server has no `BITFIELD_RO`, the sweep visits the keys again with
-                // `BITFIELD`.
+                // If the server has no `BITFIELD_RO`, the sweep visits the keys again
+                // with `BITFIELD`.
                 view.has_bitfield_ro = false;
                 return Ok(keys);
             }
@@ -147,8 +147,8 @@ fn evaluate(
     Ok(further)
 }
 
-/// Returns the request that sets the expiry of a key to a time in milliseconds since 1970. If
-/// `millis` is `None`, the request removes the expiry.
+/// Returns the request that sets the expiry of a key to a time in milliseconds since 1970.
+/// If `millis` is `None`, the request removes the expiry.
 pub(crate) fn expiry(key: Vec<u8>, millis: Option<u64>) -> NodeRequest {
     let Some(millis) = millis else { return NodeRequest::new("PERSIST", key) };
     let mut request = NodeRequest::new("PEXPIREAT", key);

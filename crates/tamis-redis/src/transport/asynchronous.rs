@@ -105,9 +105,9 @@ impl<C: AsyncConnect> AsyncTransport for AsyncLine<C> {
 pub type AsyncSingleNode = AsyncLine<Client>;
 
 impl AsyncLine<Client> {
-    /// Parses a URL such as `redis://user:password@host:port/database`. With the feature
-    /// `async-tls`, the scheme `rediss` encrypts the connection. The first request opens the
-    /// connection.
+    /// Parses a URL such as `redis://user:password@host:port/database`. With the
+    /// feature `async-tls`, the scheme `rediss` encrypts the connection. The first request opens
+    /// the connection.
     ///
     /// # Errors
     ///

@@ -7,9 +7,9 @@ use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 use crate::transport::blocking::{Connect, Line, Patience};
 use crate::transport::cluster::{at, no_address};
 
-/// A connection to the primary that Sentinels report. The client uses a reported node only if its
-/// `ROLE` is primary. If the node is not a primary, the client asks the Sentinels again, within the
-/// limits of [`Patience`].
+/// A connection to the primary that Sentinels report. The client uses a reported node only if
+/// its `ROLE` is primary. If the node is not a primary, the client asks the Sentinels again, within
+/// the limits of [`Patience`].
 ///
 /// # Examples
 ///

@@ -62,8 +62,8 @@ impl RedisBloom {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`from_header`](Self::from_header). If the filter would exceed
-    /// `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
+    /// Returns the same errors as [`from_header`](Self::from_header). If the filter would
+    /// exceed `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError::new("layers", 8, RedisHeaderErrorKind::Length { found });

@@ -49,8 +49,8 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`from_header`](Self::from_header). If the filter would exceed
-    /// `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
+    /// Returns the same errors as [`from_header`](Self::from_header). If the filter would
+    /// exceed `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError::new("header", 0, RedisHeaderErrorKind::Length { found });

@@ -62,8 +62,8 @@ impl RedisCuckoo {
         self.each_hash(items, |filter, hash| answer(filter.insert_hash(hash)));
     }
 
-    /// Inserts a batch of items in order, like [`insert_absent`](Self::insert_absent). Calls
-    /// `answer` with the result of each item, like [`insert_each`](Self::insert_each).
+    /// Inserts a batch of items in order, like [`insert_absent`](Self::insert_absent).
+    /// Calls `answer` with the result of each item, like [`insert_each`](Self::insert_each).
     pub fn insert_absent_each<I: Item>(
         &mut self,
         items: &[I],

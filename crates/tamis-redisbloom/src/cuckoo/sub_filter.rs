@@ -39,8 +39,8 @@ fn step(fingerprint: u8) -> u64 {
 /// A sub-filter of a cuckoo filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SubFilter {
-    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. The bitmap has a byte for each of the
-    // `buckets * bucket_size` slots. `buckets` is a power of two.
+    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. The bitmap has a byte for each of
+    // the `buckets * bucket_size` slots. `buckets` is a power of two.
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
