@@ -166,7 +166,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Repeat the call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, repeat the call.
     pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         expire_at(&mut Waiting(&mut self.transport), &mut self.view, millis).await
     }
@@ -175,7 +175,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Repeat the call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, repeat the call.
     pub async fn delete(&mut self) -> Result<(), RedisItemError> {
         delete_filter(&mut Waiting(&mut self.transport), &mut self.view).await
     }

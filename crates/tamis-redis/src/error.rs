@@ -293,7 +293,7 @@ impl From<RedisItemError> for RedisOpenError {
 
 impl RedisItemError {
     /// Tests whether the error says that the server does not support the command. Redis has no
-    /// error code for this case.
+    /// error code for an unknown command.
     #[must_use]
     pub fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Server { message, .. } if message.starts_with("unknown command"))

@@ -319,8 +319,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError::Redis`] if the server or the connection fails. Repeat the call after a
-    /// failure.
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails. After a failure, repeat
+    /// the call to end the rebuild.
     pub fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
         complete(abort(&mut Blocking(&mut self.transport), &mut self.view, None))
     }

@@ -10,13 +10,13 @@ use crate::transport::exchange::Exchange;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterInfo {
-    /// The planned number of items. For a window, the planned items of all slices.
+    /// The planned number of items, or the planned number of items of all slices for a window.
     pub items_planned: u64,
-    /// The planned false positive rate. For a window, the sum of the rates of all slices.
+    /// The planned false positive rate, or the sum of the planned rates of all slices for a window.
     pub rate_planned: f64,
-    /// The number of distinct inserted items. This number is too high if a client stops without
-    /// [`flush`](crate::RedisFilter::flush), because the client does not subtract its last repeated
-    /// items.
+    /// The number of distinct inserted items. The number of items is too high if a client stops
+    /// without [`flush`](crate::RedisFilter::flush), because the client does not subtract its last
+    /// repeated items.
     pub items: u64,
     /// The present false positive rate, computed from the number of items.
     pub rate: f64,
@@ -28,7 +28,7 @@ pub struct RedisFilterInfo {
     pub layers: u8,
     /// The number of bytes of all strings.
     pub bytes: u64,
-    /// The missing keys. The items in these missing keys are lost.
+    /// The missing keys. The items in the missing keys are lost.
     pub missing: Vec<String>,
     /// The error of the last growth, if the growth of a full shard failed.
     pub growth_error: Option<RedisItemError>,

@@ -23,7 +23,8 @@ impl Spread {
             return Self(vec![(mean, 1.0)]);
         }
         let sigma = mean.sqrt();
-        // If the step is at most half of sigma, the trapezoidal rule is exact to many digits.
+        // If the step between the summed numbers of items is at most half of sigma, the trapezoidal
+        // rule is exact to many digits.
         let step = (sigma / 8.0).floor().max(1.0);
         let (first, last) = ((mean - 9.0 * sigma).floor().max(0.0), mean + 9.0 * sigma + 9.0);
         let mut weights = Vec::new();

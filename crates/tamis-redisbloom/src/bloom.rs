@@ -354,7 +354,7 @@ impl RedisBloom {
     }
 
     /// Sets the maximum number of bytes that one growth step may allocate. Comparisons of filters
-    /// ignore this limit, and dumps do not contain this limit.
+    /// ignore the growth limit, and dumps do not contain the growth limit.
     ///
     /// # Examples
     ///

@@ -187,8 +187,8 @@ impl RedisCuckoo {
     /// removals exceeds a tenth of the remaining items, this method moves fingerprints of the
     /// newest sub-filters to free slots of older sub-filters.
     ///
-    /// The removal of an item that was never inserted may remove another item. After a wrong
-    /// removal, the filter reports the other item as absent.
+    /// The removal of an item that was never inserted may remove another item. After such a wrong
+    /// removal, the filter reports an inserted item as absent.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         self.remove_hash(self.hash(item))
@@ -248,7 +248,7 @@ impl RedisCuckoo {
     }
 
     /// Sets the maximum number of bytes that one growth step may allocate. Comparisons of filters
-    /// ignore this limit, and dumps do not contain this limit.
+    /// ignore the growth limit, and dumps do not contain the growth limit.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         self.growth_limit.0 = GrowthLimit { max_bytes };
     }

@@ -92,7 +92,7 @@ impl DoubleHashing {
         self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
-    /// Sets the bits of `hash`. Returns true if at least one of these bits was not set.
+    /// Sets the bits of `hash`. Returns true if at least one bit of `hash` was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
         // The insert uses `fold` and not `any`, because `any` would stop at the first unset bit.

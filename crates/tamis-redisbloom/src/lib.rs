@@ -28,8 +28,9 @@
 //! | [`RedisInsertError`] | why an item was refused |
 //! | [`RedisHeaderError`], [`RedisChunkError`] | why a part of a dump cannot be loaded |
 //!
-//! The filters of the crate `tamis` are smaller and faster. The crate `tamis-formats` reads and
-//! writes the filters of RedisBloom as `DUMP` payloads, snapshots and commands.
+//! The filters of the crate `tamis` are smaller and faster than the filters of RedisBloom. The
+//! crate `tamis-formats` reads and writes the filters of RedisBloom as `DUMP` payloads, snapshots
+//! and commands.
 #![forbid(unsafe_code)]
 
 mod bloom;

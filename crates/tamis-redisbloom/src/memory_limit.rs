@@ -5,7 +5,7 @@ use tamis::{Bitmap, OutOfMemory};
 use crate::error::RedisInsertError;
 
 /// The maximum number of bytes that one growth step of a filter may allocate. Dumps of the filter
-/// do not contain this limit.
+/// do not contain the growth limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrowthLimit {
     /// The limit in bytes.

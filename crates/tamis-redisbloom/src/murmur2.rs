@@ -1,4 +1,5 @@
-//! MurmurHash2 with 32 and 64 bits. The Bloom and cuckoo filters of Redis use these hash functions.
+//! MurmurHash2 with 32 and 64 bits, which are the hash functions of the Bloom and cuckoo filters of
+//! Redis.
 //!
 //! MurmurHash2 does not resist chosen input: the functions have no secret key, so an attacker can
 //! construct items with equal hashes. Tamis uses MurmurHash2 only for filters of other programs.
@@ -24,8 +25,8 @@ pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     h ^ h >> R64
 }
 
-/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` contains
-/// these bytes, 1 to 7 bytes at the end of `bytes`.
+/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` contains the
+/// 1 to 7 bytes after the last whole word of `bytes`.
 ///
 /// This function reads the bytes in place, and both hashes of an item of 12 bytes take 8 ns. With a
 /// copy of the bytes to a buffer, both hashes took 21 ns.
@@ -38,8 +39,9 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     match (tail.first_chunk(), tail.last_chunk()) {
         (Some(first), Some(last)) => half(first) | half(last) << (8 * (len - 4)),
-        // A tail of one byte reads the same byte three times. A tail of two bytes reads one byte
-        // twice. All reads of a repeated byte have the same shift, so the result is correct.
+        // For a tail of one byte, the code reads the byte three times. For a tail of two bytes, the
+        // code reads one byte twice. All reads of a repeated byte have the same shift, so the
+        // result is correct.
         _ => {
             let byte = |i: usize| u64::from(tail[i]) << (8 * i);
             byte(0) | byte(len / 2) | byte(len - 1)
@@ -47,7 +49,8 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     }
 }
 
-/// Returns the 32-bit MurmurHash2 of `bytes`. Only the filters of very old servers use this hash.
+/// Returns the 32-bit MurmurHash2 of `bytes`. Only the filters of very old servers use the 32-bit
+/// hash.
 pub(crate) fn hash32(bytes: &[u8], seed: u32) -> u32 {
     let (words, tail) = bytes.as_chunks::<4>();
     // The cast reduces the length modulo 2³², like the C code on a 32-bit machine.

@@ -65,8 +65,8 @@ const MAX_ITEMS: usize = 1000;
 /// The largest number of tests in a round trip. A round trip tests each item in each bitmap.
 const MAX_TESTS: u64 = 64_000;
 
-/// The largest valid cursor. This limit bounds the number of commands if the cursor in Redis is
-/// damaged.
+/// The largest valid cursor. The limit of the cursor bounds the number of commands if the cursor in
+/// Redis is damaged.
 const MAX_CURSOR: u64 = 4095;
 
 /// The filter of a Java program with the class `RedisBitmaps`. The bits in Redis are the same as

@@ -15,8 +15,8 @@ use crate::transport::exchange::{Blocking, complete};
 /// A new filter that is invisible to other clients until the client [publishes](Self::publish) the
 /// filter.
 ///
-/// If a program drops a draft, the keys of the draft stay on the server. To delete these keys, call
-/// [`RedisGeneration::discard`].
+/// If a program drops a draft, the keys of the draft stay on the server. To delete the keys of a
+/// draft, call [`RedisGeneration::discard`].
 ///
 /// # Examples
 ///
@@ -87,9 +87,10 @@ impl<T: Transport> RedisDraft<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Exists`] if another client created the key before this call. In this
-    /// case, `publish` deletes the keys of the draft. [`RedisCreateError::Redis`] if the server or
-    /// the connection fails. After such a failure, the keys of the draft may remain.
+    /// [`RedisCreateError::Exists`] if another client created the key before this call. If the key
+    /// exists, `publish` deletes the keys of the draft. [`RedisCreateError::Redis`] if the server
+    /// or the connection fails. After a failure of the server or the connection, the keys of the
+    /// draft may remain.
     pub fn publish(mut self) -> Result<RedisFilter<T>, RedisCreateError> {
         self.filter.flush()?;
         let RedisFilter { transport, view } = &mut self.filter;

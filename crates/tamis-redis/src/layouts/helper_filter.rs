@@ -13,9 +13,9 @@ use crate::transport::blocking::Transport;
 /// bits in Redis are the same as with the Java classes.
 ///
 /// An item consists of the bytes that the funnel of the Java program writes.
-/// [`tamis_formats::Funnel`] computes these bytes from text. The methods `add` and `addList` of the
-/// Java code set the same bits as [`insert_each`](Self::insert_each). Unlike the Java
-/// methods, `insert_each` also returns whether each item is new.
+/// [`tamis_formats::Funnel`] computes the bytes of an item from text. The methods `add`
+/// and `addList` of the Java code set the same bits as [`insert_each`](Self::insert_each). Unlike
+/// the Java methods, `insert_each` also returns whether each item is new.
 ///
 /// The bitmap has no metadata. If the plan is wrong, the results are wrong. If the server lost the
 /// bitmap, the filter looks empty.

@@ -50,7 +50,7 @@ impl std::error::Error for NameError {}
 #[derive(Clone, Debug)]
 pub(crate) struct ShardKeys {
     name: Arc<[u8]>,
-    /// The number x of each shard. A filter whose name has a hash tag does not use these numbers.
+    /// The number x of each shard. A filter whose name has a hash tag does not use the numbers x.
     suffixes: Arc<[OnceLock<u32>]>,
     is_pinned: bool,
 }

@@ -54,8 +54,8 @@ const MAX_ATTEMPTS: u32 = 8;
 /// The result of an attempt to replace the metadata.
 enum Published {
     Done,
-    /// The metadata does not contain the change, because of the error, or without an error because
-    /// of a change by another client.
+    /// The metadata does not contain the change. The cause is the contained error, or a change by
+    /// another client if there is no error.
     Refused(Option<RedisItemError>),
 }
 
@@ -202,8 +202,7 @@ pub(crate) async fn abort<X: Exchange>(
         // left to delete.
         Published::Refused(None) => {}
     }
-    // The flags of the current generation stay, because another rebuild may already need these
-    // flags.
+    // The flags of the current generation stay, because another rebuild may already need the flags.
     Ok(())
 }
 
@@ -379,7 +378,7 @@ async fn mark<X: Exchange>(
     send_all(exchange, created).await.map(|_| ())
 }
 
-/// Deletes the shards of a generation. The metadata must not contain this generation.
+/// Deletes the shards of a generation. The metadata must not contain the deleted generation.
 async fn delete<X: Exchange>(
     exchange: &mut X,
     view: &View,

@@ -31,7 +31,7 @@ pub(crate) enum Visit {
     /// Reads the header.
     Read,
     /// Sets the expiry to a time in milliseconds since 1970, or removes the expiry. The keys of a
-    /// slice expire at this time or at the end of the slice, whichever is earlier.
+    /// slice expire at the given time or at the end of the slice, whichever is earlier.
     Expire(Option<u64>),
     /// Sets a flag.
     Mark(Flag),

@@ -128,7 +128,7 @@ fn code(reply: &NodeReply) -> Option<&str> {
     }
 }
 
-/// Tests whether a reply is final. A reply is not final if a soon repeated request may get another
+/// Tests whether a reply is final. A reply is not final if the same request may soon get another
 /// reply.
 fn is_final(reply: Option<&NodeReply>) -> bool {
     const TRANSIENT: [&str; 8] =

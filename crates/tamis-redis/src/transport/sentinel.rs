@@ -94,8 +94,8 @@ pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), Re
             "the node that the Sentinel names is no primary",
         )
             .into()),
-        // The client accepts the node if the user has no permission to run `ROLE`. If such a node
-        // is a replica, only inserts fail.
+        // The client accepts the node if the user has no permission to run `ROLE`. If the accepted
+        // node is a replica, only inserts fail.
         Err(error) if error.code() == Some("NOPERM") => Ok(()),
         Err(error) => Err(error),
     }

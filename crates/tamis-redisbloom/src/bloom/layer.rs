@@ -6,8 +6,8 @@ use crate::double_hashing::{DoubleHashing, RedisHash, filter_ones};
 use crate::error::RedisInsertError;
 use crate::memory_limit::GrowthLimit;
 
-/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). `BF.DEBUG` and dumps contain
-/// the same parameters.
+/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). The reply to `BF.DEBUG` and
+/// dumps contain the same parameters of each layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisLayer {
     /// The length of the bit array, in bytes.
@@ -74,13 +74,12 @@ impl RedisLayer {
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// The maximum number of bits of a layer, far more than any memory. Below this limit, all sums of
-/// positions fit in an `i64`.
+/// The maximum number of bits of a layer, far more than any memory. In a layer of at most 2⁶² bits,
+/// all sums of positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
 /// The number of probes for the smallest rate above zero. No server writes a header with more than
-/// this number of probes. An attacker could forge a header with more probes to make each lookup
-/// slow.
+/// 1075 probes. An attacker could forge a header with more probes to make each lookup slow.
 const MAX_PROBES: u32 = 1075;
 
 /// A layer: the parameters and the bits.
@@ -155,7 +154,7 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash`. If at least one of these bits was not set, counts the item and
+    /// Sets the bits of `hash`. If at least one bit of `hash` was not set, counts the item and
     /// returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {

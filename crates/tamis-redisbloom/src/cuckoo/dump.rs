@@ -108,9 +108,9 @@ impl RedisCuckoo {
     /// A filter is empty only if the item count is zero and all slots are empty. The item count in
     /// a [header](Self::from_header) may be lower than the number of loaded fingerprints.
     ///
-    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. For a position inside
-    /// the chunk of such a sub-filter, this method returns the whole chunk, as in RedisBloom. Pass
-    /// only 1 or a position that this method has returned.
+    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. If a sub-filter is one
+    /// chunk, this method returns the whole chunk for each position inside the sub-filter, as
+    /// RedisBloom does. Pass only 1 or a position that this method has returned.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
         let is_blank = |it: &SubFilter| it.words().iter().all(|word| *word == 0);

@@ -30,7 +30,7 @@ impl Candidate {
 }
 
 /// Returns the difference (XOR) of the two bucket numbers of a fingerprint. The XOR of one bucket
-/// number with this difference is the other bucket number.
+/// number of the fingerprint with the difference is the other bucket number.
 #[inline(always)]
 fn step(fingerprint: u8) -> u64 {
     u64::from(fingerprint) * u64::from(murmur2::M32)
@@ -216,9 +216,9 @@ impl SubFilter {
             }
             victim = (victim + 1) % slots;
         }
-        // This loop undoes the moves in reverse order. A move displaced the current fingerprint
-        // from the previous bucket, so the previous bucket is the alternative bucket of the
-        // fingerprint.
+        // The second loop undoes the moves of the first loop in reverse order. A move displaced the
+        // current fingerprint from the previous bucket, so the previous bucket is the alternative
+        // bucket of the fingerprint.
         for _ in 0..max_iterations {
             victim = (victim + slots - 1) % slots;
             hash ^= step(fingerprint);

@@ -158,7 +158,8 @@ fn a_shard_that_is_created_again_keeps_its_state() {
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
     let before = filter.transport.strings.clone();
-    // In this scenario, the reply to the first request was lost.
+    // The test repeats the creation, as a client does after the reply to the first creation was
+    // lost.
     create(&mut filter, &record);
     assert!(filter.transport.strings == before);
 }
