@@ -187,7 +187,7 @@ impl RedisCuckoo {
     /// removals exceeds a tenth of the remaining items, this method moves fingerprints of the
     /// newest sub-filters to free slots of older sub-filters.
     ///
-    /// The removal of an item that was never inserted may remove another item. After such a wrong
+    /// The removal of an item that was never inserted may remove another item. After a wrong
     /// removal, the filter reports an inserted item as absent.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> bool {

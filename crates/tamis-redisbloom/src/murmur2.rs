@@ -7,7 +7,8 @@
 //! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published
 //! formulas.
 
-/// Returns the 64-bit MurmurHash64A of `bytes`. The words are little-endian on every machine.
+/// Returns the 64-bit MurmurHash64A of `bytes`. The hash reads the bytes as little-endian words on
+/// every machine.
 ///
 /// The hash has a latency of two multiplications per eight bytes.
 #[inline]

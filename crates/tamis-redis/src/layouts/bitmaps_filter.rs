@@ -20,8 +20,8 @@ const CURSOR: &[u8] = b"cursor";
 
 /// Creates the first bitmap if both the first bitmap and the cursor are missing. If the cursor
 /// exists and the first bitmap is missing, the server has lost the bitmap. The keys are the cursor
-/// and the bitmap. The argument is the last bit. The script replies with the cursor and the length
-/// of the bitmap.
+/// and the bitmap. The argument is the number of the last bit. The script replies with the cursor
+/// and the length of the bitmap.
 const CREATE: &str = "\
 local cursor = redis.call('GET', KEYS[1])
 if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
@@ -50,7 +50,7 @@ return redis.call('GET', KEYS[1])";
 
 /// Deletes all bitmaps and creates an empty bitmap, unless another client changed the cursor. The
 /// keys are the cursor and the bitmaps. The arguments are the cursor that the client has read and
-/// the last bit. The script replies with the cursor before the reset.
+/// the number of the last bit. The script replies with the cursor before the reset.
 const RESET: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end

@@ -43,7 +43,7 @@ pub(crate) struct GenerationRecord {
     pub(crate) geometry: ShardGeometry,
 }
 
-/// The use of a generation.
+/// How clients use a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The generation takes lookups and inserts.

@@ -54,8 +54,8 @@ const MAX_ATTEMPTS: u32 = 8;
 /// The result of an attempt to replace the metadata.
 enum Published {
     Done,
-    /// The metadata does not contain the change. The cause is the contained error, or a change by
-    /// another client if there is no error.
+    /// The metadata does not contain the change. The cause is the error in this variant or, without
+    /// an error, a change by another client.
     Refused(Option<RedisItemError>),
 }
 

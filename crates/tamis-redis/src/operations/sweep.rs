@@ -50,9 +50,10 @@ pub(crate) struct Visited {
 /// Visits all keys of some generations: first layer 0 of each shard, and then all other
 /// layers. `generations` contains indexes of generations in the view.
 ///
-/// Layer 0 must come first. If a client adds a layer after the visit of layer 0, the new layer gets
-/// the flags and the expiry of layer 0. If a client added a layer before the visit of layer 0, the
-/// visit of layer 0 reads the new number of layers, and the sweep visits the new layer afterwards.
+/// A sweep must visit layer 0 of a shard before all other layers. If a client adds a layer after
+/// the visit of layer 0, the new layer gets the flags and the expiry of layer 0. If a client added
+/// a layer before the visit of layer 0, the visit of layer 0 reads the new number of layers, and
+/// the sweep visits the new layer afterwards.
 pub(crate) async fn sweep<X: Exchange>(
     exchange: &mut X,
     view: &mut View,

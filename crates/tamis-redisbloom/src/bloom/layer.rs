@@ -24,8 +24,8 @@ pub struct RedisLayer {
     pub probes: u32,
     /// The number of items at which the layer is full.
     pub capacity: u64,
-    /// Zero in filters of current servers. In filters of very old servers, the binary logarithm of
-    /// the number of used bits.
+    /// The field is zero in filters of current servers. In filters of very old servers, the field
+    /// is the binary logarithm of the number of used bits.
     pub log2_bits: u8,
 }
 

@@ -21,8 +21,8 @@ impl Naive {
     fn probes(bits: usize, rate: f64, item: u32) -> Vec<usize> {
         let a = hash64(&item.to_le_bytes(), 0xc6a4_a793_5bd1_e995);
         let b = hash64(&item.to_le_bytes(), a);
-        // The server's constants are slightly inexact. So a rate that is a power of two needs one
-        // more probe than with exact constants: 4 probes for 1/8.
+        // The server's constants are slightly inexact. A rate that is a power of two therefore
+        // needs one more probe than with exact constants: 4 probes for 1/8.
         let k = (rate.log2().abs() + 1e-9).ceil() as u64;
         (0..k).map(|i| (a.wrapping_add(i.wrapping_mul(b)) % bits as u64) as usize).collect()
     }
