@@ -1,9 +1,9 @@
 //! Contains the files that the web consoles of the server and the guard share, and the HTTP headers
-//! for all responses of a console.
+//! of all console responses.
 //!
 //! A console is a set of [`Asset`]s under `/console/`, without a build step. Each console must
 //! provide a file `translations.js` with the texts in English and Chinese. The shared scripts
-//! import this file, which must contain the texts `chart.keys`, `chart.none` and `time.*`.
+//! import `translations.js`, which must contain the texts `chart.keys`, `chart.none` and `time.*`.
 #![forbid(unsafe_code)]
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A file of a console.
 #[derive(Debug)]
 pub struct Asset {
-    /// The request path of the file.
+    /// The path of the file in an HTTP request.
     pub path: &'static str,
     /// The value of the header `Content-Type`.
     pub kind: &'static str,

@@ -23,7 +23,7 @@ use crate::transport::request::{NodeReply, NodeRequest};
 /// The asynchronous version of [`RedisFilter`](crate::RedisFilter), for tokio.
 ///
 /// If a program drops a future, the server may have inserted some of the items. The filter stays
-/// usable.
+/// usable after a dropped future.
 ///
 /// # Examples
 ///
@@ -156,7 +156,8 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, the counters are
+    /// too high.
     pub async fn flush(&mut self) -> Result<(), RedisItemError> {
         flush(&mut Waiting(&mut self.transport), &mut self.view).await
     }
@@ -165,7 +166,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Repeat the call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, repeat the call.
     pub async fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         expire_at(&mut Waiting(&mut self.transport), &mut self.view, millis).await
     }
@@ -174,7 +175,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Repeat the call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, repeat the call.
     pub async fn delete(&mut self) -> Result<(), RedisItemError> {
         delete_filter(&mut Waiting(&mut self.transport), &mut self.view).await
     }
@@ -206,7 +207,7 @@ impl<T: AsyncTransport> AsyncRedisFilter<T> {
         swap(&mut Waiting(&mut self.transport), &mut self.view).await
     }
 
-    /// Ends a rebuild and deletes the new filter.
+    /// Ends a rebuild and deletes the new filter of the rebuild.
     ///
     /// # Errors
     ///

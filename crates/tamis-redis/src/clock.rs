@@ -1,9 +1,9 @@
 //! The clock of a window, which is the clock of the server that stores the metadata.
 //!
 //! The wall clock of a client has no effect, because a wall clock may be wrong. A client reads the
-//! time of the server, and adds the time that its own monotonic clock has measured since then. A
-//! monotonic clock may stop while the machine sleeps. Each batch therefore reads the time again,
-//! after its commands on the shards.
+//! time of the server, and adds the time that the client's monotonic clock has measured since the
+//! read. A monotonic clock may stop while the machine sleeps. Each batch therefore reads the time
+//! of the server again, after the commands on the shards.
 
 use std::time::Instant;
 

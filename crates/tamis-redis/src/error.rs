@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::layouts::metadata::RedisMetadataError;
 use crate::layouts::shard_keys::NameError;
 
-/// The reason why one item of a batch has no result. The other items of the batch still get their
+/// The reason why one item of a batch has no result. All other items of the batch still get their
 /// results.
 ///
 /// A program can repeat an operation safely. If an insert fails, the server may still have inserted
-/// the item. The repeated insert may then report that the item is not new.
+/// the item. A repeated insert may therefore report that the item is not new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisItemError {
@@ -27,7 +27,7 @@ pub enum RedisItemError {
         name: Arc<str>,
     },
     /// A client deleted the filter and created another filter with another hash function or window.
-    /// Open the filter again.
+    /// To use the new filter, open the filter again.
     Replaced {
         /// The name of the filter.
         name: Arc<str>,
@@ -60,7 +60,7 @@ pub enum RedisItemError {
         key: Arc<str>,
         /// The first word of the error message.
         code: Arc<str>,
-        /// The rest of the error message.
+        /// The error message after the first word.
         message: Arc<str>,
     },
     /// The connection failed, or the reply did not arrive in time.
@@ -143,7 +143,7 @@ impl std::error::Error for RedisItemError {
 pub enum RedisCreateError {
     /// The name is not valid.
     Name(NameError),
-    /// The key of this name exists. The operation did not change the key.
+    /// The key with the name of the filter exists. The failed creation did not change this key.
     Exists {
         /// The name of the filter.
         name: Arc<str>,
@@ -170,7 +170,7 @@ pub enum RedisOpenError {
         /// The reason of the error.
         source: RedisMetadataError,
     },
-    /// The format of the other program does not allow the plan.
+    /// The filter format of the Java program does not allow the plan.
     Plan {
         /// The reason of the error.
         why: String,
@@ -293,7 +293,7 @@ impl From<RedisItemError> for RedisOpenError {
 
 impl RedisItemError {
     /// Tests whether the error says that the server does not support the command. Redis has no
-    /// error code for this case.
+    /// error code for an unknown command.
     #[must_use]
     pub fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Server { message, .. } if message.starts_with("unknown command"))

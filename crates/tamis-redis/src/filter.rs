@@ -20,11 +20,11 @@ use crate::transport::exchange::{Blocking, complete};
 /// The largest number of items in one round trip.
 pub(crate) const MAX_BATCH: usize = 10_000;
 
-/// A Bloom filter in plain Redis strings. Other programs and machines can use the filter at the
+/// A Bloom filter in plain Redis strings. Several programs and machines can use the filter at the
 /// same time.
 ///
-/// A batch takes one round trip for each node. A program can repeat an insert safely, because the
-/// bits stay set. The repeated insert may report that an item is not new.
+/// A batch takes one round trip for each node. A program can repeat a failed insert safely, because
+/// set bits stay set. A repeated insert may report that an item is not new.
 ///
 /// # Examples
 ///
@@ -45,8 +45,9 @@ pub struct RedisFilter<T> {
     pub(crate) view: View,
 }
 
-/// Builds a new filter while clients use the present filter. If a program drops this value, the
-/// rebuild continues until a client calls [`abort_rebuild`](RedisFilter::abort_rebuild).
+/// Builds a new filter while clients use the present filter. If a program drops
+/// this `RedisRebuild`, the rebuild stays open until a client calls
+/// [`abort_rebuild`](RedisFilter::abort_rebuild).
 pub struct RedisRebuild<'f, T> {
     filter: &'f mut RedisFilter<T>,
 }
@@ -64,15 +65,16 @@ impl<T: Transport> RedisRebuild<'_, T> {
         self.filter.each_hash(Kind::Build, hashes)
     }
 
-    /// Replaces the present filter by the new filter, and deletes the old keys. After this call,
-    /// every operation of every client uses the new filter. During the replacement, lookups still
-    /// find every item whose insert was acknowledged.
+    /// Replaces the present filter by the new filter, and deletes the old keys. After `swap`, every
+    /// operation of every client uses the new filter. During the replacement, lookups still find
+    /// every item whose insert was acknowledged.
     ///
     /// # Errors
     ///
     /// [`RedisRebuildError::NotRunning`] if another client ended the rebuild;
     /// [`RedisRebuildError::Redis`] if the server or the connection fails. After a failure, lookups
-    /// still use the present filter. If only the deletion failed, lookups use the new filter.
+    /// still use the present filter. If only the deletion of the old keys failed, lookups use the
+    /// new filter.
     pub fn swap(self) -> Result<(), RedisRebuildError> {
         complete(swap(&mut Blocking(&mut self.filter.transport), &mut self.filter.view))
     }
@@ -123,8 +125,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// The errors of [`open`](Self::open); [`RedisOpenError::Differs`] if the filter and the plan
-    /// have different parameters.
+    /// Returns the errors of [`open`](Self::open); [`RedisOpenError::Differs`] if the filter and
+    /// the plan have different parameters.
     pub fn open_or_create(
         mut transport: T,
         name: &str,
@@ -161,7 +163,8 @@ impl<T: Transport> RedisFilter<T> {
     /// if the item is new. If an item occurs several times in the batch, at most one of its results
     /// is true.
     ///
-    /// Takes one round trip for each 10,000 items. If shards have grown, takes two round trips.
+    /// An insert takes one round trip for each 10,000 items. If shards have grown, an insert takes
+    /// two round trips.
     pub fn insert_each<I: Item>(&mut self, items: &[I]) -> Vec<Result<bool, RedisItemError>> {
         self.each(Kind::Insert, items)
     }
@@ -183,8 +186,8 @@ impl<T: Transport> RedisFilter<T> {
 
     /// Returns the number of items, the present false positive rate and the missing keys.
     ///
-    /// Takes one round trip for each 1024 shards. If shards have several layers, takes another
-    /// round trip.
+    /// This method takes one round trip for each 1024 shards, and one more round trip if shards
+    /// have several layers.
     ///
     /// # Errors
     ///
@@ -194,24 +197,26 @@ impl<T: Transport> RedisFilter<T> {
     }
 
     /// Corrects the counters of the shards. An insert first counts every item, even if the item is
-    /// not new. This method subtracts the items that were not new. The next insert does the same,
-    /// so a program needs this method only after the last insert. Takes one round trip.
+    /// not new. `flush` subtracts the items that were not new. The next insert also subtracts these
+    /// items, so a program needs `flush` only after the last insert. `flush` takes one round trip.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. The counters are then too high.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, the counters are
+    /// too high.
     pub fn flush(&mut self) -> Result<(), RedisItemError> {
         complete(flush(&mut Blocking(&mut self.transport), &mut self.view))
     }
 
     /// Sets the expiry of all keys of the filter, in milliseconds since 1970. `None` removes the
-    /// expiry. Layers that are added later get the same expiry. In a window, the keys of a slice
-    /// expire with the slice, or at the given time if this time is earlier.
+    /// expiry. Layers that are added after this call get the same expiry. In a window, the keys of
+    /// a slice expire with the slice, or at `millis` if `millis` is earlier than the end of the
+    /// slice.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Some keys may already have the new
-    /// expiry. Repeat the call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, some keys may
+    /// already have the new expiry: repeat the call.
     pub fn expire_at(&mut self, millis: Option<u64>) -> Result<(), RedisItemError> {
         complete(expire_at(&mut Blocking(&mut self.transport), &mut self.view, millis))
     }
@@ -220,8 +225,8 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Some keys may already be deleted.
-    /// Repeat the call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, some keys may
+    /// already be deleted: repeat the call.
     pub fn delete(&mut self) -> Result<(), RedisItemError> {
         complete(delete_filter(&mut Blocking(&mut self.transport), &mut self.view))
     }
@@ -233,8 +238,8 @@ impl<T: Transport> RedisFilter<T> {
     /// all clients go to both filters. After this call returns, read all items from the source, for
     /// example a database, and insert the items with [`RedisRebuild::insert_each`].
     ///
-    /// An insert that began before this call returned may have changed only the present filter. The
-    /// source must therefore contain the item of every insert that began before the return.
+    /// An insert that began before `rebuild` returned may have changed only the present filter. The
+    /// source must therefore contain the item of every insert that began before `rebuild` returned.
     ///
     /// # Errors
     ///
@@ -262,8 +267,8 @@ impl<T: Transport> RedisFilter<T> {
     }
 
     /// Returns a new generation for a rebuild. Sends no command. A program that may be interrupted
-    /// keeps the generation. After an interruption, the program
-    /// [discards](RedisGeneration::discard) the keys of the rebuild.
+    /// keeps the generation, because after an interruption the program must
+    /// [discard](RedisGeneration::discard) the keys of the rebuild.
     ///
     /// # Errors
     ///
@@ -278,7 +283,7 @@ impl<T: Transport> RedisFilter<T> {
     ///
     /// # Errors
     ///
-    /// The errors of [`rebuild`](Self::rebuild).
+    /// Returns the errors of [`rebuild`](Self::rebuild).
     pub fn rebuild_as(
         &mut self,
         generation: &RedisGeneration,
@@ -291,14 +296,14 @@ impl<T: Transport> RedisFilter<T> {
     /// Adds all items of the filter `other`, which may be on another server. Both filters must have
     /// the same plan and the same hash function. The filter `other` does not change.
     ///
-    /// Copies all bytes of the filter `other` through this client. The item count includes an item
-    /// of both filters twice. A merge of growing filters may exceed the planned rate, because the
-    /// items of both filters go to the same layers.
+    /// Copies all bytes of the filter `other` through this client. After the merge, the item count
+    /// includes an item of both filters twice. A merge of growing filters may exceed the planned
+    /// rate, because the items of both filters go to the same layers.
     ///
     /// # Errors
     ///
-    /// [`RedisMergeError`] if the merge fails. Some shards may already be merged. A program can
-    /// repeat the call safely.
+    /// [`RedisMergeError`] if the merge fails. After a failure, some shards may already be merged,
+    /// and a program can repeat the call safely.
     pub fn merge<U: Transport>(
         &mut self,
         other: &mut RedisFilter<U>,
@@ -309,13 +314,13 @@ impl<T: Transport> RedisFilter<T> {
         ))
     }
 
-    /// Ends a rebuild that a client did not finish, and deletes its new filter. The present filter
-    /// stays.
+    /// Ends a rebuild that a client did not finish, and deletes the new filter of this rebuild. The
+    /// present filter stays.
     ///
     /// # Errors
     ///
-    /// [`RedisRebuildError::Redis`] if the server or the connection fails. Repeat the call after a
-    /// failure.
+    /// [`RedisRebuildError::Redis`] if the server or the connection fails. After a failure, repeat
+    /// the call to end the rebuild.
     pub fn abort_rebuild(&mut self) -> Result<(), RedisRebuildError> {
         complete(abort(&mut Blocking(&mut self.transport), &mut self.view, None))
     }
@@ -327,14 +332,14 @@ impl<T: Transport> RedisFilter<T> {
         self.view.metadata.plan()
     }
 
-    /// Returns the parameters in which the filter differs from a plan. If the list is empty and the
-    /// filter is no window, the filter can be merged with a filter of this plan.
+    /// Returns the parameters in which the filter differs from a plan. If the filter is no window
+    /// and does not differ from the plan, the filter can be merged with a filter of this plan.
     #[must_use]
     pub fn differences(&self, plan: &RedisPlan) -> Vec<Difference> {
         differences(plan, &self.view)
     }
 
-    /// Returns the transport, and drops the rest of the client.
+    /// Returns the transport of the client, and drops the client.
     #[must_use]
     pub fn into_transport(self) -> T {
         self.transport

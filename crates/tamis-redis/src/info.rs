@@ -10,12 +10,13 @@ use crate::transport::exchange::Exchange;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RedisFilterInfo {
-    /// The planned number of items. For a window, the planned items of all slices.
+    /// The planned number of items, or the planned number of items of all slices for a window.
     pub items_planned: u64,
-    /// The planned false positive rate. For a window, the sum of the rates of all slices.
+    /// The planned false positive rate, or the sum of the planned rates of all slices for a window.
     pub rate_planned: f64,
-    /// The number of distinct inserted items. The number may be too high: if a client stops without
-    /// [`flush`](crate::RedisFilter::flush), the client does not subtract its last repeated items.
+    /// The number of distinct inserted items. The number of items is too high if a client stops
+    /// without [`flush`](crate::RedisFilter::flush), because the client does not subtract its last
+    /// repeated items.
     pub items: u64,
     /// The present false positive rate, computed from the number of items.
     pub rate: f64,
@@ -23,11 +24,11 @@ pub struct RedisFilterInfo {
     pub shards: u32,
     /// The number of probes for each item in the first layer.
     pub probes: u32,
-    /// The largest number of layers of a shard. The number is 1 if no shard has grown.
+    /// The largest number of layers of a shard: 1 if no shard has grown.
     pub layers: u8,
     /// The number of bytes of all strings.
     pub bytes: u64,
-    /// The missing keys. The items of these keys are lost.
+    /// The missing keys. The items in the missing keys are lost.
     pub missing: Vec<String>,
     /// The error of the last growth, if the growth of a full shard failed.
     pub growth_error: Option<RedisItemError>,
@@ -38,7 +39,7 @@ pub(crate) async fn info<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
 ) -> Result<RedisFilterInfo, RedisItemError> {
-    // If the correction fails, the counters are too high. The information is still useful.
+    // If `flush` fails, the counters are too high, but the information is still useful.
     _ = flush(exchange, view).await;
     let now = read_clock(exchange, view).await?;
     let used: Vec<_> = view.uses(Kind::Lookup, now).iter().map(|used| used.generation).collect();
@@ -50,7 +51,8 @@ impl RedisFilterInfo {
     /// Summarizes the visited layers.
     fn new(view: &View, visited: &[Visited]) -> Self {
         let mut info = Self { growth_error: view.growth_error.clone(), ..Self::default() };
-        // For each generation and shard: the probability that no layer has a false positive.
+        // `clean` has, for each generation and shard, the probability that no layer has a false
+        // positive.
         let mut clean: Vec<Vec<f64>> = view
             .generations
             .iter()

@@ -4,8 +4,9 @@
 //! items takes one round trip for each node. If the server lost a shard, an operation on this shard
 //! returns an error, never a false result.
 //!
-//! The core builds commands and evaluates replies, without any input or output. A [`Transport`]
-//! sends the commands. `docs/redis-bitmaps.md` describes the layout.
+//! The core of this crate builds commands and evaluates replies, without any input or output. A
+//! [`Transport`] sends the commands to the servers. `docs/redis-bitmaps.md` describes the layout of
+//! a filter.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "async")]

@@ -1,7 +1,7 @@
 //! A copy of a filter in the memory of a client. Lookups in the copy need no server.
 //!
-//! The caller reads the strings from the server. The caller therefore chooses the connections and
-//! the limits:
+//! The caller reads the strings of the filter from the server, and chooses the connections and the
+//! limits:
 //!
 //! ```text
 //! metadata ─▶ RedisCopyBuilder ─▶ key of shard 0, layer 0 ─▶ string ─▶ number of layers
@@ -9,7 +9,7 @@
 //!                              ─▶ RedisCopy
 //! ```
 //!
-//! The caller may read the strings one after another, because clients only set bits. The copy
+//! The caller may read the strings one after another, because inserts only set bits. The copy
 //! contains every item that was inserted before the first read. If a rebuild ends during the reads,
 //! the rebuild deletes the strings, and the copy fails.
 
@@ -119,8 +119,8 @@ impl RedisCopyBuilder {
         self.copy.record.geometry.layer(layer).bytes()
     }
 
-    /// Adds the string of the next layer. The caller adds the strings by shard, and for each shard
-    /// by layer. Returns true if the shard has more layers.
+    /// Adds the string of the next layer. The caller adds the strings shard by shard, and within a
+    /// shard layer by layer. Returns true if the shard has further layers to add.
     ///
     /// # Errors
     ///
@@ -177,8 +177,8 @@ impl RedisCopyBuilder {
 }
 
 impl RedisCopy {
-    /// Tests whether an item may be in the filter. If the result is false, the item was certainly
-    /// not inserted before the caller read the first string.
+    /// Tests whether an item may be in the filter. If the answer is false, no client inserted the
+    /// item before the caller read the first string.
     #[must_use]
     pub fn contains(&self, item: &[u8]) -> bool {
         let hash = self.hasher.hash(item);
@@ -218,7 +218,8 @@ impl RedisCopy {
 impl Layer {
     fn contains(&self, hash: u64) -> bool {
         self.geometry.offsets(hash).all(|offset| {
-            // No index is out of range, because `add` checked the length of the string.
+            // No index into the string is out of range, because `add` checked the length of the
+            // string.
             self.string[(offset / 8) as usize] >> (7 - offset % 8) & 1 == 1
         })
     }

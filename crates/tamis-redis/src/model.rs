@@ -1,4 +1,4 @@
-//! A Redis server in memory, for unit tests of operations. The server has only strings.
+//! A model of a Redis server in memory, for unit tests of operations. The model has only strings.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ pub(crate) struct Model {
     pub(crate) strings: HashMap<Vec<u8>, Vec<u8>>,
     pub(crate) round_trips: usize,
     pub(crate) commands: Vec<String>,
-    /// The keys whose connection fails. The model first executes a command on these keys, and then
-    /// returns an error.
+    /// The keys whose connection fails: the model executes a command on one of these keys, and then
+    /// returns an error instead of the reply.
     pub(crate) unreachable: Vec<Vec<u8>>,
 }
 
@@ -65,8 +65,8 @@ impl Model {
                 let increase: &[&[u8]] = &[b"INCRBY", b"i64", b"64", args[4]];
                 self.bitfield(args[3], increase)
             }
-            // These tests run only one other script: the script that deletes a key without a
-            // header.
+            // Besides the scripts above, the unit tests run only the script that deletes a key
+            // without a header.
             "EVAL" => {
                 let key = args[3];
                 if self.strings.get(key).is_some_and(|string| !string.starts_with(b"TM")) {

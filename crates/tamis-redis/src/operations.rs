@@ -1,4 +1,5 @@
-//! Operations on filters, such as inserts, merges and rebuilds. These modules open no sockets.
+//! Operations on filters, such as inserts, merges and rebuilds. The modules of operations open no
+//! sockets.
 
 pub(crate) mod batch;
 pub(crate) mod create_shards;

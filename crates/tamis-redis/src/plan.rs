@@ -6,7 +6,7 @@ use tamis::Hasher;
 
 use crate::layouts::geometry::{MAX_ALL_SHARDS, MAX_SHARDS, RedisGrowth, ShardGeometry};
 
-/// The bounds of [`RedisPlan::max_shard_bytes`].
+/// The smallest and the largest argument of [`RedisPlan::max_shard_bytes`].
 const SHARD_BYTES: std::ops::RangeInclusive<u64> = 1 << 12..=64 << 20;
 
 /// The default for the largest size of a shard.
@@ -39,7 +39,7 @@ pub struct RedisPlan {
 ///
 /// After the insert, an item stays in the filter for at least `slices - 1` slice lengths and at
 /// most `slices` slice lengths. The server that stores the metadata measures the time. The clocks
-/// of the clients have no effect.
+/// of the clients have no effect on a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisWindow {
     /// The number of slices that a lookup tests.
@@ -120,8 +120,9 @@ impl fmt::Display for RedisPlanError {
 impl std::error::Error for RedisPlanError {}
 
 impl RedisPlan {
-    /// Plans a filter that keeps its false positive rate at or below `rate` until the filter holds
-    /// `items` distinct items. The size of the filter is fixed, and no shard takes more than 4 MiB.
+    /// Plans a filter that keeps its false positive rate at or below `rate` until the filter
+    /// holds `items` distinct items. The size of the filter is fixed, and no shard takes more than
+    /// 4 MiB.
     ///
     /// `rate` is a probability. Zero `items` are planned as one item. Planning takes some
     /// milliseconds.
@@ -135,8 +136,8 @@ impl RedisPlan {
         Self::planned(items, rate, RedisGrowth::Fixed, MAX_SHARD_BYTES)
     }
 
-    /// Plans a filter that grows when the filter holds more than the planned items. See
-    /// [`RedisGrowth::Doubling`].
+    /// Changes the plan to a filter that grows when the filter holds more than the planned items.
+    /// See [`RedisGrowth::Doubling`].
     ///
     /// # Errors
     ///
@@ -145,8 +146,8 @@ impl RedisPlan {
         self.replanned(RedisGrowth::Doubling, self.max_shard_bytes)
     }
 
-    /// Sets the largest size of a shard in bytes. Smaller shards spread better over a cluster.
-    /// Larger shards need fewer commands for a batch.
+    /// Sets the largest size of a shard in bytes. Small shards spread more evenly over a cluster
+    /// than large shards. With large shards, a batch needs fewer commands than with small shards.
     ///
     /// # Errors
     ///
@@ -163,9 +164,9 @@ impl RedisPlan {
         Self { hasher, ..self }
     }
 
-    /// Makes the filter a window over time: old items expire. Each slice of time is planned for the
-    /// items of the plan. The false positive rate of the window is the sum of the rates of all
-    /// slices.
+    /// Makes the filter a window over time, whose old items expire. Each slice of time is planned
+    /// for the items of the plan. The false positive rate of the window is the sum of the rates of
+    /// all slices.
     ///
     /// # Errors
     ///

@@ -2,16 +2,16 @@
 //!
 //! Let f(j) be the rate of a shard with j items. If n items spread over S shards, j has a binomial
 //! distribution: n draws with probability 1/S. While a shard is less than half full, f is convex,
-//! so the mean of f(j) is above f(n/S). A plan must therefore use the mean.
+//! so the mean of f(j) is above f(n/S). A plan must therefore use the mean of f(j), not f(n/S).
 //!
 //! The code replaces the binomial distribution by the Poisson distribution with the same mean. The
-//! Poisson distribution has a slightly larger variance. The computed rate is therefore never below
-//! the true rate.
+//! Poisson distribution has a slightly larger variance than the binomial distribution. The computed
+//! rate is therefore never below the true rate.
 
 /// The likely numbers of items in a shard, with their probabilities.
 ///
-/// The distribution does not depend on the size of the shards. A search for the size therefore
-/// computes the distribution once.
+/// The distribution does not depend on the size of the shards. A search for the size of a shard
+/// therefore computes the distribution only once.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread(Vec<(f64, f64)>);
 
@@ -23,7 +23,8 @@ impl Spread {
             return Self(vec![(mean, 1.0)]);
         }
         let sigma = mean.sqrt();
-        // If the step is at most half of sigma, the trapezoidal rule is exact to many digits.
+        // If the step between the summed numbers of items is at most half of sigma, the trapezoidal
+        // rule is exact to many digits.
         let step = (sigma / 8.0).floor().max(1.0);
         let (first, last) = ((mean - 9.0 * sigma).floor().max(0.0), mean + 9.0 * sigma + 9.0);
         let mut weights = Vec::new();
@@ -45,8 +46,8 @@ impl Spread {
         self.0.iter().map(|&(items, weight)| weight * shard_rate(items, bits, probes)).sum()
     }
 
-    /// Returns the smallest number of bits whose rate is at most `rate`. The number is a multiple
-    /// of eight.
+    /// Returns the smallest number of bits, a multiple of eight, with a mean rate of at
+    /// most `rate`.
     pub(crate) fn least_bits(&self, rate: f64, probes: u32) -> u64 {
         let fits = |bytes: u64| self.rate(8 * bytes, probes) <= rate;
         let mut high = 8;
@@ -62,8 +63,8 @@ impl Spread {
     }
 }
 
-/// Returns E\[(X/m)^k\], the rate of one shard. X is the number of set bits, and m is `bits`. The
-/// formula includes the variance of X to the second order.
+/// Returns E\[(X/m)^k\], the rate of one shard. X is the number of set bits, m is `bits`, and k
+/// is `probes`. The formula includes the variance of X to the second order.
 pub(crate) fn shard_rate(items: f64, bits: u64, probes: u32) -> f64 {
     let (n, m, k) = (items, bits as f64, f64::from(probes));
     if n <= 0.0 {
@@ -76,7 +77,7 @@ pub(crate) fn shard_rate(items: f64, bits: u64, probes: u32) -> f64 {
     (k * fill.ln() + above).exp().min(1.0)
 }
 
-/// Returns ln j!. From 10 on, the function uses Stirling's series.
+/// Returns ln j!. For j of 10 or more, the function uses Stirling's series.
 fn ln_factorial(j: f64) -> f64 {
     if j < 10.0 {
         return (2..=j as u32).map(|i| f64::from(i).ln()).sum();

@@ -2,7 +2,7 @@
 //!
 //! A filter is a list of layers. Each layer is a Bloom filter of a fixed capacity. When the newest
 //! layer is full, the filter appends a layer with `expansion` times the capacity and half the rate.
-//! So the sum of the planned rates of all layers is at most the requested rate:
+//! The half rates make the sum of the planned rates of all layers at most the requested rate:
 //!
 //! ```text
 //!  rate p, capacity n, expansion 2      | n, p/2 | 2n, p/4      | 4n, p/8                      | ...
@@ -13,8 +13,9 @@
 //! the filter was loaded from a header.
 //!
 //! Limits: a lookup of an absent item searches every layer. If a filter has grown to a thousand
-//! times the first capacity, a lookup is ten times slower. [`Bloom`](tamis::Bloom) is smaller and
-//! several times faster. Use this type for existing data and clients of Redis.
+//! times the first capacity, a lookup is ten times slower than with one layer.
+//! [`Bloom`](tamis::Bloom) is smaller and several times faster than this filter. Use this filter
+//! for existing data and clients of Redis.
 //!
 //! Source: Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters" (2007). The constants
 //! and byte layouts are the same as in RedisBloom.
@@ -36,17 +37,17 @@ pub use layer::RedisLayer;
 /// The options of a [`RedisBloom`], which are the arguments of `BF.RESERVE`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisBloomOptions {
-    /// The number of items at which the first layer is full, at least 1. RedisBloom 8 accepts at
-    /// most 2³⁰.
+    /// The number of items at which the first layer is full, at least 1. RedisBloom 8 accepts a
+    /// capacity of at most 2³⁰.
     pub capacity: u64,
     /// The false positive rate, above 0 and below 1. RedisBloom 8 reduces a rate above 0.25 to
     /// 0.25.
     pub rate: f64,
-    /// The capacity of a new layer divided by the capacity of the previous layer. If 0, the filter
-    /// has only one layer. RedisBloom 8 accepts at most 32,768.
+    /// The capacity of a new layer divided by the capacity of the previous layer. With an expansion
+    /// of 0, the filter has only one layer. RedisBloom 8 accepts an expansion of at most 32,768.
     pub expansion: u32,
-    /// Whether the filter adds a layer when the newest layer is full. If false, a full filter
-    /// rejects new items.
+    /// Whether the filter adds a layer when the newest layer is full. A full filter that adds no
+    /// layers rejects new items.
     pub is_scaling: bool,
 }
 
@@ -59,12 +60,13 @@ impl Default for RedisBloomOptions {
 }
 
 /// The scaling Bloom filter of RedisBloom. The same inserts produce the same bits, answers and
-/// dumps.
+/// dumps as in RedisBloom.
 ///
 /// The filter always finds an inserted item. The filter reports an absent item as present at about
-/// the requested rate. If the first capacity was far too small, the rate is higher, because double
-/// hashing repeats probes in small layers. A filter with a first capacity of 10 had twice the rate
-/// at 10,000 items. In each layer, a lookup reads one cache line per probe until a bit is 0.
+/// the requested rate. If the first capacity was far too small, the rate is higher than requested,
+/// because double hashing repeats probes in small layers. A filter with a first capacity of 10 had
+/// twice the requested rate at 10,000 items. In each layer, a lookup reads one cache line per probe
+/// until a bit is 0.
 ///
 /// # Examples
 ///
@@ -101,7 +103,7 @@ pub struct RedisBloom {
 
 impl RedisBloom {
     /// Creates an empty filter. Accepts the options of all RedisBloom versions. RedisBloom 2 has no
-    /// upper limits.
+    /// upper limits for options.
     ///
     /// # Errors
     ///
@@ -152,8 +154,8 @@ impl RedisBloom {
         Ok(Self { layers: vec![first], items: 0, ..*self })
     }
 
-    /// Returns the hash of an item. The hash function depends on this filter. The caller may pass
-    /// the hash to several methods.
+    /// Returns the hash of an item. Filters of very old servers have another hash function than new
+    /// filters. The caller may pass the hash to several methods of this filter.
     #[inline]
     #[must_use]
     pub fn hash<I: Item + ?Sized>(&self, item: &I) -> RedisHash {
@@ -179,7 +181,7 @@ impl RedisBloom {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Tests many items with overlapping memory accesses. Answer `i` belongs to `items[i]`.
+    /// Tests a batch of items with overlapping memory accesses. Answer `i` belongs to `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         let words = answers.reset(items.len());
         let mut hashes = [RedisHash::default(); BATCH];
@@ -214,17 +216,17 @@ impl RedisBloom {
     ///
     /// # Errors
     ///
-    /// The same errors as [`insert`](Self::insert).
+    /// Returns the same errors as [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: RedisHash) -> Result<bool, RedisInsertError> {
         self.insert_past(0, hash)
     }
 
-    /// Inserts many items in order, with overlapping memory accesses. Calls `answer` with the
+    /// Inserts a batch of items in order, with overlapping memory accesses. Calls `answer` with the
     /// result of each item.
     ///
-    /// After a rejected item, this method continues with the next item, because later items may
-    /// already be present. To stop at the first rejected item like `BF.MADD`, return false from
-    /// `answer`.
+    /// After a rejected item, this method continues with the next item, because the items after a
+    /// rejected item may already be present. To stop at the first rejected item like `BF.MADD`,
+    /// return false from `answer`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -233,9 +235,9 @@ impl RedisBloom {
         let mut hashes = [RedisHash::default(); BATCH];
         for items in items.chunks(BATCH) {
             let hashes = self.hash_batch(items, &mut hashes);
-            // The older layers accept no new items, so the answers of the older layers stay valid
-            // during the batch. The code tests all hashes of the batch in one layer before the next
-            // layer.
+            // Only the newest layer accepts new items, so the answers of all other layers stay
+            // valid during the batch. The code tests all hashes of the batch in one layer before
+            // the next layer.
             let older = self.layers.len() - 1;
             let present = contains_batch(&self.layers[..older], hashes);
             for (i, &hash) in hashes.iter().enumerate() {
@@ -253,13 +255,13 @@ impl RedisBloom {
         }
     }
 
-    /// Inserts many items in order, like [`insert_each`](Self::insert_each). Returns how many items
-    /// were certainly absent.
+    /// Inserts a batch of items in order, like [`insert_each`](Self::insert_each). Returns how many
+    /// items were certainly absent.
     ///
     /// # Errors
     ///
-    /// [`RedisInsertError`] at the first rejected item. The filter contains all items before the
-    /// rejected item.
+    /// [`RedisInsertError`] at the first rejected item. After this error, the filter contains all
+    /// items before the rejected item.
     pub fn insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, RedisInsertError> {
         let mut new = Ok(0);
         self.insert_each(items, |inserted| {
@@ -335,9 +337,9 @@ impl RedisBloom {
             return Err(RedisInsertError::Full { items: self.items });
         }
         let newest = *self.layers.last().expect("a filter has a layer").numbers();
-        // A layer has too few bits only if the header is forged. Without this check, a header of a
-        // few bytes could cause an allocation of gigabytes. RedisBloom 2 stores an expansion of 2³²
-        // as 0. A filter with expansion 0 cannot grow.
+        // A layer has too few bits only if the header is forged. Without a check for too few bits,
+        // a header of a few bytes could cause an allocation of gigabytes. RedisBloom 2 stores an
+        // expansion of 2³² as 0. A filter with expansion 0 cannot grow.
         if self.expansion == 0 || newest.has_too_few_bits() {
             return Err(RedisInsertError::TooLarge);
         }
@@ -351,8 +353,8 @@ impl RedisBloom {
         Ok(())
     }
 
-    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons ignore this
-    /// limit, and dumps do not contain this limit.
+    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons of filters
+    /// ignore the growth limit, and dumps do not contain the growth limit.
     ///
     /// # Examples
     ///
@@ -381,8 +383,8 @@ impl RedisBloom {
         self.layers().fold(0, |sum, layer| sum.saturating_add(layer.capacity))
     }
 
-    /// Returns the capacity of a new layer divided by the capacity of the previous layer. Returns
-    /// `None` if the filter never adds a layer.
+    /// Returns the capacity of a new layer divided by the capacity of the previous layer.
+    /// Returns `None` if the filter never adds a layer.
     #[must_use]
     pub fn expansion(&self) -> Option<u32> {
         self.is_scaling().then_some(self.expansion)
@@ -421,7 +423,7 @@ impl RedisBloom {
 }
 
 impl fmt::Debug for RedisBloom {
-    /// Formats the number of items and the parameters of each layer. Reads no bits.
+    /// Formats the number of items and the parameters of each layer, without reading the bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisBloom")
             .field("capacity", &self.capacity())
@@ -432,8 +434,8 @@ impl fmt::Debug for RedisBloom {
     }
 }
 
-/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain hash
-/// `i`.
+/// Tests at most 64 hashes. Bit `i` of the result is set if at least one layer may contain
+/// hash `i`.
 fn contains_batch(layers: &[Layer], hashes: &[RedisHash]) -> u64 {
     let all = if hashes.is_empty() { 0 } else { u64::MAX >> (64 - hashes.len()) };
     layers.iter().rev().fold(0, |found, layer| found | layer.contains_batch(hashes, all & !found))
@@ -447,7 +449,7 @@ const OPTION_HASH_64: u32 = 4;
 const OPTION_FIXED: u32 = 8;
 
 /// The number of items that the filter hashes and tests together. The answers of a batch fill one
-/// word.
+/// word of 64 bits.
 const BATCH: usize = 64;
 
 #[cfg(test)]

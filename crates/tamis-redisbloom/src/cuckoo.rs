@@ -3,9 +3,9 @@
 //! The filter stores an item as a fingerprint of one byte, 1 to 255, in one of two buckets. A
 //! filter is a list of sub-filters. An insert searches for an empty slot from the newest sub-filter
 //! to the oldest sub-filter. If the insert finds no empty slot, the insert moves fingerprints of
-//! the newest sub-filter to their alternative buckets. If these moves also free no slot, the insert
-//! appends a sub-filter. The algorithm uses no random numbers, so the same commands produce the
-//! same bytes on a replica.
+//! the newest sub-filter to their alternative buckets. If moving fingerprints frees no slot, the
+//! insert appends a sub-filter. The algorithm uses no random numbers, so the same commands produce
+//! the same bytes on a replica.
 //!
 //! ```text
 //!  h = H(item)    fp = h mod 255 + 1    buckets: h mod B and (h xor fp·0x5bd1e995) mod B
@@ -16,12 +16,12 @@
 //!
 //! Invariants: a filter has at least one sub-filter. The number of buckets of each sub-filter is a
 //! power of two. Each sub-filter has `expansion` times as many buckets as the previous sub-filter.
-//! So the bucket of an item in a smaller sub-filter is the bucket number in a larger sub-filter,
-//! modulo the smaller B.
+//! A bucket number in a larger sub-filter, modulo the number of buckets of a smaller sub-filter, is
+//! therefore the bucket number in the smaller sub-filter.
 //!
 //! Limits: a lookup of an absent item reads both buckets of every sub-filter. In each sub-filter,
 //! the probability of a false positive is at most 2·S/255. With 2 slots per bucket, the rate is 1.6
-//! % for one sub-filter. Each additional sub-filter increases the rate.
+//! % for one sub-filter. Each sub-filter after the first sub-filter increases the rate.
 //!
 //! Source: Fan, Andersen, Kaminsky and Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom"
 //! (2014). Fingerprints, search orders and byte layouts are the same as in RedisBloom.
@@ -43,13 +43,14 @@ pub use options::{RedisCuckooError, RedisCuckooOptions};
 use sub_filter::{Candidate, SubFilter};
 
 /// The growing cuckoo filter of RedisBloom. The same commands produce the same slots, answers and
-/// dumps.
+/// dumps as in RedisBloom.
 ///
 /// The filter counts copies of an item. If a caller inserts an item twice, the item is present
 /// until two removals. The filter cannot distinguish two items with the same fingerprint and the
-/// same buckets. So the removal of an item that was never inserted may remove another item. If no
-/// caller removes an absent item, the filter always finds an inserted item. [`RedisCuckoo::count`]
-/// also counts indistinguishable items, so the count is an upper bound.
+/// same buckets. The removal of an item that was never inserted may therefore remove another item.
+/// If no caller removes an absent item, the filter always finds an inserted item.
+/// [`RedisCuckoo::count`] also counts items that the filter cannot distinguish from the given item,
+/// so the count is an upper bound.
 ///
 /// # Examples
 ///
@@ -76,7 +77,7 @@ pub struct RedisCuckoo {
     removed: u64,
     bucket_size: u16,
     max_iterations: u16,
-    // Invariant: 0 or a power of two.
+    // Invariant: `expansion` is 0 or a power of two.
     expansion: u16,
     growth_limit: NotCompared<GrowthLimit>,
     /// Whether the filter rejected the last insert because the filter was full.
@@ -138,7 +139,7 @@ impl RedisCuckoo {
         self.sub_filters.iter().any(|sub_filter| sub_filter.contains(candidate))
     }
 
-    /// Tests many items with overlapping memory accesses. Answer `i` belongs to `items[i]`.
+    /// Tests a batch of items with overlapping memory accesses. Answer `i` belongs to `items[i]`.
     pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         answers.reset(items.len());
         let mut hashes = [0; BATCH];
@@ -166,7 +167,7 @@ impl RedisCuckoo {
     }
 
     /// Counts the fingerprints of an item with this hash in both buckets of each sub-filter. If
-    /// both buckets are the same bucket, each fingerprint counts twice, as in the server.
+    /// both buckets are the same bucket, each fingerprint counts twice, as in RedisBloom.
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> u64 {
         let candidate = Candidate::of(hash);
@@ -186,8 +187,8 @@ impl RedisCuckoo {
     /// removals exceeds a tenth of the remaining items, this method moves fingerprints of the
     /// newest sub-filters to free slots of older sub-filters.
     ///
-    /// The removal of an item that was never inserted may remove another item. The filter then
-    /// reports the other item as absent.
+    /// The removal of an item that was never inserted may remove another item. After a wrong
+    /// removal, the filter reports an inserted item as absent.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> bool {
         self.remove_hash(self.hash(item))
@@ -246,8 +247,8 @@ impl RedisCuckoo {
         &hashes[..items.len()]
     }
 
-    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons ignore this
-    /// limit, and dumps do not contain this limit.
+    /// Sets the maximum number of bytes that one growth step may allocate. Comparisons of filters
+    /// ignore the growth limit, and dumps do not contain the growth limit.
     pub fn limit_growth(&mut self, max_bytes: u64) {
         self.growth_limit.0 = GrowthLimit { max_bytes };
     }
@@ -362,7 +363,8 @@ const DEBUG_BYTES: u64 = 64 << 10;
 /// The maximum value of the server's counter of sub-filters.
 const MAX_SUB_FILTERS: usize = u16::MAX as usize;
 
-/// The number of items that the filter hashes and prefetches before the first test or insert.
+/// The number of items of a batch. The filter hashes and prefetches a whole batch before the first
+/// test or insert.
 const BATCH: usize = 32;
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use crate::murmur2;
 
 /// The two hashes that represent an item in a [`RedisBloom`](crate::RedisBloom).
 ///
-/// Filters of very old servers use 32-bit hashes. So pass a hash only to the filter that [computed
-/// the hash](crate::RedisBloom::hash).
+/// Filters of very old servers use 32-bit hashes. Pass a hash only to the filter that [computed the
+/// hash](crate::RedisBloom::hash).
 ///
 /// # Examples
 ///
@@ -26,8 +26,8 @@ pub struct RedisHash {
 }
 
 impl RedisHash {
-    /// Hashes the bytes of an item with MurmurHash64A. All filters that were created since
-    /// RedisBloom 2 use this function.
+    /// Hashes the bytes of an item with MurmurHash64A. All filters since RedisBloom 2 use
+    /// MurmurHash64A.
     #[inline]
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -35,8 +35,8 @@ impl RedisHash {
         Self { a, b: murmur2::hash64(bytes, a) }
     }
 
-    /// Hashes the bytes of an item with the 32-bit MurmurHash2. Filters without the option FORCE64
-    /// use this function.
+    /// Hashes the bytes of an item with the 32-bit MurmurHash2. Only filters of very old servers,
+    /// without the option FORCE64, use the 32-bit hash.
     #[must_use]
     pub fn of_32_bits(bytes: &[u8]) -> Self {
         let a = murmur2::hash32(bytes, SEED_32);
@@ -50,7 +50,8 @@ impl RedisHash {
     }
 }
 
-/// The seeds of the first hash, for 64 and 32 bits. The first hash is the seed of the second hash.
+/// The seeds of an item's first hash, for hashes of 64 and 32 bits. The first hash is the seed of
+/// the second hash.
 const SEED: u64 = 0xc6a4_a793_5bd1_e995;
 const SEED_32: u32 = 0x9747_b28c;
 
@@ -91,10 +92,10 @@ impl DoubleHashing {
         self.probes(hash).all(|bit| get_bit(words, bit))
     }
 
-    /// Sets the bits of `hash`. Returns true if at least one bit was not set.
+    /// Sets the bits of `hash`. Returns true if at least one bit of `hash` was not set.
     #[inline]
     pub(crate) fn insert(self, words: &mut [u64], hash: RedisHash) -> bool {
-        // The code uses `fold` and not `any`, because `any` would stop at the first unset bit.
+        // The insert uses `fold` and not `any`, because `any` would stop at the first unset bit.
         self.probes(hash).fold(false, |missing, bit| missing | set_bit(words, bit))
     }
 
@@ -110,8 +111,8 @@ impl DoubleHashing {
     /// result is set if hash `i` is selected and all bits of hash `i` are set in `words`.
     ///
     /// The function makes two passes, because a test of an absent item reads two bits on average.
-    /// The first pass tests the first two bits of each hash. The second pass prefetches and tests
-    /// the other bits only if the first two bits are set.
+    /// The first pass tests the first two bits of each hash. If the first two bits are set, the
+    /// second pass prefetches and tests the remaining bits of the hash.
     pub(crate) fn contains_batch(self, words: &[u64], hashes: &[RedisHash], selected: u64) -> u64 {
         let is_set = |bit: u64| get_bit(words, bit);
         let first_probes = |i: usize| self.probes(hashes[i]).take(FIRST_PROBES as usize);
@@ -128,7 +129,7 @@ impl DoubleHashing {
     }
 }
 
-/// The number of probes that the first pass tests.
+/// The number of probes of each hash that the first pass of a batch tests.
 const FIRST_PROBES: u32 = 2;
 
 /// Tests whether bit `bit` of `words` is set.
@@ -154,8 +155,8 @@ fn ones(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Calls `keep` with the number of each set bit of `mask`. Returns a mask of the bits for which
-/// `keep` returned true.
+/// Calls `keep` with the number of each set bit of `mask`. Returns a mask of the bits for
+/// which `keep` returned true.
 #[inline(always)]
 pub(crate) fn filter_ones(mask: u64, mut keep: impl FnMut(usize) -> bool) -> u64 {
     ones(mask).fold(0, |kept, i| kept | u64::from(keep(i)) << i)

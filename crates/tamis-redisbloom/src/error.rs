@@ -42,7 +42,7 @@ impl fmt::Display for RedisBloomError {
 
 impl std::error::Error for RedisBloomError {}
 
-/// The reason why a filter rejected an item. The filter is unchanged.
+/// The reason why a filter rejected an item. A rejected item leaves the filter unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisInsertError {
@@ -51,7 +51,7 @@ pub enum RedisInsertError {
         /// The number of items in the filter.
         items: u64,
     },
-    /// The next layer of a Bloom filter would have rate 0. No number of bits can keep rate 0.
+    /// The next layer of a Bloom filter would have a rate of 0, which no number of bits can keep.
     Rate,
     /// The next layer or sub-filter would be too large for any memory, or the number of sub-filters
     /// would exceed the server's counter.
@@ -116,8 +116,8 @@ pub enum RedisHeaderErrorKind {
         /// The length of the header.
         found: usize,
     },
-    /// No server writes this value, or no server writes this value together with the values of the
-    /// other fields.
+    /// No server writes the value of this field, or no server writes this value together with the
+    /// values of all other fields.
     Value,
     /// There is not enough memory for the filter.
     Memory(OutOfMemory),
@@ -155,12 +155,12 @@ impl fmt::Display for RedisHeaderError {
 
 impl std::error::Error for RedisHeaderError {}
 
-/// The reason why bytes are not a chunk of this filter. The filter is unchanged.
+/// The reason why bytes are not a chunk of a filter. A rejected chunk leaves the filter unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisChunkError {
     /// The position is not above 0, or the position is below the length of the chunk. A cuckoo
-    /// filter also returns this error for an empty chunk.
+    /// filter also returns `Position` for an empty chunk.
     Position,
     /// The chunk begins before the first byte or after the last byte of the filter.
     Outside,

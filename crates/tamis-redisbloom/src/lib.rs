@@ -21,15 +21,16 @@
 //! | type | meaning |
 //! | --- | --- |
 //! | [`RedisBloom`], [`RedisBloomOptions`] | the scaling Bloom filter of `BF.*` |
-//! | [`RedisLayer`] | the parameters of one of its layers |
+//! | [`RedisLayer`] | the parameters of one layer of a filter |
 //! | [`RedisHash`] | the two hashes of an item |
 //! | [`RedisCuckoo`], [`RedisCuckooOptions`] | the growing cuckoo filter of `CF.*` |
 //! | [`RedisBloomError`], [`RedisCuckooError`] | why a filter cannot be created |
 //! | [`RedisInsertError`] | why an item was refused |
 //! | [`RedisHeaderError`], [`RedisChunkError`] | why a part of a dump cannot be loaded |
 //!
-//! The filters of the crate `tamis` are smaller and faster. The crate `tamis-formats` reads and
-//! writes the filters of RedisBloom as `DUMP` payloads, snapshots and commands.
+//! The filters of the crate `tamis` are smaller and faster than the filters of RedisBloom. The
+//! crate `tamis-formats` reads and writes the filters of RedisBloom as `DUMP` payloads, snapshots
+//! and commands.
 #![forbid(unsafe_code)]
 
 mod bloom;

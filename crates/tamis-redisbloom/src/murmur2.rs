@@ -1,15 +1,16 @@
-//! MurmurHash2 with 32 and 64 bits. The Bloom and cuckoo filters of Redis use these hash functions.
+//! MurmurHash2 with 32 and 64 bits, which are the hash functions of the Bloom and cuckoo filters of
+//! Redis.
 //!
-//! Neither function resists chosen input. The functions have no secret key, so an attacker can
-//! construct items with the same hash. Tamis uses these functions only for filters of other
-//! programs.
+//! MurmurHash2 does not resist chosen input: the functions have no secret key, so an attacker can
+//! construct items with equal hashes. Tamis uses MurmurHash2 only for filters of other programs.
 //!
 //! Source: Appleby, SMHasher, `MurmurHash64A` and `MurmurHash2` (2008), from the published
 //! formulas.
 
-/// Returns the 64-bit MurmurHash64A of `bytes`. The words are little-endian on every machine.
+/// Returns the 64-bit MurmurHash64A of `bytes`. The hash reads the bytes as little-endian words on
+/// every machine.
 ///
-/// The latency is two multiplications per eight bytes.
+/// The hash has a latency of two multiplications per eight bytes.
 #[inline]
 pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -25,11 +26,11 @@ pub(crate) fn hash64(bytes: &[u8], seed: u64) -> u64 {
     h ^ h >> R64
 }
 
-/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` contains
-/// these bytes, 1 to 7 bytes at the end of `bytes`.
+/// Returns the bytes after the last whole word as one word, padded with zeros. `tail` contains the
+/// 1 to 7 bytes after the last whole word of `bytes`.
 ///
-/// Reads the bytes in place. Both hashes of an item of 12 bytes take 8 ns. With a copy to a buffer,
-/// both hashes took 21 ns.
+/// This function reads the bytes in place, and both hashes of an item of 12 bytes take 8 ns. With a
+/// copy of the bytes to a buffer, both hashes took 21 ns.
 #[inline(always)]
 fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let len = tail.len();
@@ -39,8 +40,9 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     match (tail.first_chunk(), tail.last_chunk()) {
         (Some(first), Some(last)) => half(first) | half(last) << (8 * (len - 4)),
-        // A tail of one byte reads the same byte three times. A tail of two bytes reads one byte
-        // twice. A repeated byte has the same shift, so the result is correct.
+        // For a tail of one byte, the code reads the byte three times. For a tail of two bytes, the
+        // code reads one byte twice. All reads of a repeated byte have the same shift, so the
+        // result is correct.
         _ => {
             let byte = |i: usize| u64::from(tail[i]) << (8 * i);
             byte(0) | byte(len / 2) | byte(len - 1)
@@ -48,7 +50,8 @@ fn last_word(bytes: &[u8], tail: &[u8]) -> u64 {
     }
 }
 
-/// Returns the 32-bit MurmurHash2 of `bytes`, which the oldest filters use.
+/// Returns the 32-bit MurmurHash2 of `bytes`. Only the filters of very old servers use the 32-bit
+/// hash.
 pub(crate) fn hash32(bytes: &[u8], seed: u32) -> u32 {
     let (words, tail) = bytes.as_chunks::<4>();
     // The cast reduces the length modulo 2³², like the C code on a 32-bit machine.
@@ -78,8 +81,8 @@ const R32: u32 = 24;
 mod tests {
     use super::*;
 
-    /// SMHasher's verification value of a hash function: hashes keys of each length below 256, then
-    /// hashes all results.
+    /// Returns SMHasher's verification value of a hash function: the hash of the hashes of keys of
+    /// each length below 256.
     fn verification(hash: impl Fn(&[u8], u32) -> Vec<u8>) -> u32 {
         let key: Vec<u8> = (0..=255).collect();
         let hashes: Vec<u8> = (0..256).flat_map(|i| hash(&key[..i], 256 - i as u32)).collect();

@@ -1,6 +1,6 @@
-//! State of the process that is not part of a filter's value.
+//! A wrapper for state of a filter that comparisons and dumps ignore.
 
-/// A value that comparisons of filters ignore. Dumps do not contain this value.
+/// A value that comparisons of filters ignore, and that dumps do not contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NotCompared<T>(pub(crate) T);
 

@@ -1,7 +1,7 @@
 //! Copies chunks out of and into a sequence of byte arrays. The Bloom filter and the cuckoo filter
-//! use these functions for dumps.
+//! use the functions of this module for dumps.
 //!
-//! The arrays follow each other without gaps and are stored in words. Byte `i` consists of the
+//! The byte arrays follow each other without gaps and are stored in words. Byte `i` consists of the
 //! eight bits of word `i / 8` that start at bit `8·(i % 8)`. Positions in this module start at 0.
 //! Positions in commands start at 1, because position 0 requests the header.
 
@@ -20,7 +20,7 @@ pub(crate) fn find(lens: impl Iterator<Item = u64>, mut position: u64) -> Option
     None
 }
 
-/// Copies `len` bytes out of `words`, starting at byte `at`. The caller must check the range.
+/// Copies `len` bytes out of `words`, starting at byte `at`. The caller must check that the range exists.
 pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     let (skip, len) = ((at % 8) as usize, len as usize);
     let first = (at / 8) as usize;
@@ -32,7 +32,7 @@ pub(crate) fn copy_out(words: &[u64], at: u64, len: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes `bytes` into `words`, starting at byte `at`. The caller must check the range.
+/// Writes `bytes` into `words`, starting at byte `at`. The caller must check that the range exists.
 pub(crate) fn copy_in(words: &mut [u64], at: u64, bytes: &[u8]) {
     let skip = (at % 8) as usize;
     let (head, rest) = bytes.split_at(bytes.len().min((8 - skip) % 8));

@@ -1,8 +1,8 @@
-//! Functions for waits in the tests of all crates. Each wait has a deadline. If a wait reaches the
-//! deadline, the test fails with a message that names the expected event.
+//! Functions with which the tests of all crates wait for events. Each wait has a deadline. If a
+//! wait reaches the deadline, the test fails with a message that names the expected event.
 //!
-//! Without a deadline, a lost signal or a server that does not respond would stop the whole test
-//! run.
+//! If a wait had no deadline, a lost signal or a server that does not respond would stop the whole
+//! test run.
 
 #![forbid(unsafe_code)]
 

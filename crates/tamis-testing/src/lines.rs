@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use crate::DEADLINE;
 
-/// The lines of a stream, without line ends. A thread reads the stream, so the writer never waits
-/// for the test.
+/// The lines of a stream, without line ends. A thread reads the stream, so the process that writes
+/// never waits for the test.
 ///
-/// The iterator waits at most [`DEADLINE`] for each line. If no line arrives in this time, the
-/// iterator panics.
+/// The iterator waits at most [`DEADLINE`] for each line. If no line arrives before the deadline,
+/// the iterator panics.
 pub struct Lines {
     lines: Receiver<String>,
     /// The text that the test has read so far, for panic messages.
@@ -23,8 +23,8 @@ impl Lines {
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
-                // This thread continues after the test has dropped `Lines`. So the stream stays
-                // open, and the writer does not fail.
+                // This thread reads on after the test has dropped `Lines`: the stream stays open,
+                // and the process that writes does not fail.
                 _ = sender.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
@@ -35,7 +35,7 @@ impl Lines {
     ///
     /// # Panics
     ///
-    /// Panics after [`DEADLINE`] or at the end of the stream.
+    /// Panics if no such line arrives before [`DEADLINE`] or before the end of the stream.
     #[track_caller]
     pub fn line_with(&mut self, text: &str) -> String {
         let end = Instant::now() + DEADLINE;
@@ -52,7 +52,7 @@ impl Lines {
     ///
     /// # Panics
     ///
-    /// Panics after [`DEADLINE`].
+    /// Panics if the stream does not end before [`DEADLINE`].
     #[track_caller]
     pub fn rest(&mut self) -> String {
         let (end, start) = (Instant::now() + DEADLINE, self.read.len());
@@ -60,8 +60,8 @@ impl Lines {
         self.read[start..].to_owned()
     }
 
-    /// Returns the next line, or `None` at the end of the stream. Panics if no line arrives before
-    /// `end`.
+    /// Returns the next line, or `None` at the end of the stream. Panics if no line arrives
+    /// before `end`.
     #[track_caller]
     fn line_before(&mut self, end: Instant) -> Option<String> {
         match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -52,8 +52,8 @@ impl CommandExt for Command {
         let mut process =
             self.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).start();
         let (mut pipe, bytes) = (process.stdin.take().expect("it is piped"), stdin.into());
-        // A thread writes, because all pipes may be full. The thread ignores a write error, because
-        // a program that fails closes stdin.
+        // A separate thread writes to stdin, because all pipes of the process may be full. The
+        // thread ignores a write error, because a program that fails closes stdin.
         std::thread::spawn(move || pipe.write_all(&bytes));
         process.output()
     }
@@ -62,7 +62,7 @@ impl CommandExt for Command {
 /// A child process. Dropping this value kills the process, also after a failed assertion.
 pub struct Process {
     child: Child,
-    /// The words of the command, for panic messages.
+    /// The command with its arguments, for panic messages.
     command: String,
 }
 
@@ -92,7 +92,7 @@ impl Process {
         self.output_within(DEADLINE)
     }
 
-    /// Does the same as [`Process::output`], with the deadline `limit`.
+    /// Does the same as [`Process::output`], but with `limit` as the deadline.
     ///
     /// # Panics
     ///
@@ -111,8 +111,8 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Processes that the child has started may still use the child's streams, so this code also
-        // waits for the end of both streams.
+        // Processes that the child has started may still write to the child's streams, so this
+        // method also waits for the end of both streams.
         Output {
             status: self.child.wait().unwrap(),
             stdout: receive(format_args!("the end of stdout of {}", self.command), &stdout),
@@ -190,7 +190,7 @@ impl Process {
     }
 }
 
-/// Starts a thread that reads a stream to the end and sends the bytes.
+/// Starts a thread that reads a stream to the end and sends the bytes to the returned receiver.
 fn read(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

@@ -21,7 +21,7 @@ pub fn connect(address: SocketAddr) -> TcpStream {
 ///
 /// # Errors
 ///
-/// The I/O error if the connection fails.
+/// Returns the I/O error if the connection fails.
 pub fn try_connect(address: SocketAddr) -> io::Result<TcpStream> {
     limit(TcpStream::connect_timeout(&address, DEADLINE)?)
 }
@@ -30,7 +30,7 @@ pub fn try_connect(address: SocketAddr) -> io::Result<TcpStream> {
 ///
 /// # Errors
 ///
-/// The I/O error if the operating system rejects a timeout.
+/// Returns the I/O error if the operating system rejects a timeout.
 pub fn limit(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_read_timeout(Some(DEADLINE))?;
     stream.set_write_timeout(Some(DEADLINE))?;
@@ -38,7 +38,7 @@ pub fn limit(stream: TcpStream) -> io::Result<TcpStream> {
 }
 
 /// Returns a free port for a server of a test. The port number plus 10,000 is also free, because a
-/// node of a Redis cluster uses both ports.
+/// node of a Redis cluster uses two ports.
 ///
 /// The operating system may assign ports from 32,768 to outgoing connections at any time. This
 /// function returns a port below 32,768, which stays free until the server listens.

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The maximum time that a test waits for one event. A test that passes waits much shorter, even on
-/// a busy machine.
+/// The maximum time that a test waits for one event. A test that passes waits much shorter than the
+/// deadline, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The time between two checks of a condition.
@@ -82,8 +82,8 @@ pub fn receive<T>(what: impl Display, receiver: &Receiver<T>) -> T {
 }
 
 /// Sets a flag on drop, also after a failed assertion. A test with [`std::thread::scope`] waits for
-/// all threads of the scope. So the threads must end when the flag is set, or the failed test would
-/// never end.
+/// all threads of the scope. The threads must end when the flag is set; otherwise a failed test
+/// would never end.
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

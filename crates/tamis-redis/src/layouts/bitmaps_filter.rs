@@ -1,9 +1,10 @@
-//! `RedisBitmaps` of Java articles. The filter adds bitmaps when the number of items grows.
+//! The filter of the class `RedisBitmaps` of Java articles, which adds bitmaps when the number of
+//! items grows.
 //!
-//! After every item, the Java class counts the set bits of the newest bitmap. Here, a batch inserts
-//! only as many items as cannot fill more than half of the bitmap. Here and in Java, the filter
-//! therefore adds a bitmap after the same item. A batch here needs a few round trips; Java needs
-//! several round trips for each item.
+//! After every item, the Java class counts the set bits of the newest bitmap. A batch of this
+//! module inserts only as many items as cannot fill more than half of the bitmap. This module
+//! therefore adds a bitmap after the same item as the Java class. A batch of this module needs a
+//! few round trips; the Java class needs several round trips for each item.
 
 use std::ops::Range;
 
@@ -17,9 +18,10 @@ use crate::transport::request::{NodeReply, NodeRequest, bytes, integer};
 
 const CURSOR: &[u8] = b"cursor";
 
-/// Creates the first bitmap if both the first bitmap and the cursor are missing. If only the bitmap
-/// is missing, the server has lost the bitmap. Keys: cursor, bitmap. Argument: the last bit.
-/// Replies with the cursor and the length of the bitmap.
+/// Creates the first bitmap if both the first bitmap and the cursor are missing. If the cursor
+/// exists and the first bitmap is missing, the server has lost the bitmap. The keys are the cursor
+/// and the bitmap. The argument is the number of the last bit. The script replies with the cursor
+/// and the length of the bitmap.
 const CREATE: &str = "\
 local cursor = redis.call('GET', KEYS[1])
 if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
@@ -27,16 +29,16 @@ if not cursor and redis.call('EXISTS', KEYS[2]) == 0 then
 end
 return {cursor or '0', redis.call('STRLEN', KEYS[2])}";
 
-/// Sets bits if the bitmap has its full length. Key: bitmap. Arguments: the length of the bitmap,
-/// then the arguments of `BITFIELD`. Replies with nil if the bitmap has another length or is
-/// missing.
+/// Sets bits if the bitmap has its full length. The key is the bitmap. The arguments are the length
+/// of the bitmap and the arguments of `BITFIELD`. The script replies with nil if the bitmap has
+/// another length or is missing.
 const CHECKED_SET: &str = "\
 if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return false end
 return redis.call('BITFIELD', KEYS[1], unpack(ARGV, 2))";
 
 /// Adds a bitmap if the newest bitmap is more than half full, unless another client changed the
-/// cursor. Keys: cursor, newest bitmap, next bitmap. Arguments: the cursor that the client has
-/// read, the number of bits. Replies with the cursor.
+/// cursor. The keys are the cursor, the newest bitmap and the next bitmap. The arguments are the
+/// cursor that the client has read and the number of bits. The script replies with the cursor.
 const GROW: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end
@@ -46,9 +48,9 @@ redis.call('SETBIT', KEYS[3], ARGV[2] - 1, 0)
 redis.call('INCR', KEYS[1])
 return redis.call('GET', KEYS[1])";
 
-/// Deletes all bitmaps and creates an empty bitmap, unless another client changed the cursor. Keys:
-/// cursor, bitmaps. Arguments: the cursor that the client has read, the last bit. Replies with the
-/// cursor before the reset.
+/// Deletes all bitmaps and creates an empty bitmap, unless another client changed the cursor. The
+/// keys are the cursor and the bitmaps. The arguments are the cursor that the client has read and
+/// the number of the last bit. The script replies with the cursor before the reset.
 const RESET: &str = "\
 local cursor = redis.call('GET', KEYS[1]) or '0'
 if cursor ~= ARGV[1] then return cursor end
@@ -63,10 +65,12 @@ const MAX_ITEMS: usize = 1000;
 /// The largest number of tests in a round trip. A round trip tests each item in each bitmap.
 const MAX_TESTS: u64 = 64_000;
 
-/// The largest cursor. This limit bounds the number of commands if the cursor in Redis is damaged.
+/// The largest valid cursor. The limit of the cursor bounds the number of commands if the cursor in
+/// Redis is damaged.
 const MAX_CURSOR: u64 = 4095;
 
-/// The filter of a Java program with the class `RedisBitmaps`. The bits are the same as in Java.
+/// The filter of a Java program with the class `RedisBitmaps`. The bits in Redis are the same as
+/// with the Java class.
 ///
 /// All filters of a database share the keys `cursor` and `bloomfilter-0`, `bloomfilter-1`, …, as in
 /// Java. If several clients grow the filter at the same time, the filter adds only one bitmap. The
@@ -111,8 +115,8 @@ impl<T: Transport> BitmapsFilter<T> {
     /// [`RedisOpenError::Plan`] if Guava refuses the plan; [`RedisOpenError::Differs`] if the first
     /// bitmap has another length; [`RedisOpenError::Redis`] if the server or the connection fails.
     /// If the key `cursor` exists and the first bitmap is missing, the error contains
-    /// [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the key
-    /// `cursor`.
+    /// [`RedisItemError::MissingShard`]. To start with an empty filter again, delete the
+    /// key `cursor`.
     pub fn open_or_create(mut transport: T, items: u64, rate: f64) -> Result<Self, RedisOpenError> {
         let rule = RedisBitmaps::plan(items, rate)
             .map_err(|error| RedisOpenError::Plan { why: error.to_string() })?;
@@ -133,8 +137,8 @@ impl<T: Transport> BitmapsFilter<T> {
     /// Inserts items. Returns one result for each item, in the order of the items: true if the item
     /// is new.
     ///
-    /// Takes two round trips for each 1000 items. When a bitmap becomes half full, takes some more
-    /// round trips.
+    /// An insert takes two round trips for each 1000 items, and some more round trips when a bitmap
+    /// becomes half full.
     pub fn insert_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -142,7 +146,7 @@ impl<T: Transport> BitmapsFilter<T> {
         self.each(items, true)
     }
 
-    /// Tests whether each item may be in any bitmap. Takes one round trip for each 1000 items.
+    /// Tests whether each item may be in any bitmap, with one round trip for each 1000 items.
     pub fn contains_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -156,7 +160,7 @@ impl<T: Transport> BitmapsFilter<T> {
         self.cursor
     }
 
-    /// Removes all items. Deletes all bitmaps except the first bitmap, which becomes empty.
+    /// Removes all items: deletes all bitmaps except the first bitmap, which becomes empty.
     ///
     /// # Errors
     ///
@@ -209,7 +213,7 @@ struct BitmapsBatch<'f, T> {
     filter: &'f mut BitmapsFilter<T>,
     offsets: Vec<Vec<u64>>,
     is_insert: bool,
-    /// For each remaining item: whether one bitmap contains all bits of the item.
+    /// For each item without a result: whether one bitmap contains all bits of the item.
     found: Vec<bool>,
     answers: Vec<Result<bool, RedisItemError>>,
     /// The number of set bits in the newest bitmap.
@@ -217,7 +221,8 @@ struct BitmapsBatch<'f, T> {
 }
 
 impl<T: Transport> BitmapsBatch<'_, T> {
-    /// Inserts or tests all items. If an error occurs, the remaining items get the error.
+    /// Inserts or tests all items of the batch. If an error occurs, all items without a result get
+    /// the error.
     fn run(mut self) -> Vec<Result<bool, RedisItemError>> {
         if let Err(error) = self.answer() {
             self.answers.resize(self.offsets.len(), Err(error));
@@ -242,7 +247,7 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         Ok(())
     }
 
-    /// Returns the next remaining items, at most as many as one round trip tests.
+    /// Returns the next items without a result, at most as many as one round trip tests.
     fn left(&self) -> &[Vec<u64>] {
         let left = &self.offsets[self.answers.len()..];
         let most = (MAX_TESTS / (self.filter.cursor + 1)) as usize;
@@ -261,8 +266,9 @@ impl<T: Transport> BitmapsBatch<'_, T> {
             if tests {
                 requests.push(bits::read(&bitmap(number), self.left()));
             }
-            // The length comes last. If the server evicts a bitmap before the bits are read, the
-            // bits read as zeros, and the length then shows the loss.
+            // The request for the length comes after the requests for the bits. If the server
+            // evicts a bitmap before the bits are read, the bits read as zeros, and the length
+            // shows the loss.
             requests.push(NodeRequest::new("STRLEN", bitmap(number)));
         }
         let mut replies = self.filter.transport.send(&requests).into_iter();
@@ -287,7 +293,7 @@ impl<T: Transport> BitmapsBatch<'_, T> {
         Ok(true)
     }
 
-    /// Inserts the items that were tested, until the newest bitmap is more than half full.
+    /// Inserts the tested items that are absent, until the newest bitmap is more than half full.
     fn write(&mut self) -> Result<(), RedisItemError> {
         while !self.found.is_empty() {
             let count = self.count_that_fits();

@@ -1,10 +1,10 @@
-//! Reads and sets the bits of items in the bitmaps of other programs. These bitmaps have no header.
+//! Reads and sets the bits of items in the bitmaps of Java programs, which have no header.
 
 use crate::error::RedisItemError;
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
-/// The largest number of bits in a command. The server needs about a millisecond for a command of
-/// this size.
+/// The largest number of bits in a command. The server needs about a millisecond for a command with
+/// 4096 bits.
 pub(crate) const MAX_BITS: usize = 4096;
 
 /// The largest number of bits that a script sets. A script can pass about 8000 arguments to a
@@ -66,7 +66,8 @@ pub(crate) fn clear_bits(
 }
 
 /// Decodes the replies to requests for chunks of items. After an insert, the result of an item is
-/// true if the insert changed a bit. After a lookup, the result is true if all bits are set.
+/// true if the insert changed a bit. After a lookup, the result of an item is true if all bits of
+/// the item are set.
 pub(crate) fn answers(
     key: &[u8],
     offsets: &[Vec<u64>],

@@ -15,8 +15,8 @@ use crate::transport::exchange::{Blocking, complete};
 /// A new filter that is invisible to other clients until the client [publishes](Self::publish) the
 /// filter.
 ///
-/// If a program drops a draft, the keys of the draft stay on the server. To delete these keys, call
-/// [`RedisGeneration::discard`].
+/// If a program drops a draft, the keys of the draft stay on the server. To delete the keys of a
+/// draft, call [`RedisGeneration::discard`].
 ///
 /// # Examples
 ///
@@ -54,8 +54,8 @@ impl<T: Transport> RedisDraft<T> {
         Ok(Self { filter: RedisFilter { transport, view } })
     }
 
-    /// Returns the keys of the filter. A program that is interrupted uses this value to delete the
-    /// keys.
+    /// Returns the keys of the filter. A program that is interrupted uses this generation to delete
+    /// the keys of the draft.
     pub fn generation(&self) -> RedisGeneration {
         let view = &self.filter.view;
         RedisGeneration::new(view.name(), view.metadata.generations[0].clone())
@@ -66,7 +66,7 @@ impl<T: Transport> RedisDraft<T> {
     /// # Errors
     ///
     /// [`RedisCreateError::Exists`] if the key exists; [`RedisCreateError::Redis`] if the server or
-    /// the connection fails. After an error, this call deletes the new keys. If the server does not
+    /// the connection fails. After an error, `start` deletes the new keys. If the server does not
     /// reply to the deletion, the new keys remain.
     pub fn start(&mut self) -> Result<(), RedisCreateError> {
         let RedisFilter { transport, view } = &mut self.filter;
@@ -87,9 +87,10 @@ impl<T: Transport> RedisDraft<T> {
     ///
     /// # Errors
     ///
-    /// [`RedisCreateError::Exists`] if another client created the key before this call. This call
-    /// then deletes the keys of the draft. [`RedisCreateError::Redis`] if the server or the
-    /// connection fails. The keys of the draft may then remain.
+    /// [`RedisCreateError::Exists`] if another client created the key before this call. If the key
+    /// exists, `publish` deletes the keys of the draft. [`RedisCreateError::Redis`] if the server
+    /// or the connection fails. After a failure of the server or the connection, the keys of the
+    /// draft may remain.
     pub fn publish(mut self) -> Result<RedisFilter<T>, RedisCreateError> {
         self.filter.flush()?;
         let RedisFilter { transport, view } = &mut self.filter;

@@ -19,15 +19,15 @@ impl RedisGeneration {
         Self { name: name.to_vec(), record }
     }
 
-    /// Deletes the keys, unless the keys belong to a published filter. If the keys belong to a
-    /// rebuild, this method ends the rebuild, and the present filter stays.
+    /// Deletes the keys of the generation, unless the keys belong to a published filter. If the
+    /// keys belong to a rebuild, `discard` ends the rebuild, and the present filter stays.
     ///
-    /// Before this call, all threads must have stopped building the filter.
+    /// All threads must have stopped building the filter before the call of `discard`.
     ///
     /// # Errors
     ///
-    /// [`RedisItemError`] if the server or the connection fails. Some keys may remain. Repeat the
-    /// call after a failure.
+    /// [`RedisItemError`] if the server or the connection fails. After a failure, some keys may
+    /// remain: repeat the call.
     pub fn discard<T: Transport>(&self, transport: &mut T) -> Result<(), RedisItemError> {
         complete(discard(&mut Blocking(transport), &self.name, &self.record))
     }

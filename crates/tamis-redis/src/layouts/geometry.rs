@@ -15,17 +15,17 @@ pub(crate) const MAX_SHARDS: u32 = 1 << 20;
 /// The largest number of shards of all generations of a filter.
 pub(crate) const MAX_ALL_SHARDS: u64 = 1 << 22;
 
-/// A filter of this size or larger has at least [`MIN_SHARDS`] shards.
+/// The smallest size of a filter, in bytes, with at least [`MIN_SHARDS`] shards.
 const SPREAD_BYTES: u64 = 4 << 20;
 
-/// The smallest number of shards of a large filter. With this number, three nodes of a cluster
-/// differ by only some per cent in memory.
+/// The smallest number of shards of a large filter. With 48 shards, the memory of three nodes of a
+/// cluster differs by only some per cent.
 const MIN_SHARDS: u64 = 48;
 
 /// The largest number of bits of a layer after the first layer: 64 MiB.
 const MAX_LAYER_BITS: u64 = 1 << 29;
 
-/// The largest number of layers of a shard. The last layer takes all further items.
+/// The largest number of layers of a shard. The last possible layer takes all further items.
 pub(crate) const MAX_LAYERS: u8 = 24;
 
 /// How a filter behaves when the filter holds its planned number of items.
@@ -35,13 +35,13 @@ pub enum RedisGrowth {
     Fixed,
     /// If a shard is full, the shard gets another layer of twice the size, up to 64 MiB. The rate
     /// of the whole filter stays at or below the planned rate. The first layer takes about a third
-    /// more memory.
+    /// more memory than with `Fixed`.
     Doubling,
 }
 
 /// The numbers that determine the positions of the bits of an item. All clients of a filter must
-/// use the same numbers. The metadata therefore stores the numbers, and integer arithmetic computes
-/// later layers.
+/// use the same numbers. The metadata therefore stores the numbers of the first layer, and integer
+/// arithmetic computes the numbers of all other layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardGeometry {
     pub(crate) shards: u32,
@@ -94,8 +94,8 @@ impl ShardGeometry {
         } else {
             let least = (ideal / max_bytes as f64).ceil() as u64;
             let least = u32::try_from(least.max(MIN_SHARDS)).ok()?;
-            // The allocator of the server has fixed sizes. Some numbers of shards fit these sizes
-            // better than other numbers.
+            // The allocator of the server rounds each allocation up to a fixed size. Some numbers
+            // of shards waste less memory by rounding than others.
             let most = least.saturating_add(least.min(64)).min(MAX_SHARDS);
             (least..=most)
                 .filter_map(|shards| {
@@ -105,12 +105,13 @@ impl ShardGeometry {
                 .min()?
                 .1
         };
-        // The allocator rounds the size up. The bits use the extra bytes.
+        // The allocator rounds the size of a shard up, and the bits use the bytes that rounding
+        // adds.
         let bits = 8 * (size_of(shards) - ALLOCATION_OVERHEAD - HEADER_BYTES);
         Some(Self { shards, bits, probes, capacity: capacity_of(shards) })
     }
 
-    /// Returns the sizes of a layer. Each layer has one probe more and two bits an item more than
+    /// Returns the sizes of a layer. Each layer has one more probe and two more bits an item than
     /// the previous layer. The rate of a layer is therefore at most half the rate of the previous
     /// layer.
     pub(crate) fn layer(&self, layer: u8) -> LayerGeometry {
@@ -179,7 +180,7 @@ fn bits_per_item(rate: f64, probes: u32) -> f64 {
 
 /// Returns the smallest number of probes whose bits stay within 1.3 times the optimum.
 fn fewest_probes(rate: f64) -> u32 {
-    // At these rates, the optimum is at most one probe.
+    // At rates of 0.5 or higher, the optimum is at most one probe.
     if rate >= 0.5 {
         return 1;
     }
@@ -191,8 +192,8 @@ fn fewest_probes(rate: f64) -> u32 {
 /// final zero byte.
 const ALLOCATION_OVERHEAD: u64 = 10;
 
-/// Returns the number of bytes that jemalloc, the allocator of Redis, allocates for a string of
-/// `len` bytes. jemalloc has four sizes between two adjacent powers of two.
+/// Returns the number of bytes that jemalloc, the allocator of Redis, allocates for a string
+/// of `len` bytes. jemalloc has four sizes between two adjacent powers of two.
 fn allocated(len: u64) -> u64 {
     let bytes = (len + ALLOCATION_OVERHEAD).max(128);
     bytes.next_multiple_of(1 << ((bytes - 1).ilog2() - 2))

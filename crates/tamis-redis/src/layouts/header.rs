@@ -1,4 +1,4 @@
-//! The header of a shard: the first 64 bytes of its string.
+//! The header of a shard: the first 64 bytes of the string of the shard.
 //!
 //! ```text
 //! byte  0 "TM"          magic
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Bytes 0 to 7 are the state word. Every command on the bits of a shard also reads the state word.
-//! If a key does not exist, Redis returns zeros, and the state word has no magic. A client
-//! therefore distinguishes a lost shard from an empty shard.
+//! If a key does not exist, Redis returns zeros, and the state word lacks the magic number. A
+//! client therefore distinguishes a lost shard from an empty shard.
 
 use crate::layouts::geometry::{HEADER_BYTES, LayerGeometry};
 
@@ -40,7 +40,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns the state of a shard without later layers.
+    /// Returns the state of a shard with only one layer.
     pub(crate) const fn new(generation: u32) -> Self {
         Self { is_retired: false, has_next: false, layers: 1, generation }
     }

@@ -1,5 +1,5 @@
-//! `BloomFilterHelper` of Java articles: one bitmap without metadata. Only the programs store the
-//! plan.
+//! The filter of the class `BloomFilterHelper` of Java articles: one bitmap without metadata. Redis
+//! does not store the plan of the filter, only the programs do.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use crate::layouts::bits::{self, MAX_BITS};
 use crate::transport::blocking::Transport;
 
 /// The filter of a Java program with the classes `BloomFilterHelper` and `RedisBloomFilter`. The
-/// bits are the same as in Java.
+/// bits in Redis are the same as with the Java classes.
 ///
 /// An item consists of the bytes that the funnel of the Java program writes.
-/// [`tamis_formats::Funnel`] computes these bytes from text. The methods `add` and `addList` of the
-/// Java code set the same bits as [`insert_each`](Self::insert_each). Only `insert_each` also
-/// returns whether each item is new.
+/// [`tamis_formats::Funnel`] computes the bytes of an item from text. The methods `add`
+/// and `addList` of the Java code set the same bits as [`insert_each`](Self::insert_each). Unlike
+/// the Java methods, `insert_each` also returns whether each item is new.
 ///
 /// The bitmap has no metadata. If the plan is wrong, the results are wrong. If the server lost the
 /// bitmap, the filter looks empty.
@@ -42,14 +42,14 @@ pub struct HelperFilter<T> {
 
 impl<T: Transport> HelperFilter<T> {
     /// Creates a client for the bitmap at `key`. The key need not exist. Returns `None` if the plan
-    /// has no bits. The Java class would divide by zero for this plan.
+    /// has no bits. For a plan without bits, the Java class would divide by zero.
     pub fn new(transport: T, key: impl Into<Vec<u8>>, plan: RedisBitmapPlan) -> Option<Self> {
         let _has_bits = plan.offsets(b"")?;
         Some(Self { transport, key: key.into(), plan })
     }
 
     /// Inserts items. Returns one result for each item, in the order of the items: true if the item
-    /// is new. Takes one round trip.
+    /// is new. An insert takes one round trip.
     pub fn insert_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -57,7 +57,7 @@ impl<T: Transport> HelperFilter<T> {
         self.each(items, true)
     }
 
-    /// Tests whether each item may be in the filter. Takes one round trip.
+    /// Tests whether each item may be in the filter, in one round trip.
     pub fn contains_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],

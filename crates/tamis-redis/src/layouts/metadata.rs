@@ -7,10 +7,11 @@
 //! generation 9f3a01bc current items=1000000 rate=0.01 growth=fixed shards=1 bits=12582320 probes=3 capacity=1000000
 //! ```
 //!
-//! The line `hash` contains the number of the hash function, and its seed or key. The line `window`
-//! contains the number of slices and the milliseconds of a slice. Only windows have this line. The
-//! role of a generation is `current`, `building`, or the number of a slice. Unknown lines and
-//! fields are errors, because an older client does not support newer features.
+//! The line `hash` contains the number of the hash function, and the seed or key of the hash
+//! function. Only windows have the line `window`, which contains the number of slices and the
+//! milliseconds of a slice. The role of a generation is `current`, `building`, or the number of a
+//! slice. Unknown lines and fields are errors, because an older client does not support the
+//! features that these lines and fields describe.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -42,12 +43,13 @@ pub(crate) struct GenerationRecord {
     pub(crate) geometry: ShardGeometry,
 }
 
-/// The use of a generation.
+/// How clients use a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The generation takes lookups and inserts.
     Current,
-    /// The generation takes only inserts. The generation replaces the current generation later.
+    /// The generation takes only inserts, and replaces the current generation at the end of the
+    /// rebuild.
     Building,
     /// The generation contains the items of one slice of a window. The number of the slice is the
     /// time divided by the length of a slice.
@@ -83,8 +85,7 @@ impl GenerationRecord {
     }
 }
 
-/// Returns a random number. The source of randomness is the random seed of a map of the standard
-/// library.
+/// Returns a random number from the random seed of a hash map of the standard library.
 pub(crate) fn random_id() -> u32 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now()) as u32
@@ -169,9 +170,9 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Tests whether the generations fit together. A window has ascending slices. Any other filter
-    /// has a current generation and at most one generation that is being built. The limits also
-    /// bound the memory of a client.
+    /// Tests whether the generations fit together. A window has ascending slices. A filter that is
+    /// no window has a current generation and at most one generation that is being built. The
+    /// limits on generations and shards also bound the memory of a client.
     fn is_consistent(&self) -> bool {
         let shards: u64 = self.generations.iter().map(|one| u64::from(one.geometry.shards)).sum();
         let are_ordered = match self.window {
@@ -181,8 +182,8 @@ impl Metadata {
             ),
             Some(span) => {
                 let number = |one: &GenerationRecord| match one.role {
-                    // The server stores times as signed numbers. The expiry of the keys must fit a
-                    // signed number.
+                    // The expiry of the keys must fit a signed number, because the server stores
+                    // times as signed numbers.
                     Role::Slice(number) => (number.checked_add(span.max_generations())?)
                         .checked_mul(span.slice_millis)
                         .filter(|&end| i64::try_from(end).is_ok())
@@ -315,7 +316,8 @@ mod tests {
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = b'x';
-            // The results are not compared. The test only requires that the decoder does not panic.
+            // This test does not compare the results: the test only requires that the decoder does
+            // not panic.
             let _ = Metadata::decode(&bytes);
             let _ = Metadata::decode(&text.as_bytes()[..at]);
         }

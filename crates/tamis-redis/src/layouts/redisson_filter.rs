@@ -9,16 +9,17 @@ use crate::layouts::bits::{self, MAX_BITS, MAX_SCRIPT_BITS};
 use crate::transport::blocking::{Transport, ask};
 use crate::transport::request::{NodeReply, NodeRequest, integer, value};
 
-/// Stores the settings unless the key of the settings exists. Replies with 1 if the script stored
-/// the settings.
+/// Stores the settings unless the key of the settings exists. The script replies with 1 if the
+/// script stored the settings.
 const TRY_INIT: &str = "\
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'size', ARGV[1], 'hashIterations', ARGV[2], \
 'expectedInsertions', ARGV[3], 'falseProbability', ARGV[4])
 return 1";
 
-/// Sets bits if the settings in Redis equal the settings of the client. Keys: settings, bitmap.
-/// Arguments: size, number of probes, then the arguments of `BITFIELD`.
+/// Sets bits if the settings in Redis equal the settings of the client. The keys are the settings
+/// and the bitmap. The arguments are the size, the number of probes, and the arguments
+/// of `BITFIELD`.
 const CHECKED_SET: &str = "\
 local config = redis.call('HMGET', KEYS[1], 'size', 'hashIterations')
 if not config[1] then return redis.error_reply('TAMISNOCONFIG no settings') end
@@ -26,11 +27,11 @@ if config[1] ~= ARGV[1] or config[2] ~= ARGV[2] then \
 return redis.error_reply('TAMISCONFIG ' .. config[1] .. ' ' .. config[2]) end
 return redis.call('BITFIELD', KEYS[2], unpack(ARGV, 3))";
 
-/// The filter of a Java program with Redisson. The bits are the same as in Java.
+/// The filter of a Java program with Redisson. The bits in Redis are the same as with Redisson.
 ///
-/// An item consists of the bytes that the codec writes for an object. The bytes of `StringCodec`,
-/// `LongCodec`, `ByteArrayCodec` and the JSON codecs are known. This crate cannot compute the bytes
-/// of the default codec.
+/// An item consists of the bytes that the codec writes for an object. A program can compute the
+/// bytes of `StringCodec`, `LongCodec`, `ByteArrayCodec` and the JSON codecs. This crate cannot
+/// compute the bytes of Redisson's default codec.
 ///
 /// Every insert, lookup and count compares the settings in Redis with the settings of the client,
 /// as Redisson does. If the settings differ, an insert changes nothing. If Redis loses the bitmap
@@ -123,7 +124,7 @@ impl<T: Transport> RedissonFilter<T> {
     }
 
     /// Inserts items. Returns one result for each item, in the order of the items: true if the item
-    /// is new. Takes one round trip.
+    /// is new. An insert takes one round trip.
     pub fn insert_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],
@@ -131,7 +132,7 @@ impl<T: Transport> RedissonFilter<T> {
         self.each(items, true)
     }
 
-    /// Tests whether each item may be in the filter. Takes one round trip.
+    /// Tests whether each item may be in the filter, in one round trip.
     pub fn contains_each<I: AsRef<[u8]>>(
         &mut self,
         items: &[I],

@@ -5,14 +5,14 @@
 //! NAME:{i.x}:gggggggg.l      shard i, generation g (eight hexadecimal digits), layer l
 //! ```
 //!
-//! A filter with S shards divides the slots into min(S, 1024) equal ranges. The number x is the
-//! smallest number, counted from `crc16(NAME)`, that brings shard i into its range. Each node of a
-//! cluster therefore holds an equal part of the shards. Small filters with different names are in
-//! different slots. All layers and generations of a shard share the hash tag, so a script can
-//! change them together.
+//! A filter with S shards divides the slots into min(S, 1024) equal ranges. The number x in a key
+//! is the smallest number from `crc16(NAME)` on that brings the key of shard i into the slot range
+//! of the shard. Each node of a cluster therefore holds an equal part of the shards. Small filters
+//! with different names are in different slots. All layers and generations of a shard share the
+//! hash tag, so a script can change all layers and generations of a shard together.
 //!
-//! If a name has a hash tag, such as `app:{users}`, the whole filter is in the slot of this tag.
-//! The keys are then `NAME:i:gggggggg.l`.
+//! If a name has a hash tag, such as `app:{users}`, the whole filter is in the slot of this tag,
+//! and the keys are `NAME:i:gggggggg.l`.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -46,11 +46,11 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// The keys of the shards of a filter. The first use of a shard computes its hash tag.
+/// The keys of the shards of a filter. The first use of a shard computes the hash tag of the shard.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardKeys {
     name: Arc<[u8]>,
-    /// The number x of each shard. A filter whose name has a hash tag does not use these numbers.
+    /// The number x of each shard. A filter whose name has a hash tag does not use the numbers x.
     suffixes: Arc<[OnceLock<u32>]>,
     is_pinned: bool,
 }
@@ -83,7 +83,7 @@ impl ShardKeys {
     }
 }
 
-/// Returns the smallest x, counted from `crc16(name)`, that brings the shard into its range.
+/// Returns the smallest number from `crc16(name)` on that brings the shard into its range of slots.
 fn suffix(name: &[u8], shard: u32, shards: u64) -> u32 {
     let ranges = shards.min(MAX_RANGES);
     let range = u64::from(shard) * ranges / shards;

@@ -1,7 +1,9 @@
-//! The view that a client has of a filter: the generations, and the layers of their shards.
+//! The view that a client has of a filter: the generations, and the layers of the shards of each
+//! generation.
 //!
-//! The view may be stale. Each reply contains the state word of its shard. The state word shows a
-//! change: another layer, a newer generation, a retired shard, or a missing shard.
+//! The view of a client may be stale. Each reply contains the state word of its shard. The state
+//! word shows a change of the filter: another layer, a newer generation, a retired shard, or a
+//! missing shard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ pub(crate) struct View {
     pub(crate) growth_error: Option<RedisItemError>,
     /// The generation whose rebuild this client started.
     pub(crate) rebuild: Option<u32>,
-    /// The clock of a window. `None` until the client has read the clock.
+    /// The clock of a window. The field is `None` until the client has read the clock.
     pub(crate) clock: Option<Clock>,
 }
 
@@ -35,13 +37,13 @@ pub(crate) struct View {
 pub(crate) struct Generation {
     pub(crate) record: GenerationRecord,
     keys: ShardKeys,
-    /// The number of layers of each shard that the client has read.
+    /// The number of layers of each shard, as last read by the client.
     layers: Vec<u8>,
     /// For each shard: how many more items the newest layer takes, or `None` if the client has not
-    /// read the counter. Empty if the generation does not grow.
+    /// read the counter. The list is empty if the generation does not grow.
     room: Vec<Option<i64>>,
-    /// For each shard and layer: the number of items that inserts counted although the items were
-    /// not new. The next insert subtracts this number from the counter.
+    /// For each shard and layer: the number of repeated items that inserts counted although the
+    /// items were not new. The next insert subtracts the repeated items from the counter.
     pub(crate) repeats: HashMap<(u32, u8), i64>,
 }
 
@@ -54,7 +56,7 @@ pub(crate) enum Kind {
     Lookup,
 }
 
-/// The use of a generation by an operation.
+/// How an operation uses a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) generation: usize,
@@ -67,7 +69,7 @@ pub(crate) struct Use {
 pub(crate) enum Update {
     /// The generations have not changed.
     Unchanged,
-    /// The generations have changed. The operation starts again with the new generations.
+    /// The generations have changed, so the operation starts again with the new generations.
     Changed,
 }
 
@@ -141,8 +143,8 @@ impl View {
         Some((number, (number + self.lifetime()) * span.slice_millis))
     }
 
-    /// Returns the time at which the keys of a slice expire. Returns `None` for a generation that
-    /// is not a slice.
+    /// Returns the time at which the keys of a slice expire, or `None` for a generation that is not
+    /// a slice.
     pub(crate) fn slice_expiry(&self, record: &GenerationRecord) -> Option<u64> {
         match (record.role, self.metadata.window) {
             (Role::Slice(number), Some(span)) => {
@@ -161,8 +163,8 @@ impl View {
     }
 
     /// Returns the lifetime of the keys of a slice, counted in slices from the start of the slice.
-    /// The lifetime is one more than the number of slices of the window, because the clocks of the
-    /// nodes of a cluster differ slightly.
+    /// The lifetime is one slice longer than the window, because the clocks of the nodes of a
+    /// cluster differ slightly.
     fn lifetime(&self) -> u64 {
         1 + self.metadata.window.map_or(0, |window| u64::from(window.slices))
     }
@@ -188,8 +190,9 @@ impl View {
         self.generations.iter().enumerate().filter_map(of).collect()
     }
 
-    /// Tests whether the metadata of a window may have changed without a sign in any reply. If an
-    /// operation does not read the newest slice of the view, no reply can show a newer slice.
+    /// Tests whether the metadata of a window may have changed although no reply shows the change.
+    /// If an operation does not read the newest slice of the view, no reply can show that a newer
+    /// slice exists.
     pub(crate) fn is_outdated_at(&self, now: u64, uses: &[Use]) -> bool {
         let last = self.generations.len() - 1;
         self.metadata.window.is_some()
@@ -239,8 +242,8 @@ impl Generation {
         }
     }
 
-    /// Stores the number of layers of a shard. The number never decreases, because clients never
-    /// remove layers.
+    /// Stores the number of layers of a shard. The number of layers never decreases, because
+    /// clients never remove layers.
     pub(crate) fn learn_layers(&mut self, shard: u32, layers: u8) {
         let known = &mut self.layers[shard as usize];
         if layers > *known {

@@ -1,18 +1,21 @@
 //! Inserts and looks up a batch of items.
 //!
 //! A lookup takes one round trip. For each shard, the lookup sends a command for each layer. An
-//! insert takes one round trip if each shard has one layer, and this layer takes all items.
-//! Otherwise an insert takes two round trips: the first round trip tests all layers, and the second
-//! round trip inserts the absent items into the newest layer. A layer never takes more items than
-//! planned, according to the counter that the client has read last.
+//! insert takes one round trip if each shard has one layer, and this layer has space for all items.
+//! If a shard has several layers or a full layer, an insert takes two round trips: the first round
+//! trip tests all layers, and the second round trip inserts the absent items into the newest layer.
+//! According to the counter that the client has read last, a layer never takes more items than
+//! planned.
 //!
 //! The state words of the replies determine the next step:
 //!
-//! * If a shard has more layers than in the view, the operation also tests the other layers.
+//! * If a shard has more layers than in the view of the client, the operation also tests the layers
+//!   that are not in the view.
 //! * If a shard is missing or retired, or a newer generation exists, the operation reads the
 //!   metadata again. If the generations have changed, the operation starts again with the new
-//!   generations. Otherwise the items of a missing shard get an error.
-//! * If the newest layer is full, a script adds a layer. The new layer takes the remaining items.
+//!   generations. If the generations are unchanged, the items of a missing shard get an error.
+//! * If the newest layer is full, a script adds a layer, and the new layer takes the items that do
+//!   not fit the full layer.
 
 use std::collections::HashSet;
 
@@ -38,8 +41,8 @@ pub(crate) struct Batch<'v> {
     now: u64,
     hashes: &'v [u64],
     pass: Pass,
-    /// The results of an earlier pass: the identifier of the generation that the pass read, and
-    /// whether each item was new.
+    /// The results of the pass before a restart: the identifier of the generation that the pass
+    /// read, and whether each item was new.
     new_before: Option<(u32, Vec<bool>)>,
 }
 
@@ -47,14 +50,14 @@ pub(crate) struct Batch<'v> {
 #[derive(Default)]
 struct Pass {
     uses: Vec<Use>,
-    /// For each use and item: whether the generation contains the item, or contained the item
-    /// before the insert.
+    /// For each used generation and item: whether the generation contains the item, or contained
+    /// the item before the insert.
     found: Vec<Vec<bool>>,
     errors: Vec<Option<RedisItemError>>,
-    /// The uses, shards and items of inserts that wait for the tests of all layers.
+    /// Inserts that wait for the tests of all layers: the used generation, the shard and the items.
     unwritten: Vec<(usize, u32, Vec<u32>)>,
-    /// The generations and shards that cannot grow. The newest layer of these shards takes all
-    /// items.
+    /// The shards that cannot grow, each with its generation. The newest layer of a shard that
+    /// cannot grow takes all items.
     overfull: HashSet<(usize, u32)>,
     must_reread: bool,
     /// The keys that inserts created because the shard was missing.
@@ -68,7 +71,8 @@ impl<'v> Batch<'v> {
         Self { view, kind, now, hashes, pass, new_before: None }
     }
 
-    /// Runs the operation. If the generations change during the operation, starts again.
+    /// Runs the operation. If the generations change during the operation, the operation starts
+    /// again.
     pub(crate) async fn run<X: Exchange>(
         mut self,
         exchange: &mut X,
@@ -99,7 +103,7 @@ impl<'v> Batch<'v> {
         }
     }
 
-    /// Returns the first probes of a pass.
+    /// Returns the probes of the first round trip of a pass.
     fn start(&mut self) -> Result<Vec<Probe>, RedisItemError> {
         let uses = self.view.uses(self.kind, self.now);
         let count = self.hashes.len();
@@ -135,7 +139,7 @@ impl<'v> Batch<'v> {
         Ok(probes)
     }
 
-    /// Sends probes. Returns the further probes that the replies require.
+    /// Sends probes. Returns the probes that the replies require next.
     async fn probe<X: Exchange>(&mut self, exchange: &mut X, probes: Vec<Probe>) -> Vec<Probe> {
         let mut requests = match self.kind {
             Kind::Lookup => Vec::new(),
@@ -144,12 +148,12 @@ impl<'v> Batch<'v> {
         let corrections = requests.len();
         requests.extend(probes.iter().map(|probe| probe.request(self.view, self.hashes)));
         if self.view.metadata.window.is_some() {
-            // The request for the time comes last. If a slice is not over at that time, the slice
-            // was not over during the insert.
+            // The request for the server's time comes after the inserts. If a slice is not over at
+            // the received time, the slice was not over during the inserts.
             requests.push(Clock::request(self.view.name()));
         }
         let mut replies = exchange.exchange(requests).await;
-        // If a correction fails, the counter is too high. The batch ignores this failure.
+        // The batch ignores a failed correction: the counter stays too high.
         replies.drain(..corrections);
         self.learn_time(replies.get(probes.len()));
         let known: Vec<u8> = probes
@@ -200,7 +204,7 @@ impl<'v> Batch<'v> {
         generation.learn_count(probe.shard, probe.layer, outcome.counter);
     }
 
-    /// Stores the time of the server. If there is no reply, keeps the previous clock.
+    /// Stores the time of the server. Without a reply, keeps the previous time.
     fn learn_time(&mut self, reply: Option<&NodeReply>) {
         let clock = reply.map(|reply| Clock::decode(self.view.name(), reply.clone()));
         if let Some(Ok(clock)) = clock {
@@ -248,7 +252,7 @@ impl<'v> Batch<'v> {
         probes
     }
 
-    /// Removes from `rest` the items that are also in `before`. The removed items are not new.
+    /// Removes from `rest` the items that are also in `before`, because these items are not new.
     fn without_repeats(&mut self, used: usize, before: &[u32], mut rest: Vec<u32>) -> Vec<u32> {
         let hash = |item: u32| self.hashes[item as usize];
         let before: HashSet<u64> = before.iter().map(|&item| hash(item)).collect();
@@ -265,7 +269,7 @@ impl<'v> Batch<'v> {
         self.pass.uses.iter().position(is_same).expect("a pass probes what it uses")
     }
 
-    /// Reads the metadata again. Tests whether another pass is necessary.
+    /// Reads the metadata again, and tests whether the operation needs another pass.
     async fn reread<X: Exchange>(&mut self, exchange: &mut X) -> Result<Update, RedisItemError> {
         let name = self.view.name().to_vec();
         let mut requests = vec![NodeRequest::new("GET", name.clone())];
@@ -284,8 +288,8 @@ impl<'v> Batch<'v> {
         Ok(Update::Changed)
     }
 
-    /// Keeps the results of this insert pass. The next pass finds the items that this pass
-    /// inserted, so only this pass can report that the items are new.
+    /// Keeps the results of the present insert pass. The next pass finds the items that the present
+    /// pass inserted, so only the present pass can report that these items are new.
     fn remember_new(&mut self, old: &[GenerationRecord]) {
         let is_asked = |used: &&Use| used.reads && used.writes;
         let Some(asked) = self.pass.uses.iter().find(is_asked) else { return };
@@ -309,7 +313,8 @@ impl<'v> Batch<'v> {
         })
     }
 
-    /// Adds layers for the items that do not fit. Returns the inserts into the new layers.
+    /// Adds layers for the items that do not fit the newest layers. Returns the inserts into the
+    /// new layers.
     async fn grow<X: Exchange>(&mut self, exchange: &mut X) -> Vec<Probe> {
         let full: Vec<(usize, u32)> = self
             .pass

@@ -7,10 +7,10 @@ use crate::operations::sweep::{expiry, unlink};
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::NodeRequest;
 
-/// Creates a shard, unless the shard exists. A repeated request must not reset flags and counters.
-/// Arguments: the offset of the last byte, the header.
+/// Creates a shard, unless the shard exists: a repeated request must not reset flags and counters.
+/// The arguments are the offset of the last byte and the header.
 ///
-/// The first command creates the string at its full length, so Redis allocates no spare memory.
+/// The first `SETRANGE` creates the string at its full length, so Redis allocates no spare memory.
 pub(crate) const CREATE_SHARD: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) == 'TM' then return 0 end
 redis.call('SETRANGE', KEYS[1], ARGV[1], '\\0')
@@ -21,8 +21,8 @@ return 1";
 /// shard.
 const SHARDS_AT_ONCE: usize = 32;
 
-/// Creates the shards of a generation. If `expires_at` is given, the shards expire at this time, in
-/// milliseconds since 1970. If an error occurs, deletes the shards.
+/// Creates the shards of a generation. If `expires_at` is given, the shards expire at `expires_at`,
+/// in milliseconds since 1970. After an error, deletes the shards that were created.
 pub(crate) async fn create_shards<X: Exchange>(
     exchange: &mut X,
     generation: &Generation,
@@ -32,7 +32,7 @@ pub(crate) async fn create_shards<X: Exchange>(
     for shards in shards.chunks(SHARDS_AT_ONCE) {
         let requests = shards.iter().flat_map(|&shard| requests(generation, shard, expires_at));
         if let Err(error) = send_all(exchange, requests.collect()).await {
-            // If the deletion fails too, the caller gets the first error.
+            // If the deletion of the shards also fails, the caller gets the error of the creation.
             unlink(exchange, generation).await.ok();
             return Err(error);
         }

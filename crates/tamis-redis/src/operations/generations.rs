@@ -3,7 +3,8 @@
 //! The order of the steps keeps two promises during inserts and lookups of other clients:
 //!
 //! * Before an insert may go only to a new generation, every shard of the old generation has a
-//!   flag. A client with an old view sees the flag in its next reply, and reads the metadata.
+//!   flag. A client with an old view of the filter sees the flag in its next reply, and reads the
+//!   metadata again.
 //! * If a client can read metadata, all shards of all generations in the metadata exist.
 //!
 //! ```text
@@ -17,8 +18,8 @@
 //! generations. A window first sets the flags and then publishes the metadata of a new slice,
 //! because inserts go only to the new slice.
 //!
-//! No step clears a flag, because another client may have set the flag for its own rebuild. If a
-//! flag is no longer necessary, each batch reads the metadata once more.
+//! No step clears a flag, because another client may have set the flag for its own rebuild. While a
+//! flag is set without need, each batch reads the metadata once more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,9 +35,9 @@ use crate::plan::RedisPlan;
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
-/// Replaces the metadata, unless another client has changed the metadata. Keeps the expiry.
-/// Arguments: the text that the client has read, the new text. Replies with 1 if the key has the
-/// new text.
+/// Replaces the metadata, unless another client has changed the metadata. The script keeps the
+/// expiry of the key. The arguments are the text that the client has read and the new text. The
+/// script replies with 1 if the key has the new text.
 const REPLACE: &str = "\
 local text = redis.call('GET', KEYS[1])
 if text == ARGV[2] then return 1 end
@@ -53,8 +54,8 @@ const MAX_ATTEMPTS: u32 = 8;
 /// The result of an attempt to replace the metadata.
 enum Published {
     Done,
-    /// The metadata does not contain the change. The cause is the error, or a change by another
-    /// client.
+    /// The metadata does not contain the change. The cause is the error in this variant or, without
+    /// an error, a change by another client.
     Refused(Option<RedisItemError>),
 }
 
@@ -62,7 +63,7 @@ enum Published {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisRebuildError {
-    /// Another rebuild has not ended. To end this rebuild, call
+    /// Another rebuild has not ended. To end the other rebuild, call
     /// [`abort_rebuild`](crate::RedisFilter::abort_rebuild).
     Running {
         /// The name of the filter.
@@ -105,7 +106,7 @@ impl From<RedisItemError> for RedisRebuildError {
     }
 }
 
-/// Creates a generation for a rebuild with a plan.
+/// Creates the record of a generation for a rebuild with a plan.
 pub(crate) fn next_generation(
     view: &View,
     plan: &RedisPlan,
@@ -121,7 +122,8 @@ pub(crate) fn next_generation(
     Ok(GenerationRecord::new(plan, Role::Building))
 }
 
-/// Starts a rebuild. After the return, every insert of every client goes to both generations.
+/// Starts a rebuild. After `start_rebuild` returns, every insert of every client goes to both
+/// generations.
 pub(crate) async fn start_rebuild<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -149,8 +151,8 @@ pub(crate) async fn start_rebuild<X: Exchange>(
     Ok(())
 }
 
-/// Replaces the current generation by the generation that this client built. Deletes the old
-/// generation.
+/// Replaces the current generation by the generation that this client built, and deletes the
+/// replaced generation.
 pub(crate) async fn swap<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -160,7 +162,7 @@ pub(crate) async fn swap<X: Exchange>(
     let Some(new) = building(view).filter(is_own) else {
         return Err(RedisRebuildError::NotRunning { name: printable(view.name()) });
     };
-    // From this point on, a client with the old view reads the metadata.
+    // After this step, a client with the old view of the filter reads the metadata again.
     mark(exchange, view, 0, Flag::Retired).await?;
     let old = view.metadata.generations[0].clone();
     let current =
@@ -188,7 +190,7 @@ pub(crate) async fn abort<X: Exchange>(
     read(exchange, view).await?;
     let is_meant = |&new: &usize| own.is_none_or(|own| view.metadata.generations[new].id == own);
     let Some(new) = building(view).filter(is_meant) else { return Ok(()) };
-    // From this point on, a client with the old view reads the metadata.
+    // After this step, a client with the old view of the filter reads the metadata again.
     mark(exchange, view, new, Flag::Retired).await?;
     let mut metadata = view.metadata.clone();
     let record = metadata.generations.remove(new);
@@ -196,11 +198,11 @@ pub(crate) async fn abort<X: Exchange>(
     match publish(exchange, view, metadata, is_done).await? {
         Published::Done => delete(exchange, view, record).await?,
         Published::Refused(Some(error)) => return Err(error.into()),
-        // The client that started the rebuild has already ended the rebuild.
+        // The client that started the rebuild has already ended the rebuild, so no generation is
+        // left to delete.
         Published::Refused(None) => {}
     }
-    // The flags of the current generation stay, because another rebuild may already need these
-    // flags.
+    // The flags of the current generation stay, because another rebuild may already need the flags.
     Ok(())
 }
 
@@ -232,7 +234,8 @@ pub(crate) async fn discard<X: Exchange>(
     }
 }
 
-/// Adds the slice of the present time to a window, unless another client has added this slice.
+/// Adds the slice of the present time to a window, unless another client has already added this
+/// slice.
 pub(crate) async fn add_slice<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -248,8 +251,8 @@ pub(crate) async fn add_slice<X: Exchange>(
         metadata.generations.retain(|old| !view.is_expired(old, now));
         metadata.generations.push(record.clone());
         create(exchange, view, &record, Some(expires_at)).await?;
-        // If the keys of a slice have expired, the slice needs no flag. A client with an old view
-        // reads the metadata when its newest slice is over.
+        // A slice whose keys have expired needs no flag. A client with an old view reads the
+        // metadata when the newest slice of the view is over.
         mark(exchange, view, newest, Flag::HasNext).await?;
         let is_done = |metadata: &Metadata| metadata.names(record.id);
         let Published::Refused(error) = publish(exchange, view, metadata, is_done).await? else {
@@ -272,7 +275,7 @@ pub(crate) async fn expire_at<X: Exchange>(
     read(exchange, view).await?;
     let all = 0..view.generations.len();
     sweep(exchange, view, Visit::Expire(millis), all).await?;
-    // The metadata gets the expiry last.
+    // The metadata gets the expiry after all shards.
     send_all(exchange, vec![expiry(view.name().to_vec(), millis)]).await.map(|_| ())
 }
 
@@ -323,12 +326,12 @@ async fn create<X: Exchange>(
     create_shards(exchange, &generation, expires_at).await
 }
 
-/// Replaces the metadata. `is_done` tests whether metadata contains the change. This test is
-/// necessary because the reply to a successful attempt may be lost, and another client may then
-/// change the metadata again.
+/// Replaces the metadata. `is_done` tests whether metadata contains the change. `is_done` is
+/// necessary because the reply to a successful attempt may be lost, and another client may change
+/// the metadata again before this client reads the metadata.
 ///
-/// Returns an error if the client cannot read the metadata. After this error, the client must not
-/// delete any shard.
+/// Returns an error if the client cannot read the metadata. If the client cannot read the metadata,
+/// the client must not delete any shard.
 async fn publish<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -358,7 +361,7 @@ async fn publish<X: Exchange>(
     }
 }
 
-/// Sets a flag in all shards of a generation. Missing shards stay missing.
+/// Sets a flag in all shards of a generation. Shards that are missing stay missing.
 async fn mark<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -375,7 +378,7 @@ async fn mark<X: Exchange>(
     send_all(exchange, created).await.map(|_| ())
 }
 
-/// Deletes the shards of a generation. The metadata must not contain this generation.
+/// Deletes the shards of a generation. The metadata must not contain the deleted generation.
 async fn delete<X: Exchange>(
     exchange: &mut X,
     view: &View,

@@ -1,18 +1,18 @@
-//! Scripts that change all layers of a shard together. All keys of a shard are in one slot of a
-//! cluster.
+//! Scripts that change all layers of a shard together, which is possible because all keys of a
+//! shard are in one slot of a cluster.
 
 use crate::error::{RedisItemError, printable};
 use crate::layouts::header::{State, header};
 use crate::layouts::view::Generation;
 use crate::transport::request::{NodeReply, NodeRequest, integers};
 
-/// Adds a layer, unless another client has added the layer. Keys: layer 0, the new layer.
-/// Arguments: the number of layers that the client has read, the last byte of the new string, the
-/// header of the new layer. Replies with two numbers: the number of layers, or 0 if layer 0 is
-/// missing; and the counter of the new layer.
+/// Adds a layer, unless another client has added the layer. The keys are layer 0 and the new layer.
+/// The arguments are the number of layers that the client has read, the last byte of the new
+/// string, and the header of the new layer. The script replies with two numbers: the number of
+/// layers, or 0 if layer 0 is missing; and the counter of the new layer.
 ///
-/// The new layer gets the flags and the expiry of layer 0. The script creates the string at its
-/// full length, so Redis allocates no spare memory.
+/// The new layer gets the flags and the expiry of layer 0. The script creates the string of the
+/// layer at its full length, so Redis allocates no spare memory.
 const ADD_LAYER: &str = "\
 local state = redis.call('GETRANGE', KEYS[1], 0, 7)
 if #state < 8 or string.sub(state, 1, 2) ~= 'TM' then return {0, 0} end
@@ -37,8 +37,9 @@ const REMOVE_REMAINS: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then redis.call('DEL', KEYS[1]) end
 return 0";
 
-/// Returns the request that adds a layer to a shard. Other clients may still insert into an older
-/// layer. Lookups find these items, because lookups test all layers.
+/// Returns the request that adds a layer to a shard. After the request, other clients may still
+/// insert into an older layer. Lookups also find the items in older layers, because lookups test
+/// all layers.
 pub(crate) fn add_layer(generation: &Generation, shard: u32) -> NodeRequest {
     let layers = generation.layers(shard);
     let layer = generation.layer(layers);

@@ -1,9 +1,9 @@
 //! Creates and opens filters.
 //!
 //! A client first creates the shards of a filter, and then the metadata with `SET NX`. If several
-//! clients create the same filter, the first client therefore succeeds. If a client can read the
-//! metadata, all shards exist. The keys of the shards contain a random generation number, so two
-//! clients never write to the same shards.
+//! clients create the same filter, only the first client therefore succeeds. If a client can read
+//! the metadata, all shards of the filter exist. The keys of the shards contain a random generation
+//! number, so two clients never write to the same shards.
 
 use redis::Value;
 
@@ -18,7 +18,7 @@ use crate::transport::exchange::Exchange;
 use crate::transport::request::{NodeRequest, bytes, value};
 
 /// Creates the shards of a new filter. Other clients do not see the filter until [`publish`] is
-/// called. If an error occurs, deletes the shards.
+/// called. After an error, deletes the shards that were created.
 pub(crate) async fn prepare<X: Exchange>(
     exchange: &mut X,
     view: &View,
@@ -34,8 +34,8 @@ pub(crate) async fn prepare<X: Exchange>(
     Ok(create_shards(exchange, generation, expires_at).await?)
 }
 
-/// Writes the metadata of a new filter, so that other clients see the filter. If the metadata is
-/// certainly not written, deletes the shards.
+/// Writes the metadata of a new filter, so that other clients see the filter. Deletes the shards if
+/// the server has certainly not written the metadata.
 pub(crate) async fn publish<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -45,8 +45,8 @@ pub(crate) async fn publish<X: Exchange>(
     request.command.arg(view.metadata.encode()).arg("NX");
     let reply = exchange.exchange(vec![request]).await.remove(0);
     let error = match value(&name, reply) {
-        // The transport may have sent the command twice. The existing key may therefore be the key
-        // of this client.
+        // The transport may have sent the command twice. If the key exists, this client may
+        // therefore have written the key.
         Ok(Value::Nil) => None,
         Ok(_) => return Ok(()),
         // The server may have executed the command before the error.
@@ -64,7 +64,7 @@ pub(crate) async fn publish<X: Exchange>(
         },
         Ok(None) => error.map_or_else(|| exists(&name), RedisCreateError::Redis),
         Err(RedisItemError::WrongType { .. }) => exists(&name),
-        // The metadata may contain this generation, so the shards stay.
+        // The metadata may contain the new generation, so the shards stay.
         Err(unknown) => return Err(error.unwrap_or(unknown).into()),
     };
     unlink(exchange, &view.generations[0]).await.ok();
@@ -115,7 +115,7 @@ pub(crate) async fn open_or_create<X: Exchange>(
     let view = match open(exchange, name).await {
         Err(RedisOpenError::NotFound { .. }) => match create(exchange, name, plan).await {
             Ok(view) => view,
-            // Another client has created the filter in the meantime.
+            // Another client has created the filter after this client tried to open the filter.
             Err(RedisCreateError::Exists { .. }) => open(exchange, name).await?,
             Err(RedisCreateError::Name(error)) => return Err(error.into()),
             Err(RedisCreateError::Redis(error)) => return Err(error.into()),

@@ -1,12 +1,13 @@
 //! Merges a filter into another filter on the same server or on another server.
 //!
-//! For each shard, the client copies the bits to a temporary key in the slot of the target shard. A
-//! script then adds the bits of the temporary key to the target shard in one step.
+//! For each shard, the client copies the bits to a temporary key in the slot of the target shard.
+//! After the copy, a script adds the bits of the temporary key to the target shard in one step.
 //!
 //! The first copy command writes a mark to the first byte of the temporary key. If the temporary
-//! key expires during the copy, a later command creates the key again without a mark. The script
-//! therefore detects an incomplete copy, and removes the mark. The rest of the temporary header is
-//! zero, so the header of the target shard does not change.
+//! key expires during the copy, the next copy command creates the key again without a mark. A
+//! missing mark therefore shows the script that the copy is incomplete. The script removes the
+//! mark, and all other bytes of the temporary header are zero, so the header of the target shard
+//! does not change.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +22,9 @@ use crate::operations::sweep::{Visit, sweep};
 use crate::transport::exchange::{Exchange, send_all};
 use crate::transport::request::{NodeRequest, bytes, integer};
 
-/// Adds the bits of a temporary key to a shard. Keys: shard, temporary key. Argument: the number of
-/// items. Replies with 1 after a merge, with 0 if the shard is missing, and with 2 if the temporary
-/// key is missing or incomplete.
+/// Adds the bits of a temporary key to a shard. The keys are the shard and the temporary key. The
+/// argument is the number of items. The script replies with 1 after a merge, with 0 if the shard is
+/// missing, and with 2 if the temporary key is missing or incomplete.
 const MERGE: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
 if redis.call('GETRANGE', KEYS[2], 0, 0) ~= '+' then return 2 end
@@ -48,8 +49,8 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The time in milliseconds after which an abandoned temporary key expires.
 const LIFETIME_MILLIS: u64 = 600_000;
 
-/// The reason why filters were not merged. Some shards may already be merged. A program can repeat
-/// the merge safely.
+/// The reason why filters were not merged. After a failed merge, some shards may already be merged.
+/// A program can repeat a failed merge safely.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RedisMergeError {
@@ -96,7 +97,8 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
     read(to, target).await?;
     read(from, source).await?;
     check(target, source)?;
-    // The sweeps read the number of layers of each shard.
+    // The sweep over the target and the sweep over the source read the number of layers of each
+    // shard.
     sweep(to, target, Visit::Read, [0]).await?;
     let visited = sweep(from, source, Visit::Read, [0]).await?;
     for visited in visited {
@@ -125,7 +127,7 @@ pub(crate) async fn merge<X: Exchange, Y: Exchange>(
     check_unchanged(to, target).await
 }
 
-/// Reads the metadata again. Returns an error if the metadata has changed.
+/// Reads the metadata again, and returns an error if the metadata has changed.
 async fn check_unchanged<X: Exchange>(
     to: &mut X,
     target: &mut View,
@@ -176,8 +178,8 @@ async fn merge_shard<X: Exchange, Y: Exchange>(
         let reply = to.exchange(vec![request]).await.remove(0);
         match integer(&key, reply)? {
             1 => return Ok(true),
-            // The temporary key may also be missing because the previous attempt succeeded and its
-            // reply was lost. Another merge sets the same bits.
+            // The temporary key may also be missing because the previous attempt succeeded and the
+            // reply of this attempt was lost. A second merge sets the same bits as the first merge.
             2 => {}
             _ => {
                 send_all(to, vec![NodeRequest::new("UNLINK", temporary)]).await?;

@@ -1,5 +1,5 @@
-//! Runs batches on filters. If a filter is a window, each insert goes to the slice of the present
-//! time.
+//! Runs batches of inserts and lookups on filters. If a filter is a window, each insert goes to the
+//! slice of the present time.
 
 use crate::clock::Clock;
 use crate::error::RedisItemError;
@@ -14,8 +14,8 @@ const MAX_ATTEMPTS: u32 = 8;
 
 /// Inserts or looks up a batch of items. The results are in the order of the items.
 ///
-/// Runs again if a slice of a window ended during the batch. Without the second run, an item in the
-/// ended slice would expire too early.
+/// The batch runs again if a slice of a window ended during the batch. Without the second run, an
+/// item in the ended slice would expire too early.
 pub(crate) async fn batch<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -45,7 +45,7 @@ pub(crate) async fn batch<X: Exchange>(
 }
 
 /// Returns the time of the server in milliseconds. Returns zero if the filter is no window. Before
-/// an insert, adds the slice of this time if the slice is missing.
+/// an insert, adds the slice of the present time if the slice is missing.
 async fn now<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -61,7 +61,7 @@ async fn now<X: Exchange>(
     Ok(now)
 }
 
-/// Reads the time of the server. Returns zero if the filter is no window.
+/// Reads the time of the server in milliseconds. Returns zero if the filter is no window.
 pub(crate) async fn read_clock<X: Exchange>(
     exchange: &mut X,
     view: &mut View,

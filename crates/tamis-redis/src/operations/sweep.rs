@@ -31,7 +31,7 @@ pub(crate) enum Visit {
     /// Reads the header.
     Read,
     /// Sets the expiry to a time in milliseconds since 1970, or removes the expiry. The keys of a
-    /// slice expire with their slice or at this time, whichever is earlier.
+    /// slice expire at the given time or at the end of the slice, whichever is earlier.
     Expire(Option<u64>),
     /// Sets a flag.
     Mark(Flag),
@@ -43,16 +43,17 @@ pub(crate) struct Visited {
     pub(crate) generation: usize,
     pub(crate) shard: u32,
     pub(crate) layer: u8,
-    /// The counter of items. `None` if the key is missing.
+    /// The counter of items, or `None` if the key is missing.
     pub(crate) items: Option<i64>,
 }
 
-/// Visits all keys of some generations: first layer 0 of each shard, then the other layers.
-/// `generations` contains indexes of generations in the view.
+/// Visits all keys of some generations: first layer 0 of each shard, and then all other
+/// layers. `generations` contains indexes of generations in the view.
 ///
-/// The order is important. If a client adds a layer after the visit of layer 0, the new layer gets
-/// the flags and the expiry of layer 0. If a client added a layer before the visit of layer 0, the
-/// visit reads the new number of layers, and the sweep then visits the new layer.
+/// A sweep must visit layer 0 of a shard before all other layers. If a client adds a layer after
+/// the visit of layer 0, the new layer gets the flags and the expiry of layer 0. If a client added
+/// a layer before the visit of layer 0, the visit of layer 0 reads the new number of layers, and
+/// the sweep visits the new layer afterwards.
 pub(crate) async fn sweep<X: Exchange>(
     exchange: &mut X,
     view: &mut View,
@@ -79,7 +80,7 @@ pub(crate) async fn sweep<X: Exchange>(
 /// A generation, a shard and a layer.
 type Key = (usize, u32, u8);
 
-/// Returns the requests for a key. The last request reads the header.
+/// Returns the requests for a key. The last request for a key reads the header.
 fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<NodeRequest> {
     let known = &view.generations[generation];
     let key = known.key(shard, layer);
@@ -93,8 +94,8 @@ fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<N
     command.arg("GET").arg("i64").arg(0).arg("GET").arg("i64").arg(COUNTER_OFFSET);
     match visit {
         Visit::Read => vec![read],
-        // The request for the expiry of layer 0 comes before the request that reads the number of
-        // layers.
+        // The request that sets the expiry of layer 0 comes before the request that reads the
+        // number of layers.
         Visit::Expire(at) => {
             let slice_end = view.slice_expiry(&known.record);
             vec![expiry(key, at.into_iter().chain(slice_end).min()), read]
@@ -106,8 +107,7 @@ fn requests(view: &View, visit: Visit, (generation, shard, layer): Key) -> Vec<N
     }
 }
 
-/// Evaluates the replies for some keys. Returns the keys of further layers, which the sweep visits
-/// next.
+/// Evaluates the replies for some keys. Returns the keys of the layers that the sweep visits next.
 fn evaluate(
     view: &mut View,
     visit: Visit,
@@ -128,8 +128,8 @@ fn evaluate(
             // The key holds the value of another program, so the shard is missing.
             Err(RedisItemError::WrongType { .. }) => Vec::new(),
             Err(error) if error.is_unknown_command() && view.has_bitfield_ro => {
-                // If the server has no `BITFIELD_RO`, the sweep visits the keys again with
-                // `BITFIELD`.
+                // If the server has no `BITFIELD_RO`, the sweep visits the keys again
+                // with `BITFIELD`.
                 view.has_bitfield_ro = false;
                 return Ok(keys);
             }
@@ -148,8 +148,8 @@ fn evaluate(
     Ok(further)
 }
 
-/// Returns the request that sets the expiry of a key to a time in milliseconds since 1970. If
-/// `millis` is `None`, the request removes the expiry.
+/// Returns the request that sets the expiry of a key to a time in milliseconds since 1970.
+/// If `millis` is `None`, the request removes the expiry.
 pub(crate) fn expiry(key: Vec<u8>, millis: Option<u64>) -> NodeRequest {
     let Some(millis) = millis else { return NodeRequest::new("PERSIST", key) };
     let mut request = NodeRequest::new("PEXPIREAT", key);
@@ -157,8 +157,8 @@ pub(crate) fn expiry(key: Vec<u8>, millis: Option<u64>) -> NodeRequest {
     request
 }
 
-/// Deletes the shards of a generation. One command deletes all possible layers of a shard. A
-/// program can therefore repeat a failed deletion.
+/// Deletes the shards of a generation. A program can repeat a failed deletion, because one command
+/// deletes all possible layers of a shard.
 pub(crate) async fn unlink<X: Exchange>(
     exchange: &mut X,
     generation: &Generation,
@@ -186,14 +186,14 @@ pub(crate) async fn flush<X: Exchange>(
     send_all(exchange, requests).await.map(|_| ())
 }
 
-/// Adds a number to the counter of an existing shard. Argument: the number.
+/// Adds a number to the counter of an existing shard. The argument is the number.
 pub(crate) const CORRECT: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 1) ~= 'TM' then return 0 end
 return redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', 64, ARGV[1])[1]";
 
 /// Returns the requests that correct the counters. Each request subtracts the items that inserts
-/// counted although the items were not new. A transport must not send a request twice, because the
-/// second request would subtract the items again.
+/// counted although the items were not new. A transport must not send a correction twice, because
+/// the second correction would subtract the items again.
 pub(crate) fn corrections(view: &mut View) -> Vec<NodeRequest> {
     let mut requests = Vec::new();
     for generation in &mut view.generations {

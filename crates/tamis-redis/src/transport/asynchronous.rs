@@ -75,8 +75,8 @@ impl<C: AsyncConnect> AsyncLine<C> {
             None => self.source.connect(&config(&self.patience)).await?,
         };
         let values = connection.send_packed_commands(pipeline, 0, count).await?;
-        // A connection is reused only after a successful pipeline. A connection that failed, or
-        // whose future was dropped, is closed.
+        // The line keeps a connection only after a successful pipeline. If a pipeline fails or its
+        // future is dropped, the connection is closed.
         self.connection = Some(connection);
         Ok(values)
     }
@@ -105,8 +105,9 @@ impl<C: AsyncConnect> AsyncTransport for AsyncLine<C> {
 pub type AsyncSingleNode = AsyncLine<Client>;
 
 impl AsyncLine<Client> {
-    /// Parses a URL such as `redis://user:password@host:port/database`. With the feature
-    /// `async-tls`, the scheme `rediss` encrypts the connection. Opens no connection yet.
+    /// Parses a URL such as `redis://user:password@host:port/database`. With the
+    /// feature `async-tls`, the scheme `rediss` encrypts the connection. The first request opens
+    /// the connection.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl AsyncLine<Client> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Creates a connection from a client of the crate `redis`. Opens no connection yet.
+    /// Creates a line from a client of the crate `redis`. The first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)
@@ -126,8 +127,8 @@ impl AsyncLine<Client> {
 pub type AsyncSentinelNode = AsyncLine<Sentinels>;
 
 impl AsyncLine<Sentinels> {
-    /// Parses the URLs of Sentinels, like [`SentinelNode::new`](crate::SentinelNode::new). Opens no
-    /// connection yet.
+    /// Parses the URLs of Sentinels, like [`SentinelNode::new`](crate::SentinelNode::new). The
+    /// first request opens the connection.
     ///
     /// # Errors
     ///
@@ -191,8 +192,8 @@ pub struct AsyncClusterNodes {
 }
 
 impl AsyncClusterNodes {
-    /// Parses the URLs of some nodes, like [`ClusterNodes::new`](crate::ClusterNodes::new). Opens
-    /// no connection yet.
+    /// Parses the URLs of some nodes, like [`ClusterNodes::new`](crate::ClusterNodes::new). The
+    /// first requests open the connections.
     ///
     /// # Errors
     ///
@@ -205,8 +206,8 @@ impl AsyncClusterNodes {
         Ok(Self { seeds, lines: HashMap::new(), routes: Routes::default(), patience })
     }
 
-    /// Removes the connection to a node from the map and returns the connection. Creates a
-    /// connection if the map has none.
+    /// Removes the line to a node from the map and returns the line. Creates a line if the map has
+    /// no line to the node.
     fn take_line(&mut self, address: &Address) -> AsyncLine<Client> {
         self.lines.remove(address).unwrap_or_else(|| {
             let info = at(self.seeds[0].get_connection_info(), address);
@@ -256,7 +257,7 @@ impl AsyncClusterNodes {
         }
         state.is_redirected = true;
         for (node, routed, task) in tasks {
-            // If the task was cancelled or panicked, its connection is lost.
+            // If the task of a node was cancelled or panicked, the connection to this node is lost.
             let reply = match task.await {
                 Ok((line, reply)) => {
                     self.lines.insert(node.clone(), line);

@@ -31,10 +31,11 @@ pub struct Patience {
     pub connect: Duration,
     /// The timeout for a reply.
     pub response: Duration,
-    /// The largest number of retries. A transport sends requests without a reply again, if the
-    /// requests are repeatable.
+    /// The largest number of retries. In a retry, a transport sends repeatable requests without a
+    /// reply again.
     pub retries: u32,
-    /// The pause before the first retry. Each further pause is twice as long as the previous pause.
+    /// The pause before the first retry. Each pause after the first pause is twice as long as the
+    /// previous pause.
     pub pause: Duration,
 }
 
@@ -52,7 +53,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Returns the pause before a retry. The first retry has the number 1.
+    /// Returns the pause before a retry. Retries are counted from 1.
     pub(crate) fn pause_before(&self, retry: u32) -> Duration {
         self.pause * 2_u32.saturating_pow(retry - 1)
     }
@@ -97,7 +98,7 @@ impl Attempts {
         }
     }
 
-    /// Stores the replies to the requests that were sent.
+    /// Stores the replies to the requests of an attempt.
     pub(crate) fn record(&mut self, sent: &[usize], replies: impl IntoIterator<Item = NodeReply>) {
         for (&i, reply) in sent.iter().zip(replies) {
             self.replies[i] = Some(reply);
@@ -127,8 +128,8 @@ fn code(reply: &NodeReply) -> Option<&str> {
     }
 }
 
-/// Tests whether a reply is final. If the reply is not final, another attempt may get another reply
-/// soon.
+/// Tests whether a reply is final. A reply is not final if the same request may soon get another
+/// reply.
 fn is_final(reply: Option<&NodeReply>) -> bool {
     const TRANSIENT: [&str; 8] =
         ["LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "MOVED", "ASK"];
@@ -180,7 +181,7 @@ impl<C: Connect> Line<C> {
         connection.send_packed_command(packed)
     }
 
-    /// Receives `count` replies to the commands that were sent. Stops if the connection fails.
+    /// Receives `count` replies to the sent commands, or fewer if the connection fails.
     pub(crate) fn finish(&mut self, count: usize) -> (Vec<Value>, Option<RedisError>) {
         let mut values = Vec::with_capacity(count);
         let Some(connection) = &mut self.connection else { return (values, None) };
@@ -193,13 +194,15 @@ impl<C: Connect> Line<C> {
         (values, None)
     }
 
-    /// Closes the connection. A later reply on this connection would belong to an old request.
+    /// Closes the connection, because the next reply on the connection could belong to an old
+    /// request.
     pub(crate) fn close(&mut self) {
         self.connection = None;
     }
 }
 
-/// Returns `count` replies: first the values, then copies of the error for the remaining requests.
+/// Returns `count` replies: first the values, and then copies of the error for the requests without
+/// a value.
 pub(crate) fn replies(
     values: Vec<Value>,
     error: Option<&RedisError>,
@@ -255,7 +258,7 @@ pub type SingleNode = Line<Client>;
 
 impl Line<Client> {
     /// Parses a URL such as `redis://user:password@host:port/database`. With the feature `tls`, the
-    /// scheme `rediss` encrypts the connection. Opens no connection yet.
+    /// scheme `rediss` encrypts the connection. The first request opens the connection.
     ///
     /// # Errors
     ///
@@ -264,7 +267,7 @@ impl Line<Client> {
         Ok(Self::of_source(Client::open(url)?, patience))
     }
 
-    /// Creates a connection from a client of the crate `redis`. Opens no connection yet.
+    /// Creates a line from a client of the crate `redis`. The first request opens the connection.
     #[must_use]
     pub fn of_client(client: Client, patience: Patience) -> Self {
         Self::of_source(client, patience)

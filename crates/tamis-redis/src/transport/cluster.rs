@@ -10,9 +10,9 @@ use crate::transport::routes::{Address, Asks, Routed, Routes};
 
 /// Blocking connections to the nodes of a Redis cluster.
 ///
-/// Sends one pipeline to each node, and then waits for all replies. A batch therefore takes the
-/// time of one round trip. Follows the redirections `MOVED` and `ASK`. After a failure, reads the
-/// slots again.
+/// The transport sends one pipeline to each node, and then waits for all replies. A batch therefore
+/// takes the time of one round trip. The transport follows the redirections `MOVED` and `ASK`, and
+/// reads the slots of the cluster again after a failure.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ pub(crate) fn seeds<'u>(
 
 impl ClusterNodes {
     /// Parses the URLs of some nodes. The user, the password and the TLS settings of the first URL
-    /// apply to all nodes. Opens no connection yet.
+    /// apply to all nodes. The first requests open the connections.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl ClusterNodes {
         })
     }
 
-    /// Reads the slots from the first node that replies.
+    /// Reads the slots of the cluster from the first node that replies.
     fn load_routes(&mut self) -> Result<(), RedisError> {
         let mut addresses = self.routes.nodes();
         addresses.extend(self.seeds.iter().map(address_of));
@@ -129,11 +129,11 @@ impl ClusterNodes {
     }
 }
 
-/// The state of the requests of a call.
+/// The state of the requests that one call of `send` sends.
 pub(crate) struct State {
     pub(crate) attempts: Attempts,
     pub(crate) asks: Asks,
-    /// Whether all failed requests of this attempt were redirected.
+    /// Whether the cluster redirected all failed requests of the present attempt.
     pub(crate) is_redirected: bool,
 }
 
@@ -200,7 +200,7 @@ fn count_commands(routed: &[Routed]) -> usize {
     routed.iter().map(|routed| 1 + usize::from(routed.is_asking)).sum()
 }
 
-/// Removes the replies to `ASKING`.
+/// Removes the replies to the command `ASKING`.
 fn without_asking(values: Vec<Value>, routed: &[Routed]) -> Vec<Value> {
     let mut values = values.into_iter();
     let mut own = Vec::with_capacity(routed.len());

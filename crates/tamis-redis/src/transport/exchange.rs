@@ -1,7 +1,7 @@
 //! Lets the blocking client and the asynchronous client share the code of all operations.
 //!
-//! Operations are `async` functions over [`Exchange`]. The blocking client returns each reply
-//! immediately. The future of an operation is therefore complete after the first poll.
+//! Operations are `async` functions over [`Exchange`]. The exchange of the blocking client returns
+//! each reply immediately, so the future of an operation is complete after the first poll.
 
 use std::future::Future;
 use std::pin::pin;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use redis::{ConnectionAddr, IntoConnectionInfo as _};
 
-/// The scheme in the argument, and the scheme for the connection.
+/// Pairs of schemes: the scheme of the key URL, and the scheme of the connection URL.
 const SCHEMES: [(&str, &str); 6] = [
     ("redis://", "redis://"),
     ("rediss://", "rediss://"),
@@ -33,14 +33,14 @@ pub struct KeyUrl {
     /// The URL of the server, with the password.
     pub server: String,
     /// The key, which may contain any bytes. The URL writes bytes that are not UTF-8 as escapes
-    /// such as `%AC%ED`. The default serializer of Spring writes keys that begin with these two
-    /// bytes.
+    /// such as `%AC%ED`. The default serializer of Spring writes keys that begin with the bytes AC
+    /// and ED.
     pub key: Vec<u8>,
     /// The whole URL without the user and the password, for messages.
     pub name: String,
 }
 
-/// Shows neither the user nor the password.
+/// The debug text shows neither the user nor the password.
 impl fmt::Debug for KeyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KeyUrl").field(&self.name).finish()
@@ -64,7 +64,7 @@ pub struct ServerAddress {
     pub password: Option<String>,
 }
 
-/// Shows neither the user nor the password.
+/// The debug text shows neither the user nor the password.
 impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
@@ -111,7 +111,7 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{hosts}{}", path.replace('@', "%40"))
 }
 
-/// Returns a character. If a terminal would interpret the character, returns its escape sequence.
+/// Returns a character, or the escape sequence of a character that a terminal would interpret.
 fn escaped(letter: char) -> impl Iterator<Item = char> {
     let (plain, escape) = if letter.is_control() {
         (None, Some(letter.escape_default()))
@@ -121,17 +121,19 @@ fn escaped(letter: char) -> impl Iterator<Item = char> {
     plain.into_iter().chain(escape.into_iter().flatten())
 }
 
-/// Tests whether the password contains an unescaped slash. This slash ends the authority too early.
+/// Tests whether the password contains an unescaped slash, which ends the authority of the URL too
+/// early.
 fn has_hidden_password(authority: &str, path: &str) -> bool {
     !authority.contains('@') && authority.contains(':') && path.contains('@')
 }
 
-/// Splits a URL without a scheme into the part before the first slash and the rest.
+/// Splits a URL without a scheme into the part before the first slash and the part from the slash
+/// on.
 fn split_authority(text: &str) -> (&str, &str) {
     text.split_at(text.find('/').unwrap_or(text.len()))
 }
 
-/// Tests whether all hosts are valid. Commas separate the hosts.
+/// Tests whether all hosts of a comma-separated list are valid.
 fn check_hosts(hosts: &str) -> Result<(), &'static str> {
     for host in hosts.split(',') {
         let (name, port) = match host.rsplit_once(':') {
@@ -152,7 +154,7 @@ fn check_hosts(hosts: &str) -> Result<(), &'static str> {
 }
 
 impl KeyUrl {
-    /// Parses the URL of a key. If the URL has no password, uses `password`.
+    /// Parses the URL of a key. `password` is the password for a URL without a password.
     ///
     /// # Errors
     ///
@@ -214,7 +216,7 @@ impl KeyUrl {
         std::str::from_utf8(&self.key).map_err(|_| KeyUrlError { name: self.name.clone(), why })
     }
 
-    /// Returns the parts of the URL.
+    /// Returns the parts of the server's URL.
     ///
     /// # Errors
     ///

@@ -35,13 +35,13 @@ pub enum RedisNodes {
 const SENTINEL: &str = "+sentinel://";
 
 impl RedisNodes {
-    /// Connects to the nodes of a URL. Takes one round trip. To recognise a cluster, the user needs
-    /// the permission to run `INFO`.
+    /// Connects to the nodes of a URL, with one round trip. The client can recognise a cluster only
+    /// if the user of the URL may run `INFO`.
     ///
     /// * `redis://user:password@host:port/database` is a server, or any node of a cluster.
     /// * `redis+sentinel://user:password@host:port,host:port/primary/database` is the primary with
-    ///   the name `primary`. The Sentinels at these addresses report the primary. The user, the
-    ///   password and the database belong to the primary.
+    ///   the name `primary`. The Sentinels at the given addresses report the primary. The user, the
+    ///   password and the database of the URL belong to the primary.
     /// * `rediss://` and `rediss+sentinel://` encrypt the connections (feature `tls`).
     ///
     /// # Errors
@@ -65,14 +65,15 @@ impl RedisNodes {
                 Ok(Self::Cluster(cluster))
             }
             Ok(_) => Ok(nodes),
-            // The user has no permission to run `INFO`. The client then treats the server as a
-            // single server.
+            // If the user has no permission to run `INFO`, the client treats the server as a single
+            // server.
             Err(RedisItemError::Server { code, .. }) if *code == *"NOPERM" => Ok(nodes),
             Err(error) => Err(error),
         }
     }
 
-    /// Runs a command on the node of a key. If no reply arrives, sends the command again.
+    /// Runs a command on the node of a key. If no reply arrives, the client sends the command
+    /// again.
     ///
     /// # Errors
     ///

@@ -7,12 +7,13 @@ use crate::error::RedisItemError;
 /// A command on one key. A transport sends the command to the node of the key.
 #[derive(Clone, Debug)]
 pub struct NodeRequest {
-    /// The key that determines the slot.
+    /// The key whose slot determines the node.
     pub key: Vec<u8>,
     /// The command with its arguments.
     pub command: Cmd,
-    /// Whether a transport may safely send the command twice. If the value is false, a transport
-    /// sends the command again only if the server replied that the command was not executed.
+    /// Whether a transport may safely send the command twice. If `is_repeatable` is false, a
+    /// transport sends the command again only after a reply that the server did not execute the
+    /// command.
     pub is_repeatable: bool,
 }
 
@@ -33,7 +34,7 @@ impl NodeRequest {
         Self::with_capacity(name, key, 0, 0)
     }
 
-    /// Creates a request, and reserves memory for this number of arguments and bytes.
+    /// Creates a request, and reserves memory for `arguments` arguments with `bytes` bytes in all.
     pub(crate) fn with_capacity(
         name: &'static str,
         key: Vec<u8>,
@@ -45,7 +46,7 @@ impl NodeRequest {
         Self { key, command, is_repeatable: true }
     }
 
-    /// Creates a request for a script. The first key determines the slot.
+    /// Creates a request for a script. The first key determines the slot of the request.
     pub(crate) fn script(text: &'static str, keys: &[Vec<u8>]) -> Self {
         let mut command = Cmd::new();
         command.arg("EVAL").arg(text).arg(keys.len()).arg(keys);

@@ -14,7 +14,7 @@ pub(crate) type Address = Arc<str>;
 /// The node of each slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
-    /// The node of each slot. Empty until a node has sent the slots.
+    /// The node of each slot. The list is empty until a node has sent the slots.
     slots: Vec<Option<Address>>,
     is_outdated: bool,
 }
@@ -28,8 +28,8 @@ pub(crate) struct Routed {
     pub(crate) is_asking: bool,
 }
 
-/// The nodes to which `ASK` redirects single requests. The cluster is moving the slots of these
-/// requests.
+/// The nodes to which `ASK` redirects single requests, because the cluster is moving the slots of
+/// these requests.
 pub(crate) type Asks = BTreeMap<usize, Address>;
 
 impl Routes {
@@ -38,7 +38,7 @@ impl Routes {
         self.slots.is_empty() || self.is_outdated
     }
 
-    /// Marks the slots as outdated. The next attempt reads the slots again.
+    /// Marks the slots as outdated, so that the next attempt reads the slots again.
     pub(crate) fn expire(&mut self) {
         self.is_outdated = true;
     }
@@ -80,7 +80,7 @@ impl Routes {
     }
 
     /// Returns the requests for each node. If the slot of a request has no node, the request goes
-    /// to any node, which replies with an error.
+    /// to an arbitrary node, which replies with an error.
     pub(crate) fn distribute(
         &self,
         requests: &[NodeRequest],
@@ -121,7 +121,8 @@ impl Routes {
                 if let Some(known) = self.slots.get_mut(slot) {
                     *known = Some(node);
                 }
-                // Other slots have probably moved too, so the client reads all slots again.
+                // The cluster has probably moved more than one slot, so the client reads all slots
+                // again.
                 self.is_outdated = true;
                 true
             }

@@ -7,9 +7,9 @@ use redis::{Client, Connection, ConnectionInfo, ErrorKind, RedisError, Value};
 use crate::transport::blocking::{Connect, Line, Patience};
 use crate::transport::cluster::{at, no_address};
 
-/// A connection to the primary that Sentinels report. The client uses a reported node only if its
-/// `ROLE` is primary. Otherwise the client asks the Sentinels again, within the limits of
-/// [`Patience`].
+/// A connection to the primary that Sentinels report. The client uses a reported node only if
+/// its `ROLE` is primary. If the node is not a primary, the client asks the Sentinels again, within
+/// the limits of [`Patience`].
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ pub struct Sentinels {
 impl Line<Sentinels> {
     /// Parses the URLs of the Sentinels. `service` is the name of the primary. `node` is a URL with
     /// the user, the password, the database and the TLS settings of the primary. The host of `node`
-    /// has no effect. Opens no connection yet.
+    /// has no effect. The first request opens the connection.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Sentinels {
 }
 
 /// Returns an error if the reply to `ROLE` is not the reply of a primary. During a failover, a
-/// Sentinel may still report the old primary, which lacks later inserts.
+/// Sentinel may still report the old primary, which lacks the inserts since the failover.
 pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), RedisError> {
     match reply {
         Ok(role) if role.first() == Some(&Value::BulkString(b"master".into())) => Ok(()),
@@ -94,8 +94,8 @@ pub(crate) fn check_role(reply: Result<Vec<Value>, RedisError>) -> Result<(), Re
             "the node that the Sentinel names is no primary",
         )
             .into()),
-        // The user has no permission to run `ROLE`. If the node is a replica, only inserts then
-        // fail.
+        // The client accepts the node if the user has no permission to run `ROLE`. If the accepted
+        // node is a replica, only inserts fail.
         Err(error) if error.code() == Some("NOPERM") => Ok(()),
         Err(error) => Err(error),
     }
@@ -107,7 +107,8 @@ impl Connect for Sentinels {
         for i in 0..self.sentinels.len() {
             match self.connect_by(&self.sentinels[i], timeout) {
                 Ok(connection) => {
-                    // The next connection first asks the Sentinel that replied.
+                    // The client moves the Sentinel that replied to the front, because the next
+                    // connection asks the Sentinels in order.
                     self.sentinels.swap(0, i);
                     return Ok(connection);
                 }

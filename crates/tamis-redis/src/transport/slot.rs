@@ -20,8 +20,8 @@ const TABLE: [u16; 256] = {
     table
 };
 
-/// Returns the checksum of earlier bytes followed by `bytes`. `crc` is the checksum of the earlier
-/// bytes.
+/// Returns the checksum of a prefix followed by `bytes`. `crc` is the checksum of the prefix, or 0
+/// without a prefix.
 pub(crate) fn crc16(crc: u16, bytes: &[u8]) -> u16 {
     bytes.iter().fold(crc, |crc, &byte| crc << 8 ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }

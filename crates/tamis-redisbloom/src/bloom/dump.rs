@@ -11,9 +11,9 @@
 //!         u64     u64    u64     f64    f64             u32      u64        u8
 //! ```
 //!
-//! The chunks follow the header. The chunks contain the bit arrays without gaps, oldest layer
-//! first. The position of a chunk is the position of the byte after its last byte. Positions start
-//! at 1.
+//! The chunks of a dump follow the header. The chunks contain the bit arrays without gaps, oldest
+//! layer first. The position of a chunk is the position of the byte after the chunk's last byte.
+//! Positions start at 1.
 
 use tamis::OutOfMemory;
 
@@ -57,13 +57,13 @@ impl RedisBloom {
     }
 
     /// Creates a filter from the header of a dump, like [`from_header`](Self::from_header), with a
-    /// memory limit. All layers together may use at most `max_bytes`. Without this limit, a short
-    /// header can request any amount of memory.
+    /// memory limit. All layers together may use at most `max_bytes`. Without a memory limit, a
+    /// short header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// The same errors as [`from_header`](Self::from_header). If the filter would exceed
-    /// `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
+    /// Returns the same errors as [`from_header`](Self::from_header). If the filter would
+    /// exceed `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError::new("layers", 8, RedisHeaderErrorKind::Length { found });
@@ -80,7 +80,7 @@ impl RedisBloom {
         if options >= OPTION_FIXED * 2 {
             return Err(impossible("options", 12));
         }
-        // This loop checks all numbers before the first allocation.
+        // This loop checks all numbers of the header before the first allocation.
         let mut numbers = Vec::new();
         let (mut sum_items, mut sum_bytes) = (0_u64, 0_u64);
         for _ in 0..layers {
@@ -89,10 +89,10 @@ impl RedisBloom {
             if let Some(field) = layer.flaw() {
                 return Err(impossible(field, at));
             }
-            // Inserts also saturate the count. So this function accepts the header of a filter with
-            // a saturated count.
+            // The sum saturates, because inserts also saturate the item count of a filter.
             sum_items = sum_items.saturating_add(layer.items);
-            // Commands use signed positions, so the sum has this limit.
+            // The limit of the sum keeps positions within an `i64`, because commands use signed
+            // positions.
             sum_bytes = sum_bytes
                 .checked_add(layer.bytes.next_multiple_of(8))
                 .filter(|&sum| sum < i64::MAX as u64 / 8)
@@ -127,7 +127,7 @@ impl RedisBloom {
     /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
     /// returned together with the bytes: the position after the last byte of the chunk.
     ///
-    /// This method does not change the counts from the header.
+    /// This method does not change the item counts, which come from the header.
     ///
     /// # Errors
     ///

@@ -6,8 +6,8 @@ use crate::double_hashing::{DoubleHashing, RedisHash, filter_ones};
 use crate::error::RedisInsertError;
 use crate::memory_limit::GrowthLimit;
 
-/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). `BF.DEBUG` and dumps contain
-/// the same parameters.
+/// The parameters of a layer of a [`RedisBloom`](crate::RedisBloom). The reply to `BF.DEBUG` and
+/// dumps contain the same parameters of each layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedisLayer {
     /// The length of the bit array, in bytes.
@@ -24,8 +24,8 @@ pub struct RedisLayer {
     pub probes: u32,
     /// The number of items at which the layer is full.
     pub capacity: u64,
-    /// Zero in filters of current servers. In filters of very old servers, the binary logarithm of
-    /// the number of used bits.
+    /// The field is zero in filters of current servers. In filters of very old servers, the field
+    /// is the binary logarithm of the number of used bits.
     pub log2_bits: u8,
 }
 
@@ -74,19 +74,19 @@ impl RedisLayer {
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// The maximum number of bits of a layer, far more than any memory. Below this limit, all sums of
-/// positions fit in an `i64`.
+/// The maximum number of bits of a layer, far more than any memory. In a layer of at most 2⁶² bits,
+/// all sums of positions fit in an `i64`.
 const MAX_BITS: f64 = (1_u64 << 62) as f64;
 
-/// The number of probes for the smallest rate above zero. No server writes a header with more
-/// probes. An attacker could write more probes to make each lookup slow.
+/// The number of probes for the smallest rate above zero. No server writes a header with more than
+/// 1075 probes. An attacker could forge a header with more probes to make each lookup slow.
 const MAX_PROBES: u32 = 1075;
 
 /// A layer: the parameters and the bits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Layer {
-    // Invariant: `flaw()` returns `None`. `bits` has `numbers.bytes` bytes, rounded up to whole
-    // words.
+    // Invariants: `numbers.flaw()` returns `None`. `bits` has `numbers.bytes` bytes, rounded up to
+    // whole words.
     numbers: RedisLayer,
     rule: DoubleHashing,
     bits: Bitmap,
@@ -98,7 +98,7 @@ impl Layer {
         Self::within(capacity, rate, GrowthLimit::default())
     }
 
-    /// Creates an empty layer. Returns an error if the bits exceed the limit.
+    /// Creates an empty layer. Returns an error if the bits of the layer exceed `limit`.
     pub(super) fn within(
         capacity: u64,
         rate: f64,
@@ -154,7 +154,8 @@ impl Layer {
         self.rule.contains(self.bits.words(), hash)
     }
 
-    /// Sets the bits of `hash`. If at least one bit was not set, counts the item and returns true.
+    /// Sets the bits of `hash`. If at least one bit of `hash` was not set, counts the item and
+    /// returns true.
     #[inline]
     pub(super) fn insert(&mut self, hash: RedisHash) -> bool {
         let is_new = self.rule.insert(self.bits.words_mut(), hash);
@@ -180,7 +181,8 @@ impl Layer {
     }
 }
 
-/// The size of a layer from which prefetching starts, in bytes. Smaller layers fit in the L2 cache.
+/// The smallest size of a layer with prefetching, in bytes. Layers below this size fit in the L2
+/// cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]

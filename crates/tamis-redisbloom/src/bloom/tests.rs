@@ -1,4 +1,4 @@
-//! Compares the filter with a simple implementation of the same rules, and tests hostile dumps.
+//! Compares the filter with a simple implementation of RedisBloom's rules, and tests hostile dumps.
 
 use proptest::prelude::*;
 
@@ -21,8 +21,8 @@ impl Naive {
     fn probes(bits: usize, rate: f64, item: u32) -> Vec<usize> {
         let a = hash64(&item.to_le_bytes(), 0xc6a4_a793_5bd1_e995);
         let b = hash64(&item.to_le_bytes(), a);
-        // The server's constants are slightly inexact. So a rate that is a power of two needs one
-        // more probe: 4 probes for 1/8.
+        // The server's constants are slightly inexact. A rate that is a power of two therefore
+        // needs one more probe than with exact constants: 4 probes for 1/8.
         let k = (rate.log2().abs() + 1e-9).ceil() as u64;
         (0..k).map(|i| (a.wrapping_add(i.wrapping_mul(b)) % bits as u64) as usize).collect()
     }
@@ -174,8 +174,8 @@ proptest! {
         if let Some(cut) = cut {
             header.truncate(cut.index(header.len()));
         }
-        // With a forged capacity, an insert could allocate a layer of any size. So the test inserts
-        // only into filters with small layers.
+        // With a forged capacity, an insert could allocate a layer of any size. The test therefore
+        // inserts only into filters with small layers.
         if let Ok(mut filter) = RedisBloom::from_header(&header) {
             prop_assert_eq!(filter.header(), header, "what is accepted is kept");
             let _ = (filter.contains(&1_u32), filter.size_bytes(), filter.capacity());
@@ -247,7 +247,7 @@ fn options_out_of_range_are_refused() {
 
 #[test]
 fn options_that_only_redisbloom_2_accepts_give_its_layers() {
-    // `BF.DEBUG` of RedisBloom 2.8.2 shows the same layers.
+    // `BF.DEBUG` of RedisBloom 2.8.2 shows the same layers as this test.
     let layer = |options| {
         let filter = RedisBloom::new(&options).unwrap();
         let layer = *filter.layers().next().unwrap();
@@ -317,7 +317,7 @@ fn large_layers_are_dumped_in_chunks_of_16_mib() {
 #[test]
 fn old_filters_use_a_power_of_two_and_32_bit_hashes() {
     let mut header = filled(&RedisBloomOptions::default(), &[]).header();
-    // The header has no FORCE64, and 2¹⁰ of the 1152 bits are in use.
+    // This header has no option FORCE64, and 2¹⁰ of the 1152 bits of the layer are in use.
     header[12] = 1;
     header[20 + 52] = 10;
     let mut filter = RedisBloom::from_header(&header).unwrap();

@@ -1,5 +1,5 @@
 //! Moves fingerprints of the newest sub-filters to free slots of older sub-filters. Removals free
-//! these slots.
+//! slots of older sub-filters.
 
 use crate::cuckoo::RedisCuckoo;
 use crate::cuckoo::sub_filter::{Candidate, EMPTY};
@@ -12,8 +12,8 @@ impl RedisCuckoo {
     }
 
     /// Compacts the sub-filters, starting with the newest sub-filter. If `stops_at_failure` is
-    /// true, stops at the first sub-filter that is not empty after the moves. The server also stops
-    /// there after a removal.
+    /// true, stops at the first sub-filter that is not empty after the moves. If a removal starts
+    /// the compaction, RedisBloom also stops at the first sub-filter that is not empty.
     pub(super) fn compact_sub_filters(&mut self, stops_at_failure: bool) {
         for index in (1..self.sub_filters.len()).rev() {
             if !self.empty_sub_filter(index) && stops_at_failure {

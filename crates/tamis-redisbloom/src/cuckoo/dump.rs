@@ -8,9 +8,9 @@
 //!        u64     u64       u64       u64           u16           u16              u16
 //! ```
 //!
-//! The chunks follow the header. The chunks contain the slots without padding, oldest sub-filter
-//! first. The position of a chunk is the position of the byte after its last byte. Positions start
-//! at 1.
+//! The chunks of a dump follow the header. The chunks contain the slots without padding, oldest
+//! sub-filter first. The position of a chunk is the position of the byte after the chunk's last
+//! byte. Positions start at 1.
 
 use crate::cuckoo::options::{MAX_BUCKET_SIZE, MAX_EXPANSION};
 use crate::cuckoo::sub_filter::SubFilter;
@@ -44,13 +44,13 @@ impl RedisCuckoo {
     }
 
     /// Creates a filter from the header of a dump, like [`from_header`](Self::from_header), with a
-    /// memory limit. All slots together may use at most `max_bytes`. Without this limit, a short
-    /// header can request any amount of memory.
+    /// memory limit. All slots together may use at most `max_bytes`. Without a memory limit, a
+    /// short header can request any amount of memory.
     ///
     /// # Errors
     ///
-    /// The same errors as [`from_header`](Self::from_header). If the filter would exceed
-    /// `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
+    /// Returns the same errors as [`from_header`](Self::from_header). If the filter would
+    /// exceed `max_bytes`, the error kind is [`RedisHeaderErrorKind::Memory`].
     pub fn from_header_within(header: &[u8], max_bytes: u64) -> Result<Self, RedisHeaderError> {
         let found = header.len();
         let length = RedisHeaderError::new("header", 0, RedisHeaderErrorKind::Length { found });
@@ -72,8 +72,8 @@ impl RedisCuckoo {
         if expansion > MAX_EXPANSION || expansion != 0 && !expansion.is_power_of_two() {
             return Err(impossible("expansion", 36));
         }
-        // The server accepts 65,536 sub-filters and stores the number as zero. This function
-        // rejects 65,536.
+        // RedisBloom accepts 65,536 sub-filters and stores the number as zero. This function
+        // rejects 65,536 sub-filters.
         if !(1..=MAX_SUB_FILTERS as u64).contains(&sub_filters) || expansion == 0 && sub_filters > 1
         {
             return Err(impossible("sub-filters", 24));
@@ -83,12 +83,13 @@ impl RedisCuckoo {
         }
         let sizes = std::iter::successors(Some(buckets), |it| it.checked_mul(expansion.into()));
         let sizes = sizes.take(sub_filters as usize);
-        // The code checks all sizes before the first allocation.
+        // The code checks the sizes of all sub-filters before the first allocation.
         let sum_bytes = sizes.clone().try_fold(0_u64, |sum, buckets| {
             sum.checked_add(buckets.checked_mul(bucket_size.into())?)
         });
         let is_whole = sizes.clone().count() as u64 == sub_filters;
-        // Commands use signed positions, so the sum has this limit.
+        // The limit of the sum keeps positions within an `i64`, because commands use signed
+        // positions.
         let sum_bytes = sum_bytes
             .filter(|&sum| is_whole && sum < i64::MAX as u64 / 8)
             .ok_or(impossible("buckets", 8))?;
@@ -107,9 +108,9 @@ impl RedisCuckoo {
     /// A filter is empty only if the item count is zero and all slots are empty. The item count in
     /// a [header](Self::from_header) may be lower than the number of loaded fingerprints.
     ///
-    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. For a position inside
-    /// this chunk, this method returns the whole chunk, as in the server. So pass only 1 or a
-    /// position that this method has returned.
+    /// The first position is 1. A sub-filter of at most 16 MiB is one chunk. If a sub-filter is one
+    /// chunk, this method returns the whole chunk for each position inside the sub-filter, as
+    /// RedisBloom does. Pass only 1 or a position that this method has returned.
     #[must_use]
     pub fn chunk(&self, position: i64) -> Option<(i64, Vec<u8>)> {
         let is_blank = |it: &SubFilter| it.words().iter().all(|word| *word == 0);
@@ -131,7 +132,7 @@ impl RedisCuckoo {
     /// Loads a chunk that [`chunk`](Self::chunk) returned. `position` is the position that `chunk`
     /// returned together with the bytes: the position after the last byte of the chunk.
     ///
-    /// This method does not change the counts from the header.
+    /// This method does not change the item counts, which come from the header.
     ///
     /// # Errors
     ///
@@ -163,7 +164,7 @@ fn read(fields: &mut parts::Fields<'_>) -> Option<([u64; 4], [u16; 3])> {
 
 const HEADER_BYTES: usize = 38;
 
-/// The maximum number of buckets. The server's field has 56 bits.
+/// The maximum number of buckets. RedisBloom stores the number of buckets in 56 bits.
 const MAX_BUCKETS: u64 = (1 << 56) - 1;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// The same errors as [`insert`](Self::insert).
+    /// Returns the same errors as [`insert`](Self::insert).
     pub fn insert_hash(&mut self, hash: u64) -> Result<(), RedisInsertError> {
         self.insert_candidate(Candidate::of(hash))
     }
@@ -32,7 +32,7 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// The same errors as [`insert`](Self::insert), if the item is absent.
+    /// Returns the same errors as [`insert`](Self::insert), if the item is absent.
     #[inline]
     pub fn insert_absent<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, RedisInsertError> {
         self.insert_absent_hash(self.hash(item))
@@ -43,7 +43,7 @@ impl RedisCuckoo {
     ///
     /// # Errors
     ///
-    /// The same errors as [`insert`](Self::insert), if the item is absent.
+    /// Returns the same errors as [`insert`](Self::insert), if the item is absent.
     pub fn insert_absent_hash(&mut self, hash: u64) -> Result<bool, RedisInsertError> {
         if self.contains_hash(hash) {
             return Ok(false);
@@ -51,9 +51,9 @@ impl RedisCuckoo {
         self.insert_hash(hash).map(|()| true)
     }
 
-    /// Inserts many items in order, like [`insert`](Self::insert), with overlapping memory
+    /// Inserts a batch of items in order, like [`insert`](Self::insert), with overlapping memory
     /// accesses. Calls `answer` with the result of each item. If there is no free slot for an item,
-    /// this method continues with the next item. To stop, return false from `answer`.
+    /// this method continues with the next item. To stop at an item, return false from `answer`.
     pub fn insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -62,8 +62,8 @@ impl RedisCuckoo {
         self.each_hash(items, |filter, hash| answer(filter.insert_hash(hash)));
     }
 
-    /// Inserts many items in order, like [`insert_absent`](Self::insert_absent). Calls `answer`
-    /// with the result of each item, like [`insert_each`](Self::insert_each).
+    /// Inserts a batch of items in order, like [`insert_absent`](Self::insert_absent).
+    /// Calls `answer` with the result of each item, like [`insert_each`](Self::insert_each).
     pub fn insert_absent_each<I: Item>(
         &mut self,
         items: &[I],
@@ -72,8 +72,8 @@ impl RedisCuckoo {
         self.each_hash(items, |filter, hash| answer(filter.insert_absent_hash(hash)));
     }
 
-    /// Hashes items in batches and calls `each` with each hash, in order. Stops if `each` returns
-    /// false.
+    /// Hashes items in batches and calls `each` with each hash, in order. Stops after the first
+    /// hash for which `each` returns false.
     #[inline(always)]
     fn each_hash<I: Item>(&mut self, items: &[I], mut each: impl FnMut(&mut Self, u64) -> bool) {
         let mut hashes = [0; BATCH];
@@ -99,7 +99,8 @@ impl RedisCuckoo {
                 self.is_refusing.0 = false;
                 return Ok(());
             }
-            // At most one more iteration follows, because the new sub-filter is empty.
+            // After an append, the next iteration of the loop succeeds, because the new sub-filter
+            // is empty.
             self.grow().inspect_err(|error| {
                 self.is_refusing.0 = !matches!(error, RedisInsertError::Memory(_));
             })?;

@@ -8,7 +8,8 @@ use tamis::OutOfMemory;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisCuckooOptions {
     /// The number of slots of the first sub-filter, at least twice the bucket size. The filter
-    /// rounds the number of buckets up to a power of two. RedisBloom 8 accepts at most 2³⁰.
+    /// rounds the number of buckets up to a power of two. RedisBloom 8 accepts a capacity of at
+    /// most 2³⁰.
     pub capacity: u64,
     /// The number of slots of a bucket, from 1 to 255.
     pub bucket_size: u16,
@@ -16,8 +17,8 @@ pub struct RedisCuckooOptions {
     /// 65,535.
     pub max_iterations: u16,
     /// The size of a new sub-filter divided by the size of the previous sub-filter, at most 32,768.
-    /// The filter rounds this number up to a power of two. If 0, the filter has only one
-    /// sub-filter.
+    /// The filter rounds the expansion up to a power of two. With an expansion of 0, the filter has
+    /// only one sub-filter.
     pub expansion: u16,
 }
 
@@ -94,9 +95,9 @@ impl fmt::Display for RedisCuckooError {
 
 impl std::error::Error for RedisCuckooError {}
 
-/// The maximum capacity, which is more than fits in any memory. For this capacity, the number of
-/// buckets is below the maximum of a header.
+/// The maximum capacity, which is more than fits in any memory. For the maximum capacity, the
+/// number of buckets is below the maximum of a header.
 const MAX_CAPACITY: u64 = 1 << 50;
-/// The maximum values that a server accepts as arguments.
+/// The maximum bucket size and the maximum expansion that RedisBloom accepts as arguments.
 pub(super) const MAX_BUCKET_SIZE: u16 = 255;
 pub(super) const MAX_EXPANSION: u16 = 1 << 15;

@@ -4,7 +4,8 @@ use tamis::{Bitmap, Bits as _, BitsMut as _, OutOfMemory, prefetch};
 
 use crate::murmur2;
 
-/// A fingerprint with two hashes. Each hash modulo the number of buckets is a bucket number.
+/// A fingerprint with two hashes. Each of the two hashes modulo the number of buckets is a bucket
+/// number of the fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     // Invariant: the fingerprint is not 0, because 0 marks an empty slot.
@@ -20,16 +21,16 @@ impl Candidate {
         Self::in_bucket((hash % 255 + 1) as u8, hash)
     }
 
-    /// Creates the candidate for a fingerprint in a known bucket. The slot does not contain the
-    /// hash of the item, so the bucket number replaces the first hash.
+    /// Creates the candidate for a fingerprint in a known bucket. A slot does not contain the hash
+    /// of the item, so the bucket number replaces the first hash.
     #[inline(always)]
     pub(super) fn in_bucket(fingerprint: u8, bucket: u64) -> Self {
         Self { fingerprint, h1: bucket, h2: bucket ^ step(fingerprint) }
     }
 }
 
-/// Returns the difference (XOR) of the two bucket numbers of a fingerprint. A XOR of a bucket
-/// number with this value returns the number of the other bucket.
+/// Returns the difference (XOR) of the two bucket numbers of a fingerprint. The XOR of one bucket
+/// number of the fingerprint with the difference is the other bucket number.
 #[inline(always)]
 fn step(fingerprint: u8) -> u64 {
     u64::from(fingerprint) * u64::from(murmur2::M32)
@@ -38,13 +39,13 @@ fn step(fingerprint: u8) -> u64 {
 /// A sub-filter of a cuckoo filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SubFilter {
-    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. The bitmap has a byte for each of the
-    // `buckets * bucket_size` slots. `buckets` is a power of two.
+    // Invariant: slot `i` is byte `i % 8` of word `i / 8`. The bitmap has a byte for each of
+    // the `buckets * bucket_size` slots. `buckets` is a power of two.
     slots: Bitmap,
     buckets: u64,
     bucket_size: u16,
-    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. For other bucket
-    /// sizes, the mask is 0.
+    /// The mask of a bucket inside a word, for buckets of 1, 2, 4 or 8 slots. For buckets of any
+    /// other size, the mask is 0.
     in_word: u64,
 }
 
@@ -123,14 +124,14 @@ impl SubFilter {
     }
 
     /// Compares all slots of a bucket with a fingerprint. The lowest set bit of the result is the
-    /// high bit of the first matching slot. Higher bits of the result may be wrong. Returns 0 if no
-    /// slot matches. The bucket must be inside one word.
+    /// high bit of the first matching slot. The bits above the lowest set bit may be wrong. Returns
+    /// 0 if no slot matches. The bucket must be inside one word.
     #[inline(always)]
     fn matches(&self, bucket: u64, fingerprint: u8) -> u64 {
         let slots = self.slots.words()[(bucket / 8) as usize] >> (bucket % 8 * 8);
         let differing = slots ^ (u64::from(fingerprint) * LOW_BITS);
-        // A byte of 0 causes a borrow from the next higher byte, so the next higher byte may cause
-        // a wrong match. So only the lowest set bit of the result is always correct.
+        // A byte of 0 causes a borrow from the next higher byte, so the next higher byte may be a
+        // wrong match. Only the lowest set bit of the result is therefore always correct.
         differing.wrapping_sub(LOW_BITS) & !differing & HIGH_BITS & self.in_word
     }
 
@@ -161,13 +162,13 @@ impl SubFilter {
             return self.find_in_both(candidate, fingerprint).is_some();
         }
         // The code reads both buckets without a branch between the two reads. The CPU would
-        // mispredict this branch for half of the items.
+        // mispredict a branch between the reads for half of the items.
         let (a, b) = (self.bucket(candidate.h1), self.bucket(candidate.h2));
         self.matches(a, fingerprint) | self.matches(b, fingerprint) != 0
     }
 
-    /// Counts the fingerprint in both buckets. If both buckets are the same bucket, each
-    /// fingerprint counts twice.
+    /// Counts how often the fingerprint of `candidate` occurs in both buckets. If both buckets are
+    /// the same bucket, each fingerprint counts twice.
     pub(super) fn count(&self, candidate: Candidate) -> u64 {
         let in_bucket = |hash| {
             let first = self.bucket(hash);
@@ -199,8 +200,9 @@ impl SubFilter {
     }
 
     /// Writes the fingerprint to the first bucket and moves the displaced fingerprint to its
-    /// alternative bucket. Repeats the move until a bucket has an empty slot. After
-    /// `max_iterations` moves without an empty slot, restores all slots and returns false.
+    /// alternative bucket. Repeats the move with the displaced fingerprint until a bucket has an
+    /// empty slot. After `max_iterations` moves without an empty slot, restores all slots and
+    /// returns false.
     #[cold]
     pub(super) fn evict(&mut self, candidate: Candidate, max_iterations: u16) -> bool {
         let slots = u64::from(self.bucket_size);
@@ -214,8 +216,9 @@ impl SubFilter {
             }
             victim = (victim + 1) % slots;
         }
-        // This loop undoes the moves in reverse order. The current fingerprint was displaced from
-        // the previous bucket, so its alternative bucket is the previous bucket.
+        // The second loop undoes the moves of the first loop in reverse order. A move displaced the
+        // current fingerprint from the previous bucket, so the previous bucket is the alternative
+        // bucket of the fingerprint.
         for _ in 0..max_iterations {
             victim = (victim + slots - 1) % slots;
             hash ^= step(fingerprint);
@@ -242,6 +245,6 @@ const HIGH_BITS: u64 = LOW_BITS << 7;
 /// The value of an empty slot.
 pub(super) const EMPTY: u8 = 0;
 
-/// The size of a sub-filter from which prefetching starts, in bytes. Smaller sub-filters fit in the
-/// L2 cache.
+/// The smallest size of a sub-filter with prefetching, in bytes. Sub-filters below this size fit in
+/// the L2 cache.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;

@@ -1,4 +1,4 @@
-//! Compares the filter with a simple implementation of the same rules, and tests forged dumps.
+//! Compares the filter with a simple implementation of RedisBloom's rules, and tests forged dumps.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::cuckoo::*;
 use crate::error::RedisInsertError;
 use crate::murmur2::hash64;
 
-/// A simple implementation of the same rules. The slots are lists of bytes. A failed eviction
+/// A simple implementation of RedisBloom's rules. The slots are lists of bytes. A failed eviction
 /// restores a copy of the slots.
 #[derive(Clone)]
 struct Naive {
@@ -203,7 +203,8 @@ pub(super) fn reloaded(filter: &RedisCuckoo) -> RedisCuckoo {
 fn a_header_with_counts_at_their_limits_stays_readable() {
     let header = RedisCuckoo::new(&RedisCuckooOptions { capacity: 64, ..Default::default() });
     let header = header.unwrap().header();
-    // The number of items is at byte 0. The number of removals is at byte 16.
+    // The number of items is at byte 0 of the header. The number of removals is at byte 16 of the
+    // header.
     for at in [0, 16] {
         for edge in [i64::MAX as u64, 1 << 63, u64::MAX - 1, u64::MAX] {
             let mut crafted = header;
@@ -327,8 +328,8 @@ proptest! {
         for (at, bit) in flips {
             header[at] ^= 1 << bit;
         }
-        // A forged header may cause growth of any size. So the test inserts only into small filters
-        // with a low expansion.
+        // A forged header may cause growth of any size. The test therefore inserts only into small
+        // filters with a low expansion.
         if let Ok(mut filter) = RedisCuckoo::from_header(&header) {
             prop_assert_eq!(filter.header(), header, "what is accepted is kept");
             let _ = filter.load_chunk(1 + slots.len() as i64, &slots);
@@ -404,8 +405,8 @@ fn the_rate_of_a_grown_filter_is_the_measured_one() {
             (estimated / measured - 1.0).abs() < 0.1,
             "{parts} parts: {estimated}, measured {measured}"
         );
-        // The hash distributes items evenly. So an estimate from a part of each sub-filter is
-        // nearly the same as the full estimate.
+        // The hash distributes items evenly. An estimate from a part of each sub-filter is
+        // therefore nearly the same as the estimate from all slots.
         let by_part = filter.estimate_rate(1024);
         assert!((by_part / estimated - 1.0).abs() < 0.2, "{by_part} {estimated}");
     }

@@ -85,7 +85,7 @@ fn a_missing_shard_is_an_error_of_its_items_only() {
     };
     let found = errors(filter.contains_each(&items(1000)));
     assert!(found > 5 && found < 100, "{found}");
-    // An insert does not bring the shard back, and leaves nothing behind.
+    // An insert does not create the lost shard again, and leaves no key behind.
     assert_eq!(errors(filter.insert_each(&items(1000))), found);
     assert!(!filter.transport.strings.contains_key(&lost));
     assert_eq!(errors(filter.contains_each(&items(1000))), found);
@@ -115,7 +115,7 @@ fn a_client_learns_that_another_generation_is_being_built() {
     publish(&mut filter, &metadata);
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
-    // The result is true, although the first pass has already inserted the item.
+    // The result of the insert is true, although the item is no longer new in the second pass.
     assert_eq!(filter.insert(&7), Ok(true));
     assert_eq!(filter.view.generations.len(), 2);
     for generation in 0..2 {
@@ -135,8 +135,8 @@ fn a_client_follows_a_swap() {
     let plan = RedisPlan::new(5000, 0.01).unwrap();
     let next = GenerationRecord::new(&plan, Role::Current);
     create(&mut filter, &next);
-    // The old generation is retired, but the metadata still contains this generation. Its results
-    // are still valid.
+    // The old generation is retired, but its results stay valid while the metadata contains the old
+    // generation.
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, RETIRED_OFFSET);
     assert_eq!((filter.contains(&1), filter.insert(&2)), (Ok(true), Ok(true)));
@@ -158,7 +158,8 @@ fn a_shard_that_is_created_again_keeps_its_state() {
     let key = filter.view.generations[0].key(0, 0);
     set_bit(&mut filter, &key, HAS_NEXT_OFFSET);
     let before = filter.transport.strings.clone();
-    // In this scenario, the reply to the first request was lost.
+    // The test repeats the creation, as a client does after the reply to the first creation was
+    // lost.
     create(&mut filter, &record);
     assert!(filter.transport.strings == before);
 }
