@@ -8,7 +8,7 @@ use crate::bits::Word;
 /// latency the CPU hides without prefetches.
 pub(super) const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
-/// Calls `answer` with each batch of located hashes, its length, and the next batch.
+/// Calls `answer` with each batch of located hashes, the length of the batch, and the next batch.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn each_batch<W: Word>(
@@ -38,8 +38,8 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. Its lines are prefetched a few at a time while the current batch is tested,
-/// because a CPU cannot load 64 lines at the same time.
+/// The next batch. The cache lines of the next batch are prefetched a few at a time while the
+/// current batch is tested, because a CPU cannot load 64 lines at the same time.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     words: *const u8,
@@ -48,7 +48,7 @@ pub(super) struct Coming<'a> {
 }
 
 impl Coming<'_> {
-    /// Prefetches the lines of eight items, starting at item number `i`.
+    /// Prefetches the cache lines of eight items, starting at item number `i`.
     #[inline(always)]
     pub(super) fn prefetch_8(self, i: usize) {
         if let Some(batch) = self.batch {
