@@ -81,8 +81,7 @@ const fn is_mixing(factor: u64) -> bool {
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
 }
 
-/// Returns the seed from which [`keys`](self::keys) derives these keys. A hasher stores only the
-/// keys.
+/// Returns the seed from which these keys are derived. A hasher stores only the keys.
 pub(super) const fn seed([first, _]: Keys) -> u64 {
     let z = first ^ first >> 31 ^ first >> 62;
     let z = z.wrapping_mul(SPLIT_MIX_2_INVERSE);

@@ -1,6 +1,6 @@
-//! Repeats the experiment of the articles from which this project started. It inserts a million
-//! UUIDs at a rate of 0.02, and then looks up 9 900 absent ones. Guava reports 189 to 216 of these
-//! as present (`tests/golden/articles`).
+//! Repeats the experiment of the articles from which this project started. The experiment inserts a
+//! million UUIDs at a rate of 0.02, and then looks up 9 900 absent UUIDs. Guava reports 189 to 216
+//! of the absent UUIDs as present (`tests/golden/articles`).
 
 use crate::golden_json::{json, list};
 use crate::support::{count_found, filled};
@@ -57,8 +57,8 @@ fn our_filters_repeat_the_articles_experiment() {
             let filter = filled(&plan, Hasher::default(), &present);
             assert_eq!(count_found(&filter, &present), n, "{kind}: none is lost");
             let found = count_found(&filter, &absent);
-            // These kinds store a whole number of bits per entry, so their rate is below the
-            // requested one.
+            // Cuckoo filters and growing filters store a whole number of bits per entry, so their
+            // rate is below the requested rate.
             let own = match kind {
                 Kind::Cuckoo | Kind::Growing => filter.estimate_rate(),
                 _ => rate,
