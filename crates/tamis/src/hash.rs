@@ -24,7 +24,8 @@ use crate::arch::sip;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hasher {
     function: HashFunction,
-    /// The key, or the seed and zero. The fold hash stores two keys that are derived from the seed.
+    /// The key, or the seed followed by zero. The fold hash stores two keys that are derived from
+    /// the seed.
     words: [u64; 2],
 }
 

@@ -55,19 +55,19 @@ pub struct Plan {
     geometry: Geometry,
 }
 
-/// If a blocked filter needs more than this factor times the bits of a classic filter,
-/// [`Plan::new`] chooses the classic filter.
+/// [`Plan::new`] chooses the classic filter if a blocked filter needs more than `WORTH_ONE_LINE`
+/// times the bits of the classic filter.
 const WORTH_ONE_LINE: f64 = 1.25;
 
-/// [`Plan::new`] always accepts a blocked filter of up to this size.
+/// The size up to which [`Plan::new`] always accepts a blocked filter.
 const TINY_BITS: u64 = 4096;
 
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
-    /// The kind is usually the default split-block filter. For some very low or high rates, a
-    /// blocked filter would take over a quarter more memory than a classic filter. For these rates,
-    /// the plan chooses the classic filter. [`why`](Self::why) returns the reason.
+    /// The kind is usually the default split-block filter. The plan chooses a classic filter for
+    /// very low or high rates at which a blocked filter would take over a quarter more memory than
+    /// a classic filter. [`why`](Self::why) returns the reason for the chosen kind.
     ///
     /// `rate` is a probability. Zero `items` are planned as one item. The plan takes 0.3 to 1 µs
     /// and allocates nothing.
@@ -108,7 +108,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The errors of [`new`](Self::new). Also [`PlanError::RateTooLow`] if no growing filter keeps
+    /// The errors of [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps
     /// the rate for any number of items.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
@@ -121,8 +121,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The errors of [`new`](Self::new). Also [`PlanError::Geometry`] for counters of any other
-    /// size.
+    /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no counting filter has
+    /// counters of `counter_bits` bits.
     ///
     /// # Examples
     ///
@@ -143,8 +143,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The errors of [`new`](Self::new). Also [`PlanError::Geometry`] for any other number of
-    /// slices.
+    /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no window has this number
+    /// of `slices`.
     pub fn window(items: u64, rate: f64, slices: u32) -> Result<Plan, PlanError> {
         Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
     }
@@ -156,7 +156,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The errors of [`new`](Self::new). Also [`PlanError::Geometry`] for any other bucket size.
+    /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no cuckoo filter has
+    /// buckets of `bucket` slots.
     pub fn cuckoo(items: u64, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
         Plan::for_geometry(Kind::Cuckoo, Geometry::Slots { bits: 8, bucket }, items, rate)
     }
@@ -316,8 +317,8 @@ impl Plan {
         self.kind.sizing().cache_lines(self.geometry)
     }
 
-    /// Computes the rate of this filter when it holds `items` distinct items. Takes 0.1 to 0.3 µs.
-    /// The rate of a small classic filter is computed exactly in up to about 20 µs.
+    /// Computes the rate of this filter when it holds `items` distinct items. The computation takes
+    /// 0.1 to 0.3 µs. The rate of a small classic filter is computed exactly in up to about 20 µs.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
         self.kind.sizing().rate_at(self.geometry, self.bits, items)
@@ -367,7 +368,8 @@ impl Plan {
     }
 
     /// Plans a filter that consists of the first `max_bytes` of this filter. Hashes distribute
-    /// items evenly over the filter. Therefore estimates from this part apply to the whole filter.
+    /// items evenly over the filter. Therefore estimates from the first part of a filter apply to
+    /// the whole filter.
     ///
     /// Returns `None` if the filter is not larger than `max_bytes`, or if filters of this kind
     /// count their items.

@@ -1,9 +1,9 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. These three
-//! parts are the content of a Tamis file, without checksums. Decoding checks the words in the same
-//! way as the words of a Tamis file. Memory is allocated only for bytes that were read, never for a
-//! size that the input claims.
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. The plan,
+//! the hasher and the words are the content of a Tamis file, without checksums. Decoding checks the
+//! words in the same way as the words of a Tamis file. Memory is allocated only for bytes that were
+//! read, never for a size that the input claims.
 //!
 //! A secret key is never serialized. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be
 //! serialized, because the key would appear in logs, messages and caches. To store a filter with

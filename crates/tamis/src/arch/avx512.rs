@@ -2,9 +2,9 @@
 //! filter is one register. One instruction tests a bit in each lane of the block.
 //!
 //! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. The
-//! eight bytes with the bit numbers are copied to every lane. Then `vpshufbitqmb` tests all eight
-//! numbers in every lane, which gives 64 answers. For each i, only the answer of number i in lane i
-//! is used. The eight answers that are used form a diagonal of the 64 answers.
+//! eight bytes with the bit numbers are copied to every lane. `vpshufbitqmb` tests all eight bit
+//! numbers in every lane, which gives 64 answers. For each i, only the answer of bit number i in
+//! lane i is used. The eight answers that are used form a diagonal of the 64 answers.
 //!
 //! Vector units execute two instructions in a cycle. A test with shift, rotation and test would
 //! take three instructions. The test with `vpshufbitqmb` takes one instruction.
@@ -58,7 +58,7 @@ static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 
 /// Tests one item. Legacy SSE code cannot access registers 16 and above, so these registers need no
 /// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64
-/// CPU. A call would double the cost.
+/// CPU. A function call instead of inlining would double the cost of a test.
 ///
 /// # Safety
 ///
@@ -150,7 +150,8 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
         store_8(&mut located.lanes[i * 8..], lanes);
     }
     if !rest.is_empty() {
-        // The last group of eight is padded. The caller discards the answers of the padding.
+        // The last group of hashes is padded to eight hashes. The caller discards the answers of
+        // the padding.
         let mut padded = [0; 8];
         padded[..rest.len()].copy_from_slice(rest);
         let mut tail = Located::NONE;
@@ -166,8 +167,8 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
     }
 }
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a filter for prefetches. A filter that fits in the L2 cache needs no
+/// prefetches, because the CPU hides the latency of the L2 cache.
 const PREFETCH_FROM_BYTES: usize = 1 << 20;
 
 /// Tests item `$i` of eight. The result is written to memory. Later, one vector load reads eight
@@ -197,9 +198,9 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
             // SAFETY: `locate` wrote the starts of whole blocks to `located`, in whole groups of
-            // eight. `locate` wrote the bit numbers 512 bytes after these starts. The pointer
-            // covers all of `located`, not only its first field. Other threads may set bits of the
-            // words, which is sound for the reason in `contains_one_512`.
+            // eight. `locate` wrote the bit numbers 512 bytes after the starts. The pointer covers
+            // all of `located`, not only its first field. Other threads may set bits of the words,
+            // which is sound for the reason in `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
@@ -281,8 +282,8 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     });
 }
 
-/// Calls `answer` with each batch of located hashes. Prefetches the cache lines of the next batch
-/// before the call.
+/// Calls `answer` with the [`Located`] values of each batch of hashes. Prefetches the cache lines
+/// of the next batch before the call.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn each_batch<const CUT: bool>(

@@ -1,5 +1,5 @@
-//! The values that the kernels of the default filter compute for a batch before they access the
-//! blocks.
+//! The values that the kernels of the default filter compute for a batch before the kernels access
+//! the blocks.
 
 /// The number of items in a batch. While the answers of one batch are computed, the cache lines of
 /// the next batch are loaded.

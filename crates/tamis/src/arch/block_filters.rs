@@ -33,7 +33,7 @@ impl Level {
     }
 }
 
-/// Returns the kernels of this CPU that write.
+/// Returns the kernels for this CPU that write to filters.
 pub(crate) fn kernels() -> &'static OwnedKernels {
     level().owned()
 }
@@ -53,7 +53,7 @@ pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) ->
         // SAFETY: the CPU supports `level`, and `words` contains a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx512 => unsafe { avx512::contains_one_512(words, hash) },
-        // SAFETY: as for AVX-512 above.
+        // SAFETY: the CPU supports AVX2, and `words` contains a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx2 => unsafe { avx2::contains_one_512(words, hash) },
         Level::Scalar => contains_one_512_by_call(words, hash),
@@ -88,7 +88,7 @@ pub(crate) fn insert_one_512(level: Level, words: &mut [u64], hash: u64) -> bool
         // uniquely.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx512 => unsafe { avx512::insert_one_512(words, hash) },
-        // SAFETY: as for AVX-512 above.
+        // SAFETY: the CPU supports AVX2, and `words` is a uniquely borrowed slice with a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx2 => unsafe { avx2::insert_one_512(words, hash) },
         Level::Scalar => insert_one_512_by_call(words, hash),
@@ -113,7 +113,7 @@ pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64
         // written.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx512 => unsafe { avx512::insert_one_512(as_cells(words), hash) },
-        // SAFETY: as for AVX-512 above.
+        // SAFETY: the CPU supports AVX2, `words` contains a block, and atomic words may be written.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx2 => unsafe { avx2::insert_one_512(as_cells(words), hash) },
         Level::Scalar => scalar::insert_one_512_shared(words, hash),

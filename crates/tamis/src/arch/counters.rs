@@ -196,8 +196,8 @@ mod avx2 {
             (any, carry) = (any.or(bits), carry.and(bits));
         }
         // The counters marked in `carry` had their highest value, and the increment set them to
-        // zero. The loop below restores the highest value of these counters. Counters rarely
-        // overflow, so checking all slices before each increment would cost more.
+        // zero. The loop below restores the highest value of the counters marked in `carry`.
+        // Counters rarely overflow, so checking all slices before each increment would cost more.
         if !carry.is_zero() {
             for slice in block {
                 Narrow::load(slice).or(carry).store(slice);

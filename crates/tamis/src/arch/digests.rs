@@ -229,9 +229,9 @@ mod half {
                 }
                 let (is_new, mut elsewhere) = (held == 0, 0);
                 let slot = empty.trailing_zeros() as usize % LINE_WORDS;
-                // The code has no branch here, because the branch would be mispredicted. The code
-                // does not store to a used slot, because such a store would force the CPU to write
-                // the line back to memory.
+                // The code stores without a branch, because a branch on `is_new` would be
+                // mispredicted. The code does not store to a used slot, because such a store would
+                // force the CPU to write the line back to memory.
                 let place = &mut words[at..at + LINE_WORDS][slot];
                 *select_unpredictable(is_new, place, &mut elsewhere) = digest;
                 is_new

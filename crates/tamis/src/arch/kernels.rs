@@ -1,4 +1,4 @@
-//! The tables of kernels, one function for each operation on a batch.
+//! The tables of kernels. A table has one function for each operation on a batch.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::sync::AtomicU64;
@@ -15,7 +15,7 @@ pub(crate) struct Kernels<W: Word> {
     pub contains_256: fn(words: &[W], hashes: &[u64], answers: &mut [u64]),
 }
 
-/// The kernels that write. No other thread may access the words while a kernel runs.
+/// The kernels that write to filters. No other thread may access the words while a kernel runs.
 pub(crate) struct OwnedKernels {
     /// Sets the bits of items in 512-bit blocks. The answer is 1 if the item is new.
     pub insert_512: fn(words: &mut [u64], hashes: &[u64], answers: &mut [u64]),

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 /// The size of a cache line, and of a block of the default filter.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// The minimum size for huge pages. Below this size, a huge page wastes more memory than the saved
-/// time is worth.
+/// The minimum size for huge pages. In a smaller allocation than this minimum, a huge page wastes
+/// more memory than the saved time is worth.
 #[cfg(any(all(target_os = "linux", feature = "std", not(miri)), test))]
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
@@ -166,15 +166,15 @@ pub const fn allocation_bytes_of_glibc(len_bytes: usize) -> u64 {
     match bytes {
         0 => 0,
         1..=24 => 32,
-        // glibc maps an allocation of this size separately, in whole pages.
+        // glibc maps an allocation of at least `MAPPED_FROM_BYTES` separately, in whole pages.
         MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
         _ => (bytes + 8 + 15) & !15,
     }
 }
 
 /// The function that the program passed to [`use_global_allocator`], or `None` if large filters are
-/// mapped. The first large filter sets this value permanently, because memory must be freed by the
-/// method of its allocation.
+/// mapped. The first large filter sets `GLOBAL_ALLOCATOR` permanently, because memory must be freed
+/// by the method of its allocation.
 #[cfg(feature = "std")]
 static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<AllocationBytes>> = std::sync::OnceLock::new();
 
@@ -290,7 +290,7 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
     }
 }
 
-/// Returns true if memory of this size is mapped directly from the operating system. If the
+/// Returns true if memory of `len_bytes` bytes is mapped directly from the operating system. If the
 /// allocator provided memory with the alignment of a huge page, the allocator would clear the
 /// memory itself. Clearing would touch all the memory in small pages, before Linux is asked for
 /// huge pages.
@@ -355,7 +355,8 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: `map` returned this range for this length. The owner of the range is being dropped.
+    // SAFETY: `map` returned the range that starts at `first`, for the length `len_bytes`. The
+    // owner of the range is being dropped.
     unsafe { libc::munmap(first.as_ptr().cast(), kept_bytes(len_bytes)) };
 }
 

@@ -1,5 +1,5 @@
-//! The kernels in plain Rust. These kernels define the results of all other kernels. CPUs without
-//! SIMD kernels use these kernels in plain Rust.
+//! The kernels in plain Rust. The kernels in plain Rust define the results of all other kernels.
+//! CPUs without SIMD kernels use these kernels in plain Rust.
 
 use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::arch::sync::{AtomicU64, Ordering};

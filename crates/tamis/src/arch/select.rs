@@ -5,8 +5,8 @@
 
 use crate::arch::level::{Level, level};
 
-/// The method of this CPU for select. A loop keeps the method in a register, so the compiler can
-/// move the branch on the method out of the loop.
+/// The method by which this CPU selects and moves bits. A loop keeps the method in a register, so
+/// the compiler can move the branch on the method out of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Select {
     level: Level,
@@ -43,7 +43,7 @@ impl Select {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
             let place: u64;
-            // SAFETY: the levels above scalar were detected with BMI1 and BMI2.
+            // SAFETY: every level above scalar requires BMI1 and BMI2.
             unsafe {
                 std::arch::asm!(
                     "pdep {place}, {one}, {word}",
@@ -65,7 +65,7 @@ impl Select {
     pub(crate) fn extract(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
-            // SAFETY: the levels above scalar were detected with BMI2.
+            // SAFETY: every level above scalar requires BMI2.
             return unsafe { gather!("pext", word, mask) };
         }
         let (mut bits, mut left) = (0, mask);
@@ -82,7 +82,7 @@ impl Select {
     pub(crate) fn deposit(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
-            // SAFETY: the levels above scalar were detected with BMI2.
+            // SAFETY: every level above scalar requires BMI2.
             return unsafe { gather!("pdep", word, mask) };
         }
         let (mut bits, mut left) = (0, mask);
@@ -99,7 +99,7 @@ impl Select {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
             let ones: u64;
-            // SAFETY: the levels above scalar were detected with POPCNT.
+            // SAFETY: every level above scalar requires POPCNT.
             unsafe {
                 std::arch::asm!(
                     "popcnt {ones}, {word}",

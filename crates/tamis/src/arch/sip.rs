@@ -327,7 +327,7 @@ mod half {
     fn load(item: &[u8], at: usize) -> __m256i {
         let left = item.len().saturating_sub(at) / 8;
         if left == 0 {
-            // `wide::load` states the reason for this branch.
+            // A comment in `wide::load` gives the reason for this branch.
             return _mm256_setzero_si256();
         }
         let is_within =

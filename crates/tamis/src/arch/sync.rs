@@ -25,9 +25,9 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     }
 }
 
-/// The number of turns before a waiting thread yields. These turns take far longer than a thread
-/// holds a lock. If the lock is held after all turns, the thread that holds the lock probably waits
-/// for a processor.
+/// The number of turns before a waiting thread yields. All turns together take far longer than a
+/// thread usually holds a lock. If the lock is held after all turns, the thread that holds the lock
+/// probably waits for a processor.
 #[cfg(not(loom))]
 const SPIN_TURNS: u32 = 256;
 

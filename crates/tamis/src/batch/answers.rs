@@ -140,7 +140,7 @@ impl Answers {
 ///
 /// # Panics
 ///
-/// If the mask has another number of words.
+/// If the mask has fewer or more words than `len` answers need.
 #[inline(always)]
 pub(crate) fn check_words(words: &[u64], len: usize) {
     assert_eq!(words.len(), len.div_ceil(64), "a word for each 64 hashes");

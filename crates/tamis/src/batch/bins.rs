@@ -2,8 +2,8 @@
 //! for many items.
 //!
 //! In a table larger than the caches, each random item waits for a cache line. Therefore items are
-//! first sorted by the part of the table that they touch. Then all items of a part are applied
-//! together, while the part is in the L2 cache:
+//! first sorted by the part of the table that they touch. After sorting, all items of a part are
+//! applied together, while the part is in the L2 cache:
 //!
 //! ```text
 //! item → bin → buffer of a few lines → chunk of many buffers → part of the table
@@ -15,8 +15,8 @@
 //! write the same data, so no atomic operation is needed. The order of items is lost.
 //!
 //! Invariant: a bin gets a new chunk only when its last chunk is full. Therefore `n` items fill at
-//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool with this
-//! number of chunks, plus one chunk for each bin, is always large enough.
+//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool with `n /
+//! chunk_items` chunks, plus one chunk for each bin, is always large enough.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;
@@ -44,8 +44,8 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
 
 const NO_CHUNK: u32 = u32::MAX;
 
-/// The minimum number of items for a second thread. With fewer items, a second thread costs more
-/// time than the thread saves.
+/// The minimum number of items for a second thread. With fewer items than this minimum, a second
+/// thread costs more time than the thread saves.
 pub(crate) const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
@@ -167,8 +167,9 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
 }
 
-/// Calls `take` for the bins of each thread, with a share of `items`, on a thread for each call. If
-/// there are few items, calls `take` once, on this thread. Returns the items that did not fit.
+/// If there are many items, starts a thread for each value of `all`, which calls `take` with its
+/// bins and a share of `items`. If there are few items, calls `take` once, on this thread. Returns
+/// the items that did not fit.
 #[cfg(feature = "std")]
 pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -235,8 +236,8 @@ pub(crate) struct BinItems<'a, T, const BUFFER: usize> {
 
 impl<T: Integer, const BUFFER: usize> BinItems<'_, T, BUFFER> {
     /// Calls `visit` with the items of the bin, at most one chunk for each call. The second
-    /// argument contains the items of the next call, for prefetching. The second argument is empty
-    /// if the next items are not known.
+    /// argument of `visit` contains the items of the next call, for prefetching. The second
+    /// argument is empty if the next items are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use crate::hash::Hasher;
 use crate::item::Item;
 
-/// The number of items that are hashed before the filter tests these items. The hashes of this
-/// number of items stay in the L1 cache.
+/// The number of items that are hashed before the filter tests these items. The hashes of one chunk
+/// of items stay in the L1 cache.
 pub(crate) const CHUNK: usize = 1024;
 
 /// Hashes `items` a chunk at a time, and passes each chunk to `each` with the index of its first

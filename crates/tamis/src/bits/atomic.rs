@@ -2,10 +2,10 @@
 //!
 //! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits
 //! that another thread sets in the same block. Eight `fetch_or` operations would keep the bits of
-//! all threads, but cost eight locked instructions. Therefore an insert takes a lock instead: the
-//! words are divided into up to 256 stripes. A stripe is a run of cache lines with one lock. A
-//! thread holds the lock of a stripe while the thread writes one block, or hundreds of blocks of a
-//! batch that is sorted by stripe.
+//! all threads, but cost eight locked instructions. Therefore an insert takes a lock instead of
+//! `fetch_or`: the words are divided into up to 256 stripes. A stripe is a run of cache lines with
+//! one lock. A thread holds the lock of a stripe while the thread writes one block, or hundreds of
+//! blocks of a batch that is sorted by stripe.
 //!
 //! An item of the classic filter has its bits in several stripes. The thread that inserts the item
 //! sets each bit with `fetch_or`, and holds only the lock of the item's first bit. Equal items have
@@ -77,8 +77,8 @@ const MAX_STRIPES: u64 = if cfg!(loom) { 2 } else { 256 };
 
 /// The binary logarithm of the minimum number of cache lines in a stripe. With shorter stripes, a
 /// batch writes the same line several times in succession, and each load waits for the previous
-/// store. With this wait, an item takes 10 ns instead of 6 ns. A lock takes the memory of one line.
-/// With one lock for 32 lines, the locks take 3 % of the memory of the bits.
+/// store. With shorter stripes, an insert takes 10 ns an item instead of 6 ns. A lock takes the
+/// memory of one line. With one lock for 32 lines, the locks take 3 % of the memory of the bits.
 const MIN_SHIFT: u32 = 5;
 
 /// The number of words in a cache line.
@@ -115,7 +115,7 @@ impl AtomicBitmap {
     }
 
     /// Sets the bits of `mask` in the block that starts at word `first`. Returns true if at least
-    /// one of these bits was not set before.
+    /// one bit of `mask` was not set before.
     ///
     /// If several threads set the same unset bit at the same time, only one call counts this bit as
     /// new. All writers of a word must use the same block boundaries. Do not set bits of a filter

@@ -20,7 +20,7 @@
 //! against items that an attacker chooses.
 //!
 //! Items of 17 to 128 bytes are read in pairs of 16 bytes, one half of a pair from each end of the
-//! item. The halves may overlap:
+//! item. Bytes in the middle of an item may be read twice:
 //!
 //! ```text
 //!  pair 0     1     2                   2     1     0       pair 1 above 32 bytes, 2 above 64,

@@ -10,7 +10,7 @@ use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 /// The number of bits of a cache line.
 const LINE_BITS: u64 = 512;
 
-/// The sizes of a kind with blocks. Kinds with blocks differ only in these values.
+/// The sizes of a kind with blocks. Kinds with blocks differ only in the values of this type.
 pub(crate) struct BlockSizing {
     /// Restores a geometry from its number in files.
     pub geometry: fn(u32) -> Option<Geometry>,
@@ -103,7 +103,7 @@ impl Blocks {
         let filled = rate.sqrt().sqrt().sqrt();
         let even = -l * (-filled).ln_1p();
         let mean = if even < 1.5 {
-            // At this low mean, few blocks have more than two items. With mean λ, E f is about (λ +
+            // At a low mean, few blocks have more than two items. With mean λ, E f is about (λ +
             // 127λ²)/L⁸.
             ((1.0 + 508.0 * rate * l.powi(8)).sqrt() - 1.0) / 254.0
         } else {

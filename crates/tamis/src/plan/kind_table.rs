@@ -30,7 +30,7 @@ macro_rules! kinds {
                 summary: "the fewest bits; one cache line per probe",
                 ..PLAIN
             };
-            /// Blocks of 128 counters, eight lanes of 16: items can be removed.
+            /// Blocks of 128 counters in eight lanes of 16 counters: items can be removed.
             Counting = 4, Counting<B>, Counting::new, COUNTING, {
                 name: "counting",
                 summary: "supports deletes and counts up to 15 or more; over four times the bits",

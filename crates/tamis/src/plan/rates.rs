@@ -3,9 +3,9 @@
 //! **Blocks.** `n` items are distributed over `B` blocks at random. P(j) is the probability that a
 //! block holds j items: binomial, with n draws at 1/B. f(j) is the probability that a block with j
 //! items reports an absent item as present. The eight lanes are independent, so f(j) = (1 − q^j)^8.
-//! Here q = 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). This rate is
-//! higher than the rate of the classic formula, which uses only the mean number of items in a
-//! block.
+//! Here q = 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). The rate of a
+//! filter with blocks is higher than the rate of the classic formula, which uses only the mean
+//! number of items in a block.
 //!
 //! The sum has a closed form. By the binomial theorem, f(j) is a sum of powers q^ij. The mean of
 //! q^ij is (1 − (1 − q^i)/B)^n. Therefore the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i =
@@ -13,11 +13,11 @@
 //! rates are computed as the sum over j. At a low rate the blocks hold few items, so the sum over j
 //! is short.
 //!
-//! **Classic.** The k·n draws of the items set X of the m positions. An absent item then draws k of
-//! the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
-//! difference is noticeable in small filters.
+//! **Classic.** The k·n draws of the items set X of the m positions. The lookup of an absent item
+//! draws k of the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 −
+//! e^(−kn/m))^k. The difference is noticeable in small filters.
 //!
-//! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a
+//! The rate of a small filter is computed exactly. For other filters, ln X is approximated by a
 //! normal distribution with the mean and variance of X. The relative error is at most 10⁻³ for
 //! rates down to 10⁻⁹. For rates below 10⁻⁹, the result is too high
 //! (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size, because
@@ -45,8 +45,8 @@ pub(crate) const HASHES: f64 = 18_446_744_073_709_551_616.0;
 /// The number of bit patterns of an item in a block.
 const PATTERNS: f64 = 4_294_967_296.0;
 
-/// Lanes of up to this number of bits have a different pattern for each value of the 32 pattern
-/// bits.
+/// The maximum number of bits of a narrow lane. In narrow lanes, each value of the 32 pattern bits
+/// of a hash has its own pattern.
 const NARROW_LANE_BITS: u64 = 16;
 
 /// Returns the probability that an absent item has the same block and bit pattern as one of `items`
@@ -81,7 +81,7 @@ pub(crate) fn rounded_up(rate: f64) -> f64 {
 }
 
 /// The load from which the closed form has ten correct digits: the mean number of items of a block
-/// for each bit of a lane. At this load, the rate is about 3·10⁻⁴.
+/// for each bit of a lane. At the load `CLOSED_FROM`, the rate is about 3·10⁻⁴.
 const CLOSED_FROM: f64 = 0.4;
 
 /// Returns the rate of `items` in `blocks` blocks of eight lanes, and the slope of the rate.
@@ -133,8 +133,8 @@ pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
 /// Returns the means of several functions g of a block with j items. The first function is f(j).
 /// Each mean is Σ P(j) g(j), summed term by term.
 ///
-/// The caller passes at least two blocks, with at most 700 items each on average. With more items,
-/// P(0) would underflow to zero.
+/// The caller passes at least two blocks, with at most 700 items each on average. With a higher
+/// average than 700 items, P(0) would underflow to zero.
 fn blocks_mean<const N: usize>(
     items: u64,
     blocks: u64,
@@ -182,8 +182,8 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     }
 }
 
-/// Up to this number of steps, n·k², a rate is computed exactly. An exact computation takes about
-/// 20 µs.
+/// The maximum number of steps, n·k², for which a rate is computed exactly. An exact computation
+/// takes about 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
 /// Returns the rate as a sum over j. Each term is the product of two probabilities. The first
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn exact_rates_are_those_computed_elsewhere() {
-        // These rates were computed outside this crate, from the definition E\[(X/m)^k\].
+        // The expected rates were computed outside this crate, from the definition E\[(X/m)^k\].
         for (n, m, k, exact) in [
             (1, 8, 2, 0.056_641),
             (1, 64, 5, 2.6167e-6),
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn blocked_rates_are_those_computed_elsewhere() {
-        // The rates of Parquet's filter for these bits per item, computed outside this crate.
+        // The expected rates of Parquet's filter were computed outside this crate.
         for (bits_per_item, rate) in
             [(8.0, 0.0332), (10.0, 0.0126), (11.54, 0.0065), (16.0, 0.0013), (20.0, 0.00042)]
         {

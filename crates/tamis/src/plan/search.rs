@@ -34,7 +34,7 @@ pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
 /// usual.
 const NEWTON_STEPS: u32 = 20;
 
-/// Above this number, the rate is nearly linear between two adjacent numbers.
+/// The number above which the rate is nearly linear between two adjacent numbers.
 const STRAIGHT_FROM: u64 = 4096;
 
 /// The largest factor by which a step changes the number. The factor limits the steps where the

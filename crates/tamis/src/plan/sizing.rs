@@ -4,8 +4,8 @@
 use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;
 
-/// The size of the largest filter, in bits. With this limit, bit numbers and byte counts stay far
-/// below 2⁶⁴.
+/// The size of the largest filter, in bits. With a limit of `MAX_BITS`, bit numbers and byte counts
+/// stay far below 2⁶⁴.
 pub(crate) const MAX_BITS: u64 = 1 << 56;
 
 /// The formulas of a kind. Each row of the table `kinds!` contains one value that implements this
@@ -55,8 +55,8 @@ pub(crate) trait Sizing: Sync {
         Some((items, (best.bits, best.geometry)))
     }
 
-    /// Computes the rate of a filter that holds `items` distinct items. In a window, these items
-    /// are distributed evenly over the slices.
+    /// Computes the rate of a filter that holds `items` distinct items. In a window, the items are
+    /// distributed evenly over the slices.
     fn rate_at(&self, geometry: Geometry, bits: u64, items: u64) -> f64;
 
     /// Computes how many items a filter may hold before its rate exceeds `rate`.
@@ -96,13 +96,13 @@ pub(crate) trait Sizing: Sync {
 pub(crate) struct Best {
     pub rate: f64,
     pub geometry: Geometry,
-    /// The number of bits, at most the given number. The number of bits is lower if the kind has no
-    /// filter of exactly the given size.
+    /// The number of bits, at most the requested number. The number of bits is lower than requested
+    /// if the kind has no filter of exactly the requested size.
     pub bits: u64,
 }
 
 /// The parameters of the estimate of a filter's number of items from its set bits.
-/// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation of the estimate from these
+/// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation of the estimate from the
 /// parameters.
 pub(crate) struct Sample {
     /// The number of parts among which the items are divided: the slices of a window, or 1.

@@ -44,7 +44,7 @@ fn our_filters_repeat_the_articles_experiment() {
     let (n, rate) = (experiment["n"].as_u64().unwrap(), experiment["fpp"].as_f64().unwrap());
     let runs = list(&experiment["runs"]);
     assert_eq!(runs.len(), 10);
-    // This test uses three of the ten runs. `cargo xtask soak` uses all ten.
+    // This test uses three of the ten runs. `cargo xtask soak` uses all ten runs.
     let runs = &runs[..if std::env::var_os("TAMIS_SOAK").is_some() { 10 } else { 3 }];
     for run in runs {
         let mut random = SplitMix64(run["splitmix_state"].as_u64().unwrap());

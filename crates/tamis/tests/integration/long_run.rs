@@ -52,7 +52,7 @@ fn long_run(kind: Kind, checks: u64) {
     }
 }
 
-/// Removes the oldest block, in the way that this kind supports.
+/// Removes the oldest block of members, in the way that the filter's kind supports.
 fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) {
     let kind = plan.kind();
     if kind.grows() {

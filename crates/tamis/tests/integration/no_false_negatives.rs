@@ -29,7 +29,7 @@ fn any_hasher() -> impl Strategy<Value = Hasher> {
 
 fn any_plan() -> impl Strategy<Value = Plan> {
     // Some plans are far too small for the inserted items. An overfull filter has more false
-    // positives, but never a false negative.
+    // positives than planned, but never a false negative.
     (any_kind(), 1_u64..3000, prop::sample::select(vec![0.5, 0.1, 0.01, 1e-4]))
         .prop_map(|(kind, items, rate)| Plan::for_kind(kind, items, rate).unwrap())
 }

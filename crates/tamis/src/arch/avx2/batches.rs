@@ -1,14 +1,16 @@
-//! The loop over batches of located hashes.
+//! The loop over batches of hashes, which computes the blocks of a batch before the loop accesses
+//! the blocks.
 
 use crate::arch::batch::{BATCH, Located};
 use crate::arch::prefetch::prefetch_address;
 use crate::bits::Word;
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a filter for prefetches. A filter that fits in the L2 cache needs no
+/// prefetches, because the CPU hides the latency of the L2 cache.
 pub(super) const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
-/// Calls `answer` with each batch of located hashes, the length of the batch, and the next batch.
+/// Calls `answer` with the [`Located`] values of each batch of hashes, the length of the batch, and
+/// the next batch.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn each_batch<W: Word>(

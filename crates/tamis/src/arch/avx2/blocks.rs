@@ -140,8 +140,8 @@ impl Wide {
     }
 }
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a filter for prefetches. A filter that fits in the L2 cache needs no
+/// prefetches, because the CPU hides the latency of the L2 cache.
 const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 
 /// The prefetch distance, in items.

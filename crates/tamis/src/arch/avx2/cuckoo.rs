@@ -196,7 +196,7 @@ impl Rule {
         let pattern = load_4(&located.patterns[i..]);
         let zero = |half: usize| {
             let bytes = &located.bytes[half][i..i + 4];
-            // SAFETY: the caller guarantees that these eight bytes are readable.
+            // SAFETY: the caller guarantees eight readable bytes, starting at each byte number.
             let read =
                 |j: usize| unsafe { words.add(bytes[j] as usize).cast::<i64>().read_unaligned() };
             let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));

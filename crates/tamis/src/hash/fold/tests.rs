@@ -23,7 +23,8 @@ fn bytes_256() -> Vec<u8> {
 /// The length of a prefix of [`bytes_256`], the hash of this prefix with seed 0, and its hash with
 /// another seed.
 ///
-/// A Python script computed these values. The script was written only from `docs/formats/tamis.md`.
+/// A Python script computed the hashes of this table. The script was written only from
+/// `docs/formats/tamis.md`.
 const FIXED: [(usize, u64, u64); 34] = [
     (0, 0x300e_085a_b607_8140, 0xff0e_2259_9f9c_1bd2),
     (1, 0x2367_b6ef_d6ae_56e2, 0xf9a6_5017_0402_6c29),
@@ -113,8 +114,8 @@ fn counted(len: usize, i: u64) -> Vec<u8> {
 /// Checks that flipping one bit of an item, or of a seed, flips each bit of the hash in half of all
 /// cases.
 fn assert_avalanche(what: &str, samples: u64, flips: usize, flip: impl Fn(u64, usize) -> [u64; 2]) {
-    // The bound is six standard deviations. By chance, about two comparisons in 10⁹ exceed this
-    // bound.
+    // The bound is six standard deviations. By chance, about two comparisons in 10⁹ exceed six
+    // standard deviations.
     let bound = 6.0 * (samples as f64).sqrt() / 2.0;
     for at in 0..flips {
         let mut changed = [0_u64; 64];
