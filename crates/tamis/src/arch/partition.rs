@@ -91,9 +91,8 @@ fn stream<T: Integer>(to: &mut [T], from: &[T]) {
     let from = from.as_ptr().cast::<__m128i>();
     for quarter in 0..quarters {
         // SAFETY: `to` and `from` have the same number of bytes. `to` starts on a cache line,
-        // because the pool starts on a cache line and `to` starts a whole number of buffers after
-        // the start of the pool. The only caller holds a `Fence`. The caller does not read `to`
-        // before the `Fence` is dropped.
+        // because the pool starts on a cache line and whole buffers lie between the two starts. The
+        // only caller holds a `Fence`. The caller does not read `to` before the `Fence` is dropped.
         unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }

@@ -15,8 +15,8 @@
 //! write the same data, so no atomic operation is needed. The order of items is lost.
 //!
 //! Invariant: a bin gets a new chunk only when its last chunk is full. Therefore `n` items fill at
-//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool with `n /
-//! chunk_items` chunks, plus one chunk for each bin, is always large enough.
+//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool is always large
+//! enough if it has one chunk for each bin plus `n / chunk_items` chunks.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;

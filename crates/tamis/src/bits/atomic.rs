@@ -9,8 +9,8 @@
 //!
 //! An item of the classic filter has its bits in several stripes. The thread that inserts the item
 //! sets each bit with `fetch_or`, and holds only the lock of the item's first bit. Equal items have
-//! the same first bit. Without the lock of the first bit, two threads that insert the same item
-//! could each set one bit of the item first, and both threads would report the item as new.
+//! the same first bit. Without the lock of the first bit, each of two threads with the same item
+//! could set one bit first, and both threads would report a new item.
 //!
 //! Invariants: a word is written only while its stripe is locked, or with `fetch_or`. In one
 //! bitmap, all writers use blocks or all writers use single bits. A thread never holds two stripes,

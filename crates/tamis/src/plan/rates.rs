@@ -14,8 +14,8 @@
 //! is short.
 //!
 //! **Classic.** The k·n draws of the items set X of the m positions. The lookup of an absent item
-//! draws k of the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 −
-//! e^(−kn/m))^k. The difference is noticeable in small filters.
+//! draws k of the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above
+//! (1 − e^(−kn/m))^k. The difference is noticeable in small filters.
 //!
 //! The rate of a small filter is computed exactly. For other filters, ln X is approximated by a
 //! normal distribution with the mean and variance of X. The relative error is at most 10⁻³ for

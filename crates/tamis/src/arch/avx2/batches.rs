@@ -40,8 +40,9 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. The cache lines of the next batch are prefetched a few at a time while the
-/// current batch is tested, because a CPU cannot load 64 lines at the same time.
+/// The next batch. The cache lines of the next batch are prefetched while the current batch is
+/// tested. Only a few lines are prefetched at a time, because a CPU cannot load 64 lines at the
+/// same time.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     words: *const u8,
