@@ -14,8 +14,8 @@
 //! is short.
 //!
 //! **Classic.** The k·n draws of the items set X of the m positions. The lookup of an absent item
-//! draws k of the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above
-//! (1 − e^(−kn/m))^k. The difference is noticeable in small filters.
+//! draws k of the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 −
+//! e^(−kn/m))^k. The difference between the two rates is noticeable in small filters.
 //!
 //! The rate of a small filter is computed exactly. For other filters, ln X is approximated by a
 //! normal distribution with the mean and variance of X. The relative error is at most 10⁻³ for
@@ -130,8 +130,8 @@ pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     (rest.max(0.0) / blocks as f64).sqrt()
 }
 
-/// Returns the means of several functions g of a block with j items. The first function is f(j).
-/// Each mean is Σ P(j) g(j), summed term by term.
+/// Returns the means of several functions g of a block with j items. The first of these functions
+/// is f(j). Each mean is Σ P(j) g(j), summed term by term.
 ///
 /// The caller passes at least two blocks, with at most 700 items each on average. With a higher
 /// average than 700 items, P(0) would underflow to zero.

@@ -30,8 +30,8 @@ pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
     Some(over)
 }
 
-/// The number of Newton steps before the search switches to bisection. Three to six steps are
-/// usual.
+/// The number of Newton steps before the search switches to bisection. A search usually takes three
+/// to six steps.
 const NEWTON_STEPS: u32 = 20;
 
 /// The number above which the rate is nearly linear between two adjacent numbers.
