@@ -1,9 +1,9 @@
-//! SIMD kernels, prefetches and huge pages. All `unsafe` code of this crate is here.
+//! SIMD kernels, prefetches and huge pages. This module contains all `unsafe` code of the crate.
 //!
 //! A kernel takes slices and has a scalar version with the same signature in [`scalar`]. The
-//! features of the CPU determine the table of kernels, once for each process. Answers and bytes
-//! never depend on this choice. Kernels are generic over [`Word`](crate::bits::Word), so that the
-//! same code reads owned, mapped and shared bits.
+//! features of the CPU determine the table of kernels, once for each process. The answers and the
+//! bytes of a filter are the same with every table of kernels. Kernels are generic over
+//! [`Word`](crate::bits::Word), so that the same code reads owned, mapped and shared bits.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]

@@ -24,11 +24,12 @@ use crate::arch::sip;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hasher {
     function: HashFunction,
-    /// The key, or the seed and zero. The fold hash stores two keys that are derived from the seed.
+    /// The key, or the seed followed by zero. The fold hash stores two keys that are derived from
+    /// the seed.
     words: [u64; 2],
 }
 
-/// A hash function, numbered for files. Numbers are never reused.
+/// A hash function and its number in files. A number is never reused for another function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -39,18 +40,19 @@ pub enum HashFunction {
     Sip13 = 2,
     /// XXH64, which Parquet's filters use with seed 0.
     Xxh64 = 3,
-    /// The fold hash: two folded multiplications, 64 bits. The fold hash is the default and the
-    /// fastest for up to 128 bytes.
+    /// The fold hash: two folded multiplications, 64 bits. The fold hash is the default, and the
+    /// fastest of these functions for items of up to 128 bytes.
     Fold = 4,
 }
 
 impl Hasher {
-    /// Returns the default function with `seed`. Filters with the same seed have the same false
-    /// positives.
+    /// Returns the fold hash, the default function, with `seed`. Filters with the same seed have
+    /// the same false positives.
     ///
-    /// The function is defined by this crate; `docs/formats/tamis.md` specifies it for other
-    /// programs. Items of over 128 bytes that collide under XXH3 collide under every seed. The
-    /// function has no secret: for items that an attacker may choose, use [`keyed`](Self::keyed).
+    /// This crate defines the fold hash; `docs/formats/tamis.md` specifies the function for other
+    /// programs. Items of over 128 bytes that collide under XXH3 collide under every seed of the
+    /// fold hash. The fold hash has no secret: for items that an attacker may choose, use
+    /// [`keyed`](Self::keyed).
     ///
     /// # Examples
     ///
@@ -79,8 +81,8 @@ impl Hasher {
         Self { function: HashFunction::Sip13, words: key }
     }
 
-    /// Returns the keyed hash that Tamis currently prefers, with a secret `key`. This hash is
-    /// SipHash-1-3.
+    /// Returns the keyed hash that Tamis currently prefers, with a secret `key`. The currently
+    /// preferred keyed hash is SipHash-1-3.
     ///
     /// Without the key, an attacker cannot compute hashes, and therefore cannot choose items that
     /// collide. Code that needs a keyed hash calls this function. [`from_parts`](Self::from_parts)
@@ -113,8 +115,9 @@ impl Hasher {
 
     /// Returns the function's number in files, and its seed or key as 16 little-endian bytes.
     ///
-    /// Numbers are never reused. For a function with a seed, the last eight bytes are zero. A file
-    /// must contain the key, because without the key the filter cannot test items.
+    /// A number is never reused for another function. For a function with a seed, the last eight
+    /// bytes are zero. A file must contain the key, because without the key the filter cannot test
+    /// items.
     ///
     /// # Examples
     ///
@@ -150,7 +153,7 @@ impl Hasher {
         }
     }
 
-    /// Returns the function.
+    /// Returns the hash function.
     #[must_use]
     pub const fn function(&self) -> HashFunction {
         self.function
@@ -158,15 +161,15 @@ impl Hasher {
 
     /// Hashes `bytes`. The default hash takes about a nanosecond for up to 16 bytes, and less than
     /// 0.1 ns for each further byte.
-    // Always inlined, like its callers. A loop then computes the seed-dependent values only once.
-    // For a single lookup of text, inlining saves a seventh of the time.
+    // This method is always inlined, like its callers, so that a loop computes the seed-dependent
+    // values only once. For a single lookup of text, inlining saves a seventh of the time.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match self.function {
             HashFunction::Fold => fold::hash(bytes, self.words),
-            // Passes the words instead of `self`. A reference to `self` would force every caller to
-            // keep the hasher on the stack.
+            // The call passes the words instead of `self`, because a reference to `self` would
+            // force every caller to keep the hasher on the stack.
             function => hash_otherwise(function, self.words, bytes),
         }
     }
@@ -243,7 +246,7 @@ impl Default for Hasher {
 }
 
 /// Hashes `bytes` with a function that is not the default.
-// Not inlined, so that the default hash is inlined into its callers.
+// This function is not inlined, so that the default hash is inlined into its callers.
 #[inline(never)]
 fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64 {
     match function {
@@ -257,7 +260,8 @@ fn hash_otherwise(function: HashFunction, [a, b]: [u64; 2], bytes: &[u8]) -> u64
     }
 }
 
-// Marked cold, so that the code for the default hash keeps the integer in a register.
+// This function is marked cold, so that the code for the default hash keeps the integer in a
+// register.
 #[cold]
 fn hash_integer_otherwise<const LEN: usize>(
     function: HashFunction,
@@ -267,7 +271,7 @@ fn hash_integer_otherwise<const LEN: usize>(
     hash_otherwise(function, words, &integer.to_le_bytes()[..LEN])
 }
 
-/// Joins the two words of a hash, the low one first.
+/// Joins the low word and the high word of a 128-bit hash.
 #[inline(always)]
 fn joined([low, high]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)

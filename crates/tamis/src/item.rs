@@ -1,4 +1,4 @@
-//! Defines items: values as stable bytes. A filter uses only these bytes.
+//! Defines items: values as stable bytes. A filter uses only the stable bytes of an item.
 //!
 //! The trait does not use `std::hash::Hash`, whose bytes differ between platforms and releases. A
 //! filter must give the same answers on every platform and in every release.
@@ -27,8 +27,8 @@ use crate::no_std::*;
 /// | `&T`, `Box<T>`, `Rc<T>`, `Arc<T>`, `Cow<T>` | the bytes of `T` |
 ///
 /// Two values are the same item if their bytes are equal. For example, `"ab"` and `b"ab"` are the
-/// same item, and so are `7_u32` and `[7_u8, 0, 0, 0]`. `1_u32`, `1_u64` and `"1"` are three
-/// different items.
+/// same item. `7_u32` and `[7_u8, 0, 0, 0]` are also the same item. `1_u32`, `1_u64` and `"1"` are
+/// three different items.
 ///
 /// `usize` and floating-point numbers do not implement `Item`. The width of `usize` depends on the
 /// platform: convert a `usize` to `u64`. Floating-point numbers have two zeros and many NaNs:
@@ -73,7 +73,7 @@ pub trait Item {
     ///
     /// # Panics
     ///
-    /// If the two slices differ in length.
+    /// If `items` and `hashes` differ in length.
     fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64])
     where
         Self: Sized,
@@ -94,7 +94,8 @@ macro_rules! value_items {
                 $to_bytes(*self)
             }
 
-            // The bytes of this type are computed. A prefetch would compute them twice.
+            // The stable bytes of this type are computed. A prefetch would compute the stable bytes
+            // twice.
             fn hash_each(items: &[Self], hasher: &Hasher, hashes: &mut [u64]) {
                 assert_eq!(items.len(), hashes.len(), "one hash an item");
                 for (hash, item) in hashes.iter_mut().zip(items) {
@@ -275,7 +276,8 @@ const fn sum(lens: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// The stable bytes of an item that are assembled on demand. Up to 64 bytes need no allocation.
+/// The stable bytes of an item, assembled from the bytes of its parts. Up to 64 bytes need no
+/// allocation.
 #[derive(Clone, Debug)]
 pub struct ItemBytes {
     // Invariant: the bytes are `few[..len]`, or `many` if `len` is above the length of `few`.

@@ -41,12 +41,12 @@
 //! | `rate` | a false positive rate, a probability: 0.01 is one percent |
 //! | `insert` | inserts an item and returns true if the item is new; filters that may refuse items have `try_insert` |
 //! | `…_each` | a batch, with an answer for each item in [`Answers`] |
-//! | `…_all` | a batch, with one answer: whether all are present, or how many were new or removed |
+//! | `…_all` | a batch, with one answer: whether all items are present, or how many items were new or removed |
 //!
-//! All methods that take items are inherent, so callers import no trait for these methods. Batches
-//! of hashes ([`Insert::insert_hashes`]) are methods of the traits. For generic code, the traits
-//! ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`], [`Merge`]) have the
-//! same methods.
+//! All methods that take items are inherent, so callers import no trait for these methods. Only the
+//! traits have the methods for batches of hashes ([`Insert::insert_hashes`]). For generic code, the
+//! traits ([`Filter`], [`Insert`], [`TryInsert`], [`Remove`], [`Count`], [`Clear`], [`Merge`]) have
+//! the same methods as the types.
 //!
 //! # Features
 //!
@@ -64,7 +64,7 @@
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 extern crate alloc;
-// `core` contains most of the `std` items that this crate uses, under the same path.
+// `core` contains most of the `std` items that this crate uses, under the same path as in `std`.
 #[cfg(not(any(feature = "std", test)))]
 extern crate core as std;
 

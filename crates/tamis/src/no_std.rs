@@ -1,5 +1,5 @@
 //! The prelude of builds without the standard library. Each file that needs the prelude imports all
-//! its names with `*`.
+//! names of the prelude with `*`.
 
 pub(crate) use alloc::borrow::ToOwned;
 pub(crate) use alloc::boxed::Box;

@@ -1,11 +1,11 @@
 //! Plans the size of a filter: the number of bits for a number of items and a rate.
 //!
-//! A plan is the smallest filter with a whole number of probes whose computed rate at capacity is
-//! at most the requested rate. The formulas are in `rates`, the search is in `search`.
+//! A plan describes the smallest filter with a whole number of probes whose computed rate at
+//! capacity is at most the requested rate. The formulas are in `rates`, the search is in `search`.
 //!
-//! The rate of a very small classic filter is computed exactly. The plan of such a filter uses a
-//! formula that is never below the exact rate. Therefore the plan takes up to two bits more than
-//! the smallest filter.
+//! The rate of a very small classic filter is computed exactly. The plan of a very small classic
+//! filter uses a formula whose result is never below the exact rate. Therefore the plan takes up to
+//! two bits more than the smallest filter.
 
 pub(crate) mod blocks;
 pub(crate) mod error;
@@ -55,22 +55,22 @@ pub struct Plan {
     geometry: Geometry,
 }
 
-/// If a blocked filter needs more than this factor times the bits of a classic filter,
-/// [`Plan::new`] chooses the classic filter.
+/// [`Plan::new`] chooses the classic filter if a blocked filter needs more than `WORTH_ONE_LINE`
+/// times the bits of the classic filter.
 const WORTH_ONE_LINE: f64 = 1.25;
 
-/// [`Plan::new`] always accepts a blocked filter of up to this size.
+/// The size up to which [`Plan::new`] always accepts a blocked filter.
 const TINY_BITS: u64 = 4096;
 
 impl Plan {
     /// Plans a filter that keeps its rate at or below `rate` until it holds `items` distinct items.
     ///
-    /// The kind is usually the default split-block filter. For some very low or high rates, a
-    /// blocked filter would take over a quarter more memory than a classic filter. For these rates,
-    /// the plan chooses the classic filter. [`why`](Self::why) returns the reason.
+    /// The kind is usually the default split-block filter. The plan chooses a classic filter for
+    /// very low or high rates at which a blocked filter would take over a quarter more memory than
+    /// a classic filter. [`why`](Self::why) returns the reason for the chosen kind.
     ///
-    /// `rate` is a probability. Zero `items` are planned as one. Takes 0.3 to 1 µs and allocates
-    /// nothing.
+    /// `rate` is a probability. Zero `items` are planned as one item. The plan takes 0.3 to 1 µs
+    /// and allocates nothing.
     ///
     /// # Errors
     ///
@@ -103,13 +103,13 @@ impl Plan {
         }
     }
 
-    /// Plans a filter of the given kind, with the parameters of [`new`](Self::new). Takes 0.1 to
-    /// 1.5 µs.
+    /// Plans a filter of the given kind, with the parameters of [`new`](Self::new). The plan takes
+    /// 0.1 to 1.5 µs.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new). Also [`PlanError::RateTooLow`] if no growing filter keeps the
-    /// rate for any number of items.
+    /// The errors of [`new`](Self::new), and [`PlanError::RateTooLow`] if no growing filter keeps
+    /// the rate for any number of items.
     pub fn for_kind(kind: Kind, items: u64, rate: f64) -> Result<Plan, PlanError> {
         check_rate(kind, rate)?;
         let items = items.max(1);
@@ -121,7 +121,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new). Also [`PlanError::Geometry`] for counters of other sizes.
+    /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no counting filter has
+    /// counters of `counter_bits` bits.
     ///
     /// # Examples
     ///
@@ -142,18 +143,21 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new). Also [`PlanError::Geometry`] for other numbers of slices.
+    /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no window has this number
+    /// of `slices`.
     pub fn window(items: u64, rate: f64, slices: u32) -> Result<Plan, PlanError> {
         Plan::for_geometry(Kind::Window, Geometry::Slices(slices), items, rate)
     }
 
-    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default:
-    /// they take the fewest bits and count up to 4. Larger buckets count up to twice their number
-    /// of slots. A table with larger buckets also accepts more items before it is full.
+    /// Plans a cuckoo filter with buckets of 2 to 4 slots. Buckets of two slots are the default,
+    /// because these buckets take the fewest bits and count up to 4 copies of an item. Larger
+    /// buckets count up to twice their number of slots. A table with larger buckets also accepts
+    /// more items than a table with buckets of two slots.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new). Also [`PlanError::Geometry`] for other bucket sizes.
+    /// The errors of [`new`](Self::new), and [`PlanError::Geometry`] if no cuckoo filter has
+    /// buckets of `bucket` slots.
     pub fn cuckoo(items: u64, rate: f64, bucket: u32) -> Result<Plan, PlanError> {
         Plan::for_geometry(Kind::Cuckoo, Geometry::Slots { bits: 8, bucket }, items, rate)
     }
@@ -179,7 +183,8 @@ impl Plan {
         size: Option<(u64, Geometry)>,
     ) -> Result<Plan, PlanError> {
         let (bits, geometry) = size.filter(|&(bits, _)| bits <= MAX_BITS).ok_or_else(|| {
-            // At every size, some items have the same hash as another item.
+            // In a filter of any size, an absent item may have the same hash as an inserted item.
+            // Therefore no size keeps a lower rate than `lowest`.
             match lowest_rate(items) {
                 lowest if rate < lowest && lowest < 1.0 => {
                     PlanError::RateTooLow { kind, rate, lowest }
@@ -289,7 +294,7 @@ impl Plan {
         self.geometry
     }
 
-    /// Returns how many bits an item sets, or how many counters it increments.
+    /// Returns how many bits an item sets, or how many counters an item increments.
     #[must_use]
     pub const fn probes(&self) -> u32 {
         match self.geometry {
@@ -312,8 +317,8 @@ impl Plan {
         self.kind.sizing().cache_lines(self.geometry)
     }
 
-    /// Computes the rate of this filter when it holds `items` distinct items. Takes 0.1 to 0.3 µs.
-    /// The rate of a small classic filter is computed exactly in up to about 20 µs.
+    /// Computes the rate of this filter when it holds `items` distinct items. The computation takes
+    /// 0.1 to 0.3 µs. The rate of a small classic filter is computed exactly in up to about 20 µs.
     #[must_use]
     pub fn rate_at(&self, items: u64) -> f64 {
         self.kind.sizing().rate_at(self.geometry, self.bits, items)
@@ -356,13 +361,15 @@ impl Plan {
         // a deviation of √(m(eᵗ − t − 1)) draws.
         let t = draws / m;
         let deviation = n * (m * (t.exp_m1() - t)).sqrt() / draws;
-        // At least one additional item, because the rate of a tiny filter changes in large steps.
+        // The limit allows at least one additional item, because the rate of a tiny filter changes
+        // in large steps.
         let items = parts * n + (4.0 * deviation * parts.sqrt()).max(parts);
         (self.rate_at(items.ceil() as u64) + 4.0 * rate_deviation).max(self.rate)
     }
 
     /// Plans a filter that consists of the first `max_bytes` of this filter. Hashes distribute
-    /// items evenly over the filter. Therefore estimates from this part apply to the whole filter.
+    /// items evenly over the filter. Therefore estimates from the first part of a filter apply to
+    /// the whole filter.
     ///
     /// Returns `None` if the filter is not larger than `max_bytes`, or if filters of this kind
     /// count their items.
@@ -377,7 +384,7 @@ impl Plan {
         Plan::from_parts(self.kind, items, self.rate, bits, self.geometry).ok()
     }
 
-    /// Checks that this plan is for filters of this kind.
+    /// Checks that this plan is for filters of kind `expected`.
     pub(crate) fn check_kind(&self, expected: Kind) -> Result<(), PlanError> {
         if self.kind == expected { Ok(()) } else { Err(self.other_kind(expected)) }
     }
@@ -427,7 +434,7 @@ fn worth_one_line(items: u64, rate: f64) -> u64 {
     ((estimate_bits(items, rate) * WORTH_ONE_LINE) as u64).max(TINY_BITS)
 }
 
-/// Checks that a rate is a probability, and that filters of this kind can keep it.
+/// Checks that a rate is a probability, and that filters of this kind can keep the rate.
 fn check_rate(kind: Kind, rate: f64) -> Result<(), PlanError> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(PlanError::Rate { rate });

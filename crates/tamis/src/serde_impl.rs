@@ -1,12 +1,13 @@
 //! Plans, hashers and filters for serde (feature `serde`).
 //!
-//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. These parts
-//! are the content of a Tamis file, without checksums. Decoding checks the words as in a Tamis
-//! file. Memory is allocated only for bytes that were read, never for a size that the input claims.
+//! A filter is serialized as its plan, its hasher and its words as little-endian bytes. The plan,
+//! the hasher and the words are the content of a Tamis file, without checksums. Decoding checks the
+//! words in the same way as the words of a Tamis file. Memory is allocated only for bytes that were
+//! read, never for a size that the input claims.
 //!
 //! A secret key is never serialized. A filter whose hasher [is keyed](Hasher::is_keyed) cannot be
-//! serialized, because the key would appear in logs, messages and caches. Use a Tamis file of the
-//! crate `tamis-formats`, which stores keys.
+//! serialized, because the key would appear in logs, messages and caches. To store a filter with
+//! its key, save a Tamis file with the crate `tamis-formats`.
 
 use std::fmt;
 
@@ -180,7 +181,7 @@ macro_rules! serde_filters {
         }
 
         impl<'de, $($generics)*> Deserialize<'de> for $filter {
-            /// Decodes a filter and checks the words as in a Tamis file.
+            /// Decodes a filter and checks its words in the same way as the words of a Tamis file.
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let (plan, hasher, bits) = parts(deserializer)?;
                 let made: Result<Self, PlanError> = $restore(&plan, hasher, bits);

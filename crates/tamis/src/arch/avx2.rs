@@ -1,4 +1,5 @@
-//! Kernels for AVX2: a block of the default filter is two registers, a Parquet block is one.
+//! Kernels for AVX2: a block of the default filter takes two registers, a Parquet block takes one
+//! register.
 
 mod batches;
 mod blocks;
@@ -15,19 +16,19 @@ use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::bits::Word;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
-    // SAFETY: this table is used only after the level was detected.
+    // SAFETY: this table is used only if the CPU supports AVX2.
     insert_512: |words, hashes, answers| unsafe { split_block::insert(words, hashes, answers) },
-    // SAFETY: this table is used only after the level was detected.
+    // SAFETY: this table is used only if the CPU supports AVX2.
     insert_256: |words, hashes, answers| unsafe { parquet::insert(words, hashes, answers) },
 };
 
 pub(super) fn readers<W: Word>() -> Kernels<W> {
     Kernels {
-        // SAFETY: this table is used only after the level was detected.
+        // SAFETY: this table is used only if the CPU supports AVX2.
         contains_512: |words, hashes, answers| unsafe {
             split_block::contains(words, hashes, answers);
         },
-        // SAFETY: this table is used only after the level was detected.
+        // SAFETY: this table is used only if the CPU supports AVX2.
         contains_256: |words, hashes, answers| unsafe {
             parquet::contains(words, hashes, answers);
         },

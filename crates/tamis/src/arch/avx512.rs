@@ -1,10 +1,10 @@
 //! Kernels for AVX-512 with VBMI and BITALG (Ice Lake, Zen 4 and later). A block of the default
 //! filter is one register. One instruction tests a bit in each lane of the block.
 //!
-//! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. These
-//! eight bytes are copied to every lane. Then `vpshufbitqmb` tests all eight numbers in every lane,
-//! which gives 64 answers. Only the answers of number i in lane i are used. These answers form the
-//! diagonal.
+//! `vpmultishiftqb` extracts eight bit numbers, one byte each, from an item's spread hash. The
+//! eight bytes with the bit numbers are copied to every lane. `vpshufbitqmb` tests all eight bit
+//! numbers in every lane, which gives 64 answers. For each i, only the answer of bit number i in
+//! lane i is used. The eight answers that are used form a diagonal of the 64 answers.
 //!
 //! Vector units execute two instructions in a cycle. A test with shift, rotation and test would
 //! take three instructions. The test with `vpshufbitqmb` takes one instruction.
@@ -21,23 +21,23 @@ use crate::bits::Word;
 use crate::strategy::block_rules::split_block;
 
 pub(super) static KERNELS: OwnedKernels = OwnedKernels {
-    // SAFETY: this table is used only after the level was detected.
+    // SAFETY: this table is used only if the CPU supports AVX-512.
     insert_512: |words, hashes, answers| unsafe { insert_512(words, hashes, answers) },
     insert_256: avx2::KERNELS.insert_256,
 };
 
 pub(super) fn readers<W: Word>() -> Kernels<W> {
     Kernels {
-        // SAFETY: this table is used only after the level was detected.
+        // SAFETY: this table is used only if the CPU supports AVX-512.
         contains_512: |words, hashes, answers| unsafe { contains_512(words, hashes, answers) },
         contains_256: avx2::readers().contains_256,
     }
 }
 
-/// Bit `9 i` is the answer of number i in lane i.
+/// The answers that a test uses: bit `9 i` is the answer of number i in lane i.
 const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 
-/// The first bit of each lane's bit number in the spread hash, as bytes for `vpmultishiftqb`.
+/// The position of each lane's bit number in the spread hash, as bytes for `vpmultishiftqb`.
 const STARTS: u64 = {
     let (mut starts, mut i) = (0, 0);
     while i < 8 {
@@ -58,7 +58,7 @@ static LANES: Lanes = Lanes { shifts: split_block::SHIFTS, one: 1 };
 
 /// Tests one item. Legacy SSE code cannot access registers 16 and above, so these registers need no
 /// `vzeroupper`. Therefore this function can be inlined into code that is compiled for any x86-64
-/// CPU. A call would double the cost.
+/// CPU. A function call instead of inlining would double the cost of a test.
 ///
 /// # Safety
 ///
@@ -89,8 +89,8 @@ pub(super) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) -> bool {
     missing == 0
 }
 
-/// Sets the bits of one item. Returns true if at least one bit was not set. Inlined for the same
-/// reason as [`contains_one_512`].
+/// Sets the bits of one item. Returns true if at least one bit of the item was not set before. The
+/// function is inlined for the same reason as [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -122,7 +122,7 @@ pub(super) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     missing != 0
 }
 
-/// Computes the blocks of up to [`BATCH`] hashes and prefetches their lines.
+/// Computes the blocks of up to [`BATCH`] hashes and prefetches the cache lines of these blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Located) {
@@ -150,7 +150,8 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
         store_8(&mut located.lanes[i * 8..], lanes);
     }
     if !rest.is_empty() {
-        // The last group of eight is padded. The caller discards the additional answers.
+        // The last group of hashes is padded to eight hashes. The caller discards the answers of
+        // the padding.
         let mut padded = [0; 8];
         padded[..rest.len()].copy_from_slice(rest);
         let mut tail = Located::NONE;
@@ -166,11 +167,11 @@ fn locate<const CUT: bool>(words: *const [u64], hashes: &[u64], located: &mut Lo
     }
 }
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a filter for prefetches. A filter that fits in the L2 cache needs no
+/// prefetches, because the CPU hides the latency of the L2 cache.
 const PREFETCH_FROM_BYTES: usize = 1 << 20;
 
-/// Tests item `$i` of eight. The result is written to memory. One vector load later reads eight
+/// Tests item `$i` of eight. The result is written to memory. Later, one vector load reads eight
 /// results.
 macro_rules! test_one {
     ($i:literal) => {
@@ -196,10 +197,10 @@ fn contains_512<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]) {
     each_batch::<true>(words, hashes, answers, |located, len| {
         let mut found = Located::NONE.starts;
         for i in (0..len).step_by(8) {
-            // SAFETY: `locate` wrote the starts of whole blocks here, in whole groups of eight.
-            // `locate` wrote the bit numbers 512 bytes after these starts. The pointer covers all
-            // of `located`, not only its first field. Words shared with other threads: as in
-            // `contains_one_512`.
+            // SAFETY: `locate` wrote the starts of whole blocks to `located`, in whole groups of
+            // eight. `locate` wrote the bit numbers 512 bytes after the starts. The pointer covers
+            // all of `located`, not only its first field. Other threads may set bits of the words,
+            // which is sound for the reason in `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(0), test_one!(1), test_one!(2), test_one!(3),
@@ -251,7 +252,8 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
     each_batch::<false>(words, hashes, answers, |located, len| {
         let mut missing = [0_u8; BATCH];
         for (i, missing) in missing[..len].iter_mut().enumerate() {
-            // SAFETY: `locate` wrote the start of a whole block here, and the block may be written.
+            // SAFETY: `locate` wrote the start of a whole block to `located`, and the block may be
+            // written.
             unsafe {
                 asm!(
                     "vpbroadcastq {mask}, qword ptr [{spread}]",
@@ -274,14 +276,14 @@ unsafe fn insert_each_512(words: *mut [u64], hashes: &[u64], answers: &mut [u64]
                 );
             }
         }
-        // SAFETY: 64 readable bytes.
+        // SAFETY: `missing` has 64 readable bytes.
         let missing = unsafe { _mm512_loadu_si512(missing.as_ptr().cast()) };
         _mm512_test_epi8_mask(missing, missing)
     });
 }
 
-/// Calls `answer` with each batch of located hashes. Loads the lines of the next batch at the same
-/// time.
+/// Calls `answer` with the [`Located`] values of each batch of hashes. Prefetches the cache lines
+/// of the next batch before the call.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi")]
 fn each_batch<const CUT: bool>(
@@ -311,8 +313,7 @@ fn each_batch<const CUT: bool>(
 fn multiply_32(a: __m512i, b: __m512i) -> __m512i {
     let product;
     // The intrinsic would compile to three operations instead of one: a mask for each factor and a
-    // 64-bit multiplication.
-    // SAFETY: registers only.
+    // 64-bit multiplication. SAFETY: the assembly accesses only registers.
     unsafe {
         asm!(
             "vpmuludq {product}, {a}, {b}",

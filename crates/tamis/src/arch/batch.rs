@@ -1,19 +1,20 @@
-//! The values that the kernels of the default filter compute for a batch before they access the
-//! blocks.
+//! The values that the kernels of the default filter compute for a batch before the kernels access
+//! the blocks.
 
-/// The number of items in a batch. While the answers of one batch are computed, the lines of the
-/// next batch are loaded.
+/// The number of items in a batch. While the answers of one batch are computed, the cache lines of
+/// the next batch are loaded.
 pub(super) const BATCH: usize = 64;
 
 /// The computed values of the items of a batch.
-// The type is aligned, because the CPU does not forward a vector store across two lines to later
-// loads. The order of the fields is fixed: the assembly reads `lanes` 512 bytes after `starts`.
+// The type is aligned to a cache line, because the CPU does not forward a vector store across two
+// cache lines to later loads. The order of the fields is fixed: the assembly reads `lanes` 512
+// bytes after `starts`.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Located {
-    /// The first byte of the block.
+    /// For each item, the number of the first byte of its block.
     pub starts: [u64; BATCH],
-    /// The values from which the kernel computes the bits in the lanes.
+    /// For each item, the value from which the kernel computes the bits in the lanes.
     pub lanes: [u64; BATCH],
 }
 

@@ -1,4 +1,4 @@
-//! The kernels of the two block filters, chosen by the level of this CPU.
+//! The kernels of the default filter and of Parquet's filter, chosen by the level of this CPU.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::kernels::as_cells;
@@ -33,35 +33,35 @@ impl Level {
     }
 }
 
-/// Returns the writing kernels of this CPU.
+/// Returns the kernels for this CPU that write to filters.
 pub(crate) fn kernels() -> &'static OwnedKernels {
     level().owned()
 }
 
-/// Tests one item in 512-bit blocks with the kernel of `level`. This CPU must support the level. A
+/// Tests one item in 512-bit blocks with the kernel of `level`. This CPU must support `level`. A
 /// caller can store the level in a field, which saves a load and three branches in the loop around
 /// the call.
 ///
-/// For this function and all functions below, the words must contain at least one block. The assembly
-/// has no bounds check, because a bounds check before the assembly took 4 to 20 % more time. Only a
-/// strategy calls these functions. Only a `Bloom` has a strategy, and a `Bloom` passes the words of
-/// its plan (`strategy/rule.rs`).
+/// For this function and all functions below in this file, the words must contain at least one
+/// block. The assembly has no bounds check, because a bounds check before the assembly took 4 to 20
+/// % more time. Only a strategy calls the functions of this file. Only a `Bloom` has a strategy,
+/// and a `Bloom` passes the words of its plan (`strategy/rule.rs`).
 #[inline(always)]
 pub(crate) fn contains_one_512<W: Word>(level: Level, words: &[W], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
     match level {
-        // SAFETY: the level was detected, and there is a block.
+        // SAFETY: the CPU supports `level`, and `words` contains a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx512 => unsafe { avx512::contains_one_512(words, hash) },
-        // SAFETY: as above.
+        // SAFETY: the CPU supports AVX2, and `words` contains a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx2 => unsafe { avx2::contains_one_512(words, hash) },
         Level::Scalar => contains_one_512_by_call(words, hash),
     }
 }
 
-// Not inlined, like the two functions below, so that the remaining code can be inlined into any
-// caller.
+// This function is not inlined, so that the remaining code of `contains_one_512` can be inlined
+// into any caller.
 #[inline(never)]
 fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
     scalar::contains_one_512(words, hash)
@@ -72,21 +72,23 @@ fn contains_one_512_by_call<W: Word>(words: &[W], hash: u64) -> bool {
 pub(crate) fn contains_one_256<W: Word>(words: &[W], hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level() >= Level::Avx2 {
-        // SAFETY: this level or a better one was detected.
+        // SAFETY: the detected level is AVX2 or higher.
         return unsafe { avx2::contains_one_256(words, hash) };
     }
     scalar::contains_one_256(words, hash)
 }
 
-/// Sets the bits of one item in 512-bit blocks. Returns true if at least one bit was not set.
+/// Sets the bits of one item in 512-bit blocks. Returns true if at least one bit of the item was
+/// not set before.
 #[inline(always)]
 pub(crate) fn insert_one_512(level: Level, words: &mut [u64], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
     match level {
-        // SAFETY: the level was detected, there is a block, and `words` is borrowed uniquely.
+        // SAFETY: the CPU supports `level`, `words` contains a block, and `words` is borrowed
+        // uniquely.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx512 => unsafe { avx512::insert_one_512(words, hash) },
-        // SAFETY: as above.
+        // SAFETY: the CPU supports AVX2, and `words` is a uniquely borrowed slice with a block.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx2 => unsafe { avx2::insert_one_512(words, hash) },
         Level::Scalar => insert_one_512_by_call(words, hash),
@@ -107,10 +109,11 @@ fn insert_one_512_by_call(words: &mut [u64], hash: u64) -> bool {
 pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64) -> bool {
     debug_assert!(words.len() >= split_block::WORDS);
     match level {
-        // SAFETY: the level was detected, there is a block, and atomic words may be written.
+        // SAFETY: the CPU supports `level`, `words` contains a block, and atomic words may be
+        // written.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx512 => unsafe { avx512::insert_one_512(as_cells(words), hash) },
-        // SAFETY: as above.
+        // SAFETY: the CPU supports AVX2, `words` contains a block, and atomic words may be written.
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         Level::Avx2 => unsafe { avx2::insert_one_512(as_cells(words), hash) },
         Level::Scalar => scalar::insert_one_512_shared(words, hash),
@@ -121,9 +124,9 @@ pub(crate) fn insert_one_512_shared(level: Level, words: &[AtomicU64], hash: u64
 pub(crate) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     match level() {
-        // SAFETY: the level was detected.
+        // SAFETY: the CPU supports the detected level.
         Level::Avx512 => return unsafe { avx512::insert_512_shared(words, hashes, answers) },
-        // SAFETY: the level was detected.
+        // SAFETY: the CPU supports the detected level.
         Level::Avx2 => return unsafe { avx2::insert_512_shared(words, hashes, answers) },
         Level::Scalar => {}
     }

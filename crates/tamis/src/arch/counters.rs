@@ -6,9 +6,9 @@
 //! ```
 //!
 //! One register contains bit p of all counters of a block. An increment adds a carry to one
-//! register after the other. This increments eight counters at once, in about forty instructions.
-//! If the bits of a counter were adjacent in a word, an increment would take over a hundred
-//! instructions.
+//! register after the other. Therefore an insert increments its eight counters at once, in about
+//! forty instructions. If the bits of a counter were adjacent in a word, an increment would take
+//! over a hundred instructions.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::filter::removed::Removed;
 use crate::strategy::block_rules::narrow::Narrow;
 use crate::strategy::block_rules::scale::scale;
 
-/// The number of words in a slice of a block.
+/// The number of words in a slice. A slice contains one bit of each counter of a block.
 pub(crate) const SLICE_WORDS: usize = Narrow::WORDS;
 
 type Slice = [u64; SLICE_WORDS];
@@ -29,9 +29,9 @@ struct Block<'a, const P: usize>(&'a mut [Slice]);
 
 /// The state of the counters of one item.
 struct CounterState {
-    /// The bits whose counters are zero.
+    /// The bits of the item whose counters are zero.
     missing: Slice,
-    /// The bits whose counters have their highest value.
+    /// The bits of the item whose counters have their highest value.
     full: Slice,
 }
 
@@ -53,7 +53,7 @@ impl CounterState {
         self.missing.iter().fold(0, |all, lane| all | lane) != 0
     }
 
-    /// Returns true if all eight counters have their highest value.
+    /// Returns true if all eight counters of the item have their highest value.
     #[inline(always)]
     fn is_full(&self, mask: &Slice) -> bool {
         (0..SLICE_WORDS).fold(0, |all, i| all | (self.full[i] ^ mask[i])) == 0
@@ -176,8 +176,8 @@ const fn plain<const P: usize>() -> CounterKernels {
     }
 }
 
-/// The same kernels, with each slice in a register. Each function is written out, because the
-/// compiler does not apply the target features to closures.
+/// The kernels for AVX2, with each slice in a register. Each function is written out, because the
+/// compiler does not compile closures with the target features of the function around them.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod avx2 {
     use super::{CounterKernels, Removed, Slice, first_slice, place};
@@ -195,8 +195,9 @@ mod avx2 {
             bits.xor(carry).store(slice);
             (any, carry) = (any.or(bits), carry.and(bits));
         }
-        // Some counters had their highest value and are now zero. The highest value is restored
-        // here. This case is rare, so checking all slices before the increment would cost more.
+        // The counters marked in `carry` had their highest value, and the increment set them to
+        // zero. The loop below restores the highest value of the counters marked in `carry`.
+        // Counters rarely overflow, so checking all slices before each increment would cost more.
         if !carry.is_zero() {
             for slice in block {
                 Narrow::load(slice).or(carry).store(slice);
@@ -277,23 +278,23 @@ mod avx2 {
 
     pub(super) const fn kernels<const P: usize>() -> CounterKernels {
         CounterKernels {
-            // SAFETY: this table is used only after the level was detected.
+            // SAFETY: this table is used only if the CPU supports AVX2.
             contains_each: |words, hashes, answers| unsafe {
                 contains_each::<P>(words, hashes, answers);
             },
-            // SAFETY: this table is used only after the level was detected.
+            // SAFETY: this table is used only if the CPU supports AVX2.
             insert_each: |words, hashes, answers| unsafe {
                 insert_each::<P>(words, hashes, answers);
             },
-            // SAFETY: this table is used only after the level was detected.
+            // SAFETY: this table is used only if the CPU supports AVX2.
             remove_each: |words, hashes, answers| unsafe {
                 remove_each::<P>(words, hashes, answers);
             },
-            // SAFETY: this table is used only after the level was detected.
+            // SAFETY: this table is used only if the CPU supports AVX2.
             contains: |words, hash| unsafe { contains::<P>(words, hash) },
-            // SAFETY: this table is used only after the level was detected.
+            // SAFETY: this table is used only if the CPU supports AVX2.
             insert: |words, hash| unsafe { insert::<P>(words, hash) },
-            // SAFETY: this table is used only after the level was detected.
+            // SAFETY: this table is used only if the CPU supports AVX2.
             remove: |words, hash| unsafe { remove::<P>(words, hash) },
         }
     }

@@ -2,7 +2,7 @@
 //! these keys are present.
 //!
 //! The kernels follow the rules of `filter/cuckoo/table.rs` and `filter/cuckoo/lanes.rs`. If this
-//! CPU has no kernel, the code in these two files is used.
+//! CPU has no kernel, the scalar code of `table.rs` and `lanes.rs` runs instead of a kernel.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use crate::arch::avx2;
@@ -16,7 +16,7 @@ use crate::arch::level::{Level, level};
 pub(crate) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level() >= Level::Avx2 {
-        // SAFETY: this level or a better one was detected.
+        // SAFETY: the detected level is AVX2 or higher.
         unsafe { avx2::keys(pairs, hashes, keys) };
         return true;
     }
@@ -33,7 +33,7 @@ pub(crate) fn contains_pairs(
 ) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level() >= Level::Avx2 {
-        // SAFETY: this level or a better one was detected.
+        // SAFETY: the detected level is AVX2 or higher.
         unsafe { avx2::contains_pairs(words, pairs, hashes, answers) };
         return true;
     }

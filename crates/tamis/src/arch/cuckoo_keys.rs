@@ -1,6 +1,7 @@
 //! The values that the batch kernels of the cuckoo filter take and return.
 
-/// The parameters of a table whose buckets fit in one read and whose slot numbers fit in 32 bits.
+/// The parameters of a cuckoo table whose buckets fit in one read and whose slot numbers fit in 32
+/// bits.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", not(miri), not(loom))),
@@ -12,11 +13,12 @@ pub(crate) struct Pairs {
     /// The first slot of the right half.
     pub right: u64,
     pub fingerprints: u64,
-    /// The multiplier that is applied to a fingerprint to compute the other bucket.
+    /// The multiplier of a fingerprint, to compute the second bucket of an item from its first
+    /// bucket.
     pub multiplier: u64,
-    /// The bits of a slot.
+    /// The number of bits in a slot.
     pub width: u64,
-    /// A fingerprint times this value, plus the offsets, is the content of a bucket with this
+    /// A fingerprint times `spread`, plus `offsets`, is the content of a bucket with this
     /// fingerprint in every slot.
     pub spread: u64,
     pub offsets: u64,

@@ -1,26 +1,27 @@
 //! Kernels of [`DigestSet`](crate::DigestSet). The tables consist of cache lines with digests in
 //! slots. Zero marks an empty slot.
 //!
-//! No branch depends on an answer. If half of the digests are new, the CPU would mispredict half of
-//! these branches.
+//! No branch depends on an answer. If half of the digests were new, the CPU would mispredict half
+//! of the branches that depend on an answer.
 
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_index;
 use crate::strategy::block_rules::scale::scale;
 
-/// The number of words in a line.
+/// The number of words in a cache line.
 const LINE_WORDS: usize = 8;
 
-/// The prefetch distance of home lines, in digests.
+/// The number of digests between the prefetch of a home line and its use.
 const BATCH: usize = 64;
 
-/// Returns the words of a wide digest. The first word determines the place of the digest.
+/// Returns the words of a 128-bit digest. The first word determines the home line of the digest.
 #[inline]
 pub(crate) const fn halves(digest: u128) -> [u64; 2] {
     [(digest >> 64) as u64, digest as u64]
 }
 
-/// Returns the first word of the home line.
+/// Returns the number of the first word of the home line: the cache line in which a search for the
+/// digest starts.
 #[inline(always)]
 fn home(words: &[u64], hash: u64) -> usize {
     scale(hash, (words.len() / LINE_WORDS) as u64) as usize * LINE_WORDS
@@ -38,8 +39,8 @@ enum Found {
     Empty(usize),
 }
 
-/// Searches the table, starting at line `at`. An empty slot ends the search. The table has at least
-/// one empty slot.
+/// Searches the table for `digest`, starting with the cache line at word `at`. An empty slot ends
+/// the search. The table has at least one empty slot.
 #[inline]
 fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Found {
     loop {
@@ -55,7 +56,7 @@ fn search<const W: usize>(words: &[u64], mut at: usize, digest: [u64; W]) -> Fou
     }
 }
 
-/// Tests whether the table holds `digest`, which is not zero.
+/// Tests whether the table holds `digest`, which must not be zero.
 pub(crate) fn contains<const W: usize>(words: &[u64], digest: [u64; W]) -> bool {
     matches!(search(words, home(words, digest[0]), digest), Found::Slot)
 }
@@ -76,8 +77,9 @@ fn insert_from<const W: usize>(words: &mut [u64], at: usize, digest: [u64; W]) -
 ///
 /// A table that is rebuilt receives its digests almost in the order of its lines. Therefore most
 /// digests go to the line that was written last. With a vector search, each search would wait for
-/// the previous store. With a search slot by slot, the CPU would mispredict the end of a line:
-/// growing took 1.2 times as long, and 1.5 times as long for wide digests.
+/// the previous store. With a search slot by slot, the CPU would mispredict the end of a line. With
+/// that search, growing a table took 1.2 times as long as with this bisection, and 1.5 times as
+/// long for 128-bit digests.
 pub(crate) fn insert_absent<const W: usize>(
     words: &mut [u64],
     digests: impl Iterator<Item = [u64; W]>,
@@ -96,15 +98,15 @@ pub(crate) fn insert_absent<const W: usize>(
 /// Returns the number of used words of a line: the words before the first empty slot.
 #[inline(always)]
 pub(crate) fn taken_words<const W: usize>(line: &[u64]) -> usize {
-    // Bisection works because slots fill from the front.
+    // Bisection works because the slots of a line fill from the front.
     let is_taken = |at: usize| line[at..at + W].iter().fold(0, |any, word| any | word) != 0;
     let (mut taken, mut step) = (0, LINE_WORDS / 2);
     while step >= W {
         taken += usize::from(is_taken(taken + step - W)) * step;
         step /= 2;
     }
-    // The bisection finds at most all slots of a line except one. Therefore this line tests the
-    // last slot.
+    // The bisection counts at most all slots of a line except one. Therefore the last slot is
+    // tested separately.
     taken + usize::from(is_taken(LINE_WORDS - W)) * W
 }
 
@@ -120,23 +122,23 @@ fn next(words: &[u64], at: usize) -> usize {
 pub(crate) fn insert_64(level: Level, words: &mut [u64], digests: &[u64], answers: &mut [u64]) {
     match level {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-        // SAFETY: the level was detected.
+        // SAFETY: the CPU supports the features of `level`.
         Level::Avx512 => unsafe { wide::insert_64(words, digests, answers) },
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-        // SAFETY: the level was detected.
+        // SAFETY: the CPU supports the features of `level`.
         Level::Avx2 => unsafe { half::insert_64(words, digests, answers) },
         _ => insert_scalar(words, digests, answers, |digest| [digest]),
     }
 }
 
-/// Like [`insert_64`], for wide digests.
+/// Like [`insert_64`], for digests of 128 bits.
 pub(crate) fn insert_128(level: Level, words: &mut [u64], digests: &[u128], answers: &mut [u64]) {
     match level {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-        // SAFETY: the level was detected.
+        // SAFETY: the CPU supports the features of `level`.
         Level::Avx512 => unsafe { wide::insert_128(words, digests, answers) },
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-        // SAFETY: the level was detected.
+        // SAFETY: the CPU supports the features of `level`.
         Level::Avx2 => unsafe { half::insert_128(words, digests, answers) },
         _ => insert_scalar(words, digests, answers, halves),
     }
@@ -157,15 +159,15 @@ fn insert_scalar<D: Copy, const W: usize>(
     );
 }
 
-/// Calls `insert` with each digest and its home line. The home line was prefetched [`BATCH`]
-/// digests earlier.
+/// Calls `insert` with each digest and its home line. Each home line is prefetched [`BATCH`]
+/// digests before its use.
 ///
 /// One prefetch precedes each insert. If all prefetches of a batch were issued at once, the core
-/// would first wait for free miss buffers, and the miss buffers would be idle during the inserts. A
-/// digest then took 16 ns instead of 11 ns.
+/// would wait for free miss buffers, and later leave the miss buffers idle. With all prefetches of
+/// a batch at once, a digest took 16 ns instead of 11 ns.
 ///
-/// Always inlined, so that this function and `insert` are compiled for the CPU features of the
-/// caller.
+/// This function is always inlined, so that the function and `insert` are compiled for the CPU
+/// features of the caller.
 #[inline(always)]
 fn each_batch<D>(
     words: &mut [u64],
@@ -194,15 +196,15 @@ fn each_batch<D>(
     }
 }
 
-/// For each pair of bits, returns the lower bit if both bits are set.
+/// For each pair of adjacent bits of `mask`, returns the lower bit if both bits are set.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 #[inline]
 fn both(mask: u8) -> u8 {
     mask & mask >> 1 & 0b0101_0101
 }
 
-/// A line is two AVX2 registers. If the table does not fit in the caches, this kernel takes a fifth
-/// less time than testing slot by slot.
+/// The AVX2 kernels: a line takes two registers. If the table does not fit in the caches, an AVX2
+/// kernel takes a fifth less time than a test slot by slot.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod half {
     use std::arch::x86_64::*;
@@ -227,9 +229,9 @@ mod half {
                 }
                 let (is_new, mut elsewhere) = (held == 0, 0);
                 let slot = empty.trailing_zeros() as usize % LINE_WORDS;
-                // The code has no branch here, because the branch would be mispredicted. The code
-                // does not store to a used slot, because the line would then be written back to
-                // memory.
+                // The code stores without a branch, because a branch on `is_new` would be
+                // mispredicted. The code does not store to a used slot, because such a store would
+                // force the CPU to write the line back to memory.
                 let place = &mut words[at..at + LINE_WORDS][slot];
                 *select_unpredictable(is_new, place, &mut elsewhere) = digest;
                 is_new
@@ -266,7 +268,7 @@ mod half {
     #[target_feature(enable = "avx2")]
     fn load(line: &[u64; LINE_WORDS]) -> [__m256i; 2] {
         let first = line.as_ptr().cast::<__m256i>();
-        // SAFETY: a line is 64 readable bytes, and `loadu` asks for no alignment.
+        // SAFETY: a line is 64 readable bytes, and `loadu` needs no alignment.
         unsafe { [_mm256_loadu_si256(first), _mm256_loadu_si256(first.add(1))] }
     }
 
@@ -281,7 +283,7 @@ mod half {
     }
 }
 
-/// A line is one AVX-512 register.
+/// The AVX-512 kernels: a line takes one register.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 mod wide {
     use std::arch::x86_64::*;

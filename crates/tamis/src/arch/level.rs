@@ -1,9 +1,9 @@
-//! The instruction sets that have separate kernels, and the best instruction set of this CPU.
+//! The instruction sets that have separate kernels, and the highest level that this CPU supports.
 
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-// The list of levels is a `Vec`.
+// `available` returns a `Vec`, which comes from `no_std`.
 #[cfg(all(target_arch = "x86_64", not(any(feature = "std", test, miri, loom))))]
 use crate::no_std::*;
 
@@ -18,12 +18,12 @@ pub(crate) enum Level {
     Avx512 = 3,
 }
 
-/// Zero until the first call of [`level`], and then a [`Level`]. `Relaxed` is sufficient, because
-/// every thread computes the same value.
+/// The [`Level`] of this CPU, or zero before the first call of [`level`]. `Relaxed` is sufficient,
+/// because every thread computes the same value.
 #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the best level of this CPU.
+/// Returns the highest level that this CPU supports.
 #[inline]
 pub(crate) fn level() -> Level {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
@@ -46,8 +46,8 @@ fn detect() -> Level {
     best
 }
 
-/// Tests whether the CPU has a feature. Without the standard library, it tests whether the program
-/// is compiled for CPUs with this feature.
+/// Tests whether the CPU has a feature. Without the standard library, the macro tests whether the
+/// program is compiled for CPUs with this feature.
 #[cfg(all(target_arch = "x86_64", any(feature = "std", test), not(miri), not(loom)))]
 macro_rules! has {
     ($feature:tt) => {
@@ -68,8 +68,9 @@ pub(crate) fn available() -> Vec<Level> {
     let mut levels = vec![Level::Scalar];
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     {
-        // Each level uses the kernels and features of the lower level, so it also requires the
-        // lower level. The check is necessary because a hypervisor may hide any single feature.
+        // Each level uses the kernels and features of the lower level, so each level also requires
+        // the lower level. Every feature is checked, because a hypervisor may hide any single
+        // feature.
         if has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") {
             levels.push(Level::Avx2);
         }
@@ -104,9 +105,9 @@ pub(crate) fn run_wide<R>(run: impl FnOnce() -> R) -> R {
             run()
         }
         match level() {
-            // SAFETY: the level was detected with these features.
+            // SAFETY: the level was detected with the features of `by_avx512`.
             Level::Avx512 => return unsafe { by_avx512(run) },
-            // SAFETY: as above.
+            // SAFETY: the level was detected with the features of `by_avx2`.
             Level::Avx2 => return unsafe { by_avx2(run) },
             Level::Scalar => {}
         }

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicU64;
 /// The size of a cache line, and of a block of the default filter.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// The minimum size for huge pages. Below this size, a huge page wastes more memory than the saved
-/// time is worth.
+/// The minimum size for huge pages. In a smaller allocation than this minimum, a huge page wastes
+/// more memory than the saved time is worth.
 #[cfg(any(all(target_os = "linux", feature = "std", not(miri)), test))]
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
-/// The size of huge pages on x86-64 and most of arm64.
+/// The size of huge pages on x86-64 and on most arm64 systems.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// The size of the largest base page, which is a multiple of all other base page sizes. On arm64, a
@@ -25,9 +25,9 @@ const PAGE_BYTES: usize = 64 << 10;
 /// large enough for separate pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
-    /// Huge pages. A lookup then needs no page-table walk.
+    /// Huge pages, with which a lookup needs no page-table walk.
     Huge,
-    /// The smallest pages. Untouched pages then use no memory.
+    /// The smallest pages, so that untouched parts of a filter use no memory.
     Small,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Lines {
 
 // SAFETY: `Lines` owns its words, like a `Box<[u64]>`.
 unsafe impl Send for Lines {}
-// SAFETY: shared access only reads.
+// SAFETY: a shared reference to `Lines` only reads the words.
 unsafe impl Sync for Lines {}
 
 impl Lines {
@@ -72,8 +72,8 @@ impl Lines {
         Some(Self { first, len_words })
     }
 
-    /// Frees the memory before word `until` if the operating system supports this. The content of
-    /// the freed words is then zero or unchanged.
+    /// Frees the memory before word `until` if the operating system supports partial freeing. After
+    /// the call, each freed word is zero or unchanged.
     pub(crate) fn release(&mut self, until: usize) {
         let len_bytes = until.min(self.len_words) * size_of::<u64>();
         if is_mapped(self.len_words * size_of::<u64>()) {
@@ -131,8 +131,8 @@ impl Drop for Lines {
 /// rounding.
 ///
 /// By default, the result is the size that glibc allocates on 64-bit systems.
-/// [`use_global_allocator`] sets the sizes of another allocator. Other allocators differ by a few
-/// bytes. An allocation of zero bytes takes no memory.
+/// [`use_global_allocator`] sets the sizes of another allocator. The sizes of other allocators
+/// differ from the sizes of glibc by a few bytes. An allocation of zero bytes takes no memory.
 ///
 /// # Examples
 ///
@@ -147,8 +147,8 @@ pub fn allocation_bytes(len_bytes: usize) -> u64 {
 }
 
 /// Returns the memory that an allocation of `len_bytes` takes with the allocator of
-/// [`use_global_allocator`], in bytes. The caller may use all of this memory. Returns `None` if the
-/// program has not called `use_global_allocator`.
+/// [`use_global_allocator`], in bytes. The caller may use all of the returned bytes. Returns `None`
+/// if the program has not called `use_global_allocator`.
 pub(crate) fn global_allocation_bytes(len_bytes: usize) -> Option<u64> {
     #[cfg(feature = "std")]
     if let Some(Some(allocation_bytes)) = GLOBAL_ALLOCATOR.get() {
@@ -166,19 +166,19 @@ pub const fn allocation_bytes_of_glibc(len_bytes: usize) -> u64 {
     match bytes {
         0 => 0,
         1..=24 => 32,
-        // An allocation of this size is a separate mapping, in whole pages.
+        // glibc maps an allocation of at least `MAPPED_FROM_BYTES` separately, in whole pages.
         MAPPED_FROM_BYTES.. => bytes.saturating_add(16 + 4095) & !4095,
         _ => (bytes + 8 + 15) & !15,
     }
 }
 
-/// The function of [`use_global_allocator`], or `None` if large filters are mapped. The first large
-/// filter sets this value permanently, because memory must be freed by the method of its
-/// allocation.
+/// The function that the program passed to [`use_global_allocator`], or `None` if large filters are
+/// mapped. The first large filter sets `GLOBAL_ALLOCATOR` permanently, because memory must be freed
+/// by the method of its allocation.
 #[cfg(feature = "std")]
 static GLOBAL_ALLOCATOR: std::sync::OnceLock<Option<AllocationBytes>> = std::sync::OnceLock::new();
 
-/// Returns the memory that an allocation of a length takes, in bytes.
+/// A function that returns the memory that an allocation of a given length takes, in bytes.
 #[cfg(feature = "std")]
 type AllocationBytes = fn(usize) -> u64;
 
@@ -186,7 +186,7 @@ type AllocationBytes = fn(usize) -> u64;
 /// system. Programs whose allocator counts memory, for example a module of Redis, need this
 /// function.
 ///
-/// `allocation_bytes` returns the memory that an allocation of a length takes, in bytes.
+/// `allocation_bytes` returns the memory that an allocation of a given length takes, in bytes.
 ///
 /// # Panics
 ///
@@ -203,7 +203,8 @@ const MAPPED_FROM_BYTES: u64 = 128 << 10;
 /// [`Lines`] that several threads may read and write at the same time.
 #[cfg(not(loom))]
 pub(crate) struct AtomicLines {
-    // Only `deref` accesses this field, so that no plain reference to the words exists.
+    // Only `deref` accesses the words of this field, so that no non-atomic reference to the words
+    // exists.
     lines: Lines,
 }
 
@@ -233,8 +234,8 @@ impl std::ops::Deref for AtomicLines {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: as in `Lines`. An `AtomicU64` has the layout of a `u64`, the words are aligned,
-        // and no other reference to them exists.
+        // SAFETY: as in `Lines`, the words are valid. An `AtomicU64` has the layout of a `u64`, the
+        // words are aligned, and no non-atomic reference to the words exists.
         unsafe {
             std::slice::from_raw_parts(self.lines.first.as_ptr().cast(), self.lines.len_words)
         }
@@ -252,7 +253,7 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// [`Lines`] as integers.
+/// The words of [`Lines`] as integers of type `T`.
 pub(crate) struct Integers<T> {
     lines: Lines,
     of: PhantomData<T>,
@@ -289,9 +290,10 @@ impl<T: Integer> std::ops::DerefMut for Integers<T> {
     }
 }
 
-/// Returns true if memory of this size is mapped directly from the operating system. With huge page
-/// alignment, the allocator would clear the memory itself. The allocator would then touch all the
-/// memory in small pages before the advice for huge pages is given.
+/// Returns true if memory of `len_bytes` bytes is mapped directly from the operating system. If the
+/// allocator provided memory with the alignment of a huge page, the allocator would clear the
+/// memory itself. Clearing would touch all the memory in small pages, before Linux is asked for
+/// huge pages.
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn is_mapped(len_bytes: usize) -> bool {
     len_bytes >= HUGE_FROM_BYTES && GLOBAL_ALLOCATOR.get_or_init(|| None).is_none()
@@ -312,11 +314,11 @@ const fn kept_bytes(len_bytes: usize) -> usize {
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
-    // A length from a `Layout` is far below the maximum, so neither addition overflows.
+    // Neither addition overflows, because a length from a `Layout` is at most half of the maximum.
     let kept_bytes = kept_bytes(len_bytes);
     let whole_bytes = kept_bytes.checked_add(HUGE_PAGE_BYTES)?;
-    // SAFETY: the call creates a new private mapping at an address that the operating system
-    // chooses. The call affects no other memory.
+    // SAFETY: `mmap` creates a new private mapping at an address that the operating system chooses,
+    // and affects no other memory.
     let start = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -332,14 +334,14 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
     }
     let before_bytes = start.addr().next_multiple_of(HUGE_PAGE_BYTES) - start.addr();
     let first = start.wrapping_byte_add(before_bytes);
-    // The result is above zero, because the part before is smaller than a huge page.
+    // `after_bytes` is above zero, because `before_bytes` is smaller than a huge page.
     let after_bytes = HUGE_PAGE_BYTES - before_bytes;
     let advice = match pages {
         Pages::Huge => libc::MADV_HUGEPAGE,
         Pages::Small => libc::MADV_NOHUGEPAGE,
     };
     // SAFETY: both ranges are whole pages inside the new mapping and outside the part that is kept.
-    // If `munmap` fails, only address space is lost. If the advice is refused, the pages stay
+    // If `munmap` fails, only address space is lost. If Linux refuses the advice, the pages stay
     // small.
     unsafe {
         if before_bytes > 0 {
@@ -353,14 +355,15 @@ fn map(len_bytes: usize, pages: Pages) -> Option<NonNull<u64>> {
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: `map` returned this range for this length. Its owner is being dropped.
+    // SAFETY: `map` returned the range that starts at `first`, for the length `len_bytes`. The
+    // owner of the range is being dropped.
     unsafe { libc::munmap(first.as_ptr().cast(), kept_bytes(len_bytes)) };
 }
 
 #[cfg(all(target_os = "linux", feature = "std", not(miri)))]
 fn unmap_contents(first: NonNull<u64>, len_bytes: usize) {
-    // SAFETY: the range is whole pages of a private mapping with one owner. After the call, these
-    // pages read as zero.
+    // SAFETY: the range is whole pages of a private mapping with one owner. After `madvise`, the
+    // pages of the range read as zero.
     unsafe { libc::madvise(first.as_ptr().cast(), len_bytes, libc::MADV_DONTNEED) };
 }
 
@@ -419,7 +422,8 @@ mod tests {
                 (number(first)..number(end)).contains(&address)
             })
         };
-        // Another thread may immediately map the same address again, but not in every iteration.
+        // Another thread may immediately map the unmapped address again, but not in every
+        // iteration.
         let left = (0..20).filter(|_| {
             let lines = Lines::zeroed(HUGE_FROM_BYTES / 8 + 1).unwrap();
             let last_page = lines.as_ptr().addr() + kept_bytes(lines.len() * 8) - 1;

@@ -1,9 +1,9 @@
 //! Sorts items into bins, without loading the memory that the items overwrite.
 //!
-//! An item is first written to the buffer of its bin, which has a few cache lines. A full buffer is
-//! written to memory with streaming stores. Streaming stores do not load a line first, and do not
-//! evict the buffers from the caches. Therefore filling thousands of bins at the same time costs as
-//! much as filling one bin.
+//! An item is first written to the buffer of its bin. A buffer has a few cache lines. A full buffer
+//! is written to memory with streaming stores. Streaming stores do not load a cache line before
+//! they write the line, and do not evict the buffers from the caches. Therefore filling thousands
+//! of bins at the same time costs as much as filling one bin.
 
 use crate::arch::memory::{Integer, LINE_BYTES};
 
@@ -65,7 +65,7 @@ fn partition_by<T: Integer, const BUFFER: usize>(
     }
 }
 
-/// Orders the streaming stores before later accesses when the value is dropped.
+/// Dropping a `Fence` orders the streaming stores before all later memory accesses.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 struct Fence;
 
@@ -81,7 +81,6 @@ impl Drop for Fence {
 /// Writes whole lines without loading them into the caches. Each line is written with four stores
 /// of 16 bytes, which every x86-64 CPU supports. Four stores fill the write buffer of a line as
 /// fast as one store of 64 bytes.
-/// store of 64 bytes.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn stream<T: Integer>(to: &mut [T], from: &[T]) {
@@ -91,9 +90,9 @@ fn stream<T: Integer>(to: &mut [T], from: &[T]) {
     let to = to.as_mut_ptr().cast::<__m128i>();
     let from = from.as_ptr().cast::<__m128i>();
     for quarter in 0..quarters {
-        // SAFETY: both have the same number of bytes. `to` starts a line, because the pool starts
-        // on a line and `to` is a multiple of whole buffers behind its start. The only caller holds
-        // a `Fence`. The caller does not read `to` before the `Fence` is dropped.
+        // SAFETY: `to` and `from` have the same number of bytes. `to` starts on a cache line,
+        // because the pool starts on a cache line and whole buffers lie between the two starts. The
+        // only caller holds a `Fence`. The caller does not read `to` before the `Fence` is dropped.
         unsafe { _mm_stream_si128(to.add(quarter), _mm_loadu_si128(from.add(quarter))) };
     }
 }
@@ -114,7 +113,8 @@ mod tests {
 
     const CHUNK: usize = 32;
     const BINS: usize = 8;
-    /// The size of a buffer: one line of narrow items, or two lines of wide items.
+    /// The size of a buffer in items: one cache line of 32-bit items, or two cache lines of 64-bit
+    /// items.
     const BUFFER: usize = 16;
 
     /// All outputs of a partition: heads, buffers, the pool, and the order of the chunks.

@@ -1,5 +1,5 @@
-//! Places of several blocks, for window filters. An item has the same bits in each block of its
-//! place.
+//! Places of window filters. A place is a group of adjacent blocks, one block for each slice of the
+//! window. An item has the same bits in each block of its place.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::strategy::block_rules::scale::scale;
 use crate::arch::level::Level;
 use crate::arch::prefetch::prefetch_lines;
 
-/// The positions of the blocks of a window filter. The words of the filter are whole places of
-/// `slots` blocks.
+/// The positions of the blocks of a window filter. The words of the filter consist of whole places,
+/// each with `slots` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The number of places.
@@ -20,7 +20,7 @@ pub(crate) struct Places {
     /// The number of blocks in a place.
     pub slots: usize,
     /// The number of words in a block. If a place has two blocks, a block has the size of Parquet's
-    /// block. Otherwise a block has the size of a narrow block.
+    /// block. If a place has more than two blocks, a block has the size of a narrow block.
     pub block_words: usize,
 }
 
@@ -56,7 +56,7 @@ impl Places {
 pub(crate) fn contains(level: Level, blocks: &[u64], places: Places, hash: u64) -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level >= Level::Avx2 {
-        // SAFETY: this level or a better one was detected.
+        // SAFETY: the detected level is AVX2 or higher.
         return unsafe {
             match places.is_narrow() {
                 true => avx2::narrow::contains(blocks, hash),
@@ -82,7 +82,7 @@ pub(crate) fn contains_each(
 ) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level >= Level::Avx2 {
-        // SAFETY: this level or a better one was detected.
+        // SAFETY: the detected level is AVX2 or higher.
         return unsafe {
             match (places.is_narrow(), places.slots) {
                 (true, 4) => avx2::narrow::contains_each::<4>(words, places, hashes, answers),
@@ -98,8 +98,9 @@ pub(crate) fn contains_each(
 }
 
 /// Sets the bits of items in block `slot` of their places. If `always` is true, sets the bits of
-/// all items. Otherwise sets only the bits of items that no block contains. The answer is 1 if no
-/// block contained the item. Returns how many items were not in block `slot` before.
+/// all items. If `always` is false, sets only the bits of items that no block of their place
+/// contains. The answer is 1 if no block of its place contained the item. Returns how many items
+/// changed block `slot`.
 pub(crate) fn insert_each(
     level: Level,
     words: &mut [u64],
@@ -110,7 +111,7 @@ pub(crate) fn insert_each(
 ) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
     if level >= Level::Avx2 {
-        // SAFETY: this level or a better one was detected.
+        // SAFETY: the detected level is AVX2 or higher.
         return unsafe {
             match (places.is_narrow(), places.slots) {
                 (true, 4) => avx2::narrow::insert_each::<4>(words, places, how, hashes, answers),
@@ -168,8 +169,8 @@ mod scalar {
 mod avx2 {
     use super::Places;
 
-    /// Replaces parameters of `places` by constants, which saves a quarter of the time. If the
-    /// constant for the slots is zero, the number of slots is not replaced.
+    /// Replaces parameters of `places` by constants, which saves a quarter of the time of a kernel.
+    /// If `SLOTS` is zero, `slots` keeps its value.
     #[inline(always)]
     const fn known<const SLOTS: usize, const WORDS: usize>(places: Places) -> Places {
         let slots = if SLOTS == 0 { places.slots } else { SLOTS };

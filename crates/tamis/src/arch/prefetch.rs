@@ -6,7 +6,7 @@ use crate::arch::memory::LINE_BYTES;
 
 /// Asks the CPU to load the cache line of `slice[index]`, for a read that follows soon.
 ///
-/// The prefetch is a hint: it never fails, and an index past the end has no effect. Prefetch a few
+/// The prefetch is a hint that never fails. An index past the end has no effect. Prefetch a few
 /// dozen lookups ahead, so that lookups in a large table overlap their memory accesses.
 ///
 /// # Examples
@@ -22,14 +22,14 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
     }
 }
 
-/// Like [`prefetch`], for an index that should be in range. If the index is out of range, the hint
-/// has no effect.
+/// Like [`prefetch`], without a check of the index. If the index is out of range, the prefetch is
+/// useless but harmless.
 #[inline(always)]
 pub(crate) fn prefetch_index<T>(slice: &[T], index: usize) {
     prefetch_address(slice.as_ptr().wrapping_add(index));
 }
 
-/// Prefetches every cache line of a range of `words`. The range starts on a line.
+/// Prefetches every cache line of a range of `words`. `words` starts on a cache line.
 #[inline(always)]
 pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
     const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
@@ -39,14 +39,14 @@ pub(crate) fn prefetch_lines(words: *const [u64], range: Range<usize>) {
 }
 
 /// Prefetches the cache line of `slice[index]` for a write that follows soon. The prefetch takes
-/// the line from other cores before the write. If the index is out of range, the hint has no
-/// effect.
+/// the cache line from other cores before the write. If the index is out of range, the prefetch is
+/// useless but harmless.
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is allowed and cannot fault. CPUs without this instruction
-    // ignore it, or treat it as a prefetch for a read.
+    // SAFETY: a prefetch of any address is allowed and cannot fault. CPUs without `prefetchw`
+    // ignore the instruction, or treat the instruction as a prefetch for a read.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags));
     }

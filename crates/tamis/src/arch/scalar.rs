@@ -1,5 +1,5 @@
-//! The kernels in plain Rust. These kernels define the results of all other kernels. CPUs without a
-//! SIMD kernel use them.
+//! The kernels in plain Rust. The kernels in plain Rust define the results of all other kernels.
+//! CPUs without SIMD kernels use these kernels in plain Rust.
 
 use crate::arch::kernels::{Kernels, OwnedKernels};
 use crate::arch::sync::{AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub(crate) fn insert_one_512_shared(words: &[AtomicU64], hash: u64) -> bool {
     let new = !holds(block, &mask);
     for (word, mask) in block.iter().zip(mask) {
         // `Relaxed` is sufficient: see `bits/atomic.rs`. `fetch_or` is not needed, because no other
-        // thread writes this block.
+        // thread writes this block at the same time.
         word.store(word.get() | mask, Ordering::Relaxed);
     }
     new
@@ -76,7 +76,7 @@ fn holds<W: Word>(block: &[W], mask: &[u64]) -> bool {
     block.iter().zip(mask).fold(0, |missing, (word, mask)| missing | (mask & !word.get())) == 0
 }
 
-/// Sets every bit of `mask`. Returns true if at least one bit was not set.
+/// Sets every bit of `mask`. Returns true if at least one bit of `mask` was not set before.
 #[inline]
 fn set(block: &mut [u64], mask: &[u64]) -> bool {
     let mut missing = 0;

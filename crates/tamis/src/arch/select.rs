@@ -1,12 +1,12 @@
 //! Finds the k-th set bit of a word (select), and moves bits to and from the positions of set bits.
 //!
-//! With BMI2, select takes two instructions. These instructions are inlined into callers that are
-//! compiled for any x86-64 CPU.
+//! With BMI2, select takes two instructions. The two instructions are inlined even into callers
+//! that are compiled for any x86-64 CPU.
 
 use crate::arch::level::{Level, level};
 
-/// The method for this CPU. A loop keeps the method in a register, so the compiler can move the
-/// branch on the method out of the loop.
+/// The method by which this CPU selects and moves bits. A loop keeps the method in a register, so
+/// the compiler can move the branch on the method out of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Select {
     level: Level,
@@ -30,20 +30,20 @@ macro_rules! gather {
 }
 
 impl Select {
-    /// Returns the best method for this CPU.
+    /// Returns the fastest method that this CPU supports.
     pub(crate) fn new() -> Self {
         Self { level: level() }
     }
 
-    /// Returns the bit number of the `k`-th one of `word`, counted from zero. Returns 64 if the
-    /// word has at most `k` ones.
+    /// Returns the number of the `k`-th set bit of `word`, counted from zero. Returns 64 if at most
+    /// `k` bits of the word are set.
     #[inline(always)]
     pub(crate) fn select(self, word: u64, k: u32) -> u32 {
         debug_assert!(k < 64);
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
             let place: u64;
-            // SAFETY: the levels above scalar were detected with BMI1 and BMI2.
+            // SAFETY: every level above scalar requires BMI1 and BMI2.
             unsafe {
                 std::arch::asm!(
                     "pdep {place}, {one}, {word}",
@@ -59,13 +59,13 @@ impl Select {
         select_by_bytes(word, k)
     }
 
-    /// Returns the bits of `word` at the positions of the ones of `mask`, packed into the lowest
-    /// bits.
+    /// Returns the bits of `word` at the positions of the set bits of `mask`, packed into the
+    /// lowest bits.
     #[inline(always)]
     pub(crate) fn extract(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
-            // SAFETY: the levels above scalar were detected with BMI2.
+            // SAFETY: every level above scalar requires BMI2.
             return unsafe { gather!("pext", word, mask) };
         }
         let (mut bits, mut left) = (0, mask);
@@ -76,13 +76,13 @@ impl Select {
         bits
     }
 
-    /// Returns the lowest bits of `word`, moved to the positions of the ones of `mask`. All other
-    /// bits are zero.
+    /// Returns the lowest bits of `word`, moved to the positions of the set bits of `mask`. All
+    /// other bits of the result are zero.
     #[inline(always)]
     pub(crate) fn deposit(self, word: u64, mask: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
-            // SAFETY: the levels above scalar were detected with BMI2.
+            // SAFETY: every level above scalar requires BMI2.
             return unsafe { gather!("pdep", word, mask) };
         }
         let (mut bits, mut left) = (0, mask);
@@ -93,13 +93,13 @@ impl Select {
         bits
     }
 
-    /// Counts the ones of `word`.
+    /// Counts the set bits of `word`.
     #[inline(always)]
     pub(crate) fn count_ones(self, word: u64) -> u32 {
         #[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
         if self.level != Level::Scalar {
             let ones: u64;
-            // SAFETY: the levels above scalar were detected with POPCNT.
+            // SAFETY: every level above scalar requires POPCNT.
             unsafe {
                 std::arch::asm!(
                     "popcnt {ones}, {word}",
@@ -114,8 +114,8 @@ impl Select {
     }
 }
 
-/// The scalar version. Counts the ones of all bytes at once, and then searches for the byte that
-/// contains the result.
+/// The scalar version of select. Counts the set bits of all bytes at once, and then searches for
+/// the byte that contains the result.
 ///
 /// Source: Vigna, "Broadword implementation of rank/select queries" (2008), §4.
 fn select_by_bytes(word: u64, k: u32) -> u32 {
@@ -124,14 +124,14 @@ fn select_by_bytes(word: u64, k: u32) -> u32 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Byte i of `sums` is the number of ones in bytes 0 to i. The last byte is at most 64, so no
-    // byte overflows.
+    // Byte i of `sums` is the number of set bits in bytes 0 to i of `word`. The last byte of `sums`
+    // is at most 64, so no byte overflows.
     let sums = bytes.wrapping_mul(ONES);
     if sums >> 56 <= u64::from(k) {
         return 64;
     }
-    // `before` contains the highest bit of each byte whose sum is at most k. These bytes are before
-    // the byte that contains the result.
+    // `before` contains the highest bit of each byte whose sum is at most k. The bytes marked in
+    // `before` precede the byte that contains the result.
     let before = (((u64::from(k) * ONES) | HIGHS) - sums) & HIGHS;
     let place = before.count_ones() * 8;
     let skipped = (sums << 8 >> place & 0xff) as u32;

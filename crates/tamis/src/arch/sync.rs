@@ -1,5 +1,5 @@
-//! The atomics of this crate: from the standard library, or from the model checker under `--cfg
-//! loom`.
+//! The atomic types of this crate: from the standard library, or from the model checker under
+//! `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -25,8 +25,9 @@ pub(crate) fn wait_for_zero(flag: &AtomicU8) {
     }
 }
 
-/// The number of turns before a waiting thread yields. These turns take far longer than a thread
-/// holds a lock. If the lock is still held, its holder probably waits for a processor.
+/// The number of turns before a waiting thread yields. All turns together take far longer than a
+/// thread usually holds a lock. If the lock is held after all turns, the thread that holds the lock
+/// probably waits for a processor.
 #[cfg(not(loom))]
 const SPIN_TURNS: u32 = 256;
 

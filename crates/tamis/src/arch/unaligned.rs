@@ -1,7 +1,8 @@
 //! Reads of bits from any bit position of a slice of words.
 
 /// Returns the bits of `words` that start at bit `bit`. The first bit is the lowest bit of the
-/// result. At least 57 bits are valid. Higher bits of the result are unspecified.
+/// result. The lowest 57 bits of the result are always valid. Higher bits of the result are
+/// unspecified.
 ///
 /// # Panics
 ///
@@ -32,7 +33,7 @@ pub(crate) fn bits_at(words: &[u64], bit: u64) -> u64 {
 ///
 /// # Panics
 ///
-/// As for [`bits_at`].
+/// In the same cases as [`bits_at`].
 #[inline(always)]
 pub(crate) fn flip_bits_at(words: &mut [u64], bit: u64, bits: u64) {
     let byte = (bit / 8) as usize;
@@ -40,7 +41,8 @@ pub(crate) fn flip_bits_at(words: &mut [u64], bit: u64, bits: u64) {
     debug_assert!(bits < 1 << 57, "at most 57 bits");
     #[cfg(target_endian = "little")]
     {
-        // SAFETY: as in `bits_at`. The words are borrowed uniquely.
+        // SAFETY: as in `bits_at`, the eight bytes that start at `byte` are in `words`. The words
+        // are borrowed uniquely.
         unsafe {
             let word = words.as_mut_ptr().cast::<u8>().add(byte).cast::<u64>();
             word.write_unaligned(word.read_unaligned() ^ bits << (bit % 8));

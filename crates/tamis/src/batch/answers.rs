@@ -22,19 +22,19 @@ use crate::no_std::*;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    // Invariant: bits at and above the length are zero.
+    // Invariant: bits at and above `len` are zero.
     words: Vec<u64>,
     len: usize,
 }
 
 impl Answers {
-    /// Creates an empty batch. A reused batch keeps its memory.
+    /// Creates an empty batch of answers. A reused `Answers` value keeps its memory.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new(), len: 0 }
     }
 
-    /// Creates `len` answers. Answer `i` is `answer(i)`. Calls `answer` in order of `i`.
+    /// Creates `len` answers. Answer `i` is `answer(i)`. Calls `answer` in ascending order of `i`.
     #[must_use]
     pub fn from_fn(len: usize, answer: impl FnMut(usize) -> bool) -> Self {
         let mut answers = Self::new();
@@ -43,7 +43,7 @@ impl Answers {
     }
 
     /// Replaces the answers by `len` new answers. Answer `i` is `answer(i)`. Calls `answer` in
-    /// order of `i`.
+    /// ascending order of `i`.
     ///
     /// # Examples
     ///
@@ -73,7 +73,7 @@ impl Answers {
         self.len == 0
     }
 
-    /// Returns answer `index`.
+    /// Returns answer number `index`.
     ///
     /// # Panics
     ///
@@ -84,7 +84,7 @@ impl Answers {
         self.words[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Replaces answer `index`.
+    /// Replaces answer number `index`.
     ///
     /// # Panics
     ///
@@ -102,7 +102,8 @@ impl Answers {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Returns the mask. Answer `i` is bit `i % 64` of word `i / 64`. Bits past the end are zero.
+    /// Returns the answers as a bit mask. Answer `i` is bit `i % 64` of word `i / 64`. Bits past
+    /// the last answer are zero.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -139,13 +140,13 @@ impl Answers {
 ///
 /// # Panics
 ///
-/// If the mask has fewer or more words.
+/// If the mask has fewer or more words than `len` answers need.
 #[inline(always)]
 pub(crate) fn check_words(words: &[u64], len: usize) {
     assert_eq!(words.len(), len.div_ceil(64), "a word for each 64 hashes");
 }
 
-/// Sets answer `index` of a mask to yes if `is_yes`.
+/// Sets answer number `index` of a mask to yes if `is_yes` is true.
 #[inline(always)]
 pub(crate) fn set_answer(words: &mut [u64], index: usize, is_yes: bool) {
     words[index / 64] |= u64::from(is_yes) << (index % 64);

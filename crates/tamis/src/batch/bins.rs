@@ -1,21 +1,22 @@
-//! Bins collect the items for each part of a table. A part is loaded when its bin has enough items.
+//! Bins collect the items for each part of a table, so that a part is loaded into the caches once
+//! for many items.
 //!
 //! In a table larger than the caches, each random item waits for a cache line. Therefore items are
-//! first sorted by the part of the table that they touch. Then all items of a part are applied
-//! together, while the part is in the L2 cache:
+//! first sorted by the part of the table that they touch. After sorting, all items of a part are
+//! applied together, while the part is in the L2 cache:
 //!
 //! ```text
 //! item → bin → buffer of a few lines → chunk of many buffers → part of the table
 //!                    (in cache)             (streamed)            (in cache)
 //! ```
 //!
-//! Each thread fills its own bins. Then each thread takes whole parts of the table, and processes
-//! the items that all threads have binned for these parts. No two threads write the same data, so
-//! no atomic operation is needed. The order of items is lost.
+//! Each thread fills its own bins. When the bins are full, each thread takes whole parts of the
+//! table, and processes the items that all threads have binned for these parts. No two threads
+//! write the same data, so no atomic operation is needed. The order of items is lost.
 //!
 //! Invariant: a bin gets a new chunk only when its last chunk is full. Therefore `n` items fill at
-//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool with this
-//! number of chunks, plus one chunk for each bin, is always large enough.
+//! most `n / chunk_items` chunks, whatever their distribution over the bins. A pool is always large
+//! enough if it has one chunk for each bin plus `n / chunk_items` chunks.
 
 #[cfg(feature = "std")]
 use std::sync::Mutex;
@@ -27,13 +28,13 @@ use crate::no_std::*;
 
 /// The waiting items of one thread, sorted by bin. A bin writes `BUFFER` items to memory at a time.
 ///
-/// A larger buffer causes fewer mispredicted branches. With smaller buffers, the buffers of more
-/// bins fit in the caches.
+/// A larger buffer causes fewer mispredicted branches than a smaller buffer. With smaller buffers,
+/// the buffers of more bins fit in the caches.
 pub(crate) struct Bins<T, const BUFFER: usize> {
     heads: Vec<u32>,
     buffers: Integers<T>,
     pool: Integers<T>,
-    // The chunk that the bin filled before this chunk, or `NO_CHUNK`.
+    // For each chunk, the chunk that its bin filled before, or `NO_CHUNK`.
     before: Vec<u32>,
     chunk_items: usize,
     free: u32,
@@ -43,8 +44,8 @@ pub(crate) struct Bins<T, const BUFFER: usize> {
 
 const NO_CHUNK: u32 = u32::MAX;
 
-/// The minimum number of items for a second thread. With fewer items, a second thread costs more
-/// time than it saves.
+/// The minimum number of items for a second thread. With fewer items than this minimum, a second
+/// thread costs more time than the thread saves.
 pub(crate) const THREAD_ITEMS: usize = 1 << 18;
 
 impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
@@ -77,7 +78,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         self.items
     }
 
-    /// Returns how many more items fit, whatever their distribution over the bins.
+    /// Returns how many additional items fit, whatever their distribution over the bins.
     pub(crate) fn room(&self) -> usize {
         self.max_items - self.items
     }
@@ -101,12 +102,12 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
     }
 
     /// Calls `visit` with the items of `bin`, at most one chunk for each call. The second argument
-    /// holds the items of the next call.
+    /// of `visit` holds the items of the next call.
     fn for_each_slice(&self, bin: usize, mut visit: impl FnMut(&[T], &[T])) {
         let head = self.heads[bin] as usize;
         let buffered = head % BUFFER;
-        // Visits the last chunk first, up to its last item. Then visits the earlier chunks, which
-        // are full.
+        // The last chunk of the bin is visited first, up to its last item. The chunks that the bin
+        // filled before the last chunk are full.
         let mut chunk = head / self.chunk_items;
         let mut items = &self.pool[chunk * self.chunk_items..head - buffered];
         visit(&self.buffers[bin * BUFFER..][..buffered], items);
@@ -127,7 +128,7 @@ impl<T: Integer, const BUFFER: usize> Bins<T, BUFFER> {
         for (bin, head) in self.heads.iter_mut().enumerate() {
             *head = (bin * self.chunk_items) as u32;
         }
-        // The entries of later chunks are initialized when a bin gets the chunk.
+        // `put` initializes the entry of each later chunk when a bin gets the chunk.
         let bins = self.heads.len();
         self.before[..bins].fill(NO_CHUNK);
         self.free = bins as u32;
@@ -150,7 +151,7 @@ pub(crate) fn deal<'a, T: Integer, I, const BUFFER: usize>(
 }
 
 /// Calls `apply_to` on this thread with each part of a table and the waiting items of the part.
-/// Then empties the bins.
+/// Empties the bins at the end.
 #[cfg(not(feature = "std"))]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -166,8 +167,9 @@ pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     }
 }
 
-/// Calls `take` for each of `all`, with a share of `items`. If there are many items, each call runs
-/// on its own thread. Returns the items that did not fit.
+/// If there are many items, starts a thread for each value of `all`, which calls `take` with its
+/// bins and a share of `items`. If there are few items, calls `take` once, on this thread. Returns
+/// the items that did not fit.
 #[cfg(feature = "std")]
 pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -194,8 +196,9 @@ pub(crate) fn deal<'a, T: Integer, I: Sync, const BUFFER: usize>(
     })
 }
 
-/// Calls `apply_to` with each part of a table and the waiting items of its bin. Then empties the
-/// bins. The first part belongs to bin 0. Uses up to `threads` threads if there are many items.
+/// Calls `apply_to` with each part of a table and the waiting items of the part's bin. Empties the
+/// bins at the end. The first part belongs to bin 0. Uses up to `threads` threads if there are many
+/// items.
 #[cfg(feature = "std")]
 pub(crate) fn apply<T: Integer, P, const BUFFER: usize>(
     all: &mut [Bins<T, BUFFER>],
@@ -232,9 +235,9 @@ pub(crate) struct BinItems<'a, T, const BUFFER: usize> {
 }
 
 impl<T: Integer, const BUFFER: usize> BinItems<'_, T, BUFFER> {
-    /// Calls `visit` with the items, at most one chunk for each call. The second argument contains
-    /// the items of the next call, for prefetching. The second argument is empty if the next items
-    /// are not known.
+    /// Calls `visit` with the items of the bin, at most one chunk for each call. The second
+    /// argument of `visit` contains the items of the next call, for prefetching. The second
+    /// argument is empty if the next items are not known.
     pub(crate) fn for_each_slice(&self, mut visit: impl FnMut(&[T], &[T])) {
         for bins in self.all {
             bins.for_each_slice(self.bin, &mut visit);

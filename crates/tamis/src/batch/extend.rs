@@ -15,7 +15,7 @@ pub(crate) fn extend<I: Item>(filter: &mut impl Insert, items: impl IntoIterator
         while hashes.peek().is_some() {
             let mut len = 0;
             // The slots are the first iterator of `zip`. If the hashes came first, `zip` would take
-            // one more hash after the last slot, and this hash would be lost.
+            // and lose one additional hash after the last slot.
             for (slot, hash) in buffer.iter_mut().zip(&mut hashes) {
                 *slot = hash;
                 len += 1;

@@ -78,8 +78,9 @@ impl<I: Item + Send, S: Strategy> ParallelExtend<I> for Bloom<S, Bitmap> {
     ///
     /// # Panics
     ///
-    /// If 16 KiB for locks cannot be allocated, or the code of an item panics. The filter keeps its
-    /// earlier items. Any of the new items may be missing.
+    /// If 16 KiB for locks cannot be allocated, or the code of an item panics. After a panic, the
+    /// filter still contains the items from before the call, but any of the new items may be
+    /// missing.
     fn par_extend<T: IntoParallelIterator<Item = I>>(&mut self, items: T) {
         self.while_shared(|mut shared| ParallelExtend::par_extend(&mut shared, items));
     }

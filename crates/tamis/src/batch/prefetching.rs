@@ -34,11 +34,11 @@ pub(crate) fn in_batches(
     }
 }
 
-/// The number of items that are prefetched at a time. The group is so small that a core can load
-/// its lines while it tests other items.
+/// The number of items that are prefetched at a time. A group is so small that a core can load the
+/// cache lines of the group while the core tests other items.
 pub(crate) const GROUP: usize = 16;
 
-/// Returns the group that follows the group at `at`.
+/// Returns the group that follows the group that starts at hash number `at`.
 #[inline(always)]
 pub(crate) fn coming(hashes: &[u64], at: usize) -> &[u64] {
     let from = hashes.len().min(at + GROUP);

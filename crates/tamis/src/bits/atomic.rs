@@ -1,15 +1,16 @@
 //! Bits that several threads set and read at the same time.
 //!
 //! Bits only change from 0 to 1. A lookup is a plain read of a block. An insert must not lose bits
-//! that another thread sets in the same block. Eight `fetch_or` operations would keep these bits,
-//! but cost eight locked instructions. Instead the words are divided into up to 256 stripes. A
-//! stripe is a run of cache lines with one lock. A thread holds the lock while it writes one block,
-//! or hundreds of blocks of a batch that is sorted by stripe.
+//! that another thread sets in the same block. Eight `fetch_or` operations would keep the bits of
+//! all threads, but cost eight locked instructions. Therefore an insert takes a lock instead of
+//! `fetch_or`: the words are divided into up to 256 stripes. A stripe is a run of cache lines with
+//! one lock. A thread holds the lock of a stripe while the thread writes one block, or hundreds of
+//! blocks of a batch that is sorted by stripe.
 //!
-//! An item of the classic filter has its bits in several stripes. Its thread sets each bit with
-//! `fetch_or`, and holds only the lock of the first bit. Equal items have the same first bit.
-//! Without this lock, two threads that insert the same item could each set one of its bits first,
-//! and both would report the item as new.
+//! An item of the classic filter has its bits in several stripes. The thread that inserts the item
+//! sets each bit with `fetch_or`, and holds only the lock of the item's first bit. Equal items have
+//! the same first bit. Without the lock of the first bit, each of two threads with the same item
+//! could set one bit first, and both threads would report a new item.
 //!
 //! Invariants: a word is written only while its stripe is locked, or with `fetch_or`. In one
 //! bitmap, all writers use blocks or all writers use single bits. A thread never holds two stripes,
@@ -50,7 +51,8 @@ pub struct AtomicBitmap {
     words: Vec<AtomicU64>,
     locks: Locks,
     stripes: u32,
-    /// The logarithm of the lines in a stripe. The last stripe has the remaining lines.
+    /// The binary logarithm of the number of cache lines in a stripe. The last stripe has the
+    /// remaining lines.
     shift: u32,
 }
 
@@ -63,21 +65,23 @@ enum Locks {
 const FEW_STRIPES: usize = 8;
 
 /// One lock for each stripe. A lock is 1 while a thread holds the lock. Each lock has its own cache
-/// line. With all locks on a few lines, two threads with single inserts took a tenth more time.
+/// line. With all locks on a few cache lines, two threads with single inserts took a tenth more
+/// time than with one line for each lock.
 #[repr(align(64))]
 struct Lock(AtomicU8);
 
 /// The maximum number of stripes. With 256 stripes, even dozens of threads seldom need the same
-/// stripe at the same time. With more stripes, a batch would have too few items for each stripe.
+/// stripe at the same time. With more than 256 stripes, a batch would have too few items for each
+/// stripe.
 const MAX_STRIPES: u64 = if cfg!(loom) { 2 } else { 256 };
 
-/// The logarithm of the minimum number of lines in a stripe. With shorter stripes, a batch writes
-/// the same line several times in succession. Then each load waits for the previous store: an item
-/// takes 10 ns instead of 6 ns. A lock takes the memory of one line. With one lock for 32 lines,
-/// the locks take 3 % of the memory of the bits.
+/// The binary logarithm of the minimum number of cache lines in a stripe. With shorter stripes, a
+/// batch writes the same line several times in succession, and each load waits for the previous
+/// store. With shorter stripes, an insert takes 10 ns an item instead of 6 ns. A lock takes the
+/// memory of one line. With one lock for 32 lines, the locks take 3 % of the memory of the bits.
 const MIN_SHIFT: u32 = 5;
 
-/// Words in a cache line.
+/// The number of words in a cache line.
 const LINE_WORDS: usize = 8;
 
 impl AtomicBitmap {
@@ -110,12 +114,12 @@ impl AtomicBitmap {
         Ok(Self { words, locks: Locks::new(stripes), stripes, shift })
     }
 
-    /// Sets the bits of `mask`, a block that starts at word `first`. Returns true if at least one
-    /// bit was not set.
+    /// Sets the bits of `mask` in the block that starts at word `first`. Returns true if at least
+    /// one bit of `mask` was not set before.
     ///
     /// If several threads set the same unset bit at the same time, only one call counts this bit as
     /// new. All writers of a word must use the same block boundaries. Do not set bits of a filter
-    /// into which other threads insert: their bits could be lost.
+    /// into which other threads insert: the bits of the other threads could be lost.
     ///
     /// # Panics
     ///
@@ -139,8 +143,8 @@ impl AtomicBitmap {
     }
 
     /// Sets the bits of an item, which may be anywhere in the bitmap. Returns true if at least one
-    /// bit was not set. Equal items must have the same first bit: if several threads set the bits
-    /// of the same item at the same time, only one call returns true.
+    /// bit of the item was not set before. Equal items must have the same first bit: if several
+    /// threads set the bits of the same item at the same time, only one call returns true.
     ///
     /// # Panics
     ///
@@ -186,7 +190,7 @@ impl AtomicBitmap {
     }
 
     /// Returns the memory of the bits and their locks, in bytes, as
-    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
+    /// [`allocation_bytes`](crate::allocation_bytes) counts memory. Constant time.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let locks = match &self.locks {
@@ -196,21 +200,23 @@ impl AtomicBitmap {
         heap_bytes(self.len_bits()) + locks
     }
 
-    /// Returns the logarithm of the lines in a stripe. The last stripe has the remaining lines.
+    /// Returns the binary logarithm of the number of cache lines in a stripe. The last stripe has
+    /// the remaining lines.
     pub(crate) fn stripe_shift(&self) -> u32 {
         self.shift
     }
 
-    /// Locks a stripe, so that only this thread writes its words.
+    /// Locks a stripe, so that only this thread writes the words of the stripe.
     #[inline]
     pub(crate) fn lock(&self, stripe: usize) -> Stripe<'_> {
         let lock = match &self.locks {
             Locks::Few(locks) => &locks[stripe],
             Locks::Many(locks) => &locks[stripe].0,
         };
-        // `Acquire`: this thread sees the writes of the previous holder. `Relaxed`: after a failed
-        // exchange, nothing else is read. The loop does not use `swap`, because the model checker
-        // could then let a waiting thread swap forever without seeing the release.
+        // With `Acquire`, this thread sees the writes of the previous holder of the lock. `Relaxed`
+        // is sufficient for a failed exchange, because the thread reads no other data after the
+        // failure. The loop does not use `swap`, because with `swap` the model checker could let a
+        // waiting thread swap forever without seeing the release.
         while lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             wait_for_zero(lock);
         }
@@ -224,7 +230,7 @@ pub(crate) struct Stripe<'a>(&'a AtomicU8);
 impl Drop for Stripe<'_> {
     #[inline]
     fn drop(&mut self) {
-        // `Release`: the next holder of the stripe must see these words.
+        // With `Release`, the next holder of the stripe sees the words that this thread wrote.
         self.0.store(0, Ordering::Release);
     }
 }
@@ -237,7 +243,8 @@ fn missing(block: &[AtomicU64], mask: &[u64]) -> u64 {
         .fold(0, |missing, (word, mask)| missing | (mask & !word.load(Ordering::Relaxed)))
 }
 
-/// Returns the number of stripes for a number of bits, and the logarithm of the lines in a stripe.
+/// Returns the number of stripes for a number of bits, and the binary logarithm of the number of
+/// cache lines in a stripe.
 fn stripes(len_bits: u64) -> (u32, u32) {
     let lines = len_bits.div_ceil(64 * LINE_WORDS as u64).max(1);
     // A small filter may have fewer lines than the minimum for a stripe.
@@ -257,7 +264,7 @@ impl Locks {
 
 #[cfg(not(loom))]
 impl From<Bitmap> for AtomicBitmap {
-    /// Makes owned bits shareable. Copies no bits; allocates the locks.
+    /// Converts owned bits to shared bits. Copies no bits, but allocates the locks.
     fn from(bits: Bitmap) -> Self {
         let (stripes, shift) = stripes(bits.len_bits());
         let words = AtomicLines::from(bits.into_lines());

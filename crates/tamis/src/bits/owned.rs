@@ -44,7 +44,7 @@ impl Bitmap {
     }
 
     /// Returns the memory of the bits, in bytes, as [`allocation_bytes`](crate::allocation_bytes)
-    /// counts it. Constant time.
+    /// counts memory. Constant time.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         heap_bytes(self.len_bits())
@@ -89,8 +89,8 @@ impl Clone for Bitmap {
     ///
     /// # Panics
     ///
-    /// If there is no memory for a copy. To get an error instead, use [`Bitmap::zeroed`] and a
-    /// merge.
+    /// If there is no memory for a copy. To get an error instead of a panic, use [`Bitmap::zeroed`]
+    /// and a merge.
     fn clone(&self) -> Self {
         let mut copy = Self::zeroed(self.len_bits()).expect("memory for a copy");
         copy.words_mut().copy_from_slice(self.words());

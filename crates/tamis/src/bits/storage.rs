@@ -1,11 +1,11 @@
-//! The traits of storage: words for reading and for writing.
+//! The traits of storage, which give access to the words for reading and for writing.
 
 use std::fmt;
 
 use crate::arch::memory::Lines;
 use crate::bits::word::Word;
 
-/// Readable bits.
+/// Bits that can be read.
 pub trait Bits {
     /// The type of a word.
     type Word: Word;
@@ -36,8 +36,8 @@ pub(crate) fn heap_bytes(len_bits: u64) -> u64 {
     Lines::heap_bytes(len_words)
 }
 
-/// Returns the words, beginning with word number `start`. Returns an empty slice if there are fewer
-/// words.
+/// Returns the words from word number `start` to the last word. Returns an empty slice if `start`
+/// is past the last word.
 pub(crate) fn words_from(words: &[u64], start: u64) -> &[u64] {
     usize::try_from(start).ok().and_then(|start| words.get(start..)).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ pub(crate) fn get_bit<W: Word>(words: &[W], bit: u64) -> bool {
     words[(bit / 64) as usize].get() >> (bit % 64) & 1 == 1
 }
 
-/// Sets bit `bit` of `words`. Returns true if the bit was not set.
+/// Sets bit `bit` of `words`. Returns true if the bit was not set before.
 #[inline(always)]
 pub(crate) fn set_bit(words: &mut [u64], bit: u64) -> bool {
     let word = &mut words[(bit / 64) as usize];

@@ -15,11 +15,12 @@
 //! G is 2⁶⁴ divided by the golden ratio. SplitMix64 derives k0 and k1 from the seed. The seed
 //! changes both factors of the first fold, and no constant difference between two items cancels
 //! this effect. Therefore two items of up to 128 bytes that collide under one seed collide under
-//! another seed only by chance. Longer items that collide under XXH3 collide under every seed. The
-//! fold hash does not protect against items that an attacker chooses. SipHash protects against
-//! these items.
+//! another seed only by chance. Items of over 128 bytes that collide under XXH3 collide under every
+//! seed. The fold hash does not protect against items that an attacker chooses. SipHash protects
+//! against items that an attacker chooses.
 //!
-//! Items of 17 to 128 bytes are read in halves of 16 bytes from both ends. The halves may overlap:
+//! Items of 17 to 128 bytes are read in pairs of 16 bytes, one half of a pair from each end of the
+//! item. Bytes in the middle of an item may be read twice:
 //!
 //! ```text
 //!  pair 0     1     2                   2     1     0       pair 1 above 32 bytes, 2 above 64,
@@ -60,7 +61,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(super) type Keys = [u64; 2];
 
 /// Derives the keys of a seed. k0 is the first output of SplitMix64 that starts at `seed`. k1 is
-/// the first later output that [mixes well](is_mixing).
+/// the first of the following outputs that [mixes well](is_mixing).
 pub(super) const fn keys(seed: u64) -> Keys {
     let first = seed.wrapping_add(GOLDEN);
     let mut state = first.wrapping_add(GOLDEN);
@@ -70,17 +71,17 @@ pub(super) const fn keys(seed: u64) -> Keys {
     [split_mix(first), split_mix(state)]
 }
 
-/// Returns true if products with this factor are well mixed: the halves of the factor differ, and
-/// the factor has 8 to 56 ones.
+/// Returns true if products with this factor are well mixed: the halves of the factor differ, and 8
+/// to 56 bits of the factor are set.
 ///
-/// The product of 2⁶⁴ − 1 and any nonzero factor folds to all ones. Many products of a number with
-/// equal halves also fold to all ones. About one in 2³² random factors fails the test.
+/// The product of 2⁶⁴ − 1 and any nonzero factor folds to 64 set bits. Many products of a number
+/// with equal halves also fold to 64 set bits. About one in 2³² random factors fails the test.
 const fn is_mixing(factor: u64) -> bool {
     let ones = factor.count_ones();
     factor as u32 as u64 != factor >> 32 && 8 <= ones && ones <= 56
 }
 
-/// Returns the seed of these keys. A hasher stores only the keys.
+/// Returns the seed from which these keys are derived. A hasher stores only the keys.
 pub(super) const fn seed([first, _]: Keys) -> u64 {
     let z = first ^ first >> 31 ^ first >> 62;
     let z = z.wrapping_mul(SPLIT_MIX_2_INVERSE);
@@ -88,7 +89,8 @@ pub(super) const fn seed([first, _]: Keys) -> u64 {
     (z ^ z >> 30 ^ z >> 60).wrapping_sub(GOLDEN)
 }
 
-/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (2014), §5.
+/// Returns an output of SplitMix64. Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom
+/// Number Generators" (2014), §5.
 const fn split_mix(state: u64) -> u64 {
     let z = (state ^ (state >> 30)).wrapping_mul(SPLIT_MIX_1);
     let z = (z ^ (z >> 27)).wrapping_mul(SPLIT_MIX_2);
@@ -99,12 +101,13 @@ const fn split_mix(state: u64) -> u64 {
 const SPLIT_MIX_1: u64 = 0xbf58_476d_1ce4_e5b9;
 const SPLIT_MIX_2: u64 = 0x94d0_49bb_1331_11eb;
 
-/// The inverses of these factors modulo 2⁶⁴.
+/// The inverses of the factors of SplitMix64, modulo 2⁶⁴.
 const SPLIT_MIX_1_INVERSE: u64 = 0x96de_1b17_3f11_9089;
 const SPLIT_MIX_2_INVERSE: u64 = 0x3196_42b2_d24d_8ec3;
 
 /// Hashes `bytes`.
-// Always inlined. A loop around the call then computes the key-dependent values only once.
+// This function is always inlined, so that a loop around the call computes the key-dependent values
+// only once.
 #[inline(always)]
 pub(super) fn hash(bytes: &[u8], keys: Keys) -> u64 {
     let len = bytes.len();
@@ -163,7 +166,7 @@ const fn finish(mixed: u64, len: u64) -> u64 {
     fold(mixed, GOLDEN ^ len)
 }
 
-/// Returns the XOR of both halves of the product.
+/// Returns the XOR of both halves of the 128-bit product of `x` and `y`.
 #[inline(always)]
 const fn fold(x: u64, y: u64) -> u64 {
     let product = x as u128 * y as u128;
@@ -177,8 +180,8 @@ fn sum_of_pairs(bytes: &[u8], keys: Keys) -> u64 {
     if bytes.len() > 32 {
         sum = sum.wrapping_add(pair::<1>(bytes, keys));
         if bytes.len() > 48 {
-            // Web addresses have around 64 bytes: about half of them are shorter, and half are
-            // longer. Two unneeded multiplications take less time than a branch that is
+            // About half of all web addresses are shorter than 64 bytes, and half are longer than
+            // 64 bytes. Two unneeded multiplications take less time than a branch that is
             // mispredicted every second time.
             let third = pair::<2>(bytes, keys);
             sum = sum.wrapping_add(select_unpredictable(bytes.len() > 64, third, 0));
@@ -201,8 +204,8 @@ fn pair<const I: usize>(bytes: &[u8], keys: Keys) -> u64 {
 #[inline(always)]
 fn mix_16(bytes: &[u8], at: usize, [s0, s1]: [u64; 2], [k0, k1]: Keys) -> u64 {
     // The keys are added to the secret words instead of XORed. With XOR, some pairs of items would
-    // have equal hashes under every seed. In these pairs, the words of two places are exchanged,
-    // and each word is XORed with both secret words.
+    // have equal hashes under every seed. In each such pair of items, the words of two places are
+    // exchanged, and each word is XORed with both secret words.
     let (k0, k1) = (s0.wrapping_add(k0), s1.wrapping_add(k1));
     mix(read_8(bytes, at), read_8(bytes, at + 8), [k0, k1])
 }
@@ -226,7 +229,7 @@ fn small_number(bytes: &[u8]) -> u64 {
     at(0) | at(len / 2) | u64::from(last) << (8 * (len - 1))
 }
 
-// Not inlined, so that the code for short lengths stays small in the callers.
+// This function is not inlined, so that the code for short items stays small in the callers.
 #[inline(never)]
 fn xxh3(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)

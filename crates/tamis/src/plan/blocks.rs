@@ -1,4 +1,4 @@
-//! Sizes of the kinds whose items are in blocks of eight lanes.
+//! Computes the sizes of filters that store their items in blocks of eight lanes.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -10,33 +10,34 @@ use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 /// The number of bits of a cache line.
 const LINE_BITS: u64 = 512;
 
-/// The sizes of a kind with blocks. Kinds with blocks differ only in these values.
+/// The sizes of a kind with blocks. Kinds with blocks differ only in the values of this type.
 pub(crate) struct BlockSizing {
     /// Restores a geometry from its number in files.
     pub geometry: fn(u32) -> Option<Geometry>,
-    /// One or two geometries. A plan takes the geometry with fewer bits.
+    /// The one or two default geometries of the kind. Of two geometries, a plan takes the geometry
+    /// with fewer bits.
     pub usual: &'static [Geometry],
-    /// Returns the blocks of a geometry.
+    /// Returns the sizes of the blocks of a geometry.
     pub blocks: fn(Geometry) -> Blocks,
 }
 
 /// The blocks of a geometry.
 ///
-/// A place contains all data at the position of an item. A place is one block, or one block for
-/// each bit of a counter, or one block for each slice of a window.
+/// A place contains all data that belongs to the position of an item. A place is one block, or one
+/// block for each bit of a counter, or one block for each slice of a window.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
-    /// The bits of a lane. An item sets one bit in each of the eight lanes of a block. Counting
-    /// filters and windows have several blocks at a place. Their lanes are narrow, so that a place
-    /// fits in one cache line where possible.
+    /// The number of bits of a lane. An item sets one bit in each of the eight lanes of a block.
+    /// Counting filters and windows have several blocks at a place. The lanes of counting filters
+    /// and windows are narrow, so that a place fits in one cache line where possible.
     pub lane_bits: u64,
     /// The number of blocks at a place.
     pub layers: u64,
     /// The number of bits before the places.
     pub head_bits: u64,
-    /// The maximum number of places, if the file format limits it.
+    /// The maximum number of places, if the file format limits this number.
     pub max_places: u64,
-    /// The slices of a window's span. `None` for other kinds.
+    /// The number of slices of a window's span. `None` for all kinds except windows.
     pub slices: Option<u32>,
 }
 
@@ -45,7 +46,7 @@ impl Blocks {
     pub const PLAIN: Blocks =
         Blocks { lane_bits: 64, layers: 1, head_bits: 0, max_places: u64::MAX, slices: None };
 
-    /// Returns the bits of a place.
+    /// Returns the number of bits of a place.
     pub const fn place_bits(self) -> u64 {
         LANES as u64 * self.lane_bits * self.layers
     }
@@ -64,19 +65,21 @@ impl Blocks {
         self.head_bits + places * self.place_bits()
     }
 
-    /// Returns the rate of a filter with this number of places, and its slope. In a window, `items`
-    /// are distributed evenly over the slices. A lookup in a window tests one additional slice.
+    /// Returns the rate of a filter with this number of places, and the slope of the rate. In a
+    /// window, `items` are distributed evenly over the slices. A lookup in a window tests one
+    /// additional slice.
     fn rate(self, items: u64, places: u64) -> (f64, f64) {
         let Some(slices) = self.slices else { return self.rate_of_blocks(items, places) };
         let items = items.div_ceil(u64::from(slices));
         let (of_slice, slope) = self.rate_of_blocks(items, places);
-        // 1 − (1 − r)ⁿ. This form keeps the digits of a low rate.
+        // The rate is 1 − (1 − r)ⁿ. The form with `ln_1p` and `exp_m1` keeps the digits of a low
+        // rate.
         let n = f64::from(slices) + 1.0;
         let rate = -(n * (-of_slice).ln_1p()).exp_m1();
         (rate, slope * n * of_slice * (1.0 - rate) / ((1.0 - of_slice) * rate))
     }
 
-    /// Returns the rate of a filter of single blocks, and its slope.
+    /// Returns the rate of a filter of single blocks, and the slope of the rate.
     fn rate_of_blocks(self, items: u64, places: u64) -> (f64, f64) {
         let (of_lanes, slope) = blocks_rate(items, places, self.lane_bits);
         let of_pattern = same_pattern_rate(items as f64, places as f64, self.lane_bits);
@@ -100,7 +103,8 @@ impl Blocks {
         let filled = rate.sqrt().sqrt().sqrt();
         let even = -l * (-filled).ln_1p();
         let mean = if even < 1.5 {
-            // Few blocks have more than two items. With mean λ, E f is about (λ + 127λ²)/L⁸.
+            // At a low mean, few blocks have more than two items. With mean λ, E f is about (λ +
+            // 127λ²)/L⁸.
             ((1.0 + 508.0 * rate * l.powi(8)).sqrt() - 1.0) / 254.0
         } else {
             // E f is about f + f″·mean/2. The last term was fitted to computed rates.
@@ -194,8 +198,8 @@ impl Sizing for BlockSizing {
     }
 
     fn cache_lines(&self, geometry: Geometry) -> u32 {
-        // A place occupies adjacent cache lines. If its size is not a multiple of a line, or half a
-        // line, some places touch one more line.
+        // A place occupies adjacent cache lines. If the size of a place is neither a multiple of a
+        // line nor half a line, some places touch one additional line.
         (self.blocks)(geometry).place_bits().div_ceil(LINE_BITS) as u32
     }
 }

@@ -49,7 +49,7 @@ pub enum PlanError {
         /// The requested geometry.
         geometry: Geometry,
     },
-    /// The plan is for another kind than the filter's type.
+    /// The kind of the plan differs from the kind of the filter's type.
     OtherKind {
         /// The kind of the type.
         expected: Kind,

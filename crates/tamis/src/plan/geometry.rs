@@ -26,25 +26,27 @@ pub enum Geometry {
     Counters(u32),
     /// Cuckoo filters: the bits of a slot, 4 to 32, and the slots of a bucket, 2 to 4.
     Slots {
-        /// Bits of a slot: a fingerprint and its place in its bucket.
+        /// The number of bits of a slot. A slot stores a fingerprint and the offset of the slot in
+        /// its bucket.
         bits: u32,
-        /// Slots of a bucket.
+        /// The number of slots of a bucket.
         bucket: u32,
     },
     /// Growing filters: the rule of growth, which follows from the rate.
     Prefixes {
-        /// The bits of a new remainder at the depths of most filters.
+        /// The number of remainder bits of a new entry, at most sizes of a filter. A remainder is
+        /// the part of a hash that an entry stores.
         bits: u32,
-        /// The average number of entries of a page when the pages of a depth begin to split.
+        /// The average number of entries of a page at which pages begin to split into two pages.
         split_at: u32,
     },
-    /// Window filters: the number of slices of a window's span. The memory contains one additional
-    /// slice.
+    /// Window filters: the number of slices of a window's span. The memory of a window filter
+    /// contains one slice in addition to the slices of the span.
     Slices(u32),
 }
 
 impl Geometry {
-    /// Returns the number that files store.
+    /// Returns the number that files store for this geometry.
     #[must_use]
     pub const fn to_number(self) -> u32 {
         match self {

@@ -56,8 +56,8 @@ impl PlanInput {
         }
     }
 
-    /// Returns the kind that [`Plan::new`] chooses for these numbers. Returns the classic kind if a
-    /// split-block filter does not fit in the memory.
+    /// Returns the kind that [`Plan::new`] chooses for the numbers of this input. Returns the
+    /// classic kind if a split-block filter does not fit in the memory.
     #[must_use]
     pub fn default_kind(self) -> Kind {
         let blocked = self.plan(Kind::SplitBlock);

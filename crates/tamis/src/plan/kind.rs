@@ -28,7 +28,7 @@ const PLAIN: Row = Row {
 
 macro_rules! define_kind {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, { $($row:tt)* };)*) => {
-        /// A kind of filter, numbered for files. Numbers are never reused.
+        /// A kind of filter, with its number in files. A number is never reused for another kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! The table of the kinds of filters, with a row for each kind.
 //!
 //! A new kind needs a folder with its filter type and its `Sizing`, and one row in `kinds!`. Code
-//! outside this file reads the row instead of matching on kinds.
+//! outside this file reads the row of a kind instead of matching on kinds.
 
 /// The table. `kinds!(then)` passes all rows to the macro `then`.
 ///
@@ -30,7 +30,7 @@ macro_rules! kinds {
                 summary: "the fewest bits; one cache line per probe",
                 ..PLAIN
             };
-            /// Blocks of 128 counters, eight lanes of 16: items can be removed.
+            /// Blocks of 128 counters in eight lanes of 16 counters: items can be removed.
             Counting = 4, Counting<B>, Counting::new, COUNTING, {
                 name: "counting",
                 summary: "supports deletes and counts up to 15 or more; over four times the bits",
@@ -52,7 +52,7 @@ macro_rules! kinds {
                 grows: true,
                 ..PLAIN
             };
-            /// A ring of filters of small blocks: items are forgotten once they are out of the
+            /// A ring of filters of small blocks: the filter forgets items that are out of the
             /// window.
             Window = 7, Window<B>, Window::for_plan, WINDOW, {
                 name: "window",

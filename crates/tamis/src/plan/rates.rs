@@ -3,8 +3,9 @@
 //! **Blocks.** `n` items are distributed over `B` blocks at random. P(j) is the probability that a
 //! block holds j items: binomial, with n draws at 1/B. f(j) is the probability that a block with j
 //! items reports an absent item as present. The eight lanes are independent, so f(j) = (1 − q^j)^8.
-//! Here q = 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). This rate is
-//! higher than the rate of the classic formula, which uses only the mean.
+//! Here q = 1 − 1/L, and L is the number of bits of a lane. The rate is Σ P(j) f(j). The rate of a
+//! filter with blocks is higher than the rate of the classic formula, which uses only the mean
+//! number of items in a block.
 //!
 //! The sum has a closed form. By the binomial theorem, f(j) is a sum of powers q^ij. The mean of
 //! q^ij is (1 − (1 − q^i)/B)^n. Therefore the rate is Σ (−1)^i C(8, i) (1 − (1 − q^i)/B)^n for i =
@@ -12,25 +13,25 @@
 //! rates are computed as the sum over j. At a low rate the blocks hold few items, so the sum over j
 //! is short.
 //!
-//! **Classic.** The k·n draws of the items set X of the m positions. An absent item then draws k of
-//! the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 − e^(−kn/m))^k. The
-//! difference is noticeable in small filters.
+//! **Classic.** The k·n draws of the items set X of the m positions. The lookup of an absent item
+//! draws k of the m positions. Therefore the rate is E\[(X/m)^k\]. For k ≥ 2 the rate is above (1 −
+//! e^(−kn/m))^k. The difference between the two rates is noticeable in small filters.
 //!
-//! The rate of a small filter is computed exactly. For larger filters, ln X is approximated by a
+//! The rate of a small filter is computed exactly. For other filters, ln X is approximated by a
 //! normal distribution with the mean and variance of X. The relative error is at most 10⁻³ for
-//! rates down to 10⁻⁹. For lower rates, the result is too high
+//! rates down to 10⁻⁹. For rates below 10⁻⁹, the result is too high
 //! (`the_approximation_meets_the_exact_rate`). Plans use the approximation at every size, because
 //! the approximation is never below the exact rate
 //! (`a_classic_plan_takes_at_most_two_bits_more_than_the_least`).
 //!
 //! **The width of the hash.** The rate is at least the probability that an absent item has the hash
-//! of an item. A classic filter distinguishes 2⁶⁴ hashes. A block of wide lanes distinguishes only
-//! 2³² items, because 32 bits of the hash determine the bits of all lanes. In narrow lanes of 16
-//! bits, these 32 bits are used directly. Therefore the formula of narrow lanes already contains
-//! this probability.
+//! of an inserted item. A classic filter distinguishes 2⁶⁴ hashes. A block of wide lanes
+//! distinguishes only 2³² items, because 32 bits of the hash determine the bits of all lanes. In
+//! narrow lanes of 16 bits, these 32 bits of the hash are used directly. Therefore the formula of
+//! narrow lanes already contains the probability of equal hashes.
 //!
-//! A plan searches for the size with a given rate. The formulas for this search also return their
-//! slope, −d ln rate / d ln size.
+//! A plan searches for the size with a given rate. The formulas for this search also return the
+//! slope of the rate, −d ln rate / d ln size.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -44,12 +45,13 @@ pub(crate) const HASHES: f64 = 18_446_744_073_709_551_616.0;
 /// The number of bit patterns of an item in a block.
 const PATTERNS: f64 = 4_294_967_296.0;
 
-/// Lanes of up to this number of bits have a different pattern for each value of the 32 pattern
-/// bits.
+/// The maximum number of bits of a narrow lane. In narrow lanes, each value of the 32 pattern bits
+/// of a hash has its own pattern.
 const NARROW_LANE_BITS: u64 = 16;
 
 /// Returns the probability that an absent item has the same block and bit pattern as one of `items`
-/// items in `blocks` blocks. Leaves out the probability that [`blocks_rate`] already contains.
+/// items in `blocks` blocks. The result leaves out the probability that [`blocks_rate`] already
+/// contains.
 pub(crate) fn same_pattern_rate(items: f64, blocks: f64, lane_bits: u64) -> f64 {
     if lane_bits <= NARROW_LANE_BITS {
         return items / HASHES;
@@ -59,11 +61,11 @@ pub(crate) fn same_pattern_rate(items: f64, blocks: f64, lane_bits: u64) -> f64 
 }
 
 /// Returns the probability that an absent item has the same hash as one of `items` items in a
-/// classic filter with this fill. Includes hashes that equal an item's hash after a shift by some
-/// probes.
+/// classic filter with this fill. The result includes hashes that equal an item's hash after a
+/// shift by some probes.
 pub(crate) fn same_hash_rate(items: f64, fill: f64) -> f64 {
-    // A hash that is shifted by i probes shares all probes but i with the item. The remaining i
-    // probes are set by chance: 1 + 2(f + f² + …).
+    // A hash that is shifted by i probes shares all probes except i probes with the item. The
+    // remaining i probes are set by chance: 1 + 2(f + f² + …).
     items / HASHES * (1.0 + fill) / (1.0 - fill).max(f64::EPSILON)
 }
 
@@ -72,17 +74,17 @@ pub(crate) fn lowest_rate(items: u64) -> f64 {
     rounded_up(4.0 * items as f64 / HASHES)
 }
 
-/// Rounds up to two digits.
+/// Rounds a rate up to two significant digits.
 pub(crate) fn rounded_up(rate: f64) -> f64 {
     let unit = 10_f64.powf(rate.log10().floor() - 1.0);
     (rate / unit).ceil() * unit
 }
 
-/// The mean number of items of a block for each bit of a lane. From this load on, the closed form
-/// has ten correct digits. At this load, the rate is about 3·10⁻⁴.
+/// The load from which the closed form has ten correct digits: the mean number of items of a block
+/// for each bit of a lane. At the load `CLOSED_FROM`, the rate is about 3·10⁻⁴.
 const CLOSED_FROM: f64 = 0.4;
 
-/// Returns the rate of `items` in `blocks` blocks of eight lanes, and its slope.
+/// Returns the rate of `items` in `blocks` blocks of eight lanes, and the slope of the rate.
 pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64) {
     let (n, b, l) = (items as f64, blocks as f64, lane_bits as f64);
     let mean = n / b;
@@ -94,7 +96,8 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
     for choices in [-8.0, 28.0, -56.0, 70.0, -56.0, 28.0, -8.0, 1.0] {
         power -= power / l;
         let x = (1.0 - power) / b;
-        // Computes ln(1 − x). For small x, the series is equally exact and faster.
+        // Computes ln(1 − x). For small x, the series is as exact as `ln_1p` and faster than
+        // `ln_1p`.
         let log = match x < 1.0 / 8192.0 {
             true => -x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 3.0 + x * (1.0 / 4.0)))),
             false => (-x).ln_1p(),
@@ -112,8 +115,8 @@ pub(crate) fn blocks_rate(items: u64, blocks: u64, lane_bits: u64) -> (f64, f64)
 /// f(j) without the part that is linear in j. The linear part does not contribute, because Σ j = n
 /// is fixed.
 pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
-    // One block has no deviation. Loads above 500 items a block are not useful, so the deviation
-    // there does not matter.
+    // One block has no deviation. Loads above 500 items a block are not useful, so the deviation at
+    // these loads does not matter.
     if blocks == 1 || items as f64 / blocks as f64 > 500.0 {
         return 0.0;
     }
@@ -127,11 +130,11 @@ pub(crate) fn blocks_deviation(items: u64, blocks: u64, lane_bits: u64) -> f64 {
     (rest.max(0.0) / blocks as f64).sqrt()
 }
 
-/// Returns the means of several functions g of a block with j items. The first function is f(j).
-/// Each mean is Σ P(j) g(j), summed term by term.
+/// Returns the means of several functions g of a block with j items. The first of these functions
+/// is f(j). Each mean is Σ P(j) g(j), summed term by term.
 ///
-/// The caller passes at least two blocks, with at most 700 items each on average. With more items,
-/// P(0) would underflow to zero.
+/// The caller passes at least two blocks, with at most 700 items each on average. With a higher
+/// average than 700 items, P(0) would underflow to zero.
 fn blocks_mean<const N: usize>(
     items: u64,
     blocks: u64,
@@ -148,7 +151,8 @@ fn blocks_mean<const N: usize>(
         for (mean, value) in means.iter_mut().zip(of) {
             *mean += chance * value;
         }
-        // P(j) f(j) rises to one maximum and then falls.
+        // P(j) f(j) rises to one maximum and then falls, so the loop stops at the first negligible
+        // term.
         if j > 0.0 && chance * of[0] <= 1e-17 * means[0] {
             break;
         }
@@ -159,7 +163,8 @@ fn blocks_mean<const N: usize>(
     means
 }
 
-/// Returns f(j). `filled` is 1 − q^j, the share of a lane that j items set.
+/// Returns f(j), the rate of a block with j items. `filled` is 1 − q^j, the share of a lane that j
+/// items set.
 fn block_rate(filled: f64) -> f64 {
     filled.powi(LANES as i32)
 }
@@ -167,7 +172,7 @@ fn block_rate(filled: f64) -> f64 {
 /// Returns the rate of `items` in a classic filter: E\[(X/m)^k\].
 pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let steps = items.saturating_mul(u64::from(probes) * u64::from(probes));
-    // With one probe the approximation is exact.
+    // For a filter with one probe, the approximation is exact.
     if probes > 1 && steps <= EXACT_STEPS {
         let draws = items as f64 * f64::from(probes);
         let fill = -(draws * (-1.0 / bits as f64).ln_1p()).exp_m1();
@@ -177,19 +182,19 @@ pub(crate) fn classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     }
 }
 
-/// Up to this number of steps, n·k², a rate is computed exactly. An exact computation takes about
-/// 20 µs.
+/// The maximum number of steps, n·k², for which a rate is computed exactly. An exact computation
+/// takes about 20 µs.
 const EXACT_STEPS: u64 = 1 << 15;
 
-/// Returns the rate as a sum over j. Each term is the product of two probabilities. The first is
-/// that the k draws of the absent item are j distinct positions. The second is that the k·n draws
-/// of the items set all of these j positions.
+/// Returns the rate as a sum over j. Each term is the product of two probabilities. The first
+/// probability is that the k draws of the absent item are j distinct positions. The second
+/// probability is that the k·n draws of the items set all of these j positions.
 fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     let (m, k) = (bits as f64, probes as usize);
     // The number of distinct positions is at most the number of bits.
     let most = k.min(usize::try_from(bits).unwrap_or(usize::MAX));
-    // The probability that j given positions are all set, updated for each draw. A draw sets one of
-    // the positions that are not set yet.
+    // The probability that j given positions are all set, updated for each draw. A draw hits one of
+    // j positions with probability j/m.
     let mut all_set = vec![0.0; most + 1];
     all_set[0] = 1.0;
     for _ in 0..items * u64::from(probes) {
@@ -198,7 +203,7 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
             all_set[j] = hit * all_set[j - 1] + (1.0 - hit) * all_set[j];
         }
     }
-    // The probability that the draws so far are j distinct positions.
+    // The probability that the draws of the absent item so far are j distinct positions.
     let mut distinct = vec![0.0; most + 1];
     distinct[0] = 1.0;
     for _ in 0..k {
@@ -210,8 +215,8 @@ fn exact_classic_rate(items: u64, bits: u64, probes: u32) -> f64 {
     distinct.iter().zip(all_set).map(|(chance, all_set)| chance * all_set).sum()
 }
 
-/// Returns E\[(X/m)^k\] for normally distributed ln X, and its slope with an error of a few
-/// percent.
+/// Returns E\[(X/m)^k\] for normally distributed ln X, and the slope of this rate with an error of
+/// a few percent.
 pub(crate) fn approximate_classic_rate(items: u64, bits: u64, probes: u32) -> (f64, f64) {
     let (n, m, k) = (items as f64, bits as f64, f64::from(probes));
     if bits < 2 {
@@ -240,7 +245,7 @@ mod tests {
 
     #[test]
     fn exact_rates_are_those_computed_elsewhere() {
-        // These rates were computed outside this crate, from the definition E\[(X/m)^k\].
+        // The expected rates were computed outside this crate, from the definition E\[(X/m)^k\].
         for (n, m, k, exact) in [
             (1, 8, 2, 0.056_641),
             (1, 64, 5, 2.6167e-6),
@@ -281,7 +286,7 @@ mod tests {
         let rate = found.count() as f64 / f64::from(3_u32.pow(6));
         assert!((exact_classic_rate(2, 3, 2) / rate - 1.0).abs() < 1e-12);
         assert_eq!(exact_classic_rate(0, 100, 7), 0.0);
-        // Here the number of probes exceeds the number of bits.
+        // In the next two filters, the number of probes exceeds the number of bits.
         assert_eq!(exact_classic_rate(1, 1, 9), 1.0);
         assert!((exact_classic_rate(3, 2, 40) - 1.0).abs() < 1e-9);
     }
@@ -316,7 +321,7 @@ mod tests {
 
     #[test]
     fn blocked_rates_are_those_computed_elsewhere() {
-        // The rates of Parquet's filter for these bits per item, computed outside this crate.
+        // The expected rates of Parquet's filter were computed outside this crate.
         for (bits_per_item, rate) in
             [(8.0, 0.0332), (10.0, 0.0126), (11.54, 0.0065), (16.0, 0.0013), (20.0, 0.00042)]
         {

@@ -1,4 +1,4 @@
-//! Searches for the smallest sufficient number.
+//! Searches for the smallest number that satisfies a condition.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -30,23 +30,24 @@ pub(crate) fn smallest(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Opt
     Some(over)
 }
 
-/// The number of Newton steps before the search switches to bisection. Three to six steps are
-/// usual.
+/// The number of Newton steps before the search switches to bisection. A search usually takes three
+/// to six steps.
 const NEWTON_STEPS: u32 = 20;
 
-/// Above this number, the rate is nearly linear between two adjacent numbers.
+/// The number above which the rate is nearly linear between two adjacent numbers.
 const STRAIGHT_FROM: u64 = 4096;
 
-/// The largest factor of a step. This factor limits steps where the rate is nearly constant.
+/// The largest factor by which a step changes the number. The factor limits the steps where the
+/// rate is nearly constant.
 const MAX_FACTOR: f64 = 8.0;
 
 /// Returns the smallest number in `1..=most` whose rate is at most `rate`, starting from a guess.
 ///
-/// `rate_of` returns the rate of a number and its slope, −d ln rate / d ln number, with an error of
-/// a few percent. Newton's method finds the root of ln rate as a function of ln number. The search
-/// stops when `number` is sufficient and `number - 1` is not. Therefore neither the guess nor the
-/// slope changes the result. Above [`STRAIGHT_FROM`], the search may infer from the slope that
-/// `number - 1` is not sufficient.
+/// `rate_of` returns the rate of a number and the slope of the rate, −d ln rate / d ln number, with
+/// an error of a few percent. Newton's method finds the root of ln rate as a function of ln number.
+/// The search stops when the rate of `number` is low enough and the rate of `number - 1` is too
+/// high. Therefore neither the guess nor the slope changes the result. Above [`STRAIGHT_FROM`], the
+/// search may infer from the slope that the rate of `number - 1` is too high.
 pub(crate) fn smallest_from(
     guess: f64,
     most: u64,
@@ -71,8 +72,8 @@ pub(crate) fn smallest_from(
         // A rate of zero has no slope. `max` turns NaN into the smallest factor.
         let factor = (found / rate).powf(1.0 / slope).max(1.0 / MAX_FACTOR);
         guess = number as f64 * factor.min(MAX_FACTOR);
-        // This close to the root, the error of the guess is below 0.1. Therefore `number - 1` is
-        // not sufficient.
+        // If the guess is less than 0.9 below `number`, the error of the guess is below 0.1.
+        // Therefore the rate of `number - 1` is too high.
         let above = number as f64 - guess;
         if found <= rate && number > STRAIGHT_FROM && (0.0..0.9).contains(&above) {
             break;
@@ -90,8 +91,8 @@ pub(crate) fn fewer(
     max_bits: u64,
     settle: impl Fn(Geometry, f64, u64) -> Option<u64>,
 ) -> Option<(u64, Geometry)> {
-    // Starts with the geometry of the lower guess. Then usually one step shows that the other
-    // geometry takes more bits.
+    // The search starts with the geometry of the lower guess. After the first search, usually one
+    // step shows that the second geometry takes more bits than the first geometry.
     let first = usize::from(guesses[1] < guesses[0]);
     let of = |i: usize, max_bits| settle(geometries[i], guesses[i], max_bits).map(|bits| (bits, i));
     let found = of(first, max_bits);

@@ -4,10 +4,12 @@
 use crate::plan::geometry::Geometry;
 use crate::plan::search::smallest;
 
-/// The size of the largest filter. With this limit, bit numbers and byte counts stay far below 2⁶⁴.
+/// The size of the largest filter, in bits. With a limit of `MAX_BITS`, bit numbers and byte counts
+/// stay far below 2⁶⁴.
 pub(crate) const MAX_BITS: u64 = 1 << 56;
 
-/// The formulas of a kind. Each row of the table `kinds!` contains one value of this trait.
+/// The formulas of a kind. Each row of the table `kinds!` contains one value that implements this
+/// trait.
 ///
 /// The caller passes only geometries that [`geometry`](Self::geometry) returns.
 pub(crate) trait Sizing: Sync {
@@ -18,8 +20,8 @@ pub(crate) trait Sizing: Sync {
     /// Returns the default geometry of a plan.
     fn usual_geometry(&self, items: u64, rate: f64) -> Geometry;
 
-    /// Returns the fewest bits that keep `rate` at `items`, and their geometry. The search starts
-    /// from `geometry`.
+    /// Returns the fewest bits that keep `rate` at `items`, and the geometry with this number of
+    /// bits. The search starts from `geometry`.
     fn fewest(&self, geometry: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)>;
 
     /// Returns the fewest bits that keep `rate` at `items` in the default geometry, and the default
@@ -28,7 +30,7 @@ pub(crate) trait Sizing: Sync {
         self.fewest(self.usual_geometry(items, rate), items, rate)
     }
 
-    /// Returns the bits of the largest filter of this geometry within `max_bytes`.
+    /// Returns the number of bits of the largest filter of this geometry within `max_bytes`.
     fn usable_bits(&self, _geometry: Geometry, max_bytes: u64) -> Option<u64> {
         Some((max_bytes / 8).saturating_mul(64).min(MAX_BITS)).filter(|&bits| bits > 0)
     }
@@ -44,7 +46,7 @@ pub(crate) trait Sizing: Sync {
         let geometry = self.usual_geometry(max_bytes.max(1), rate);
         let bits = self.usable_bits(geometry, max_bytes)?;
         let fits = |items: u64| self.best(geometry, items, bits).rate <= rate;
-        // Takes the smallest number of items that does not fit, minus one.
+        // The result is the smallest number of items that does not fit, minus one.
         let items = match smallest(1, bits.saturating_mul(2), |items| !fits(items)) {
             Some(over) => over - 1,
             None => bits,
@@ -53,8 +55,8 @@ pub(crate) trait Sizing: Sync {
         Some((items, (best.bits, best.geometry)))
     }
 
-    /// Computes the rate of a filter that holds `items` distinct items. In a window, these items
-    /// are distributed evenly over the slices.
+    /// Computes the rate of a filter that holds `items` distinct items. In a window, the items are
+    /// distributed evenly over the slices.
     fn rate_at(&self, geometry: Geometry, bits: u64, items: u64) -> f64;
 
     /// Computes how many items a filter may hold before its rate exceeds `rate`.
@@ -64,7 +66,7 @@ pub(crate) trait Sizing: Sync {
         smallest(1, bits.saturating_mul(64), is_above).map_or(u64::MAX, |over| over - 1)
     }
 
-    /// Returns the lowest rate of the kind if `rate` is below it.
+    /// Returns the lowest rate of the kind if `rate` is below the lowest rate.
     fn lowest_rate_above(&self, _rate: f64) -> Option<f64> {
         None
     }
@@ -94,19 +96,21 @@ pub(crate) trait Sizing: Sync {
 pub(crate) struct Best {
     pub rate: f64,
     pub geometry: Geometry,
-    /// The number of bits, at most the given number. The number of bits is lower if the kind has no
-    /// filter of exactly the given size.
+    /// The number of bits, at most the requested number. The number of bits is lower than requested
+    /// if the kind has no filter of exactly the requested size.
     pub bits: u64,
 }
 
 /// The parameters of the estimate of a filter's number of items from its set bits.
-/// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation.
+/// [`Plan::rate_limit`](super::Plan::rate_limit) derives the deviation of the estimate from the
+/// parameters.
 pub(crate) struct Sample {
     /// The number of parts among which the items are divided: the slices of a window, or 1.
     pub parts: f64,
     /// The number of bits of a part.
     pub bits: f64,
-    /// How many bits the items of a part set. A bit is counted once for each item that sets it.
+    /// How many bits the items of a part set. A bit is counted once for each item that sets the
+    /// bit.
     pub draws: f64,
     /// The standard deviation of the rate for a fixed number of items.
     pub rate_deviation: f64,

@@ -38,20 +38,20 @@ fn the_default_needs_as_few_bits_as_promised() {
     assert!(Plan::for_kind(Kind::SplitBlock, 10_000_000, 0.001).unwrap().bits_per_item() < 15.8);
 }
 
-/// Returns the bits of a place of a kind with blocks. The smallest filter consists of its header
-/// and one place.
+/// Returns the number of bits of a place in a kind with blocks. A place is the group of blocks at
+/// the position of an item. The smallest filter consists of its header and one place.
 fn place_bits(kind: Kind, geometry: Geometry) -> u64 {
     let head = if kind == Kind::Window { 512 } else { 0 };
     let mut bytes = (1_u64..).map(|words| words * 8);
     bytes.find_map(|bytes| kind.sizing().usable_bits(geometry, bytes)).unwrap() - head
 }
 
-/// Returns the difference between the sizes of adjacent filters of this plan's kind. Returns `None`
-/// if the rate does not determine the size alone.
+/// Returns the difference in bits between two adjacent filter sizes of this plan's kind. Returns
+/// `None` if the rate does not determine the size alone.
 fn step_bits(plan: &Plan) -> Option<u64> {
     match plan.kind {
-        // The capacity and the whole number of bits of an entry also determine the size of these
-        // kinds.
+        // The capacity and the whole number of bits of an entry also determine the size of cuckoo
+        // filters and growing filters.
         Kind::Cuckoo | Kind::Growing => None,
         // The formula of the plan may give up to two bits more than the exact formula.
         Kind::Classic => Some(3),
@@ -79,7 +79,7 @@ fn plans_are_tight() {
     }
 }
 
-/// Searches by bisection for the fewest bits of a kind with places.
+/// Searches by bisection for the fewest bits of a kind with blocks.
 fn slowly(kind: Kind, geometry: Geometry, items: u64, rate: f64) -> Option<u64> {
     let step = place_bits(kind, geometry);
     let head = if kind == Kind::Window { 512 } else { 0 };
@@ -254,7 +254,7 @@ fn extreme_numbers_are_answered_at_once() {
         }
         assert!(plan.items_at(0.5) <= plan.items_at(1.0), "{plan:?}");
     }
-    // The limit is far above the needed time, but an endless loop exceeds it.
+    // The limit is far above the needed time, but an endless loop exceeds the limit.
     assert!(start.elapsed() < len * std::time::Duration::from_millis(100));
 }
 
@@ -278,7 +278,8 @@ fn very_large_classic_filters_take_the_bits_of_smaller_ones() {
         match Plan::for_kind(Kind::Classic, items, 0.01) {
             Ok(plan) => {
                 assert!(plan.rate_at(items) <= 0.01, "{items}");
-                // Many items have equal hashes, so the plan takes more bits for each item.
+                // In a very large filter, many items have equal hashes, so the plan takes more bits
+                // for each item than the plan of a smaller filter.
                 let most = 9.594 + items as f64 / 1e15;
                 assert!((9.592..most).contains(&plan.bits_per_item()), "{items}: {plan:?}");
             }

@@ -1,6 +1,6 @@
-//! Repeats the experiment of the articles from which this project started. It inserts a million
-//! UUIDs at a rate of 0.02, and then looks up 9 900 absent ones. Guava reports 189 to 216 of these
-//! as present (`tests/golden/articles`).
+//! Repeats the experiment of the articles from which this project started. The experiment inserts a
+//! million UUIDs at a rate of 0.02, and then looks up 9 900 absent UUIDs. Guava reports 189 to 216
+//! of the absent UUIDs as present (`tests/golden/articles`).
 
 use crate::golden_json::{json, list};
 use crate::support::{count_found, filled};
@@ -44,7 +44,7 @@ fn our_filters_repeat_the_articles_experiment() {
     let (n, rate) = (experiment["n"].as_u64().unwrap(), experiment["fpp"].as_f64().unwrap());
     let runs = list(&experiment["runs"]);
     assert_eq!(runs.len(), 10);
-    // This test uses three of the ten runs. `cargo xtask soak` uses all ten.
+    // This test uses three of the ten runs. `cargo xtask soak` uses all ten runs.
     let runs = &runs[..if std::env::var_os("TAMIS_SOAK").is_some() { 10 } else { 3 }];
     for run in runs {
         let mut random = SplitMix64(run["splitmix_state"].as_u64().unwrap());
@@ -57,8 +57,8 @@ fn our_filters_repeat_the_articles_experiment() {
             let filter = filled(&plan, Hasher::default(), &present);
             assert_eq!(count_found(&filter, &present), n, "{kind}: none is lost");
             let found = count_found(&filter, &absent);
-            // These kinds store a whole number of bits per entry, so their rate is below the
-            // requested one.
+            // Cuckoo filters and growing filters store a whole number of bits per entry, so their
+            // rate is below the requested rate.
             let own = match kind {
                 Kind::Cuckoo | Kind::Growing => filter.estimate_rate(),
                 _ => rate,

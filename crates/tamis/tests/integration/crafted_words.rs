@@ -4,7 +4,7 @@
 use crate::support::{filled, words_of};
 use tamis::{AnyFilter, Bitmap, BitsMut as _, Hasher, Kind, Plan};
 
-/// Numbers at which a counter overflows, or just does not.
+/// Numbers at which a counter overflows, and numbers just below an overflow.
 const EDGES: [u64; 9] =
     [0, 1, (1 << 62) - 1, i64::MAX as u64 - 1, i64::MAX as u64, 1 << 63, !63, !1, !0];
 
@@ -14,8 +14,8 @@ fn restored(plan: &Plan, words: &[u64]) -> Option<AnyFilter> {
     AnyFilter::restore(plan, Hasher::default(), bits).ok()
 }
 
-/// Panics if the words are accepted, and the words after some inserts are not. Returns true if the
-/// words are accepted.
+/// Panics if a filter accepts `words`, but does not accept its own words after some inserts.
+/// Returns true if the filter accepts `words`.
 fn stays_readable(plan: &Plan, words: &[u64]) -> bool {
     let Some(mut filter) = restored(plan, words) else { return false };
     for item in 1000..1060_u64 {

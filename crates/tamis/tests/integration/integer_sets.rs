@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use proptest::prelude::*;
 use tamis::{Answers, CompressedSet, DenseSet, Order};
 
-/// One change of a set, with values relative to its range.
+/// One change of a set, with values relative to the start of the set's range.
 #[derive(Clone, Debug)]
 enum Change {
     Insert(u64),
@@ -49,7 +49,7 @@ fn shift(range: &RangeInclusive<u64>, first: u64) -> RangeInclusive<u64> {
     first + range.start()..=first + range.end()
 }
 
-/// Applies the same change to all three sets and compares their results.
+/// Applies a change to all three sets and compares their results.
 fn apply(
     change: &Change,
     first: u64,

@@ -1,16 +1,17 @@
 //! Tests items that have a pattern: with the default hash, filters of every kind keep the requested
 //! rate for all families of items.
 //!
-//! A good hash removes the pattern. Keys and seed are fixed, so a test that passes once always
-//! passes.
+//! A good hash removes the pattern of the items. Keys and seed are fixed, so a test that passes
+//! once always passes.
 
 use crate::support::{count_found, filled};
 use tamis::{Hasher, Kind, Plan};
 
-/// The items in each filter.
+/// The number of items in each filter.
 const ITEMS: u64 = 20_000;
 
-/// Makes an item from a number. Numbers below [`ITEMS`] are inserted; the others are absent.
+/// The name of a family, and a function that makes an item from a number. Items of numbers below
+/// [`ITEMS`] are inserted; items of larger numbers are absent.
 type Family = (&'static str, fn(u64) -> Vec<u8>);
 
 const FAMILIES: [Family; 25] = [
@@ -61,7 +62,8 @@ fn every_kind_keeps_its_rate_for_every_family_of_keys() {
                 let plan = Plan::for_kind(kind, ITEMS, rate).unwrap();
                 let filter = filled(&plan, Hasher::default(), &members);
                 let found = count_found(&filter, &absent) as f64;
-                // The noise of the lookups, plus the differences between filters of the same plan.
+                // The noise of the lookups, plus the differences between the rates of filters with
+                // the same plan.
                 let (lookups, n) = (lookups as f64, ITEMS as f64);
                 let expected = lookups * rate;
                 let noise = (expected + expected * expected / n * 8.0).sqrt();

@@ -1,14 +1,14 @@
-//! Looks up members a billion times, over all kinds of filter, while the filter is filled, emptied
-//! and grown. Every lookup must answer yes. `cargo xtask soak` runs this test.
+//! Looks up inserted items a billion times, over all kinds of filter, while the filter is filled,
+//! emptied and grown. Every lookup must answer yes. `cargo xtask soak` runs this test.
 
 use std::collections::VecDeque;
 
 use tamis::{Answers, AnyFilter, Hasher, Kind, Plan, Removed};
 
-/// The number of lookups of members, over all kinds.
+/// The number of lookups of inserted items, over all kinds.
 const CHECKS: u64 = 1_000_000_000;
 
-/// The number of members that the filter holds at once.
+/// The number of items, called members, that the filter holds at once.
 const MEMBERS: u64 = 400_000;
 
 #[test]
@@ -33,14 +33,14 @@ fn long_run(kind: Kind, checks: u64) {
         filter.try_insert_each(&block, &mut answers).unwrap();
         end += BLOCK;
         if kind.forgets() {
-            // The filter did not store the items that it reported as already present.
+            // A window filter does not store the items that the filter reports as already present.
             block = answers.ones().map(|i| block[i]).collect();
         }
         members.push_back(block);
         if members.len() as u64 * BLOCK > MEMBERS {
             leave(&mut filter, &plan, &mut members);
         }
-        // Tests all members from time to time, and the latest ones after each step.
+        // Tests all members from time to time, and the latest members after each step.
         let latest = if end % (16 * BLOCK) == 0 { members.len() } else { 4.min(members.len()) };
         for block in members.iter().rev().take(latest) {
             for _ in 0..8 {
@@ -52,11 +52,12 @@ fn long_run(kind: Kind, checks: u64) {
     }
 }
 
-/// Removes the oldest block, in the way that this kind supports.
+/// Removes the oldest block of members, in the way that the filter's kind supports.
 fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) {
     let kind = plan.kind();
     if kind.grows() {
-        // A growing filter removes nothing. It is replaced at ten times the number of members.
+        // A growing filter removes nothing. A new filter replaces the growing filter at ten times
+        // the number of members.
         if members.len() as u64 * BLOCK < 10 * MEMBERS {
             return;
         }
@@ -72,7 +73,7 @@ fn leave(filter: &mut AnyFilter, plan: &Plan, members: &mut VecDeque<Vec<u64>>) 
             assert!(is_sound, "{kind}: member {item} cannot be deleted");
         }
     } else if !kind.forgets() && filter.estimate_items() > 3.0 * MEMBERS as f64 {
-        // The filter is full, so an empty one replaces it.
+        // The filter is full, so an empty filter replaces the full filter.
         *filter = AnyFilter::new(plan, Hasher::default()).unwrap();
         for block in &*members {
             filter.try_insert_each(block, &mut Answers::new()).unwrap();

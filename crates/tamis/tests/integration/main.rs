@@ -1,5 +1,5 @@
-//! Tests of the library through the public interface. They are one program because each test
-//! program is linked separately.
+//! Tests of the library through the public interface. All tests are in one program, because each
+//! test program is linked separately.
 
 mod articles_experiment;
 mod crafted_words;

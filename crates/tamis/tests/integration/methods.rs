@@ -1,11 +1,12 @@
-//! Every filter has its methods without an import of a trait, and equal methods give equal results.
+//! Every filter has its methods without an import of a trait. Methods of the same name give the
+//! same results for every filter.
 
 use tamis::{
     Answers, AnyFilter, Bloom, Classic, Counting, Cuckoo, Growing, Hasher, Kind, Parquet, Plan,
     Removed, Span, SplitBlock, Window,
 };
 
-/// Uses one filter that accepts every item.
+/// Tests the methods of a filter that accepts every item.
 macro_rules! assert_methods {
     ($seen:expr) => {{
         let mut seen = $seen;
@@ -69,7 +70,7 @@ fn a_window_that_is_cleared_keeps_its_time() {
     assert!(!seen.contains("after"), "a slice after that");
 }
 
-/// Uses one filter that may refuse items.
+/// Tests the methods of a filter that may refuse items.
 macro_rules! assert_try_methods {
     ($seen:expr) => {{
         let mut seen = $seen;

@@ -28,13 +28,13 @@ fn any_hasher() -> impl Strategy<Value = Hasher> {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    // The plans include some that are far too small. An overfull filter has more false positives,
-    // but never a false negative.
+    // Some plans are far too small for the inserted items. An overfull filter has more false
+    // positives than planned, but never a false negative.
     (any_kind(), 1_u64..3000, prop::sample::select(vec![0.5, 0.1, 0.01, 1e-4]))
         .prop_map(|(kind, items, rate)| Plan::for_kind(kind, items, rate).unwrap())
 }
 
-/// A filter and the set that it must contain.
+/// One operation of a test, on a filter and on the set of items that the filter must contain.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Vec<u8>),
@@ -97,7 +97,8 @@ proptest! {
                 }
             }
         }
-        // Tests the owned and the borrowed filter, one by one and in batches.
+        // Looks up the items in the owned filter and in the borrowed filter, one by one and in
+        // batches.
         let words = words_of(&filter);
         let view = AnyFilter::view(filter.plan(), hasher, &words).unwrap();
         let items: Vec<&Vec<u8>> = oracle.iter().collect();
@@ -147,8 +148,8 @@ fn merge_refuses_other_layouts() {
     }
 }
 
-/// Four threads insert overlapping shares, one by one and in batches. Meanwhile they test for the
-/// items that they have inserted.
+/// Four threads insert overlapping shares of the items, one by one and in batches. Each thread also
+/// looks up the items that the thread has inserted.
 fn share_a_filter<S: Rule>() {
     let plan = Plan::for_kind(S::KIND, 40_000, 0.01).unwrap();
     let shared = Bloom::<S, AtomicBitmap>::shared(&plan, Hasher::default()).unwrap();
@@ -186,8 +187,8 @@ fn threads_that_share_a_filter_lose_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Batches long enough to be sorted, short batches and single items. Some items are common to
-    /// all threads, others belong to one thread.
+    /// Threads insert batches long enough to be sorted, short batches and single items. Several
+    /// threads insert some of the items, and only one thread inserts each of the other items.
     #[test]
     fn threads_that_insert_in_batches_lose_nothing(
         capacity in prop_oneof![Just(1_u64), 1_u64..300, 300_u64..60_000],

@@ -1,4 +1,5 @@
-//! A filter reports that it is over its rate if it holds more items than planned, and not before.
+//! A filter with more items than planned reports that its rate is exceeded. A filter at capacity
+//! does not report that its rate is exceeded.
 
 use crate::support::filled;
 use tamis::{AnyFilter, Hasher, Kind, Plan};
@@ -30,7 +31,8 @@ fn a_filter_at_capacity_is_not_over_its_rate() {
 #[test]
 fn a_filter_well_past_capacity_is_over_its_rate() {
     for kind in [Kind::SplitBlock, Kind::Parquet, Kind::Classic, Kind::Counting] {
-        // Narrow blocks fill less evenly, so the estimate from their bits is less precise.
+        // Narrow blocks fill less evenly than wide blocks, so an estimate from narrow blocks is
+        // less precise than an estimate from wide blocks.
         let more = if kind == Kind::Counting { 2.0 } else { 1.0 };
         for (items, excess) in [(1_000, 0.25), (30_000, 0.06), (300_000, 0.02)] {
             let inserted = (items as f64 * (1.0 + more * excess)) as u64;

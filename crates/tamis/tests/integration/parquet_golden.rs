@@ -34,7 +34,8 @@ fn from_bitset(bitset: &[u8]) -> Bloom<Parquet> {
     filter
 }
 
-/// The answers of another program, `1` for yes.
+/// Checks that the filter answers as another program does. `answers` contains `1` for yes and `0`
+/// for no.
 fn assert_answers(filter: &Bloom<Parquet>, items: &[Vec<u8>], answers: &Value) {
     let found: String =
         items.iter().map(|item| if filter.contains(item) { '1' } else { '0' }).collect();

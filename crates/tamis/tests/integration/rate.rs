@@ -13,8 +13,8 @@ const BITS_ALONE: [Kind; 4] = [Kind::SplitBlock, Kind::Parquet, Kind::Classic, K
 /// The number of standard deviations that the tests accept as noise.
 const SIGMAS: f64 = 4.0;
 
-/// Fills filters of this plan with the numbers below `items`, each filter with its own seed, and looks
-/// up absent items in each. Returns how many are found.
+/// Fills filters of this plan with the numbers below `items`, each filter with its own seed, and
+/// looks up absent items in each filter. Returns how many absent items are found.
 fn measure(plan: &Plan, items: u64, filters: u64, lookups_each: u64) -> f64 {
     let (items, absent) = ((0..items).collect::<Vec<_>>(), absent(lookups_each));
     let found = |seed| count_found(&filled(plan, Hasher::fold(seed), &items), &absent);
@@ -31,8 +31,8 @@ fn check(kind: Kind, items: u64, rate: f64) {
     let computed = plan.rate_at(items);
     let sigma = |p: f64| {
         // The sum of two variances: the binomial noise of the lookups, and the differences between
-        // filters. The rates of tiny filters differ by up to their mean, and those of large filters
-        // hardly differ.
+        // filters. The rates of tiny filters differ by up to their mean, and the rates of large
+        // filters hardly differ.
         let binomial = lookups * p * (1.0 - p);
         let of_filters = lookups * lookups / filters as f64 * p * p / items as f64;
         (binomial + of_filters).sqrt()
@@ -71,7 +71,8 @@ fn filters_of_one_size_keep_their_rate_at_every_size() {
     }
 }
 
-/// A growing filter keeps the planned rate at all sizes. At one size, its rate may be lower.
+/// A growing filter keeps the planned rate at all sizes. At some sizes, the rate of a growing
+/// filter is lower than planned.
 #[test]
 fn growing_keeps_its_rate_at_every_size() {
     for rate in [0.1, 0.01, 0.001] {
@@ -96,7 +97,7 @@ fn growing_keeps_its_rate_at_every_size() {
     }
 }
 
-/// The worst case: every slice is as full as allowed.
+/// Tests the worst case, in which every slice is as full as allowed.
 #[test]
 fn window_keeps_its_rate_at_every_size() {
     for items in [1_u64, 2, 10, 100, 1_000, 10_000, 1_000_000] {

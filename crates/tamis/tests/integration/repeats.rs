@@ -1,4 +1,4 @@
-//! The repeats among many integers are exactly those that a hash map counts at least twice.
+//! A `RepeatFinder` finds exactly the integers that a hash map counts at least twice.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ fn random(seed: u64, len: usize, mask: u32) -> Vec<u32> {
 #[test]
 fn repeats_are_found_over_several_rounds_and_threads() {
     for threads in [1, 2, 3] {
-        // 1 MiB of scratch memory holds 256 Ki items, so this takes many rounds.
+        // 1 MiB of scratch memory holds 256 Ki items, so this case takes many rounds.
         check(&[random(1, 2_000_000, u32::MAX >> 8)], threads, 1 << 20);
     }
 }

@@ -1,17 +1,17 @@
-//! What several tests share.
+//! Functions that several tests use.
 
 use std::convert::Infallible;
 
 use tamis::{Answers, AnyFilter, Hasher, Item, Plan};
 
-/// Creates a filter that holds these items.
+/// Creates a filter that holds `items`.
 pub fn filled<I: Item>(plan: &Plan, hasher: Hasher, items: &[I]) -> AnyFilter {
     let mut filter = AnyFilter::new(plan, hasher).unwrap();
     filter.try_insert_each(items, &mut Answers::new()).unwrap();
     filter
 }
 
-/// Counts the items that the filter takes for present.
+/// Counts the items that the filter reports as present.
 pub fn count_found<I: Item>(filter: &AnyFilter, items: &[I]) -> u64 {
     let mut answers = Answers::new();
     filter.contains_each(items, &mut answers);

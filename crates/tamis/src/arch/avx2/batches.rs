@@ -1,14 +1,16 @@
-//! The loop over batches of located hashes.
+//! The loop over batches of hashes, which computes the blocks of a batch before the loop accesses
+//! the blocks.
 
 use crate::arch::batch::{BATCH, Located};
 use crate::arch::prefetch::prefetch_address;
 use crate::bits::Word;
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a filter for prefetches. A filter that fits in the L2 cache needs no
+/// prefetches, because the CPU hides the latency of the L2 cache.
 pub(super) const PREFETCH_FROM_BYTES: usize = 1 << 18;
 
-/// Calls `answer` with each batch of located hashes, its length, and the next batch.
+/// Calls `answer` with the [`Located`] values of each batch of hashes, the length of the batch, and
+/// the next batch.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn each_batch<W: Word>(
@@ -38,8 +40,9 @@ pub(super) fn each_batch<W: Word>(
     }
 }
 
-/// The next batch. Its lines are prefetched a few at a time while the current batch is tested,
-/// because a CPU cannot load 64 lines at the same time.
+/// The next batch. The cache lines of the next batch are prefetched while the current batch is
+/// tested. Only a few lines are prefetched at a time, because a CPU cannot load 64 lines at the
+/// same time.
 #[derive(Clone, Copy)]
 pub(super) struct Coming<'a> {
     words: *const u8,
@@ -48,7 +51,7 @@ pub(super) struct Coming<'a> {
 }
 
 impl Coming<'_> {
-    /// Prefetches the lines of eight items, starting at item number `i`.
+    /// Prefetches the cache lines of eight items, starting at item number `i`.
     #[inline(always)]
     pub(super) fn prefetch_8(self, i: usize) {
         if let Some(batch) = self.batch {

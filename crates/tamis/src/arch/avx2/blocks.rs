@@ -19,13 +19,13 @@ pub(in crate::arch) struct Wide(__m256i);
 impl Narrow {
     pub(in crate::arch) const WORDS: usize = 2;
 
-    /// Returns the bit of `hash` in each lane. AVX2 has no shifts of 16-bit lanes, so the bit is
-    /// looked up byte by byte.
+    /// Returns the bit of `hash` in each lane. AVX2 cannot shift each 16-bit lane by a different
+    /// number, so the bit is looked up byte by byte.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn mask(hash: u64) -> Self {
         let low = _mm_cvtsi32_si128(hash as i32);
-        // Bytes 2i and 2i + 1 both contain bit number i.
+        // Bytes 2i and 2i + 1 of `numbers` both contain the bit number of lane i.
         let numbers = _mm_unpacklo_epi8(low, _mm_srli_epi32::<4>(low));
         let numbers = _mm_and_si128(numbers, _mm_set1_epi8(15));
         let numbers = _mm_unpacklo_epi8(numbers, numbers);
@@ -38,14 +38,14 @@ impl Narrow {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn load(words: &[u64; 2]) -> Self {
-        // SAFETY: 16 readable bytes, and `loadu` asks for no alignment.
+        // SAFETY: `words` has 16 readable bytes, and `loadu` needs no alignment.
         Narrow(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn store(self, words: &mut [u64; 2]) {
-        // SAFETY: 16 writable bytes, and `storeu` asks for no alignment.
+        // SAFETY: `words` has 16 writable bytes, and `storeu` needs no alignment.
         unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), self.0) };
     }
 
@@ -87,7 +87,7 @@ impl Narrow {
         _mm_testc_si128(self.0, other.0) == 1
     }
 
-    /// Returns the block if `is_kept` is true, and an empty block otherwise.
+    /// Returns the block if `is_kept` is true, and an empty block if `is_kept` is false.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -108,14 +108,14 @@ impl Wide {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn load(words: &[u64; 4]) -> Self {
-        // SAFETY: 32 readable bytes, and `loadu` asks for no alignment.
+        // SAFETY: `words` has 32 readable bytes, and `loadu` needs no alignment.
         Wide(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn store(self, words: &mut [u64; 4]) {
-        // SAFETY: 32 writable bytes, and `storeu` asks for no alignment.
+        // SAFETY: `words` has 32 writable bytes, and `storeu` needs no alignment.
         unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self.0) };
     }
 
@@ -132,7 +132,7 @@ impl Wide {
         _mm256_testc_si256(self.0, other.0) == 1
     }
 
-    /// Returns the block if `is_kept` is true, and an empty block otherwise.
+    /// Returns the block if `is_kept` is true, and an empty block if `is_kept` is false.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::arch) fn masked(self, is_kept: bool) -> Self {
@@ -140,16 +140,16 @@ impl Wide {
     }
 }
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a filter for prefetches. A filter that fits in the L2 cache needs no
+/// prefetches, because the CPU hides the latency of the L2 cache.
 const PREFETCH_FROM_WORDS: usize = (1 << 18) / 8;
 
 /// The prefetch distance, in items.
 const AHEAD: usize = 2 * GROUP;
 
-/// Writes the answer to each hash, in order, to a bit mask. Prefetches the words at the `place` of
-/// a later hash, unless there are few words. This function is the AVX2 version of `in_batches`,
-/// because `in_batches` is not compiled for AVX2.
+/// Writes the answer to each hash, in order, to a bit mask. In a large filter, prefetches the words
+/// at the `place` of a later hash. This function is the AVX2 version of `in_batches`, because
+/// `in_batches` is not compiled for AVX2.
 ///
 /// # Panics
 ///

@@ -56,8 +56,8 @@ pub(in crate::arch) fn contains_pairs(
                 prefetch_4(words, coming, i);
             }
             // SAFETY: for each byte offset that `locate` wrote, the eight bytes from this offset
-            // are inside `words`; the assertion checks this. Entries after the batch are from an
-            // earlier batch, or zero.
+            // are inside `words`; the assertion above checks this bound. Entries after the end of
+            // the batch are from a previous batch, or zero.
             mask |= unsafe { rule.contains_4(words, located, i) } << i;
         }
         *word = if batch.len() == BATCH { mask } else { mask & ((1 << batch.len()) - 1) };
@@ -76,8 +76,8 @@ pub(in crate::arch) fn keys(pairs: &Pairs, hashes: &[u64], keys: &mut Keys) {
     });
 }
 
-/// Calls `each` with four hashes at a time and the number of the first hash. The last group is
-/// padded with zeros.
+/// Calls `each` with four hashes at a time and the number of the first hash. The last group of
+/// hashes is padded with zeros.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn each_4(hashes: &[u64], mut each: impl FnMut(usize, __m256i)) {
@@ -101,7 +101,7 @@ fn prefetch_4(words: *const u8, located: &Located, i: usize) {
     }
 }
 
-/// The parameters of a table, each copied to every lane.
+/// The parameters of a cuckoo table, each copied to every lane.
 #[derive(Clone, Copy)]
 struct Rule {
     starts: __m256i,
@@ -185,18 +185,18 @@ impl Rule {
         (fingerprint, left, _mm256_add_epi64(start, self.right))
     }
 
-    /// Tests the items that start at number `i`.
+    /// Tests the four items that start at item number `i`.
     ///
     /// # Safety
     ///
-    /// For each of these items, eight bytes are readable, starting at the item's byte number.
+    /// For each of the four items, eight bytes are readable, starting at the item's byte number.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn contains_4(&self, words: *const u8, located: &Located, i: usize) -> u64 {
         let pattern = load_4(&located.patterns[i..]);
         let zero = |half: usize| {
             let bytes = &located.bytes[half][i..i + 4];
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: the caller guarantees eight readable bytes, starting at each byte number.
             let read =
                 |j: usize| unsafe { words.add(bytes[j] as usize).cast::<i64>().read_unaligned() };
             let lanes = _mm256_set_epi64x(read(3), read(2), read(1), read(0));

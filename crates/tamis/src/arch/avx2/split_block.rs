@@ -4,8 +4,9 @@
 //! spread hash ×4 ──▶ shifted to each lane's six bits ──▶ lane's word shifted by that number: its bit
 //! ```
 //!
-//! A test shifts the block instead of a mask. Bit 0 of every lane is then the answer of this lane.
-//! Therefore one AND joins the halves, and one instruction tests them.
+//! A test shifts the block instead of a mask, which moves the answer of every lane to bit 0 of the
+//! lane. Therefore one AND joins the two halves of a block, and one instruction tests the joined
+//! bits.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -38,9 +39,9 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
     let first = split_block::first_word(hash, words.len());
     let flag: u8;
     // SAFETY: `first` starts a whole block, so 64 bytes are readable. Other threads may set bits of
-    // the words. The assembly load is equivalent to eight relaxed loads: bits only change from 0 to
-    // 1. The code around may be compiled for SSE, so the assembly ends with `vzeroupper`. Therefore
-    // all vector registers are clobbered.
+    // the words. The assembly load is equivalent to eight relaxed loads, because bits only change
+    // from 0 to 1. The code around the assembly may be compiled for SSE, so the assembly ends with
+    // `vzeroupper`, which clobbers all vector registers.
     unsafe {
         asm!(
             "vmovq xmm0, {spread}",
@@ -68,13 +69,14 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
             options(readonly, nostack),
         );
     }
-    // SAFETY: `setc` writes 0 or 1. A comparison would take two more instructions.
+    // SAFETY: `setc` writes 0 or 1. Without this hint, a comparison of `flag` would take two more
+    // instructions.
     unsafe { std::hint::assert_unchecked(flag <= 1) };
     flag != 0
 }
 
-/// Sets the bits of one item. Returns true if at least one bit was not set. Inlined for the same
-/// reason as [`contains_one_512`].
+/// Sets the bits of one item. Returns true if at least one bit of the item was not set before. The
+/// function is inlined for the same reason as [`contains_one_512`].
 ///
 /// # Safety
 ///
@@ -83,8 +85,8 @@ pub(in crate::arch) unsafe fn contains_one_512<W: Word>(words: &[W], hash: u64) 
 pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bool {
     let first = split_block::first_word(hash, words.len());
     let flag: u8;
-    // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable. `vzeroupper`: as
-    // in `contains_one_512`.
+    // SAFETY: `first` starts a whole block, so 64 bytes are readable and writable. The assembly
+    // ends with `vzeroupper` for the same reason as in `contains_one_512`.
     unsafe {
         asm!(
             "vmovq xmm0, {spread}",
@@ -124,7 +126,7 @@ pub(in crate::arch) unsafe fn insert_one_512(words: *mut [u64], hash: u64) -> bo
     flag != 0
 }
 
-/// Loads the block of item `$i` from `located`, and the number of its bit in each lane.
+/// Loads the block of item `$i` of `located`, and the number of the item's bit in each lane.
 macro_rules! numbers_of_one {
     ($i:literal) => {
         concat!(
@@ -144,8 +146,8 @@ macro_rules! numbers_of_one {
     };
 }
 
-/// Tests item `$i` of eight. The instruction sets the carry if all bits of the item are set, and
-/// then shifts the carry into the lowest bit of the mask.
+/// Tests item `$i` of eight. `vptest` sets the carry flag if all bits of the item are set. `adc`
+/// shifts the carry flag into the lowest bit of the mask.
 macro_rules! test_one {
     ($i:literal) => {
         concat!(
@@ -171,8 +173,8 @@ pub(super) fn contains<W: Word>(words: &[W], hashes: &[u64], answers: &mut [u64]
             coming.prefetch_8(i);
             // SAFETY: only `locate` writes starts to `located`. Each start is the start of a whole
             // block, or 0. The values for the lanes are 512 bytes behind the starts, and the
-            // pointer covers all of `located`. Words shared with other threads: as in
-            // `contains_one_512`.
+            // pointer covers all of `located`. Other threads may set bits of the words, which is
+            // sound for the reason in `contains_one_512`.
             unsafe {
                 asm!(
                     test_one!(7), test_one!(6), test_one!(5), test_one!(4),
@@ -203,15 +205,15 @@ pub(super) fn insert(words: &mut [u64], hashes: &[u64], answers: &mut [u64]) {
     unsafe { insert_each(words, hashes, answers) }
 }
 
-/// Sets the bits of hashes in blocks that no other thread writes.
+/// Sets the bits of hashes in blocks that no other thread writes at the same time.
 #[target_feature(enable = "avx2")]
 pub(in crate::arch) fn insert_512_shared(words: &[AtomicU64], hashes: &[u64], answers: &mut [u64]) {
     // SAFETY: atomic words may be written through a shared reference.
     unsafe { insert_each(as_cells(words), hashes, answers) }
 }
 
-/// Sets the bits of item `$i` of `located`. Sets byte `$i` of `new` to 1 if at least one bit was
-/// not set.
+/// Sets the bits of item `$i` of `located`. Sets byte `$i` of `new` to 1 if at least one bit of the
+/// item was not set before.
 macro_rules! set_one {
     ($i:literal) => {
         concat!(
@@ -268,16 +270,16 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
         let whole = len & !7;
         for i in (0..whole).step_by(8) {
             coming.prefetch_8(i);
-            // SAFETY: `locate` put the starts of whole blocks here, which may be written; `new` has
-            // a byte for each item.
+            // SAFETY: `locate` wrote the starts of whole blocks to `located`, and these blocks may
+            // be written. `new` has a byte for each item.
             unsafe { set_from!(i, words, located, new, 0 1 2 3 4 5 6 7) };
         }
         for i in whole..len {
-            // SAFETY: as above.
+            // SAFETY: as in the loop above, for one item instead of eight items.
             unsafe { set_from!(i, words, located, new, 0) };
         }
         let halves = [0, BATCH / 2].map(|from| {
-            // SAFETY: 32 readable bytes.
+            // SAFETY: each half of `new` has 32 readable bytes.
             let new = unsafe { _mm256_loadu_si256(new[from..].as_ptr().cast()) };
             // Each byte is 0 or 1. The shift moves the lowest bit of each byte to the highest bit.
             _mm256_movemask_epi8(_mm256_slli_epi16::<7>(new)) as u32
@@ -286,7 +288,7 @@ unsafe fn insert_each(words: *mut [u64], hashes: &[u64], answers: &mut [u64]) {
     });
 }
 
-/// Computes the blocks of up to [`BATCH`] hashes in `len_words` words.
+/// Computes the blocks of up to [`BATCH`] hashes, in a filter of `len_words` words.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn locate(len_words: usize, hashes: &[u64], located: &mut Located) {
@@ -327,7 +329,7 @@ fn locate_one(len_blocks: usize, hash: u64, i: usize, located: &mut Located) {
 pub(super) fn multiply_32(a: __m256i, b: __m256i) -> __m256i {
     let product;
     // The intrinsic would compile to three operations instead of one: a mask for each factor and a
-    // 64-bit multiplication. SAFETY: registers only.
+    // 64-bit multiplication. SAFETY: the assembly accesses only registers.
     unsafe {
         asm!(
             "vpmuludq {product}, {a}, {b}",
@@ -344,7 +346,7 @@ pub(super) fn multiply_32(a: __m256i, b: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 pub(super) fn load_4(words: &[u64]) -> __m256i {
     let words = &words[..4];
-    // SAFETY: 32 readable bytes, and `loadu` asks for no alignment.
+    // SAFETY: `words` has 32 readable bytes, and `loadu` needs no alignment.
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
@@ -352,6 +354,6 @@ pub(super) fn load_4(words: &[u64]) -> __m256i {
 #[target_feature(enable = "avx2")]
 pub(super) fn store_4(words: &mut [u64], value: __m256i) {
     let words = &mut words[..4];
-    // SAFETY: 32 writable bytes, and `storeu` asks for no alignment.
+    // SAFETY: `words` has 32 writable bytes, and `storeu` needs no alignment.
     unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), value) };
 }

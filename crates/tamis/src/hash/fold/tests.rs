@@ -1,8 +1,8 @@
 //! Tests the definition of the fold hash, and the distribution of hashes for items that have a
 //! pattern.
 //!
-//! A random function would meet the bounds. Keys are fixed, so a test that passes once always
-//! passes.
+//! A random function would meet the bounds of all tests. Keys are fixed, so a test that passes once
+//! always passes.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::*;
 
 const ZERO: Keys = keys(0);
 
-/// Item lengths that reach every branch, and both sides of each boundary.
+/// Item lengths that reach every branch of the hash, and both sides of each boundary.
 const LENS: [usize; 20] =
     [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 32, 33, 49, 64, 65, 97, 128, 129];
 
@@ -20,9 +20,11 @@ fn bytes_256() -> Vec<u8> {
     (0..256_u32).map(|i| (i * i * 7 + i * 31 + 5) as u8).collect()
 }
 
-/// The length of a prefix of [`bytes_256`], its hash with seed 0, and its hash with another seed.
+/// The length of a prefix of [`bytes_256`], the hash of this prefix with seed 0, and its hash with
+/// another seed.
 ///
-/// A Python script computed these values. The script was written only from `docs/formats/tamis.md`.
+/// A Python script computed the hashes of this table. The script was written only from
+/// `docs/formats/tamis.md`.
 const FIXED: [(usize, u64, u64); 34] = [
     (0, 0x300e_085a_b607_8140, 0xff0e_2259_9f9c_1bd2),
     (1, 0x2367_b6ef_d6ae_56e2, 0xf9a6_5017_0402_6c29),
@@ -112,8 +114,8 @@ fn counted(len: usize, i: u64) -> Vec<u8> {
 /// Checks that flipping one bit of an item, or of a seed, flips each bit of the hash in half of all
 /// cases.
 fn assert_avalanche(what: &str, samples: u64, flips: usize, flip: impl Fn(u64, usize) -> [u64; 2]) {
-    // The bound is six standard deviations. By chance, about two comparisons in 10⁹ exceed this
-    // bound.
+    // The bound is six standard deviations. By chance, about two comparisons in 10⁹ exceed six
+    // standard deviations.
     let bound = 6.0 * (samples as f64).sqrt() / 2.0;
     for at in 0..flips {
         let mut changed = [0_u64; 64];
@@ -134,8 +136,8 @@ fn each_bit_of_an_item_flips_half_of_the_hash() {
     for len in LENS {
         assert_avalanche(&format!("{len} bytes"), 1000, 8 * len, |i, at| {
             let mut item = counted(len, i);
-            // Items of one byte form only 128 pairs for each bit. Therefore each sample has its own
-            // seed.
+            // Items of one byte form only 128 pairs that differ in a given bit. Therefore each
+            // sample has its own seed.
             let keys = keys(i);
             let before = hash(&item, keys);
             item[at / 8] ^= 1 << (at % 8);
@@ -187,7 +189,7 @@ fn assert_spread(what: &str, hashes: &[u64]) {
     }
 }
 
-/// Calls `with` with every item of `len` bytes that has at most `most` ones.
+/// Calls `with` with every item of `len` bytes that has at most `most` set bits.
 fn each_sparse(len: usize, most: usize, with: &mut impl FnMut(&[u8])) {
     fn from(bit: usize, left: usize, item: &mut [u8], with: &mut impl FnMut(&[u8])) {
         with(item);
@@ -261,8 +263,8 @@ fn seeds_spread() {
 
 #[test]
 fn a_seed_whose_second_output_mixes_nothing_has_another_key() {
-    // The second outputs of these seeds are 0, all ones, a third of all ones, and 1. If the first
-    // two outputs were used as keys, all integers would have the same hash.
+    // The second outputs of SplitMix64 for these seeds are 0, 2⁶⁴ − 1, a third of 2⁶⁴ − 1, and 1.
+    // If the first two outputs were used as keys, all integers would have the same hash.
     let seeds = [0xc391_0c8d_016b_07d6, 0x932b_113c_fbd6_b596]
         .into_iter()
         .chain([u64::MAX / 3, 1].map(|output| super::seed([output, 0]).wrapping_sub(GOLDEN)));
