@@ -1,4 +1,5 @@
-//! Batches: computes the keys of several items at a time, and prefetches the memory of these keys.
+//! Operations on batches compute the keys of several items at a time, and prefetch the memory of
+//! these keys.
 
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
@@ -24,8 +25,9 @@ impl Table {
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
-        // The loop uses a copy of the table, so that its fields stay in registers. With a
-        // reference, the compiler must assume that a write to the mask may change the fields.
+        // The loop uses a copy of the table, so that the fields of the table stay in registers.
+        // With a reference to the table, the compiler must assume that a write to the mask may
+        // change the fields.
         let table = *self;
         let prefetch = |hash| {
             if table.is_large() {
@@ -36,7 +38,7 @@ impl Table {
     }
 
     /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask.
-    /// Prefetches the memory of later keys at the same time.
+    /// Between the calls of `change`, prefetches the memory of later keys.
     ///
     /// # Panics
     ///
@@ -106,6 +108,6 @@ impl Table {
     }
 }
 
-/// The minimum size of a table for prefetches. A smaller table fits in the L2 cache, whose latency
-/// the CPU hides without prefetches.
+/// The minimum size of a table for prefetches. A table below this size fits in the L2 cache, whose
+/// latency the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;
