@@ -206,8 +206,8 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
     }
     let fewest = required.settle(fewest.1)?;
     // A few percent more memory are acceptable if the rate is halved. If the required rate lies
-    // between the rates of two widths, a table with narrower slots spends this memory on slots that
-    // stay empty.
+    // between the rates of two widths, a table with narrower slots needs additional memory for
+    // slots that stay empty.
     let wider = fewest.slot_bits() + 1;
     let wider = SLOT_BITS.contains(&wider).then(|| required.settle(wider)).flatten();
     let worth = fewest.len_bits() + fewest.len_bits() / 32;

@@ -12,8 +12,8 @@
 //! overlapping buckets of two slots, a table can be filled to 96.5 % (Lehman and Panigrahy,
 //! "3.5-way Cuckoo Hashing for the Price of 2-and-a-Bit", 2009). With separate buckets, a table can
 //! be filled to 89.7 %. Schmitz, Zentgraf and Rahmann, "Smaller and More Flexible Cuckoo Filters"
-//! (2025), use overlapping buckets in filters. Two rules of this module differ from the rules in
-//! these papers:
+//! (2025), use overlapping buckets in filters. Two rules of this module differ from the filters of
+//! Schmitz et al.:
 //!
 //! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item
 //!   are never equal and never overlap. Therefore an item has `2 * bucket` slots in a table of any
@@ -32,9 +32,9 @@
 //!   stores its offset in this bucket. Therefore a lookup of a key finds exactly the entries of
 //!   this key. The entries of a key are interchangeable: a removal may remove any entry of the key.
 //! * The number of entries of a key is at most the number of inserted items with this key, minus
-//!   the removed items. If a key has fewer than `2 * bucket` entries, the number of entries equals
-//!   this difference. If a key has `2 * bucket` entries, no entry of this key is ever removed, so
-//!   an inserted item is always found.
+//!   the removed items. If a key has fewer than `2 * bucket` entries, each inserted item that was
+//!   not removed has one entry. If a key has `2 * bucket` entries, no entry of this key is ever
+//!   removed, so an inserted item is always found.
 //!
 //! The filter cannot distinguish two items with the same key. There are `fingerprints * starts`
 //! keys, and all keys are equally probable. Therefore the rate depends on the number of keys
