@@ -63,15 +63,15 @@ pub trait Filter {
     /// Tests whether an item with this hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Tests a batch of hashes and writes the answers to a bit mask. Hash `i` is bit `i % 64` of
-    /// word `i / 64`.
+    /// Tests a batch of hashes and writes the answers to a bit mask. The answer for hash `i` is bit
+    /// `i % 64` of word `i / 64`.
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Tests whether `item` may have been inserted. The result false is always correct. For an
+    /// Tests whether `item` may have been inserted. A result of false is always correct. For an
     /// absent item, the result is true with the probability [`estimate_rate`](Self::estimate_rate).
     // This method is always inlined, together with the hash function. `Hasher::hash` documents the
     // reason for inlining.
@@ -128,8 +128,8 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&Bloom<S, AtomicBitmap>` also implements `Insert`. Therefore threads can insert through a
-/// shared reference, as threads can write through a `&File`.
+/// `&Bloom<S, AtomicBitmap>` also implements `Insert`, so threads can insert through a shared
+/// reference, as threads can write through a `&File`.
 pub trait Insert: Filter {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;
@@ -138,10 +138,10 @@ pub trait Insert: Filter {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+    /// Inserts `item`. Returns true if the item is new to the filter. A result of true is always
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     #[inline]
@@ -184,16 +184,16 @@ pub trait TryInsert: Filter {
     ///
     /// # Errors
     ///
-    /// [`InsertError`] for the first hash for which the filter has no space. All hashes before this
-    /// hash were inserted, and the mask contains the answers of the inserted hashes.
+    /// [`InsertError`] for the first hash for which the filter has no space. All hashes before the
+    /// refused hash were inserted, and the mask contains the answers of the inserted hashes.
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
     -> Result<(), InsertError>;
 
-    /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+    /// Inserts `item`. Returns true if the item is new to the filter. A result of true is always
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     ///
@@ -315,7 +315,7 @@ pub trait Remove: Filter {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
     /// Removes `item`. If the item was inserted several times, one copy is removed.
@@ -349,8 +349,8 @@ pub trait Count: Filter {
     /// the result equals [`max_count`](Self::max_count), the true number may be higher.
     fn count_hash(&self, hash: u64) -> u64;
 
-    /// Returns the highest count that the filter can store. An item with the highest count may have
-    /// been inserted more often than this number.
+    /// Returns the highest count that the filter can store. If the count of an item is the highest
+    /// count, the item may have been inserted more often than the count says.
     fn max_count(&self) -> u64;
 
     /// Returns an upper bound of the number of times that `item` was inserted.

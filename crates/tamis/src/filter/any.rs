@@ -59,7 +59,7 @@ macro_rules! define_any_filter {
             /// # Errors
             ///
             /// [`PlanError::Geometry`] if `bits` has another number of bits than the plan;
-            /// [`PlanError::Words`] if no filter of this kind can have these words.
+            /// [`PlanError::Words`] if no filter of the plan's kind can have the words of `bits`.
             pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
                 Ok(match plan.kind() {
                     $(Kind::$kind => AnyFilter::$kind(<$filter>::restore(plan, hasher, bits)?),)*
@@ -76,7 +76,7 @@ macro_rules! define_any_filter {
         }
 
         $(impl<B> From<$filter> for AnyFilter<B> {
-            /// Wraps a filter of a known kind, for example to write it to a file.
+            /// Wraps a filter of a known kind, for example to write the filter to a file.
             fn from(filter: $filter) -> Self {
                 AnyFilter::$kind(filter)
             }

@@ -1,5 +1,5 @@
 //! The cuckoo filter. For each item, the filter stores a fingerprint, which is a part of the hash,
-//! in one of two buckets. Therefore items can be removed and counted.
+//! in one of two buckets, so that items can be removed and counted.
 //!
 //! The module `table` contains the rules, `batch` contains the operations on batches, `search`
 //! contains the search for a free slot, and `plan` contains the formulas.
@@ -69,8 +69,8 @@ pub struct Cuckoo<B = Bitmap> {
 }
 
 impl Cuckoo {
-    /// Creates an empty filter that has space for `items` items. Each copy counts as an item. The
-    /// filter keeps `rate` until it holds `items` items.
+    /// Creates an empty filter that has space for `items` items. Each copy of an item counts as one
+    /// item. The filter keeps `rate` until it holds `items` items.
     ///
     /// # Errors
     ///
@@ -134,9 +134,9 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         &self.bits
     }
 
-    /// Returns the number of items, which is the number of used slots. Each copy counts as an item.
-    /// Takes constant time for a filter that was created empty. Reads all slots of a filter that
-    /// was created from words.
+    /// Returns the number of items, which is the number of used slots. Each copy of an item counts
+    /// as one item. Takes constant time for a filter that was created empty. Reads all slots of a
+    /// filter that was created from words.
     pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
@@ -190,8 +190,8 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         }
     }
 
-    /// Returns the number of items. Each copy counts as an item. The number is exact except for
-    /// copies beyond the highest count.
+    /// Returns the number of items. Each copy of an item counts as one item. The number is exact
+    /// except for copies beyond the highest count.
     fn estimate_items(&self) -> f64 {
         self.len() as f64
     }
@@ -302,7 +302,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         // The items are inserted into a copy of the filter, because a merge that fails must leave
-        // this filter unchanged.
+        // `self` unchanged.
         let copy = Bitmap::zeroed(self.bits.len_bits());
         let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         copy.words_mut().copy_from_slice(self.bits.words());

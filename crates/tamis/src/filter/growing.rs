@@ -23,9 +23,10 @@ use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 /// reading the items again, and always keeps its rate.
 ///
 /// At a rate of 1 %, the filter takes about 15 bits for each item, from ten thousand items to
-/// hundreds of millions. Filters with more items take two or three bits more for each item. A
-/// lookup reads the directory of pages, and one or two cache lines of a page. If the number of
-/// items is known, a [`Bloom`](crate::Bloom) filter is smaller and faster than a growing filter.
+/// hundreds of millions. Filters with more than hundreds of millions of items take two or three
+/// additional bits for each item. A lookup reads the directory of pages, and one or two cache lines
+/// of a page. If the number of items is known, a [`Bloom`](crate::Bloom) filter is smaller and
+/// faster than a growing filter.
 ///
 /// # Examples
 ///
@@ -309,7 +310,7 @@ impl<B: BitsMut> Clear for Growing<B> {
     ///
     /// # Panics
     ///
-    /// If a few hundred bytes for an empty filter cannot be allocated.
+    /// Panics if a few hundred bytes for an empty filter cannot be allocated.
     fn clear(&mut self) {
         let growth = growth_of(&self.plan).expect("the plan is for a growing filter");
         self.storage = Storage::Pages(Table::new(growth).expect("memory for an empty filter"));
@@ -324,7 +325,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         // The prefixes are inserted into a copy of the table, because a merge that fails must leave
-        // this filter unchanged.
+        // `self` unchanged.
         let mut table =
             self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         let merged = with_table!(other, other => table.merge(other));

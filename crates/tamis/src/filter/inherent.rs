@@ -62,7 +62,7 @@ impl_each! {
             Filter::layout(self)
         }
 
-        /// Tests whether `item` may have been inserted. The result false is always correct. For an
+        /// Tests whether `item` may have been inserted. A result of false is always correct. For an
         /// absent item, the result is true with the probability
         /// [`estimate_rate`](Self::estimate_rate).
         #[inline(always)]
@@ -145,9 +145,9 @@ impl_each! {
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Window<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-        /// correct. For a new item, the result is false with the probability of the current false
-        /// positive rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. A result of true is
+        /// always correct. For a new item, the result is false with the probability of the current
+        /// false positive rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
             Insert::insert(self, item)
@@ -180,9 +180,9 @@ impl_each! {
     [B: BitsMut] Growing<B>,
     [B: BitsMut] AnyFilter<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-        /// correct. For a new item, the result is false with the probability of the current false
-        /// positive rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. A result of true is
+        /// always correct. For a new item, the result is false with the probability of the current
+        /// false positive rate.
         ///
         /// # Errors
         ///
@@ -247,7 +247,7 @@ impl_each! {
         ///
         /// # Panics
         ///
-        /// If a growing filter cannot allocate its first page.
+        /// Panics if a growing filter cannot allocate its first page.
         pub fn clear(&mut self) {
             Clear::clear(self);
         }
@@ -287,8 +287,8 @@ impl_each! {
             Count::count_hash(self, hash)
         }
 
-        /// Returns the highest count that the filter can store. An item with the highest count may
-        /// have been inserted more often than this number.
+        /// Returns the highest count that the filter can store. If the count of an item is the
+        /// highest count, the item may have been inserted more often than the count says.
         pub fn max_count(&self) -> u64 {
             Count::max_count(self)
         }
@@ -346,7 +346,7 @@ impl_each! {
         ///
         /// [`PlanError::OtherKind`] if the kind of the plan is not the kind of the filter;
         /// [`PlanError::Geometry`] if `words` has another number of bits than the plan;
-        /// [`PlanError::Words`] if no filter of this kind can have these words.
+        /// [`PlanError::Words`] if no filter of the plan's kind can have the words.
         pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
             Self::restore(plan, hasher, BitView::new(words))
         }

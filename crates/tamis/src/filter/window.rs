@@ -10,9 +10,9 @@
 //!
 //! The window filter is a ring of l + 1 slices, which are Bloom filters with blocks. Items are
 //! inserted into the current slice. A slice is the current slice for W/l, which is its share of the
-//! span W. After W/l, the oldest slice is cleared and becomes the current slice. Therefore the
-//! filter remembers an item for at least the span W: during the l slices that follow the slice of
-//! the item. The filter forgets an item at most W·(1 + 1/l) after its insertion.
+//! span W. After W/l, the oldest slice is cleared and becomes the current slice. The filter
+//! remembers an item for at least the span W: during the l slices that follow the slice of the
+//! item. The filter forgets an item at most W·(1 + 1/l) after its insertion.
 //!
 //! The blocks with the same number in all slices are adjacent in memory and form a place. With a
 //! span of three slices, a place has four blocks with eight lanes of 16 bits
@@ -26,7 +26,8 @@
 //! 1 is stored longer than the span. A lookup in a window filter reads one cache line. A lookup in
 //! an age-partitioned filter reads up to k + l bits in distant places.
 //!
-//! The filter has no clock: the caller passes the time to [`Window::advance`].
+//! The filter does not read the clock of the system: the caller passes the time to
+//! [`Window::advance`].
 
 mod clock;
 mod insert;
@@ -59,9 +60,9 @@ use sizing::blocks_of;
 /// filter does not store the item again. The filter forgets an item a span after its first
 /// insertion, unless repeated inserts [refresh](Self::refreshing) the item. With the probability of
 /// its rate, the filter reports a new item as remembered. For a new item that the filter reports as
-/// remembered, insert returns false and does not store the item. Therefore the span is guaranteed
-/// only for an item whose insert returned true. If repeated inserts refresh items, the span is
-/// guaranteed for every inserted item.
+/// remembered, insert returns false and does not store the item. The span is guaranteed only for an
+/// item whose insert returned true. If repeated inserts refresh items, the span is guaranteed for
+/// every inserted item.
 ///
 /// With a span of items, the filter always keeps its rate, unless the filter is merged with another
 /// filter. With a span of time, the filter keeps its rate while no slice receives more than its
@@ -89,8 +90,8 @@ use sizing::blocks_of;
 pub struct Window<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    // The current state of the clock. A file stores this state in the first cache line of its
-    // words.
+    // The current state of the clock. A file stores the state of the clock in the first cache line
+    // of its words.
     clock: Clock,
     level: arch::Level,
     places: Places,
@@ -174,7 +175,7 @@ impl<B: Bits<Word = u64>> Window<B> {
     /// # Errors
     ///
     /// [`PlanError::OtherKind`] if the plan is not for a window filter; [`PlanError::Words`] if no
-    /// filter with this plan can have these words.
+    /// filter with this plan can have the words of `bits`.
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         plan.check_len(bits.words().len())?;
@@ -369,7 +370,7 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
     /// the filter that the item comes from. With a span of time, slices of the same time are
     /// joined. With a span of items, slices of the same age are joined. The current time of the
     /// merged filter is the later of the two current times. The merged filter forgets the items
-    /// that are outside the window at this time. The joined slices contain the items of both
+    /// that are outside the window at its current time. The joined slices contain the items of both
     /// filters, so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;

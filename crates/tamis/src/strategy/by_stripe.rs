@@ -1,24 +1,24 @@
-//! Batches for a filter that several threads fill. The items are sorted by stripe, which is a part
-//! of the filter with its own lock. Therefore a thread inserts hundreds of items under one lock.
+//! Batches for a filter that several threads fill. The items are sorted by stripe, a part of the
+//! filter with its own lock, so that a thread inserts hundreds of items under one lock.
 //!
 //! Taking a lock for each item takes longer than the insert. If two threads took a lock for each
-//! item, a cache line would also move between the cores for every one or two items. Therefore each
-//! stripe has a buffer in which items wait. When a buffer is full, the thread inserts the items of
-//! the buffer under one lock. While a thread holds the lock of a stripe, no other thread writes the
-//! words of the stripe. Therefore the kernel needs no atomic read-modify-write instructions. A
-//! waiting item is an entry of 64 bits:
+//! item, a cache line would move between the cores for every one or two items. To avoid a lock for
+//! each item, each stripe has a buffer in which items wait. When a buffer is full, the thread
+//! inserts the items of the buffer under one lock. While a thread holds the lock of a stripe, no
+//! other thread writes the words of the stripe, so the kernel needs no atomic read-modify-write
+//! instructions. A waiting item is an entry of 64 bits:
 //!
 //! ```text
 //! | line in stripe | position in batch | low half of the hash |
 //! 63           64-shift               32                      0
 //! ```
 //!
-//! The kernel uses an entry as a hash, in a filter that consists only of this stripe. The high bits
-//! of the entry are the line, so the entry selects the same line as the original hash. The low half
-//! determines the bit in each lane, so the entry also sets the same bits as the original hash. The
-//! bits between the line and the low half are not needed for the insert, and contain the position
-//! of the answer. Items of one stripe keep their order, so the first of several equal items is
-//! reported as new.
+//! The kernel uses an entry as a hash, in a filter that consists only of the stripe of the entry.
+//! The high bits of the entry are the line, so the entry selects the same line as the original
+//! hash. The low half determines the bit in each lane, so the entry sets the same bits as the
+//! original hash. The bits between the line and the low half are not needed for the insert, and
+//! contain the position of the answer. Items of one stripe keep their order, so the first of
+//! several equal items is reported as new.
 
 use std::slice;
 
@@ -74,14 +74,14 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// Inserts all waiting items.
+    /// Inserts all items that wait in buffers.
     pub(super) fn finish(mut self) {
         for stripe in 0..self.lens.len() {
             self.set(stripe);
         }
     }
 
-    /// Adds hashes until a buffer is full. Returns the stripe of this buffer.
+    /// Adds hashes until a buffer is full. Returns the stripe of the full buffer.
     // The function is not inlined, so that the loop can use all registers.
     #[inline(never)]
     fn sort(&mut self, hashes: &mut slice::Iter<'_, u64>) -> Option<usize> {
@@ -128,9 +128,10 @@ impl<'a> ByStripe<'a> {
             }
         }
         let words = &self.bits.words()[first * split_block::WORDS..end * split_block::WORDS];
-        // With two threads, the lines come from the cache of the other core. Prefetching all lines
-        // before taking the lock saves 5 to 10 % of the time. For stripes with more lines than the
-        // buffer has entries, the kernel prefetches only the lines of the entries.
+        // With two threads, the lines of the stripe come from the cache of the other core.
+        // Prefetching all lines before taking the lock saves 5 to 10 % of the time. For stripes
+        // with more lines than the buffer has entries, the kernel prefetches only the lines of the
+        // entries.
         if words.len() / split_block::WORDS <= len {
             for line in (0..words.len()).step_by(split_block::WORDS) {
                 arch::prefetch_write(words, line);
@@ -163,9 +164,10 @@ impl<'a> ByStripe<'a> {
     }
 }
 
-/// The maximum number of entries in a buffer. With the maximum of 256 buffers, buffers of this
-/// capacity take 1.5 MB. Larger buffers take longer to write than buffers of this capacity. With
-/// smaller buffers, a cache line moves between two cores more often than for every fifth item.
+/// The maximum number of entries in a buffer. With `MAX_CAPACITY` entries in each buffer, the
+/// maximum of 256 buffers takes 1.5 MB. Buffers with more than `MAX_CAPACITY` entries take longer
+/// to write. With fewer entries in each buffer, a cache line moves between two cores more often
+/// than for every fifth item.
 const MAX_CAPACITY: usize = 768;
 
 /// The gap between buffers, in entries. If the distance between buffers were a power of two, the
@@ -175,9 +177,9 @@ const GAP: usize = 8;
 /// The prefetch distance in a buffer, in entries.
 const AHEAD: usize = 6;
 
-/// The minimum number of items for each stripe. With fewer items, sorting takes longer than taking
-/// a lock for each item. For the model checker loom, the minimum is one item, because the run time
-/// of loom grows too fast with the number of items.
+/// The minimum number of items for each stripe. With fewer items for each stripe, sorting takes
+/// longer than taking a lock for each item. For the model checker loom, the minimum is one item,
+/// because the run time of loom grows too fast with the number of items.
 const MIN_ITEMS: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// The maximum number of bits for the position. If stripes have one line, 32 bits of an entry are

@@ -35,7 +35,7 @@ impl Classic {
     }
 }
 
-/// 2⁶⁴ divided by the golden ratio, rounded to an odd number.
+/// The constant γ of the probes: 2⁶⁴ divided by the golden ratio, rounded to an odd number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The multiplier is from Steele and Vigna, "Computationally easy, spectrally good multipliers"

@@ -40,7 +40,7 @@ pub(crate) fn lanes_rate<W: Word>(words: &[W], words_per_block: usize, lane_bits
 }
 
 /// Estimates the number of items from the share of unset bits. Each item sets one bit in each of
-/// the eight lanes. Therefore lane number i of all blocks together is a filter with one probe.
+/// the eight lanes, so lane number i of all blocks together is a filter with one probe.
 pub(crate) fn lanes_items<W: Word>(words: &[W]) -> f64 {
     let ones: u64 = words.iter().map(|word| u64::from(word.get().count_ones())).sum();
     items_of(ones as f64, words.len())

@@ -10,9 +10,9 @@ use crate::plan::{Kind, Plan};
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// Only this crate can create a strategy, because the constructor is private. Therefore the words
-/// always belong to a filter whose plan created the strategy. Kernels without bounds checks rely on
-/// this property of the words.
+/// Only this crate can create a strategy, because the constructor is private. Kernels without
+/// bounds checks rely on the fact that the words always belong to a filter whose plan created the
+/// strategy.
 ///
 /// ```compile_fail,E0451
 /// // If this line compiled, it would allow writes past the end of the words.
@@ -66,8 +66,8 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + Construct + 'static {
         self.prefetch(bits.words(), hash);
     }
 
-    /// Estimates how many distinct items set these bits. The estimate is infinite if all bits are
-    /// set.
+    /// Estimates how many distinct items set the bits of `words`. The estimate is infinite if all
+    /// bits are set.
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64;
 
     /// Returns the probability that all bits of an absent item are set, computed from the bits.
@@ -94,8 +94,8 @@ pub struct Token(());
 /// The number of items that are prefetched before the first of these items is inserted.
 const BATCH: usize = 32;
 
-/// The minimum size of a filter for prefetches. A filter below this size fits in the L2 cache,
-/// where prefetches cost a third more time than they save.
+/// The minimum size of a filter for prefetches. A filter below `PREFETCH_FROM_BYTES` fits in the L2
+/// cache, where prefetches cost a third more time than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
 /// Sets the bits of `len` hashes in shared words. Takes a lock for each hash.

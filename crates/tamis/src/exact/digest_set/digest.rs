@@ -15,7 +15,7 @@ pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'stati
     const BITS: u32;
 
     /// Returns the 64 bits of the digest that determine its place in the table: all bits of a
-    /// 64-bit digest, or the high half of a 128-bit digest. Filters use these bits as the hash of
+    /// 64-bit digest, or the high half of a 128-bit digest. Filters use the result as the hash of
     /// the item.
     fn hash64(self) -> u64;
 }

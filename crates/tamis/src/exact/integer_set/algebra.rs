@@ -11,8 +11,8 @@ impl DenseSet {
     /// # Errors
     ///
     /// [`RangeMismatch`] if the ranges of the two sets differ. On error, the set is unchanged. The
-    /// methods [`or`](Self::or), [`xor`](Self::xor) and [`and_not`](Self::and_not) have the same
-    /// error.
+    /// methods [`or`](Self::or), [`xor`](Self::xor) and [`and_not`](Self::and_not) return the same
+    /// error as `and`.
     ///
     /// # Examples
     ///

@@ -95,7 +95,7 @@ impl CompressedSet {
     /// nothing.
     ///
     /// Time and memory grow with the range: about 3.5 MB and a few milliseconds for each 2³²
-    /// values. A large part of the `u64` range does not fit in memory.
+    /// values. A set that holds a large part of the `u64` range does not fit in memory.
     ///
     /// # Examples
     ///

@@ -10,9 +10,9 @@ use crate::exact::integer_set::error::{OutOfRange, RangeError};
 
 /// An exact set of integers in a fixed range, with one bit for each integer.
 ///
-/// A set over all of `u32` takes 512 MiB of address space. Pages of this address space use memory
-/// only after the first access. Methods that insert refuse values outside the range. Other methods
-/// treat values outside the range as absent.
+/// A set over all of `u32` takes 512 MiB of address space. Pages of the address space use memory
+/// only after the first access. Methods that insert refuse values outside the range. Methods that
+/// do not insert treat values outside the range as absent.
 ///
 /// # Examples
 ///
@@ -40,8 +40,8 @@ const BATCH: usize = 64;
 impl DenseSet {
     /// Creates an empty set over `range`, which includes both ends.
     ///
-    /// The operating system zeroes a page of memory at the first access to the page. Therefore
-    /// creating a set is fast at any size.
+    /// The operating system zeroes a page of memory at the first access to the page, so creating a
+    /// set is fast at any size.
     ///
     /// # Errors
     ///
@@ -163,8 +163,7 @@ impl DenseSet {
         let masks = answers.reset(values.len());
         for (mask, values) in masks.iter_mut().zip(values.chunks(BATCH)) {
             for &value in values {
-                // A prefetch is only a hint. Therefore a value outside the range may prefetch any
-                // line.
+                // A prefetch is only a hint, so a value outside the range may prefetch any line.
                 prefetch_index(words, (value.into().wrapping_sub(self.first) / 64) as usize);
             }
             *mask = answer_word(values, |&value| self.contains(value.into()));

@@ -58,7 +58,7 @@ impl std::error::Error for RangeError {}
 pub struct RangeMismatch {
     /// The range of the set that the operation would change.
     pub expected: std::ops::RangeInclusive<u64>,
-    /// The range of the other set.
+    /// The range of the set that the operation would only read.
     pub found: std::ops::RangeInclusive<u64>,
 }
 

@@ -34,7 +34,8 @@ impl DenseSet {
     /// Builds a directory of the set, with which rank takes constant time and select takes
     /// logarithmic time.
     ///
-    /// Reads the set once. The directory takes 8 bytes for each 512 bytes of the set.
+    /// Building the directory reads the set once. The directory takes 8 bytes for each 512 bytes of
+    /// the set.
     ///
     /// # Examples
     ///

@@ -50,14 +50,14 @@ pub struct Repeats {
 }
 
 /// The number of low bits of a value, which select the place of the value in its bin. A bin has two
-/// arrays of 128 KiB of bits, which fit in the L2 cache. With bins of half this size, there are so
-/// many bins that their buffers do not fit in the cache. Bins of twice this size take the same time
-/// as bins of this size.
+/// arrays of 128 KiB of bits, which fit in the L2 cache. With bins of half the chosen size, there
+/// are so many bins that their buffers do not fit in the cache. Bins of twice the chosen size take
+/// the same time as bins of the chosen size.
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
-/// The number of items in a buffer: one cache line. If a buffer had more than one line, the buffers
-/// of all bins would not fit in the caches.
+/// The number of items in a buffer, which is one cache line. If a buffer had more than one cache
+/// line, the buffers of all bins would not fit in the caches.
 const BUFFER: usize = 16;
 /// The number of items in a chunk. A bin stores its values in chunks. Chunks are as large as
 /// possible, but one chunk for each bin takes at most a sixteenth of the scratch memory. Reading
@@ -96,8 +96,8 @@ impl RepeatFinder {
     /// The more items can wait in bins, the fewer times the finder reads all bits into the caches,
     /// but the more new memory the operating system must clear. The default of 256 MiB was fastest
     /// for hundreds of millions of random items. Twice the default took the same time, and a
-    /// quarter of the default took 1.5 times as long. The finder never accesses the part of the
-    /// memory that it does not need. `bytes` is limited to the range from 1 MiB to 8 GiB.
+    /// quarter of the default took 1.5 times as long. The finder never accesses scratch memory that
+    /// the waiting items do not need. `bytes` is limited to the range from 1 MiB to 8 GiB.
     #[must_use]
     pub fn with_scratch_bytes(mut self, bytes: u64) -> Self {
         self.scratch_items = (bytes.clamp(1 << 20, 8 << 30) / 4) as usize;
@@ -105,7 +105,7 @@ impl RepeatFinder {
     }
 
     /// Adds `items`. Adding slices of at least a megabyte is fastest. Items of small slices wait in
-    /// bins.
+    /// bins until enough items have arrived.
     pub fn feed(&mut self, items: &[u32]) {
         let mut rest = items;
         while !rest.is_empty() {
@@ -152,8 +152,8 @@ impl RepeatFinder {
     fn apply(&mut self) {
         let waiting: usize = self.bins.iter().map(Bins::items).sum();
         // `lines_ahead` is the number of cache lines of the next bin that are prefetched for each
-        // cache line of items. With this number, all lines of the next bin are prefetched before
-        // the current bin ends.
+        // cache line of items. With `lines_ahead` lines for each line of items, all lines of the
+        // next bin are prefetched before the current bin ends.
         let lines_ahead = (BINS * BIN_WORDS / LINE_WORDS).div_ceil(waiting / BUFFER + 1);
         let seen = self.found.seen.bits.words_mut().chunks_exact_mut(BIN_WORDS);
         let repeated = self.found.repeated.bits.words_mut().chunks_exact_mut(BIN_WORDS);
@@ -166,8 +166,7 @@ impl RepeatFinder {
                     seen: seen.try_into().expect("a bin of words"),
                     repeated: repeated.try_into().expect("a bin of words"),
                     // While this thread processes a bin, the other threads take the bins that
-                    // follow. Therefore the next bin of this thread is usually `threads` bins
-                    // later.
+                    // follow, so the next bin of this thread is usually `threads` bins later.
                     word_ahead: BIN_WORDS * self.threads,
                     end_ahead: BIN_WORDS * (self.threads + 1),
                     lines_ahead,

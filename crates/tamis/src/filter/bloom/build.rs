@@ -1,11 +1,11 @@
 //! Builds a filter from many items at once, on one or more threads.
 //!
 //! In a filter larger than the caches, each single insert waits for a random cache line. A core can
-//! wait for only a few cache lines at the same time. Therefore `build` first collects the hashes in
-//! bins (`batch/bins.rs`), with one bin for each part of the filter. Usually, `build` collects as
-//! many hashes as the filter has words. After collecting hashes, `build` reads each part of the
-//! filter once, in order. While a part is in the L2 cache, `build` inserts all hashes of the bin of
-//! this part.
+//! wait for only a few cache lines at the same time. To avoid random accesses, `build` first
+//! collects the hashes in bins (`batch/bins.rs`), with one bin for each part of the filter.
+//! Usually, `build` collects as many hashes as the filter has words. After collecting hashes,
+//! `build` reads each part of the filter once, in order. While a part is in the L2 cache, `build`
+//! inserts all hashes of the bin of this part.
 //!
 //! Bits only change from 0 to 1, so the order of the inserts does not matter. The bytes of the
 //! built filter are the same as after inserting the items one by one.
@@ -87,17 +87,17 @@ impl Bloom<SplitBlock, Bitmap> {
 /// longer than with four lines.
 type Hashes = Bins<u64, 32>;
 
-/// The number of hashes of one part that are adjacent in memory. These hashes take 4 KiB.
+/// The number of hashes of one part that are adjacent in memory, in a chunk of 4 KiB.
 const CHUNK_HASHES: usize = 512;
 
-/// The minimum size of a filter that one thread builds in parts. A filter below this size fits in
-/// the last-level cache. Building a filter of 13 MB in parts took 1.3 times as long as inserting
-/// the items one by one. Building a filter of 25 MB in parts took half as long as inserting the
-/// items one by one.
+/// The minimum size of a filter that one thread builds in parts. A filter below `PARTS_FROM_BYTES`
+/// fits in the last-level cache. Building a filter of 13 MB in parts took 1.3 times as long as
+/// inserting the items one by one. Building a filter of 25 MB in parts took half as long as
+/// inserting the items one by one.
 const PARTS_FROM_BYTES: usize = 16 << 20;
 
-/// The minimum size of a filter that several threads build. For a filter below this size, one
-/// thread inserts all items before a second thread has started.
+/// The minimum size of a filter that several threads build. For a filter below
+/// `THREADS_FROM_BYTES`, one thread inserts all items before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
 
 /// The maximum number of threads. Threads above this maximum would only compete for memory
@@ -105,7 +105,7 @@ const THREADS_FROM_BYTES: usize = 1 << 20;
 const MAX_THREADS: usize = 64;
 
 /// The minimum and the maximum of the number of hashes that all threads together collect. The
-/// hashes take 8 MiB to 256 MiB.
+/// collected hashes take 8 MiB to 256 MiB.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 20..=1 << 25;
 
 /// The logarithm of the number of blocks in a part. A part takes 256 KiB, which is half the L2
@@ -170,8 +170,8 @@ fn fill_by_parts<I: Item + Sync>(
                 insert_into(part);
             } else {
                 // The last part may be shorter than the other parts. The kernel maps a hash to a
-                // block by the length of the part, so a short part would give wrong blocks.
-                // Therefore the last part is copied to a part of full length.
+                // block by the length of the part, so a short part would give wrong blocks. Because
+                // of this mapping, the last part is copied to a part of full length.
                 let mut whole = vec![0; part_words];
                 let (used, _) = whole.split_at_mut(part.len());
                 used.copy_from_slice(part);

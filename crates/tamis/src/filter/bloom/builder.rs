@@ -82,7 +82,8 @@ impl<S: Strategy> BloomBuilder<S> {
     ///
     /// Huge pages make a lookup in a large filter faster. Without huge pages, a sparsely used
     /// filter takes less memory: Linux maps 4 KiB at the first access to a page, instead of 2 MiB.
-    /// Filters below 4 MiB do not use huge pages. Systems other than Linux ignore this option.
+    /// Filters below 4 MiB do not use huge pages. Systems other than Linux ignore the option for
+    /// huge pages.
     pub const fn huge_pages(mut self, is_on: bool) -> Self {
         self.pages = if is_on { Pages::Huge } else { Pages::Small };
         self
@@ -104,7 +105,7 @@ impl<S: Strategy> BloomBuilder<S> {
         Plan::for_kind(S::KIND, self.items, self.rate)
     }
 
-    /// Creates the empty filter.
+    /// Creates an empty filter with the options of the builder.
     ///
     /// # Errors
     ///
@@ -115,8 +116,8 @@ impl<S: Strategy> BloomBuilder<S> {
         Bloom::restore(&plan, self.hasher, Bitmap::zeroed_on(plan.bits(), self.pages)?)
     }
 
-    /// Creates the empty filter as a [`SharedBloom`](crate::SharedBloom), into which threads insert
-    /// through shared references.
+    /// Creates an empty filter with the options of the builder as a
+    /// [`SharedBloom`](crate::SharedBloom), into which threads insert through shared references.
     ///
     /// # Errors
     ///

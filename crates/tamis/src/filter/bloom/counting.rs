@@ -8,16 +8,16 @@
 //!
 //! An item increments one counter in each of eight lanes. The lowest of an item's eight counters is
 //! an upper bound of how often the item was inserted. If all eight counters of an item are above
-//! zero, the item may be present. Therefore a counting filter gives the answers of a plain filter
-//! with the same blocks.
+//! zero, the item may be present, so a counting filter gives the answers of a plain filter with the
+//! same blocks.
 //!
 //! The blocks are so narrow that all counters of a block are in one cache line. With the blocks of
 //! the default filter, a counting filter would take an eighth fewer bits, but a lookup would read
 //! four cache lines.
 //!
-//! A counter at its highest value is never decremented, because its true value is unknown.
-//! Therefore the filter never reports an inserted item as absent. An item is removed only if all
-//! its counters are above zero, so no counter goes below zero.
+//! A counter at its highest value is never decremented, because its true value is unknown. Without
+//! this rule for highest values, the filter could report an inserted item as absent. An item is
+//! removed only if all its counters are above zero, so no counter goes below zero.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. `strategy/block_rules/narrow.rs`
 //! defines the blocks.
@@ -169,8 +169,8 @@ impl<B: Bits<Word = u64>> Counting<B> {
     }
 
     /// Combines the counters of each block into one bit for each counter. `join` combines the bits
-    /// of a counter: with `or`, the result is 1 if the counter is above zero. With `and`, the
-    /// result is 1 if the counter has its highest value.
+    /// of a counter. If `join` is a bitwise or, a result bit is 1 if the counter is above zero. If
+    /// `join` is a bitwise and, a result bit is 1 if the counter has its highest value.
     fn lanes(&self, join: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = u64> {
         let blocks = self.counters.words().chunks_exact(self.block_words());
         blocks.flat_map(move |block| {

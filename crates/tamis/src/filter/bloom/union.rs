@@ -69,8 +69,8 @@ impl<S: Strategy, B: BitsMut, C: Bits> BitOrAssign<&Bloom<S, C>> for Bloom<S, B>
     ///
     /// # Panics
     ///
-    /// If the [layouts](Bloom::layout) differ. [`merge`](Bloom::merge) returns an error instead of
-    /// a panic.
+    /// Panics if the [layouts](Bloom::layout) differ. [`merge`](Bloom::merge) returns an error
+    /// instead of a panic.
     fn bitor_assign(&mut self, other: &Bloom<S, C>) {
         if let Err(error) = Merge::merge(self, other) {
             panic!("{error}");
@@ -85,8 +85,8 @@ impl<S: Strategy, C: Bits> BitOr<&Bloom<S, C>> for &Bloom<S, Bitmap> {
     ///
     /// # Panics
     ///
-    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error
-    /// instead of a panic, clone one filter and call [`merge`](Bloom::merge).
+    /// Panics if the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an
+    /// error instead of a panic, clone one filter and call [`merge`](Bloom::merge).
     fn bitor(self, other: &Bloom<S, C>) -> Bloom<S, Bitmap> {
         let mut both = self.clone();
         both |= other;

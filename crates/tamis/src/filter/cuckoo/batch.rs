@@ -19,7 +19,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) {
         check_words(answers, hashes.len());
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
@@ -42,7 +42,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     #[inline(always)]
     pub(crate) fn change_each(
         &self,
@@ -108,6 +108,6 @@ impl Table {
     }
 }
 
-/// The minimum size of a table for prefetches. A table below this size fits in the L2 cache, whose
-/// latency the CPU hides without prefetches.
+/// The minimum size of a table for prefetches. A table below `PREFETCH_FROM_WORDS` fits in the L2
+/// cache, whose latency the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;

@@ -18,7 +18,7 @@ pub(super) struct Lanes {
     bucket: u32,
     /// The mask of the bits of one slot.
     slot: u64,
-    /// A word with the number `bucket` in every slot of a bucket. The product of this word and a
+    /// A word with the number `bucket` in every slot of a bucket. The product of `spread` and a
     /// fingerprint contains the lowest value of the fingerprint in every slot.
     spread: u64,
     /// A word that contains, in every slot of a bucket, the offset of the slot plus one. `offsets`
@@ -112,9 +112,9 @@ impl Lanes {
             return self.either_holds_wide(words, starts, fingerprint);
         }
         let pattern = self.pattern(fingerprint);
-        // In the subtraction, a slot causes a borrow only if the slot is zero. Therefore the test
-        // shows exactly whether any slot is zero, but not which slot is zero. Bits above the bucket
-        // cannot cause a borrow inside the bucket.
+        // In the subtraction, a slot causes a borrow only if the slot is zero, so the test shows
+        // exactly whether any slot is zero. The test does not show which slot is zero. Bits above
+        // the bucket cannot cause a borrow inside the bucket.
         let zero = |start: u64| {
             let lanes = bits_at(words, self.bit(start)) ^ pattern;
             lanes.wrapping_sub(self.ones) & !lanes

@@ -25,7 +25,8 @@ fn keys(table: &Table) -> f64 {
     table.keys_in_all().min(HASHES)
 }
 
-/// Computes how many distinct items a table can hold at `rate`. Ignores the number of slots.
+/// Computes how many distinct items a table can hold at `rate`. The result does not consider the
+/// number of slots.
 pub(crate) fn items_at(table: &Table, rate: f64) -> u64 {
     // The result is slightly reduced because of rounding, so that the rate is never exceeded.
     let items = ((-rate).ln_1p() / (-1.0 / keys(table)).ln_1p()).floor() as u64;
@@ -50,10 +51,10 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
 }
 
 /// Returns the limit for the expected number of crowded pairs of keys in a filter with this number
-/// of items. A pair is crowded if the pair has more items than slots. With this limit, one large
-/// filter in ten thousand refuses an item slightly before its capacity. An insert of a refused item
-/// returns an error. A limit of one in a million would cost large filters one more bit for each
-/// item.
+/// of items. A pair is crowded if the pair has more items than slots. With the limit of this
+/// function, one large filter in ten thousand refuses an item slightly before its capacity. An
+/// insert of a refused item returns an error. A limit of one in a million would cost large filters
+/// one more bit for each item.
 fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
@@ -67,11 +68,11 @@ fn most_crowded(items: f64) -> f64 {
 /// * Up to `2 * bucket` items always fit, because each item may use `2 * bucket` slots.
 /// * The table as a whole must have free slots. With buckets of two slots, the first item that does
 ///   not fit is number 0.965·slots ± 0.24·√items. The deviation was measured for tables of 10² to
-///   10⁴ slots. With larger buckets, the first item that does not fit is number 0.994·slots ±
-///   0.15·√items. For small tables, the distribution has a longer tail than for large tables. Of
-///   250 000 tables with 18 slots, one table was full at 7 items. Of 100 000 tables with 66 slots,
-///   one table was full at 45 items. Of 15 000 tables with 514 slots, one table was full at 470
-///   items.
+///   10⁴ slots. With buckets of more than two slots, the first item that does not fit is number
+///   0.994·slots ± 0.15·√items. For small tables, the distribution has a longer tail than for large
+///   tables. Of 250 000 tables with 18 slots, one table was full at 7 items. Of 100 000 tables with
+///   66 slots, one table was full at 45 items. Of 15 000 tables with 514 slots, one table was full
+///   at 470 items.
 /// * Two keys that share a bucket in one half have `3 * bucket` slots together. Two keys that share
 ///   a bucket may have more items than slots (`crowded`). For slots of few bits, the rule for
 ///   shared buckets is the strictest rule, because a table with narrow slots has few keys.
@@ -95,8 +96,8 @@ pub(crate) fn fits(table: &Table, items: u64) -> bool {
 fn crowded(table: &Table, n: f64) -> f64 {
     let b = table.bucket() as i32;
     let (starts, fingerprints) = (table.starts() as f64, table.fingerprints() as f64);
-    // The number of items of a key is Poisson distributed. A key holds at most 2b items. Therefore,
-    // if two keys together have 3b + 1 items, each key has at least b + 1 items.
+    // The number of items of a key is Poisson distributed. A key holds at most 2b items, so if two
+    // keys together have 3b + 1 items, each key has at least b + 1 items.
     let load = n / (starts * fingerprints);
     // The factors count the pairs of fingerprints at each start, in each half.
     starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())
@@ -205,9 +206,9 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
         }
     }
     let fewest = required.settle(fewest.1)?;
-    // A few percent more memory are acceptable if the rate is halved. If the required rate lies
-    // between the rates of two widths, a table with narrower slots needs additional memory for
-    // slots that stay empty.
+    // A table with wider slots may take a few percent more memory, because wider slots halve the
+    // rate. If the required rate lies between the rates of two widths, a table with narrower slots
+    // needs additional memory for slots that stay empty.
     let wider = fewest.slot_bits() + 1;
     let wider = SLOT_BITS.contains(&wider).then(|| required.settle(wider)).flatten();
     let worth = fewest.len_bits() + fewest.len_bits() / 32;

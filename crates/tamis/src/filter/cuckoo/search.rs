@@ -34,9 +34,9 @@ impl Origin {
     const OUTSIDE: Origin = Origin(u32::MAX);
 }
 
-/// The number of slots that a search visits before the search fails. With this limit, a table of
-/// 10⁷ slots with buckets of two slots reaches a load of 96.1 %. With a limit of 2¹² visits, a
-/// table of 10⁶ slots with buckets of two slots reaches a load of 94.6 %.
+/// The number of slots that a search visits before the search fails. With the limit `MAX_SEEN`, a
+/// table of 10⁷ slots with buckets of two slots reaches a load of 96.1 %. With a limit of 2¹²
+/// visits, a table of 10⁶ slots with buckets of two slots reaches a load of 94.6 %.
 const MAX_SEEN: usize = 1 << 15;
 
 impl Table {
@@ -53,8 +53,8 @@ impl Table {
         search: &mut Search,
         key: Key,
     ) -> Result<Added, Full> {
-        // The code compares the bits and does not count them. On CPUs without a popcount
-        // instruction, counting would take as long as all other steps of the insert.
+        // The code compares the bits of the answers instead of counting the bits. On CPUs without a
+        // popcount instruction, counting would take as long as all other steps of the insert.
         let holding = self.holding(words, key);
         if holding[0] & holding[1] == self.lanes().all() {
             return Ok(Added::Saturated);
@@ -201,7 +201,7 @@ struct Seen {
     len: usize,
 }
 
-/// The step from a generation to the next generation. Slot numbers are below this value.
+/// The step from a generation to the next generation. Slot numbers are below `GENERATION`.
 const GENERATION: u64 = 1 << 48;
 
 impl Seen {

@@ -1,4 +1,4 @@
-//! Sizes of cuckoo filters. The module `plan` contains the formulas.
+//! Sizes of cuckoo filters. The module `plan` contains the formulas for the sizes.
 
 use crate::filter::cuckoo::plan::{self, SLOT_BITS};
 use crate::filter::cuckoo::table::Table;
@@ -23,7 +23,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn usual_geometry(&self, _: u64, _: f64) -> Geometry {
-        // The plan computes the number of bits of a slot later, from the size.
+        // The plan computes the number of bits of a slot later, from the size of the filter.
         Geometry::Slots { bits: 8, bucket: USUAL_BUCKET }
     }
 

@@ -16,15 +16,15 @@
 //! Schmitz et al.:
 //!
 //! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item
-//!   are never equal and never overlap. Therefore an item has `2 * bucket` slots in a table of any
-//!   size.
+//!   are never equal and never overlap. In a table of any size, an item has `2 * bucket` slots.
 //! * A reflection computes the right bucket of an item from the left bucket: `left + right ≡
 //!   sum(fingerprint)` modulo the number of starts in a half. The reflection works for any number
 //!   of starts. The same formula computes the left bucket from the right bucket.
 //!
-//! A slot contains an entry: the fingerprint, and the offset of the slot in its bucket. Therefore
-//! an entry determines both of its buckets. A **key** is the fingerprint with both buckets. In a
-//! key, the start of the left bucket determines the start of the right bucket.
+//! A slot contains an entry: the fingerprint, and the offset of the slot in its bucket. The slot
+//! number, the fingerprint and the offset determine both buckets of the entry. A **key** is the
+//! fingerprint with both buckets. In a key, the start of the left bucket determines the start of
+//! the right bucket.
 //!
 //! Invariants of tables that only this code has written:
 //!
@@ -37,8 +37,8 @@
 //!   removed, so an inserted item is always found.
 //!
 //! The filter cannot distinguish two items with the same key. There are `fingerprints * starts`
-//! keys, and all keys are equally probable. Therefore the rate depends on the number of keys
-//! (`plan.rs`), not on the number of slots.
+//! keys, and all keys are equally probable, so the rate depends on the number of keys (`plan.rs`),
+//! not on the number of slots.
 //!
 //! Words from other sources, for example from a file, may violate the invariants. With invalid
 //! words, answers are wrong, but no function panics.
@@ -202,8 +202,8 @@ impl Table {
     fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
         // The sum is a well mixed hash of the fingerprint. If the sum were a plain multiple of the
         // golden ratio, the paths between buckets would form too many short cycles. With plain
-        // multiples, a table of 10⁶ slots of 6 bits was full at 94.6 %. With the mixed sum, the
-        // same table is full at 96 %.
+        // multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at 94.6 %. With
+        // the mixed sum, a table of the same size is full at 96 %.
         let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
         let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);

@@ -2,8 +2,8 @@
 //! size.
 //!
 //! The filter is a set of **prefixes** of hashes. An item is stored as the first p bits of its
-//! 64-bit hash. A lookup returns true for every hash that begins with a stored prefix. Therefore
-//! the rate is exactly the sum of 2⁻ᵖ over all prefixes.
+//! 64-bit hash. A lookup returns true for every hash that begins with a stored prefix. The false
+//! positive rate is exactly the sum of 2⁻ᵖ over all prefixes.
 //!
 //! ```text
 //! hash | address: depth bits | block: 4 | quotient: 5 | remainder: r bits | not kept
@@ -11,20 +11,21 @@
 //! ```
 //!
 //! When the filter grows, a page splits into two pages. In a split, the first bit of each remainder
-//! moves into the address, so no prefix changes. New entries always have r bits of remainder. After
-//! each doubling of the filter, the address is longer, so the prefixes of new entries are longer
-//! than the prefixes of old entries. Therefore each doubling adds about 2⁻ʳ to the rate.
+//! moves into the address, so no prefix changes. The remainder of a new entry always has r bits.
+//! After each doubling of the filter, the address is longer, so the prefixes of new entries are
+//! longer than the prefixes of old entries. Each doubling of the filter adds about 2⁻ʳ to the rate.
 //!
 //! For the first few thousand items and beyond 500 million items, r is slightly larger than for
-//! medium numbers of items. The larger r keeps the sum over all doublings below the planned rate
-//! (`growth.rs`). The larger r takes almost no memory, because most items are from the last few
-//! doublings. A lookup in a growing filter reads one page. In contrast, a lookup in a chain of
-//! fixed-size filters must read each filter of the chain.
+//! medium numbers of items. The larger value of r keeps the sum of the rates of all doublings below
+//! the planned rate (`growth.rs`). The larger value of r takes almost no additional memory, because
+//! most items are from the last few doublings. A lookup in a growing filter reads one page. In
+//! contrast, a lookup in a chain of fixed-size filters must read each filter of the chain.
 //!
 //! Pages split one after the other, from the last page to the first page, as in linear hashing.
-//! Therefore the directory has no gaps, and a lookup reads the directory once. The pages of the
-//! next depth are numbered in the opposite direction. Therefore the directory of the current depth
-//! only shrinks at its end, and the directory of the next depth only grows at its end:
+//! Because pages split in this order, the directory has no gaps, and a lookup reads the directory
+//! once. The pages of the next depth are numbered in the opposite direction of the pages of the
+//! current depth. With this numbering, the directory of the current depth only shrinks at its end,
+//! and the directory of the next depth only grows at its end:
 //!
 //! ```text
 //! unsplit | 0 | 1 | ... | u−1 |          depth d, by the first d bits of the hash

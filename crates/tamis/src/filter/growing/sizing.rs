@@ -36,7 +36,7 @@ impl Sizing for GrowingSizing {
                 growth.bits_at(items) <= bits && items <= growth.max_entries()
             })
         };
-        // `lowest` is the step before the first step whose rate is too low.
+        // `lowest` is the step before the first step whose rate is too low for `bits`.
         let lowest = smallest(1, 8 * 60, |step| !fits(step)).map_or(8 * 60, |step| step - 1);
         match (lowest > 0).then(|| rate_of(lowest)) {
             Some(rate) => {

@@ -17,7 +17,8 @@ pub enum Span {
     Items(u64),
 }
 
-/// The highest slice number. With this limit, the sum of two slice numbers does not overflow.
+/// The highest slice number. With the limit `LATEST`, the sum of two slice numbers does not
+/// overflow.
 const LATEST: u64 = u64::MAX / 2;
 
 /// The state of a window, stored in the first line of its words:
@@ -107,8 +108,8 @@ impl Clock {
         self.slices as usize + 1
     }
 
-    /// Returns the milliseconds or the number of items of a slice. The value is rounded up, so that
-    /// all slices together last at least the span.
+    /// Returns the milliseconds or the number of items of a slice. The result is rounded up, so
+    /// that all slices together last at least the span.
     fn slice_span(&self) -> u64 {
         let (Span::Millis(span) | Span::Items(span)) = self.span;
         span.div_ceil(u64::from(self.slices))
@@ -135,8 +136,8 @@ impl Clock {
     /// Begins the next slice of a window of items.
     pub(super) fn next_slice(&mut self) {
         if self.present >= LATEST {
-            // Only a crafted file has a slice number this high, and a file with a higher number
-            // cannot be read. Therefore the clock continues at a low number. With a span of items,
+            // Only a crafted file has a slice number this high. The clock continues at a low
+            // number, because a file with a higher number cannot be read. With a span of items,
             // only the slice number modulo the number of slots matters.
             let slots = self.slots() as u64;
             let behind = (self.present - self.memory).min(slots);
@@ -198,8 +199,8 @@ impl Clock {
         match self.span {
             Span::Millis(_) => self.present = self.present.max(other.present),
             // The current slice of the merged window ends when the later of the two current slices
-            // ends. With the earlier end, the merged window would forget items of one window too
-            // early.
+            // ends. If the slice ended with the earlier of the two slices, the merged window would
+            // forget items of one window too early.
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
         let mut pairs = Vec::new();

@@ -23,8 +23,8 @@ impl Sizing for ClassicSizing {
         Geometry::Probes((-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES)) as u32)
     }
 
-    /// Uses the approximate formula. The approximate result is never below the exact rate, and the
-    /// exact formula takes a hundred times as long as the approximate formula.
+    /// Uses the approximate formula for the rate. The approximate result is never below the exact
+    /// rate, and the exact formula takes a hundred times as long as the approximate formula.
     fn fewest(&self, _: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)> {
         let low = (-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES - 1)) as u32;
         let geometries = [low, low + 1].map(Geometry::Probes);

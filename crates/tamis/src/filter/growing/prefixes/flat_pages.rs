@@ -1,4 +1,5 @@
-//! A table as one slice of words. A lookup works directly on these words, without a copy.
+//! A table as one slice of words. A lookup works directly on the words of the slice, without a
+//! copy.
 //!
 //! ```text
 //! word 0                 1       2         3          3 + pages
@@ -9,7 +10,7 @@
 //!   inverted address. All other bits of word 0 are zero.
 //! * `items`: the number of items that were new to the filter when they were inserted.
 //! * `unsplit`: the number of pages with the depth of word 0, from 1 to 2^depth. Each other page of
-//!   this depth was split into two pages of the next depth. Therefore the table has 2^(depth+1) −
+//!   this depth was split into two pages of the next depth. In total, the table has 2^(depth+1) −
 //!   unsplit pages.
 //! * `page ends`: for each page, the number of the first word after the page. Unsplit pages come
 //!   before split pages.

@@ -1,5 +1,5 @@
 //! The rule of growth defines the number of remainder bits at each depth, and when pages split.
-//! With this rule, the filter keeps its rate at any size.
+//! With the rule of growth, the filter keeps its rate at any size.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -23,17 +23,17 @@ pub(crate) struct Growth {
 /// All pages of a depth split while the filter grows by the share 1/`SPLIT_STRETCH`.
 const SPLIT_STRETCH: u64 = 8;
 
-/// The minimum and the maximum of the number of entries at which a page splits. In pages with fewer
-/// entries, the code of the quotients takes too much space. In pages with more entries, each
-/// quotient has a long run of entries.
+/// The minimum and the maximum of the number of entries at which a page splits. If a page split at
+/// fewer entries than the minimum, the code of the quotients would take too much space. If a page
+/// split at more entries than the maximum, each quotient would have a long run of entries.
 const SPLIT_AT: (u32, u32) = (640, 1280);
 
 /// The number of words of a page in addition to its blocks: the header and the entry in the
 /// directory. The directory entry contains the memory address of the page and a copy of its header.
 const EMPTY_HEAD_WORDS: f64 = 10.0;
 
-/// The maximum depth of a page. With this limit, the directory has fewer than 2⁴¹ pages, far more
-/// than fit in any memory.
+/// The maximum depth of a page. With the limit `MAX_DEPTH`, the directory has fewer than 2⁴¹ pages,
+/// far more than fit in any memory.
 const MAX_DEPTH: u32 = 40;
 
 /// Returns the number of remainder bits at a depth in addition to the rule's base bits.
@@ -101,7 +101,7 @@ impl Growth {
         })
     }
 
-    /// Returns the rules of the smallest pages, in ascending order of the remainder length.
+    /// Returns the rules with the smallest pages, in ascending order of the remainder length.
     fn all() -> impl Iterator<Item = Self> {
         (1..ENTRY_BITS_MAX - 4)
             .map(|base_bits| Self::new(base_bits, SPLIT_AT.0))
@@ -149,10 +149,10 @@ impl Growth {
     }
 
     /// Returns the highest rate at any number of items, as a sum over all depths. While the
-    /// shallowest pages have `depth`, the number of entries of a page grows from 9/16 to 9/8 of
-    /// `split_at`. At depth 0, the number of entries grows from zero to the number at which the
-    /// only page splits. While the shallowest pages have `depth`, every new entry has a prefix that
-    /// is at least as long as the prefixes of this depth.
+    /// shallowest pages have depth `depth`, the number of entries of a page grows from 9/16 to 9/8
+    /// of `split_at`. At depth 0, the number of entries grows from zero to the number at which the
+    /// only page splits. While the shallowest pages have depth `depth`, every new entry has a
+    /// prefix that is at least as long as the prefixes of this depth.
     pub(crate) fn rate_for_ever(self) -> f64 {
         f64::from(self.split_at) * self.rate_per_entry()
     }
@@ -208,8 +208,8 @@ impl Growth {
         (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
     }
 
-    /// Returns the maximum number of entries of a table. In a table with this number of entries, no
-    /// page can split any more.
+    /// Returns the maximum number of entries of a table. In a table with the maximum number of
+    /// entries, no page can split any more.
     pub(crate) fn max_entries(self) -> u64 {
         u64::from(self.split_at) << self.max_depth
     }

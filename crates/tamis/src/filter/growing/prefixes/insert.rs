@@ -84,8 +84,8 @@ fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        // In the mask, all bits are ones, except the new bit if word number `word` contains the new
-        // bit.
+        // In the mask that `hole` returns, all bits are ones, except the new bit if word number
+        // `word` contains the new bit.
         let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
         // `behind` returns the mask of the bits after the code, because these bits may belong to
         // entries.

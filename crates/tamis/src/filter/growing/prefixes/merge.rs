@@ -22,8 +22,8 @@ impl<P: Pages> Table<P> {
 
 impl Table {
     /// Inserts every prefix of another table with the same rule of growth. The merged table covers
-    /// every hash that one of the two tables covered. Therefore the rate of the merged table is at
-    /// most the sum of the two rates. Merging takes time proportional to the size of `other`.
+    /// every hash that one of the two tables covered, so the rate of the merged table is at most
+    /// the sum of the two rates. Merging takes time proportional to the size of `other`.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl Table {
     pub(crate) fn merge<P: Pages>(&mut self, other: &Table<P>) -> Result<(), GrowError> {
         assert!(self.grows_as(other), "the layouts were compared");
         // Pages that are at least as deep as the pages of the other table have space for all
-        // remainder bits of the other table. Therefore no remainder is shortened.
+        // remainder bits of the other table, so no remainder is shortened.
         while self.progress() < other.progress() {
             self.split_next()?;
         }
@@ -53,8 +53,9 @@ impl Table {
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
         let Some(known) = len.checked_sub(depth + page::QUOTIENT_BITS) else {
-            // A prefix that is too short for an entry covers several quotients or several pages.
-            // Therefore the prefix is divided into two prefixes that are one bit longer.
+            // A prefix is too short for an entry if the prefix covers several quotients or several
+            // pages. A prefix that is too short is divided into two prefixes that are one bit
+            // longer.
             let first = self.insert_prefix(bits, len + 1)?;
             let second = self.insert_prefix(bits | 1 << (63 - len), len + 1)?;
             return Ok(first | second);

@@ -10,20 +10,20 @@
 //! ```
 //!
 //! Slot `b` of the starts contains the number of the first word of block `b`. Block 0 always starts
-//! at word 4, so slot 0 stores the end of the last block instead. In the code of a block, each
-//! quotient has one zero for each of its entries. Entry `i` ends `i` entries before the last bit of
-//! the block, so the position of an entry does not depend on the number of entries. Between the
-//! code and the entries, a block has fewer than 64 zeros.
+//! at word 4, so slot 0 stores the end of the last block instead of the start of block 0. In the
+//! code of a block, each quotient has one zero for each of its entries. Entry `i` ends `i` entries
+//! before the last bit of the block, so the position of an entry does not depend on the number of
+//! entries. Between the code and the entries, a block has fewer than 64 zeros.
 //!
-//! In memory, the directory of a table contains a copy of the starts of each page. Therefore a
-//! lookup reads the directory and then the block, without waiting for the header of the page
-//! (`pages.rs`). If the table is read from the words of a file, the lookup uses the starts in the
-//! page.
+//! In memory, the directory of a table contains a copy of the starts of each page. Because of the
+//! copy, a lookup reads the directory and then the block, without waiting for the header of the
+//! page (`pages.rs`). If the table is read from the words of a file, the lookup uses the starts in
+//! the page.
 //!
 //! An entry of F bits consists of the remainder, a one, and zeros. When the filter grows, bits of
-//! the remainders move to the address. Therefore older entries have shorter remainders than new
-//! entries (Dayan, Bercea, Reviriego, Pagh, "InfiniFilter", 2023, §4). The entries of a quotient
-//! are in ascending order.
+//! the remainders move to the address, so older entries have shorter remainders than new entries
+//! (Dayan, Bercea, Reviriego, Pagh, "InfiniFilter", 2023, §4). The entries of a quotient are in
+//! ascending order.
 
 use std::hint::select_unpredictable;
 
@@ -55,18 +55,18 @@ pub(super) type Head = [u64; HEAD_WORDS];
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
 
 /// The maximum number of words of a page, because words are numbered in 16 bits. With uniform
-/// hashes, a page has far fewer words than this maximum.
+/// hashes, a page has far fewer words than `MAX_WORDS`.
 pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 
-/// A page with this number of words accepts no more entries. With uniform hashes, a page has at
-/// most a twelfth of this number of words.
+/// A page with `CROWDED_WORDS` words accepts no more entries. With uniform hashes, a page has at
+/// most a twelfth of `CROWDED_WORDS` words.
 ///
-/// An insert into a long page moves half of the page. Therefore this limit also bounds the time of
-/// inserts with chosen hashes. The limit is far below [`MAX_WORDS`], so that a page can always
-/// split. In the worst case, one half of a split page gets all entries, and each entry is up to two
-/// bits longer than before. Even in the worst case of a split, each half has at most [`MAX_WORDS`]
-/// words. The limit is important because a page that cannot split would block the splits of all
-/// other pages.
+/// An insert into a long page moves half of the page, so the limit also bounds the time of inserts
+/// if an attacker chooses the hashes. The limit is far below [`MAX_WORDS`], so that a page can
+/// always split. In the worst case, one half of a split page gets all entries, and each entry is up
+/// to two bits longer than before. Even in the worst case of a split, each half has at most
+/// [`MAX_WORDS`] words. The limit is important because a page that cannot split would block the
+/// splits of all other pages.
 pub(super) const CROWDED_WORDS: usize = 1 << 14;
 
 /// The code of a block without entries.
@@ -101,8 +101,8 @@ impl Form {
         Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
     }
 
-    /// Returns the entries of a run in the highest bits of a word. The lower bits are zero. Returns
-    /// `None` if the entries do not fit in a word.
+    /// Returns the entries of a run in the highest bits of a word. The lower bits of the word are
+    /// zero. Returns `None` if the entries do not fit in a word.
     #[inline(always)]
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
@@ -131,13 +131,13 @@ impl Form {
     #[inline(always)]
     fn any_covers(&self, window: u64, len: u32, query: u64) -> bool {
         let others = u64::MAX >> (len * self.entry_bits);
-        // An entry is zero only in words from other sources. Therefore, in valid words, no lane
-        // borrows from the next higher lane.
+        // An entry is zero only in words from other sources, so in valid words no lane borrows from
+        // the next higher lane.
         let entries = window | others;
         let after_remainder = entries ^ entries.wrapping_sub(self.lows);
         let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
         // The result contains the highest bit of the lowest lane without a difference. If all lanes
-        // differ, the result is zero.
+        // have a difference, the result is zero.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
     }
 
@@ -147,7 +147,7 @@ impl Form {
         let others = u64::MAX >> (len * self.entry_bits);
         let entries = entry.wrapping_mul(self.lows);
         // Without their highest bits, the lanes can be subtracted without a borrow. The highest
-        // bits are compared separately.
+        // bits of the lanes are compared separately.
         let not_smaller = (window | self.highs).wrapping_sub(entries & !self.highs);
         let is_smaller = (!window & entries) | (!(window ^ entries) & !not_smaller);
         (is_smaller & self.highs & !others).count_ones() as usize
@@ -157,7 +157,8 @@ impl Form {
 /// The place of an item in its page: the quotient, and the entry for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// The block number, followed by the quotient in the block.
+    /// The number of the quotient in the page: the block number, followed by the quotient in the
+    /// block.
     pub quotient: usize,
     /// The new entry: the remainder, followed by a one.
     pub entry: u64,
@@ -176,7 +177,7 @@ impl Place {
 /// The entries of a quotient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first word of the block.
+    /// The number of the first word of the block that contains the run.
     pub start: usize,
     pub end: usize,
     /// The number of the first bit of the run in the code.
@@ -276,7 +277,7 @@ fn near_window(
 }
 
 /// Returns the entries of a block that ends at word `end`, starting with entry number `first`. The
-/// first entry is in the highest bits.
+/// first entry is in the highest bits of the result.
 #[inline(always)]
 pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Option<u64> {
     let at = first * form.entry_bits as usize;
@@ -314,8 +315,8 @@ fn run_in_two_words(
     Some((base + at as usize, after.trailing_zeros() as usize))
 }
 
-/// Like [`run_in_two_words`], but for any code. Reads the words one by one. Returns `None` if the
-/// code is incomplete, which happens only in words from other sources.
+/// Like [`run_in_two_words`], but for a code of any length. Reads the words one by one. Returns
+/// `None` if the code is incomplete, which happens only in words from other sources.
 fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     let mut k = quotient % BLOCK_QUOTIENTS;
     let mut ones = block.iter().enumerate().flat_map(|(i, &word)| {

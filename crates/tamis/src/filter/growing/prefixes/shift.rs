@@ -33,8 +33,8 @@ fn first(n: usize) -> &'static [u64; STEP] {
 ///
 /// # Panics
 ///
-/// If the range is outside the words or shorter than `width`; if `width` is not in 1..=63; if there
-/// are fewer than nine words.
+/// Panics if the range is outside the words or shorter than `width`; if `width` is not in 1..=63;
+/// if there are fewer than nine words.
 #[inline(always)]
 pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
     assert!((1..64).contains(&width) && low + width <= high && high <= words.len() * 64);

@@ -60,8 +60,8 @@ pub(super) const NOTHING_FOUND: Found<'_> =
 /// The number of items that are prefetched before the first lookup of these items.
 pub(super) const BATCH: usize = 32;
 
-/// The minimum depth for prefetches of inserts. Tables below this depth fit in the L2 cache, where
-/// prefetches cost more time than they save.
+/// The minimum depth for prefetches of inserts. Tables below `PREFETCH_FROM_DEPTH` fit in the L2
+/// cache, where prefetches cost more time than they save.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
 /// The minimum depth at which a batch prefetches the directory entries before the pages.

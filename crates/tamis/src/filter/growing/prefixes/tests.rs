@@ -269,8 +269,8 @@ fn hostile_words_are_an_error_or_a_usable_table() {
             }
         }
         assert!(usable > 0, "the number of items is not checked");
-        // Lookups do not check the words. Therefore lookups must not panic if another process has
-        // changed the words of a mapped file.
+        // Lookups do not check the words, so lookups must not panic if another process has changed
+        // the words of a mapped file.
         let [order, items, unsplit, ..] = good[..] else { panic!("a head") };
         for seed in 0..200 {
             let mut bad = good.clone();
@@ -310,7 +310,7 @@ fn a_crowded_page_refuses_items_but_other_pages_accept_items() {
         let crowd = fill_one_page(&mut table, zeros);
         check(&table);
         let mut refused = 0;
-        // With this number of items, the crowded page splits several times.
+        // With `others` items, the crowded page splits several times.
         let others = 100_000;
         for hash in hashes(0..others) {
             match table.insert(hash) {

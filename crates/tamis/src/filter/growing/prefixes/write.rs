@@ -19,7 +19,7 @@ pub(super) struct PageWriter {
     page: Vec<u64>,
     block: usize,
     /// The code and the entries of the current block. The first entry is in the highest bits of the
-    /// first word.
+    /// first word of `entries`.
     code: Vec<u64>,
     code_bits: usize,
     entries: Vec<u64>,
