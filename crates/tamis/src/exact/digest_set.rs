@@ -187,8 +187,8 @@ impl<D: Digest> DigestSet<D> {
     }
 
     /// Returns the size of the next table on the way to the expected number of digests, in bytes.
-    /// Growing a table to 8.3 million digests takes 0.09 s with the sizes of this function. The
-    /// time would be 0.26 s if each step grew the table by half.
+    /// Growing a table to 8.3 million digests takes 0.09 s with the sizes of this function. Growing
+    /// to 8.3 million digests by half in each step would take 0.26 s.
     fn step_bytes(&self) -> u64 {
         // The size includes space for slightly more digests than expected, so that the table does
         // not grow again for a few extra digests.
@@ -304,8 +304,8 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
 /// the set would waste memory if the expected number is too high.
 const MAX_STEP: u64 = 4;
 
-/// The maximum size of a table that grows towards the expected number, in bytes. A table above this
-/// maximum size grows by half in each step, because the expected number may be wrong.
+/// The maximum size of a table that grows towards the expected number, in bytes. A table above
+/// `MAX_STEP_BYTES` grows by half in each step, because the expected number may be wrong.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
 /// The size of the first table: one page.

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! The window filter is a ring of l + 1 slices, which are Bloom filters with blocks. Items are
-//! inserted into the current slice. A slice is the current slice for W/l, which is its share of the
-//! span W. After W/l, the oldest slice is cleared and becomes the current slice. The filter
-//! remembers an item for at least the span W: during the l slices that follow the slice of the
-//! item. The filter forgets an item at most W·(1 + 1/l) after its insertion.
+//! inserted into the current slice. With a span W of l slices, each slice is the current slice for
+//! W/l. When the current slice has lasted for W/l, the oldest slice is cleared and becomes the
+//! current slice. The filter remembers an item for at least the span W: during the l slices that
+//! follow the slice of the item. The filter forgets an item at most W·(1 + 1/l) after its
+//! insertion.
 //!
 //! The blocks with the same number in all slices are adjacent in memory and form a place. With a
 //! span of three slices, a place has four blocks with eight lanes of 16 bits
@@ -56,13 +57,13 @@ use sizing::blocks_of;
 
 /// A filter that remembers an item for at least a span, and forgets the item soon after the span.
 ///
-/// The span is a time or a number of items ([`Span`]). If a remembered item is inserted again, the
-/// filter does not store the item again. The filter forgets an item a span after its first
-/// insertion, unless repeated inserts [refresh](Self::refreshing) the item. With the probability of
-/// its rate, the filter reports a new item as remembered. For a new item that the filter reports as
-/// remembered, insert returns false and does not store the item. The span is guaranteed only for an
-/// item whose insert returned true. If repeated inserts refresh items, the span is guaranteed for
-/// every inserted item.
+/// The span is a time or a number of items ([`Span`]). A repeated insert of a remembered item does
+/// not store the item, unless the filter refreshes items. The filter forgets an item a span after
+/// its first insertion, unless repeated inserts [refresh](Self::refreshing) the item. With the
+/// probability of its rate, the filter reports a new item as remembered. For a new item that the
+/// filter reports as remembered, insert returns false and does not store the item. The span is
+/// guaranteed only for an item whose insert returned true. If repeated inserts refresh items, the
+/// span is guaranteed for every inserted item.
 ///
 /// With a span of items, the filter always keeps its rate, unless the filter is merged with another
 /// filter. With a span of time, the filter keeps its rate while no slice receives more than its
@@ -219,8 +220,8 @@ impl<B: Bits<Word = u64>> Window<B> {
     /// outside the window. Takes constant time, because the next insert clears the memory of the
     /// forgotten items.
     ///
-    /// A time before the latest time that the caller has set has no effect. If the span is a number
-    /// of items, `advance` has no effect.
+    /// If `now_millis` is before the current time of the filter, `advance` has no effect. If the
+    /// span is a number of items, `advance` has no effect.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }

@@ -1,9 +1,9 @@
-//! Remainders by an invariant divisor.
+//! Remainders by a divisor that does not change.
 
 /// The number of bits of a filter, as a divisor: the remainder of a hash is a bit number.
 ///
-/// A division for each probe would cost more than the memory access. Therefore the remainder is
-/// computed by multiplication with the reciprocal.
+/// A division for each probe would cost more than the memory access, so the remainder is computed
+/// by multiplication with the reciprocal.
 ///
 /// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994),
 /// section 4.
@@ -22,7 +22,7 @@ pub struct Modulus {
     // Invariant: `bits` is at least 1 and at most 2⁶³. Before its correction, the remainder in
     // `reduce` is below `2 * bits`, so the remainder does not overflow.
     bits: u64,
-    /// ⌊(2⁶⁴ − 1) / bits⌋.
+    /// The reciprocal of `bits`: ⌊(2⁶⁴ − 1) / bits⌋.
     reciprocal: u64,
 }
 

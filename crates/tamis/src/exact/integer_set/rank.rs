@@ -1,4 +1,5 @@
-//! Rank counts the values at or below a value. Select returns the value with a given index.
+//! The operation rank counts the values at or below a value. The operation select returns the value
+//! with a given index.
 
 use crate::bits::Bits as _;
 use crate::exact::integer_set::dense::DenseSet;

@@ -1,11 +1,11 @@
 //! Finds the integers that occur more than once among billions of integers.
 //!
 //! Each value has two bits: "seen" and "seen again". Each bit array has 512 MiB, so testing random
-//! values one by one would wait for memory at each value. Therefore the finder first collects
-//! values in bins by their high bits. The values of a bin span a range of 2²⁰. The finder sets the
-//! bits of all values of a bin together, while these bits are in the L2 cache (`batch/bins.rs`).
-//! While setting bits, the finder prefetches the next values and the bits of the next bin. Bins do
-//! not keep the order of the values, but the result is a set and has no order.
+//! values one by one would wait for memory at each value. To avoid waiting for memory, the finder
+//! first collects values in bins by their high bits. The values of a bin span a range of 2²⁰. The
+//! finder sets the bits of all values of a bin together, while these bits are in the L2 cache
+//! (`batch/bins.rs`). While setting bits, the finder prefetches the next values and the bits of the
+//! next bin. Bins do not keep the order of the values, but the result is a set and has no order.
 
 use crate::arch::prefetch_index;
 use crate::batch::bins::{self, Bins, THREAD_ITEMS};
@@ -65,7 +65,7 @@ const BUFFER: usize = 16;
 const CHUNK_ITEMS: std::ops::RangeInclusive<usize> = 256..=1024;
 /// The number of 64-bit words in a cache line.
 const LINE_WORDS: usize = 8;
-/// The maximum number of threads. Threads above this maximum would only compete for memory
+/// The maximum number of threads. More than `MAX_THREADS` threads would only compete for memory
 /// bandwidth. The smallest scratch memory still has 16 chunks for each of 64 threads.
 const MAX_THREADS: usize = 64;
 

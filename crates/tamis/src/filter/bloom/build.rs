@@ -100,7 +100,7 @@ const PARTS_FROM_BYTES: usize = 16 << 20;
 /// `THREADS_FROM_BYTES`, one thread inserts all items before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
 
-/// The maximum number of threads. Threads above this maximum would only compete for memory
+/// The maximum number of threads. More than `MAX_THREADS` threads would only compete for memory
 /// bandwidth.
 const MAX_THREADS: usize = 64;
 
@@ -112,7 +112,7 @@ const WAITING: std::ops::RangeInclusive<usize> = 1 << 20..=1 << 25;
 /// cache of small CPUs.
 const PART_LOG: u32 = 12;
 
-/// The maximum number of parts. The buffers of a larger number of parts would not fit in the L2
+/// The maximum number of parts. The buffers of more than `MAX_PARTS` parts would not fit in the L2
 /// cache.
 const MAX_PARTS: usize = 1024;
 

@@ -113,8 +113,8 @@ impl Lanes {
         }
         let pattern = self.pattern(fingerprint);
         // In the subtraction, a slot causes a borrow only if the slot is zero, so the test shows
-        // exactly whether any slot is zero. The test does not show which slot is zero. Bits above
-        // the bucket cannot cause a borrow inside the bucket.
+        // exactly whether any slot is zero. The test does not show which slot is zero. In the
+        // subtraction, bits above the bucket cannot cause a borrow inside the bucket.
         let zero = |start: u64| {
             let lanes = bits_at(words, self.bit(start)) ^ pattern;
             lanes.wrapping_sub(self.ones) & !lanes

@@ -29,8 +29,9 @@
 //! Invariants of tables that only this code has written:
 //!
 //! * An entry with fingerprint `f` and left start `l` is in one of the two buckets of `(f, l)`, and
-//!   stores its offset in this bucket. Therefore a lookup of a key finds exactly the entries of
-//!   this key. The entries of a key are interchangeable: a removal may remove any entry of the key.
+//!   stores its offset in this bucket. Because an entry stores its offset, a lookup of a key finds
+//!   exactly the entries of this key. The entries of a key are interchangeable: a removal may
+//!   remove any entry of the key.
 //! * The number of entries of a key is at most the number of inserted items with this key, minus
 //!   the removed items. If a key has fewer than `2 * bucket` entries, each inserted item that was
 //!   not removed has one entry. If a key has `2 * bucket` entries, no entry of this key is ever
@@ -203,7 +204,7 @@ impl Table {
         // The sum is a well mixed hash of the fingerprint. If the sum were a plain multiple of the
         // golden ratio, the paths between buckets would form too many short cycles. With plain
         // multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at 94.6 %. With
-        // the mixed sum, a table of the same size is full at 96 %.
+        // the mixed sum, a table of 10⁶ slots of 6 bits is full at 96 %.
         let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
         let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);

@@ -15,17 +15,18 @@
 //! After each doubling of the filter, the address is longer, so the prefixes of new entries are
 //! longer than the prefixes of old entries. Each doubling of the filter adds about 2⁻ʳ to the rate.
 //!
-//! For the first few thousand items and beyond 500 million items, r is slightly larger than for
-//! medium numbers of items. The larger value of r keeps the sum of the rates of all doublings below
-//! the planned rate (`growth.rs`). The larger value of r takes almost no additional memory, because
-//! most items are from the last few doublings. A lookup in a growing filter reads one page. In
-//! contrast, a lookup in a chain of fixed-size filters must read each filter of the chain.
+//! For the first few thousand items and beyond 500 million items, the remainder length r is
+//! slightly larger than for medium numbers of items. The larger remainder length keeps the sum of
+//! the rates of all doublings below the planned rate (`growth.rs`). The larger remainder length
+//! takes almost no additional memory, because most items are from the last few doublings. A lookup
+//! in a growing filter reads one page. In contrast, a lookup in a chain of fixed-size filters must
+//! read each filter of the chain.
 //!
 //! Pages split one after the other, from the last page to the first page, as in linear hashing.
-//! Because pages split in this order, the directory has no gaps, and a lookup reads the directory
-//! once. The pages of the next depth are numbered in the opposite direction of the pages of the
-//! current depth. With this numbering, the directory of the current depth only shrinks at its end,
-//! and the directory of the next depth only grows at its end:
+//! Because pages split in descending order, the directory has no gaps, and a lookup reads the
+//! directory once. The pages of the next depth are numbered in the opposite direction of the pages
+//! of the current depth. With this numbering, the directory of the current depth only shrinks at
+//! its end, and the directory of the next depth only grows at its end:
 //!
 //! ```text
 //! unsplit | 0 | 1 | ... | u−1 |          depth d, by the first d bits of the hash

@@ -1,9 +1,9 @@
 //! The rule of Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! Blocks and lanes have half the size of the default filter's blocks and lanes. Parquet defines
-//! the rule. The high 32 bits of the hash select the block. The low 32 bits, multiplied by the
-//! lane's salt, select the bit in each lane. Two lanes share a 64-bit word. The even lane is in the
-//! low half of the word, which is Parquet's order on disk.
+//! Parquet's blocks and lanes have half the size of the default filter's blocks and lanes. The
+//! Parquet format defines the rule of this module. The high 32 bits of the hash select the block.
+//! The low 32 bits, multiplied by the lane's salt, select the bit in each lane. Two lanes share a
+//! 64-bit word. The even lane is in the low half of the word, which is Parquet's order on disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 

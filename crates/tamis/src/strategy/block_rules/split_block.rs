@@ -11,7 +11,8 @@
 //! An item sets one bit in each of the eight lanes of one block, so a lookup is one memory access
 //! and one vector instruction. The disadvantage of blocks is that some blocks receive more items
 //! than other blocks. The rate of a filter with blocks is the mean over the binomially distributed
-//! number of items in a block, not the formula of the classic filter (`plan/rates.rs`).
+//! number of items in a block, and does not follow the formula of the classic filter
+//! (`plan/rates.rs`).
 //!
 //! The top bits of the hash select the block, so the lanes must use other bits of the hash. An odd
 //! multiplier γ spreads the low 32 bits, which the block does not use, over 64 bits. The bit
@@ -42,7 +43,7 @@ pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
 
 /// Returns the first word of the block of `hash` in `len_words` words.
 ///
-/// The result is the block number of [`block`] times eight, computed with fewer instructions. The
+/// Returns eight times the result of [`block`], without a multiplication of the result. The
 /// function scales the hash to the number of words and rounds the result down to a whole block.
 #[inline(always)]
 pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {

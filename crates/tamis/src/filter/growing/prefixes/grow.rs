@@ -18,8 +18,8 @@ use crate::no_std::*;
 pub(crate) enum GrowError {
     /// The prefixes of new items need more bits than a hash has.
     Full,
-    /// The item's page has more entries than uniform hashes can cause. Other pages still accept
-    /// items.
+    /// The item's page has more entries than uniform hashes can cause. Pages other than the crowded
+    /// page still accept items.
     Crowded,
     /// The memory for the next page cannot be allocated.
     Memory(OutOfMemory),

@@ -76,8 +76,8 @@ const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
 /// bits contains any entry.
 pub(super) const ENTRY_BITS_MAX: u32 = 56;
 
-/// The width of entries, and the constants for comparing several entries at once. A word for a
-/// comparison contains as many entries as fit.
+/// The width of entries, and the constants for comparing several entries at once. For a comparison,
+/// a word contains as many whole entries as fit in the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     /// F: the number of bits of an entry.

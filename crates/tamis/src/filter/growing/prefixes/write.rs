@@ -232,8 +232,8 @@ fn split_half(
     let all = u64::MAX >> (63 - last);
     let marks = word_at(block, bit) & all;
     let len = last as usize + 1 - BLOCK_QUOTIENTS / 2;
-    // `firsts` contains the first bits of all entries. In `firsts`, the first bit of the first
-    // entry is the highest bit.
+    // `firsts` contains the first bit of each entry. In `firsts`, the first bit of the first entry
+    // is the highest bit.
     let (mut firsts, mut done) = (0, 0);
     while done < len {
         let now = (len - done).min(form.lanes as usize);
