@@ -170,8 +170,8 @@ fn fill_by_parts<I: Item + Sync>(
                 insert_into(part);
             } else {
                 // The last part may be shorter than the other parts. The kernel maps a hash to a
-                // block by the length of the part, so a short part would give wrong blocks. Because
-                // of this mapping, the last part is copied to a part of full length.
+                // block by the length of the part, so a short part would give wrong blocks. Before
+                // its hashes are inserted, the last part is copied to a part of full length.
                 let mut whole = vec![0; part_words];
                 let (used, _) = whole.split_at_mut(part.len());
                 used.copy_from_slice(part);

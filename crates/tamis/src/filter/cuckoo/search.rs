@@ -17,7 +17,7 @@ pub(crate) struct Search {
     seen: Seen,
 }
 
-/// A bucket without a free slot.
+/// A visited bucket, which has no free slot.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     start: u64,

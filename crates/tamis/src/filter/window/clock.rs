@@ -221,8 +221,8 @@ impl Clock {
         Some(pairs)
     }
 
-    /// Returns the time at which the slice of the last insert began. Returns `None` if the span is a
-    /// number of items.
+    /// Returns the time at which the slice of the last insert began. Returns `None` if the span is
+    /// a number of items.
     pub(super) fn stored_millis(&self) -> Option<u64> {
         matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
     }

@@ -21,7 +21,8 @@ pub(crate) struct Table<P = OwnedPages> {
     pub(super) depth: u32,
     /// All ones if the unsplit pages are numbered by the inverted address, or zero if not.
     pub(super) flip: u64,
-    /// The forms of the entries in unsplit pages and in split pages.
+    /// The form of entries in unsplit pages, and the form of entries in split pages. A form
+    /// contains the width of an entry and masks for comparisons.
     pub(super) forms: [Form; 2],
     pub(super) pages: P,
     pub(super) counts: Counts,
