@@ -1,9 +1,9 @@
-//! The traits of filters, for generic code. Batches are the primitive operation. The traits also
-//! have convenience methods for single items.
+//! The traits of filters, for generic code. The methods of the traits take hashes or items, one at
+//! a time or in batches.
 //!
-//! Every filter also has these methods as inherent methods (`inherent.rs`), which need no import.
-//! The modules `bloom`, `cuckoo`, `growing` and `window` contain the kinds of filters. The module
-//! `any` contains a filter of any of these kinds.
+//! Every filter also has the methods of the traits as inherent methods (`inherent.rs`), which need
+//! no import. The modules `bloom`, `cuckoo`, `growing` and `window` contain the kinds of filters.
+//! The module `any` contains a filter whose kind is chosen at run time.
 
 pub(crate) mod any;
 pub(crate) mod bloom;
@@ -54,8 +54,8 @@ pub trait Filter {
     /// Returns the layout. Two filters of equal layout can be merged.
     fn layout(&self) -> Layout {
         let plan = self.plan();
-        // A growing filter has no fixed size. Growing filters with equal rates can be merged,
-        // whatever number of items they hold.
+        // A growing filter has no fixed size. Growing filters with equal rates can be merged, even
+        // if they hold different numbers of items.
         let bits = if plan.kind().grows() { 0 } else { plan.bits() };
         Layout { kind: plan.kind(), bits, geometry: plan.geometry(), hasher: self.hasher() }
     }
@@ -63,17 +63,18 @@ pub trait Filter {
     /// Tests whether an item with this hash may have been inserted.
     fn contains_hash(&self, hash: u64) -> bool;
 
-    /// Tests a batch of hashes and writes the answers to a bit mask. Hash `i` is bit `i % 64` of
-    /// word `i / 64`.
+    /// Tests a batch of hashes and writes the answers to a bit mask. The answer for hash `i` is bit
+    /// `i % 64` of word `i / 64`.
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn contains_hashes(&self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Tests whether `item` may have been inserted. The result false is always correct. For an
+    /// Tests whether `item` may have been inserted. A result of false is always correct. For an
     /// absent item, the result is true with the probability [`estimate_rate`](Self::estimate_rate).
-    // Always inlined, together with the hash. `Hasher::hash` documents the reason.
+    // This method is always inlined, together with the hash function. `Hasher::hash` documents the
+    // reason for inlining.
     #[inline(always)]
     fn contains<I: Item + ?Sized>(&self, item: &I) -> bool {
         self.contains_hash(self.hasher().hash_item(item))
@@ -100,8 +101,8 @@ pub trait Filter {
         is_all.is_ok()
     }
 
-    /// Returns true if the filter holds no item and returns false for every item. Reads the bits up
-    /// to the first set bit.
+    /// Returns true if the filter holds no item. An empty filter returns false for every tested
+    /// item. Reads the bits up to the first set bit.
     fn is_empty(&self) -> bool {
         self.fill() == 0.0
     }
@@ -127,8 +128,8 @@ pub trait Filter {
 
 /// A filter that accepts every item.
 ///
-/// `&Bloom<S, AtomicBitmap>` also implements this trait. Therefore threads can insert through a
-/// shared reference, as with `&File`.
+/// `&Bloom<S, AtomicBitmap>` also implements `Insert`, so threads can insert through a shared
+/// reference, as threads can write through a `&File`.
 pub trait Insert: Filter {
     /// Inserts an item by its hash. Returns true if the item is new to the filter.
     fn insert_hash(&mut self, hash: u64) -> bool;
@@ -137,10 +138,10 @@ pub trait Insert: Filter {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+    /// Inserts `item`. Returns true if the item is new to the filter. A result of true is always
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     #[inline]
@@ -167,8 +168,8 @@ pub trait Insert: Filter {
     }
 }
 
-/// A filter that may refuse items for lack of space. Every filter with inserts implements this
-/// trait.
+/// A filter that may refuse items for lack of space. Every filter that supports inserts implements
+/// `TryInsert`.
 ///
 /// A filter that never refuses an item also implements [`Insert`], whose methods return no errors.
 pub trait TryInsert: Filter {
@@ -176,30 +177,29 @@ pub trait TryInsert: Filter {
     ///
     /// # Errors
     ///
-    /// [`InsertError`] if the filter has no space for the item. In this case the filter is
-    /// unchanged.
+    /// [`InsertError`] if the filter has no space for the item. On error, the filter is unchanged.
     fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError>;
 
     /// Inserts many hashes in order. Bit `i` of the mask is set if hash `i` was new.
     ///
     /// # Errors
     ///
-    /// [`InsertError`] for the first hash without space. All earlier hashes of the batch were
-    /// inserted, and the mask contains their answers.
+    /// [`InsertError`] for the first hash for which the filter has no space. All hashes before the
+    /// refused hash were inserted, and the mask contains the answers of the inserted hashes.
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn try_insert_hashes(&mut self, hashes: &[u64], answers: &mut [u64])
     -> Result<(), InsertError>;
 
-    /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
+    /// Inserts `item`. Returns true if the item is new to the filter. A result of true is always
     /// correct. For a new item, the result is false with the probability of the current false
     /// positive rate.
     ///
     /// # Errors
     ///
-    /// As for [`try_insert_hash`](Self::try_insert_hash).
+    /// Returns the errors of [`try_insert_hash`](Self::try_insert_hash).
     #[inline]
     fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
         let hash = self.hasher().hash_item(item);
@@ -211,7 +211,7 @@ pub trait TryInsert: Filter {
     ///
     /// # Errors
     ///
-    /// As for [`try_insert_hashes`](Self::try_insert_hashes).
+    /// Returns the errors of [`try_insert_hashes`](Self::try_insert_hashes).
     fn try_insert_each<I: Item>(
         &mut self,
         items: &[I],
@@ -230,7 +230,7 @@ pub trait TryInsert: Filter {
     ///
     /// # Errors
     ///
-    /// As for [`try_insert_hashes`](Self::try_insert_hashes).
+    /// Returns the errors of [`try_insert_hashes`](Self::try_insert_hashes).
     fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
         try_count_chunks(self, self.hasher(), items, |filter, first, hashes, words| {
             filter
@@ -274,9 +274,9 @@ pub enum NoRoom {
         /// The number of items in the filter.
         items: u64,
     },
-    /// Too many items have the same place as this item. Random hashes do not cause this error.
-    /// Therefore an attacker must have chosen the items by their hashes. The filter still accepts
-    /// items with other places.
+    /// Too many items belong to the same part of the filter as the refused item. Random hashes do
+    /// not cause `Crowded`, so an attacker must have chosen the items by their hashes. The filter
+    /// still accepts items that belong to other parts of the filter.
     Crowded,
     /// The filter must grow, but the allocation of memory failed.
     Memory(OutOfMemory),
@@ -304,9 +304,10 @@ impl std::error::Error for InsertError {}
 /// A filter from which items can be removed.
 ///
 /// Remove only items that were inserted. A filter may report an item as present that was never
-/// inserted. If the caller removes this item, the filter may report an inserted item as absent.
+/// inserted. If the caller removes an item that was never inserted, the filter may report an
+/// inserted item as absent.
 pub trait Remove: Filter {
-    /// Removes an item by its hash. An item that was inserted several times is removed once.
+    /// Removes an item by its hash. If the item was inserted several times, one copy is removed.
     fn remove_hash(&mut self, hash: u64) -> Removed;
 
     /// Removes many hashes in order. Bit `i` of the mask is set if the result for hash `i` is
@@ -314,10 +315,10 @@ pub trait Remove: Filter {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     fn remove_hashes(&mut self, hashes: &[u64], answers: &mut [u64]);
 
-    /// Removes `item`. An item that was inserted several times is removed once.
+    /// Removes `item`. If the item was inserted several times, one copy is removed.
     #[inline]
     fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
         let hash = self.hasher().hash_item(item);
@@ -348,7 +349,8 @@ pub trait Count: Filter {
     /// the result equals [`max_count`](Self::max_count), the true number may be higher.
     fn count_hash(&self, hash: u64) -> u64;
 
-    /// Returns the highest count. An item with this count may have been inserted more often.
+    /// Returns the highest count that the filter can store. If the count of an item is the highest
+    /// count, the item may have been inserted more often than the count says.
     fn max_count(&self) -> u64;
 
     /// Returns an upper bound of the number of times that `item` was inserted.
@@ -360,8 +362,8 @@ pub trait Count: Filter {
 
 /// A filter that can be emptied and reused.
 pub trait Clear: Filter {
-    /// Removes all items but keeps the plan and the hasher. A window also keeps its time. Writes
-    /// all bits.
+    /// Removes all items but keeps the plan and the hasher. A window filter also keeps its current
+    /// time. Writes all bits.
     fn clear(&mut self);
 }
 
@@ -371,7 +373,7 @@ pub trait Merge<Other: ?Sized = Self> {
     ///
     /// # Errors
     ///
-    /// [`MergeError`] if the filters cannot be merged. In this case both filters are unchanged.
+    /// [`MergeError`] if the filters cannot be merged. On error, both filters are unchanged.
     fn merge(&mut self, other: &Other) -> Result<(), MergeError>;
 }
 
@@ -379,7 +381,7 @@ pub trait Merge<Other: ?Sized = Self> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// The filters map items to different places.
+    /// The layouts of the two filters differ, so the filters store the same item in different bits.
     Layout {
         /// The layout of the target filter.
         expected: Layout,

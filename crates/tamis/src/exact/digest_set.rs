@@ -1,19 +1,22 @@
-//! An exact set of digests. Digests are hashes so wide that two items almost never have the same
-//! digest.
+//! An exact set of digests. Digests are hashes that are so wide that two items almost never have
+//! the same digest.
 //!
 //! ```text
 //! digest ── high half of digest × lines ──▶ home line ─▶ first free slot, or the next line's
 //!                                           |d|d|d|d|d|0|0|0|   64 bytes: 8 digests, or 4 wide ones
 //! ```
 //!
-//! The table uses open addressing by cache lines. A lookup reads one line. If this line is full,
-//! the lookup also reads the next line. Digests are never removed, so an empty slot ends the
-//! search. Zero marks an empty slot, so the digest zero is stored outside the table.
+//! The table uses open addressing: a digest is stored in its home cache line or in a later line. A
+//! lookup reads the home line of the digest. If the home line is full, the lookup also reads the
+//! next line. Digests are never removed, so an empty slot ends the search for a digest. Zero marks
+//! an empty slot, so the digest zero is stored outside the table.
 //!
-//! A larger digest has the same home line or a later home line, so the table is almost sorted. When
-//! the set grows, it reads the old table and writes the new table from front to back. The set frees
-//! the old table during this pass, so the peak memory is only the new table. Conversion into a
-//! Bloom filter works in the same way, because the same rule numbers the blocks.
+//! The high bits of a digest determine its home line, so the table is almost sorted. When the set
+//! grows, the set reads the old table and writes the new table from front to back. While copying
+//! the digests, the set frees the old table step by step, so the peak memory is little more than
+//! the new table. A conversion into a Bloom filter reads and frees the table from front to back, as
+//! growing the set does. The high bits of a hash determine the block of a Bloom filter, so a
+//! conversion writes the blocks almost in order.
 
 mod digest;
 
@@ -27,10 +30,10 @@ use crate::bits::OutOfMemory;
 
 pub use digest::{Digest, expected_collisions};
 
-/// The number of words in a line.
+/// The number of 64-bit words in a cache line.
 const LINE_WORDS: usize = LINE_BYTES / 8;
 
-/// The table grows when the share of used slots exceeds this value.
+/// The table grows when the share of used slots exceeds `MAX_LOAD`.
 const MAX_LOAD: (u64, u64) = (3, 4);
 
 /// A set that stores digests exactly.
@@ -50,13 +53,14 @@ const MAX_LOAD: (u64, u64) = (3, 4);
 /// # Ok::<(), tamis::OutOfMemory>(())
 /// ```
 pub struct DigestSet<D: Digest = u64> {
-    // Invariant: at most `MAX_LOAD` of the slots are used, so every search ends.
+    // Invariant: at most the share `MAX_LOAD` of the slots is used, so every search ends at an
+    // empty slot.
     table: Lines,
     // The number of digests in the table, without the digest zero.
     in_table: u64,
     holds_zero: bool,
     max_bytes: u64,
-    /// The number of digests that the caller expects, or zero.
+    /// The number of digests that the caller expects, or zero if the caller has set no number.
     expected: u64,
     digest: std::marker::PhantomData<D>,
 }
@@ -81,7 +85,8 @@ impl<D: Digest> DigestSet<D> {
         }
     }
 
-    /// Limits the memory of the set to `max_bytes`. A set that is already larger keeps its memory.
+    /// Limits the memory of the set to `max_bytes`. A set that is already larger than `max_bytes`
+    /// keeps its memory.
     ///
     /// # Examples
     ///
@@ -96,13 +101,14 @@ impl<D: Digest> DigestSet<D> {
         self.max_bytes = max_bytes;
     }
 
-    /// Sets the number of digests that the caller finally expects. Takes constant time and
-    /// allocates nothing.
+    /// Sets the number of digests that the caller expects to insert in total. Takes constant time
+    /// and allocates nothing.
     ///
     /// Without an expected number, the set grows by half of its size. With an expected number, the
-    /// set grows towards this number, to at most four times its size in one step. Therefore the set
-    /// moves digests less often. A wrong number never changes an answer, but costs time or memory:
-    /// the table may be up to four times as large as needed.
+    /// set grows towards this number, to at most four times its size in one step. With an expected
+    /// number, a set grows in fewer steps and copies its digests less often than without an
+    /// expected number. A wrong number never changes an answer, but costs time or memory: the table
+    /// may be up to four times as large as necessary.
     ///
     /// # Examples
     ///
@@ -156,22 +162,23 @@ impl<D: Digest> DigestSet<D> {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. In this
-    /// case the set is unchanged.
+    /// [`OutOfMemory`] if the memory cannot be allocated or exceeds the limit of the set. On error,
+    /// the set is unchanged.
     pub fn reserve(&mut self, additional: u64) -> Result<(), OutOfMemory> {
         let needed_bytes = Self::bytes_for(self.in_table.saturating_add(additional));
         if needed_bytes <= self.memory_bytes() {
             return Ok(());
         }
-        // The table grows by half instead of doubling, so that it takes at most 1.5 times the
-        // needed memory.
+        // The table grows by half instead of doubling, so that the table takes at most 1.5 times
+        // the needed memory.
         let usual = self.memory_bytes().saturating_mul(3) / 2;
         let clamp = |wanted: u64| wanted.max(needed_bytes).max(MIN_BYTES).min(self.max_bytes);
         let (usual, step) = (clamp(usual), clamp(usual.max(self.step_bytes())));
         if needed_bytes > usual {
             return Err(OutOfMemory { bytes: needed_bytes });
         }
-        // If a large step does not fit in memory, the usual step may still fit.
+        // If a table of `step` bytes does not fit in memory, a table of `usual` bytes may still
+        // fit.
         let table =
             allocate(step).or_else(|| allocate(usual)).ok_or(OutOfMemory { bytes: usual })?;
         let old = std::mem::replace(&mut self.table, table);
@@ -180,8 +187,8 @@ impl<D: Digest> DigestSet<D> {
     }
 
     /// Returns the size of the next table on the way to the expected number of digests, in bytes.
-    /// Growing to 8.3 million digests in these steps takes 0.09 s. If each step grew by half, it
-    /// would take 0.26 s.
+    /// Growing a table to 8.3 million digests takes 0.09 s with the sizes of this function. Growing
+    /// to 8.3 million digests by half in each step would take 0.26 s.
     fn step_bytes(&self) -> u64 {
         // The size includes space for slightly more digests than expected, so that the table does
         // not grow again for a few extra digests.
@@ -197,16 +204,16 @@ impl<D: Digest> DigestSet<D> {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve). The set reserves space as if all digests were new. On
-    /// error the set is unchanged.
+    /// Returns the errors of [`reserve`](Self::reserve). The set reserves space as if all digests
+    /// were new. On error, the set is unchanged.
     pub fn insert_each(&mut self, digests: &[D], new: &mut Answers) -> Result<(), OutOfMemory> {
         self.reserve(digests.len() as u64)?;
         let words = new.reset(digests.len());
         for (digests, words) in digests.chunks(CHUNK).zip(words.chunks_mut(CHUNK / 64)) {
             D::insert_each(&mut self.table, digests, words);
             self.in_table += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-            // In the table, zero is an empty slot. Therefore the kernel reports the digest zero as
-            // found.
+            // In the table, zero marks an empty slot, so the kernel reports the digest zero as
+            // already present.
             let zero = digests.iter().position(|digest| is_zero(*digest));
             if let Some(at) = zero.filter(|_| !self.holds_zero) {
                 set_answer(words, at, true);
@@ -220,7 +227,7 @@ impl<D: Digest> DigestSet<D> {
     ///
     /// # Errors
     ///
-    /// As for [`reserve`](Self::reserve).
+    /// Returns the errors of [`reserve`](Self::reserve).
     pub fn insert(&mut self, digest: D) -> Result<bool, OutOfMemory> {
         let mut new = Answers::new();
         self.insert_each(&[digest], &mut new)?;
@@ -249,9 +256,9 @@ impl<D: Digest> DigestSet<D> {
         zero.into_iter().chain(slots.filter(|digest| !is_zero(*digest)))
     }
 
-    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order. The
-    /// memory of the set is freed during this pass, so that the result of the conversion can use
-    /// it.
+    /// Consumes the set and passes its digests to `each` in batches, in almost ascending order.
+    /// While the set passes its digests to `each`, the set frees its memory step by step, so that
+    /// the caller can use the freed memory.
     ///
     /// # Examples
     ///
@@ -293,18 +300,18 @@ impl<D: Digest> fmt::Debug for DigestSet<D> {
     }
 }
 
-/// The largest growth of one step, as a multiple of the current size. If the expected number is too
-/// high, larger steps would waste memory.
+/// The largest growth of one step, as a multiple of the current size. Without the limit `MAX_STEP`,
+/// the set would waste memory if the expected number is too high.
 const MAX_STEP: u64 = 4;
 
-/// Larger tables grow by half. The expected number may be wrong, and memory of this size may not be
-/// available.
+/// The maximum size of a table that grows towards the expected number, in bytes. A table above
+/// `MAX_STEP_BYTES` grows by half in each step, because the expected number may be wrong.
 const MAX_STEP_BYTES: u64 = 1 << 30;
 
 /// The size of the first table: one page.
 const MIN_BYTES: u64 = 4096;
 
-/// The memory of the old table is freed in steps of this number of lines.
+/// The number of cache lines of the old table that the set frees at once.
 const RELEASE_LINES: usize = (2 << 20) / LINE_BYTES;
 
 const fn slots_per_line<D: Digest>() -> u64 {
@@ -322,15 +329,16 @@ fn is_zero<D: Digest>(digest: D) -> bool {
     digest == D::of(&[0; 2])
 }
 
-/// Passes the digests of a table to `each` from front to back, and frees the memory of the table
-/// during this pass.
+/// Passes the digests of a table to `each` from front to back, and frees the memory of the table on
+/// the way.
 fn drain<D: Digest>(mut table: Lines, mut each: impl FnMut(&[D])) {
     let line_slots = LINE_WORDS / D::WORDS;
     let mut batch = [D::of(&[0; 2]); CHUNK];
     let (mut len, mut released) = (0, 0);
     for at in (0..table.len()).step_by(LINE_WORDS) {
-        // All slots are copied, and the next digest overwrites an empty slot. Therefore no branch
-        // depends on the number of empty slots.
+        // The loop copies all slots of a line, including empty slots, so that no branch depends on
+        // the number of empty slots. The digests of the next line overwrite the empty slots in the
+        // batch.
         let line = &table[at..at + LINE_WORDS];
         for (place, slot) in batch[len..len + line_slots].iter_mut().zip(line.chunks(D::WORDS)) {
             *place = D::of(slot);

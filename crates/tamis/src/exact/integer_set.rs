@@ -1,4 +1,4 @@
-//! Exact sets of integers. The sets return no false answers.
+//! Exact sets of integers, which return no false answers.
 //!
 //! | set | memory | for |
 //! | --- | --- | --- |

@@ -18,8 +18,8 @@ use crate::strategy::{Classic, Parquet, SplitBlock};
 
 macro_rules! define_any_filter {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $filter:ty, $create:path, $sizing:path, $row:tt;)*) => {
-        /// A filter of any kind, over storage `B`. A batch matches on the kind once, not once for
-        /// each item.
+        /// A filter of any kind, over storage `B`. A call with a batch matches on the kind once,
+        /// not once for each item.
         ///
         /// # Examples
         ///
@@ -39,8 +39,8 @@ macro_rules! define_any_filter {
         }
 
         impl AnyFilter<Bitmap> {
-            /// Creates an empty filter of the plan's kind. A window keeps the number of items that
-            /// were planned.
+            /// Creates an empty filter of the plan's kind. A window filter remembers the planned
+            /// number of items.
             ///
             /// # Errors
             ///
@@ -58,8 +58,8 @@ macro_rules! define_any_filter {
             ///
             /// # Errors
             ///
-            /// [`PlanError::Geometry`] if the plan has another number of bits; [`PlanError::Words`]
-            /// if no filter of this kind can have these words.
+            /// [`PlanError::Geometry`] if `bits` has another number of bits than the plan;
+            /// [`PlanError::Words`] if no filter of the plan's kind can have the words of `bits`.
             pub fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
                 Ok(match plan.kind() {
                     $(Kind::$kind => AnyFilter::$kind(<$filter>::restore(plan, hasher, bits)?),)*
@@ -67,7 +67,7 @@ macro_rules! define_any_filter {
             }
 
             /// Borrows the filter. Returns `None` for a growing filter that has grown, because its
-            /// words are no longer contiguous. Constant time.
+            /// words are no longer contiguous. Takes constant time.
             pub fn as_view(&self) -> Option<AnyFilter<BitView<'_>>> {
                 Some(match self {
                     $(AnyFilter::$kind(filter) => AnyFilter::$kind(Variant::<B>::view(filter)?),)*
@@ -76,7 +76,7 @@ macro_rules! define_any_filter {
         }
 
         $(impl<B> From<$filter> for AnyFilter<B> {
-            /// Wraps a filter of a known kind, for example to write it to a file.
+            /// Wraps a filter of a known kind, for example to write the filter to a file.
             fn from(filter: $filter) -> Self {
                 AnyFilter::$kind(filter)
             }
@@ -93,8 +93,8 @@ macro_rules! define_any_filter {
         #[cfg(all(feature = "serde", not(loom)))]
         pub(crate) use with_filter;
 
-        /// Runs an expression on two concrete filters of one kind, or another expression if the
-        /// kinds differ.
+        /// Runs an expression on two concrete filters of the same kind. Runs the expression
+        /// `$differ` if the kinds of the two filters differ.
         macro_rules! with_filters {
             ($any:expr, $other:expr, ($one:ident, $two:ident) => $body:expr, else $differ:expr) => {
                 match ($any, $other) {
@@ -118,9 +118,9 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         self.each_words_from(0, each)
     }
 
-    /// Passes the words to `each`, beginning with word number `start`. Skipped words take no time,
-    /// except in a growing filter that has grown. In this case, the header of each skipped page is
-    /// read.
+    /// Passes the words to `each`, beginning with word number `start`. Skipping words takes no
+    /// time, except in a growing filter that has grown. A growing filter that has grown reads the
+    /// header of each skipped page.
     ///
     /// # Errors
     ///
@@ -154,15 +154,15 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
     }
 
     /// Returns the heap memory of the filter, in bytes, as
-    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Takes constant time.
     pub fn heap_bytes(&self) -> u64 {
         with_filter!(self, filter => Variant::<B>::heap_bytes(filter))
     }
 
     /// Copies the first `max_bytes` of the filter into a new filter: see [`Plan::part`]. The copy
     /// holds a proportional part of the items. Estimates from the copy are close to the estimates
-    /// from the whole filter, and take less time. Returns `None` if the filter is not larger than
-    /// `max_bytes`, or if [`Plan::part`] returns `None`.
+    /// from the whole filter, and take less time than estimates from the whole filter. Returns
+    /// `None` if the filter is not larger than `max_bytes`, or if [`Plan::part`] returns `None`.
     ///
     /// # Examples
     ///
@@ -193,21 +193,21 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
         AnyFilter::restore(&plan, self.hasher(), bits).ok()
     }
 
-    /// Sets the current time of a filter that forgets items: see [`Window::advance`]. Filters of
-    /// other kinds ignore the time.
+    /// Sets the current time of a filter that forgets items: see [`Window::advance`]. Filters that
+    /// do not forget items ignore the time.
     pub fn advance(&mut self, now_millis: u64) {
         with_filter!(self, filter => Variant::<B>::advance(filter, now_millis));
     }
 
     /// Returns an upper bound of the number of times that an item with this hash was inserted, as
-    /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind does not
-    /// count.
+    /// [`Count::count_hash`](crate::Count::count_hash) does. Returns `None` if the kind of the
+    /// filter does not count items.
     pub fn count_hash(&self, hash: u64) -> Option<u64> {
         with_filter!(self, filter => Variant::<B>::count_hash(filter, hash))
     }
 
     /// Returns the highest count, as [`Count::max_count`](crate::Count::max_count) does. Returns
-    /// `None` if the kind does not count.
+    /// `None` if the kind of the filter does not count items.
     pub fn max_count(&self) -> Option<u64> {
         with_filter!(self, filter => Variant::<B>::max_count(filter))
     }
@@ -215,7 +215,7 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
 
 impl<B: BitsMut> AnyFilter<B> {
     /// Removes an item by its hash, as [`Remove::remove_hash`](crate::Remove::remove_hash) does.
-    /// Returns `None` if the kind does not support removal.
+    /// Returns `None` if the kind of the filter does not support removal.
     pub fn remove_hash(&mut self, hash: u64) -> Option<Removed> {
         with_filter!(self, filter => Variant::<B>::remove_hash(filter, hash))
     }

@@ -1,8 +1,8 @@
-//! The cuckoo filter. Each fingerprint is in one of two buckets, so that items can be removed and
-//! counted.
+//! The cuckoo filter. For each item, the filter stores a fingerprint, which is a part of the hash,
+//! in one of two buckets, so that items can be removed and counted.
 //!
-//! The module `table` contains the rules, `batch` the batches, `search` the search for a free slot,
-//! and `plan` the formulas.
+//! The module `table` contains the rules, `batch` contains the operations on batches, `search`
+//! contains the search for a free slot, and `plan` contains the formulas.
 
 mod batch;
 mod lanes;
@@ -25,20 +25,22 @@ use crate::plan::{Kind, Plan, PlanError};
 use search::Search;
 use table::{Added, Full, Key, Table};
 
-/// A cuckoo filter over bits `B`. The filter removes items, and counts the copies of an item up to
-/// at least four.
+/// A cuckoo filter over bits `B`. The filter can remove items, and counts the copies of an item up
+/// to at least four copies.
 ///
 /// The filter takes about log₂(1/rate) + 2.5 bits for each item. An item may be inserted several
-/// times, and each copy takes a slot. A filter with buckets of two slots counts up to four. In such
-/// a filter, an item that was inserted four times or more can no longer be removed.
+/// times, and each copy takes a slot. A filter with buckets of two slots counts up to four copies
+/// of an item. In a filter with buckets of two slots, an item that was inserted four times or more
+/// can no longer be removed.
 ///
-/// Copies of an item share its buckets, so a table with many copies is full earlier. With two
-/// copies of every item and buckets of two slots, the table is full at 0.73 of its capacity. With
-/// three copies of every item and buckets of four slots, the table is full at 0.87 of its capacity.
-/// [`contains`](crate::Filter::contains) and removal read two cache lines each.
+/// All copies of an item share the two buckets of the item, so a table with many copies is full
+/// earlier than a table of distinct items. With two copies of every item and buckets of two slots,
+/// the table is full at 0.73 of its capacity. With three copies of every item and buckets of four
+/// slots, the table is full at 0.87 of its capacity. [`contains`](crate::Filter::contains) and
+/// removal read two cache lines each.
 ///
-/// The order of inserts and removals determines the slots of the entries, and therefore the bytes.
-/// Answers depend on the order only if the filter is full.
+/// The order of inserts and removals determines the slots of the entries, and therefore the bytes
+/// of the filter. Answers depend on the order of inserts and removals only if the filter is full.
 ///
 /// # Examples
 ///
@@ -61,18 +63,19 @@ pub struct Cuckoo<B = Bitmap> {
     table: Table,
     hasher: Hasher,
     bits: B,
-    /// The number of used slots, if it was counted.
+    /// The number of used slots, if the filter counts its items.
     items: Option<u64>,
     search: Search,
 }
 
 impl Cuckoo {
-    /// Creates an empty filter that has space for `items` items. Each copy counts as an item. The
-    /// filter keeps `rate` up to this number.
+    /// Creates an empty filter that has space for `items` items. Each copy of an item counts as one
+    /// item. The filter keeps `rate` until it holds `items` items.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Cuckoo, items, rate)?, Hasher::default())
     }
@@ -81,8 +84,8 @@ impl Cuckoo {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
-    /// not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is not for a cuckoo filter; [`PlanError::Memory`] if
+    /// there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = table_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -92,7 +95,7 @@ impl Cuckoo {
 
 #[cfg(test)]
 impl Cuckoo {
-    /// Creates an empty filter with this geometry, for tests.
+    /// Creates an empty filter with the geometry of `table`, for tests.
     fn empty(table: Table, hasher: Hasher) -> Result<Self, PlanError> {
         let (bits, geometry) = sizing::size_of_table(&table);
         Self::new(&Plan::from_parts(Kind::Cuckoo, table.slots(), 0.5, bits, geometry)?, hasher)
@@ -120,19 +123,20 @@ impl<B: Bits<Word = u64>> Cuckoo<B> {
         Self { plan: *plan, table, hasher, bits, items, search: Search::default() }
     }
 
-    /// Borrows the filter. Constant time.
+    /// Borrows the filter. Takes constant time.
     pub fn as_view(&self) -> Cuckoo<BitView<'_>> {
         let bits = BitView::new(self.bits.words());
         Cuckoo::over(&self.plan, self.table, self.hasher, bits, self.items)
     }
 
-    /// Returns the storage.
+    /// Returns the storage of the bits.
     pub fn bits(&self) -> &B {
         &self.bits
     }
 
-    /// Returns the number of items, which is the number of used slots. Each copy counts as an item.
-    /// Takes constant time for a filter that was created empty. For other filters, reads all slots.
+    /// Returns the number of items, which is the number of used slots. Each copy of an item counts
+    /// as one item. Takes constant time for a filter that was created empty. Reads all slots of a
+    /// filter that was created from words.
     pub fn len(&self) -> u64 {
         self.items.unwrap_or_else(|| self.table.items(self.bits.words()))
     }
@@ -146,8 +150,9 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Cuckoo<C>> for Cuckoo<B
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
-    /// Formats kind, capacity, rates, items and fill. The values are exact if the items were
-    /// counted before. Otherwise the values are estimated from the first slots.
+    /// Formats kind, capacity, rates, items and fill. The values are exact if the filter counts its
+    /// items. If the filter does not count its items, the values are estimated from the first
+    /// slots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = self.table.slots();
         let items = self.items.map_or_else(
@@ -163,7 +168,7 @@ impl<B: Bits<Word = u64>> fmt::Debug for Cuckoo<B> {
     }
 }
 
-/// The number of slots that `Debug` reads if the items were not counted.
+/// The number of slots that `Debug` reads if the filter does not count its items.
 const DEBUG_SLOTS: u64 = 1 << 16;
 
 impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
@@ -185,8 +190,8 @@ impl<B: Bits<Word = u64>> Filter for Cuckoo<B> {
         }
     }
 
-    /// Returns the number of items. Each copy counts as an item. The number is exact except for
-    /// copies beyond the highest count.
+    /// Returns the number of items. Each copy of an item counts as one item. The number is exact
+    /// except for copies beyond the highest count.
     fn estimate_items(&self) -> f64 {
         self.len() as f64
     }
@@ -296,8 +301,8 @@ impl<B: BitsMut, C: Bits<Word = u64>> Merge<Cuckoo<C>> for Cuckoo<B> {
     /// Inserts each item of the other filter as many times as the other filter contains the item.
     fn merge(&mut self, other: &Cuckoo<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
-        // The items are inserted into a copy, because a merge that fails must leave this filter
-        // unchanged.
+        // The items are inserted into a copy of the filter, because a merge that fails must leave
+        // `self` unchanged.
         let copy = Bitmap::zeroed(self.bits.len_bits());
         let mut copy = copy.map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         copy.words_mut().copy_from_slice(self.bits.words());

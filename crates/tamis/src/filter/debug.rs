@@ -26,12 +26,12 @@ impl DebugState {
         Self { items, fill, rate }
     }
 
-    /// Scales the items of a part to the whole filter.
+    /// Scales the estimated number of items from a part of a filter to the whole filter.
     pub fn of_part(self, part: &Plan, plan: &Plan) -> Self {
         Self { items: self.items * plan.bits() as f64 / part.bits() as f64, ..self }
     }
 
-    /// Writes the line, without a secret key.
+    /// Writes the line of `Debug`, without a secret key.
     pub fn fmt(
         &self,
         name: &str,

@@ -23,9 +23,10 @@ use prefixes::{FlatPages, GrowError, Growth, OwnedPages, Table, WordsError};
 /// reading the items again, and always keeps its rate.
 ///
 /// At a rate of 1 %, the filter takes about 15 bits for each item, from ten thousand items to
-/// hundreds of millions. Larger filters take two or three bits more. A lookup reads the directory
-/// and one or two cache lines. If the number of items is known, [`Bloom`](crate::Bloom) is smaller
-/// and faster.
+/// hundreds of millions. Filters with more than hundreds of millions of items take two or three
+/// additional bits for each item. A lookup reads the directory of pages, and one or two cache lines
+/// of a page. If the number of items is known, a [`Bloom`](crate::Bloom) filter is smaller and
+/// faster than a growing filter.
 ///
 /// # Examples
 ///
@@ -52,7 +53,8 @@ pub struct Growing<B = Bitmap> {
 enum Storage<B> {
     /// A table in pages, which can grow.
     Pages(Table<OwnedPages>),
-    /// A table in words, as in a file. The first insert copies the words into pages.
+    /// A table in one slice of words, for example from a file. The first insert copies the words
+    /// into pages.
     Words(Table<FlatPages<B>>),
 }
 
@@ -78,13 +80,13 @@ impl Growing {
         Self::new(&Plan::for_kind(Kind::Growing, 1, rate)?, hasher)
     }
 
-    /// Creates an empty filter from a plan. The rate of the plan determines the filter. The plan's
-    /// number of items is only an expectation.
+    /// Creates an empty filter from a plan. The rate of the plan determines how the filter grows.
+    /// The filter can hold more items than the plan expects.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
-    /// not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is not for a growing filter; [`PlanError::Memory`] if
+    /// there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         let table = Table::new(growth_of(plan)?)?;
         Ok(Self { plan: *plan, hasher, storage: Storage::Pages(table) })
@@ -104,7 +106,8 @@ impl<B: Bits<Word = u64>> Growing<B> {
         if Growth::for_rate(plan.rate()) != Some(growth) {
             return Err(refused("the rule of growth does not match the rate"));
         }
-        // The plan has the planned number of bits. A file has the number of bits of its words.
+        // The plan of a growing filter has the planned number of bits, but a plan from a file has
+        // the number of bits of the file's words.
         let (bits_planned, geometry) = (growth.bits_at(plan.items()), plan.geometry());
         let planned =
             Plan::from_parts(plan.kind(), plan.items(), plan.rate(), bits_planned, geometry)?;
@@ -118,7 +121,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
     }
 
     /// Borrows the filter. Returns `None` for a filter that has grown, because its words are no
-    /// longer contiguous. Constant time.
+    /// longer contiguous. Takes constant time.
     pub fn as_view(&self) -> Option<Growing<BitView<'_>>> {
         match &self.storage {
             Storage::Pages(_) => None,
@@ -129,14 +132,14 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Returns the number of inserted items that were new at their insertion.
+    /// Returns the number of items that were new to the filter when they were inserted.
     pub fn len(&self) -> u64 {
         with_table!(self, table => table.counts().items)
     }
 
     /// Returns true if the filter refuses all new items, because its prefixes use all 64 bits of a
     /// hash. At a rate of 1e-9, a filter is full with 534 million items; at a rate of 3e-14, with
-    /// 226 thousand items. Constant time.
+    /// 226 thousand items. Takes constant time.
     pub fn is_full(&self) -> bool {
         with_table!(self, table => table.is_full())
     }
@@ -150,7 +153,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
     }
 
     /// Returns the heap memory of the filter, in bytes, as
-    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Constant time.
+    /// [`allocation_bytes`](crate::allocation_bytes) counts it. Takes constant time.
     pub fn heap_bytes(&self) -> u64 {
         match &self.storage {
             Storage::Pages(table) => table.heap_bytes(),
@@ -158,7 +161,7 @@ impl<B: Bits<Word = u64>> Growing<B> {
         }
     }
 
-    /// Copies the table into pages.
+    /// Copies the table into pages, which can grow.
     fn to_pages(&self) -> Result<Table, OutOfMemory> {
         with_table!(self, table => table.to_owned())
     }
@@ -226,7 +229,7 @@ impl<B: Bits<Word = u64>, C: Bits<Word = u64>> PartialEq<Growing<C>> for Growing
 }
 
 impl<B: Bits<Word = u64>> fmt::Debug for Growing<B> {
-    /// Formats kind, capacity, rates, items and fill. Constant time.
+    /// Formats kind, capacity, rates, items and fill. Takes constant time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         DebugState::of(self).fmt("Growing", &self.plan, self.hasher, f)
     }
@@ -252,9 +255,9 @@ impl<B: Bits<Word = u64>> Filter for Growing<B> {
     /// Estimates the number of distinct items. The estimate is nearly exact. The estimate also
     /// counts the new items that the filter reported as present.
     fn estimate_items(&self) -> f64 {
-        // The filter did not store new items that it reported as present. The share of these items
-        // follows from the rate. While the filter filled, the rate was on average half the current
-        // rate.
+        // The filter did not store new items that the filter reported as present. The share of the
+        // items that were not stored follows from the rate. While the filter filled, the rate was
+        // on average half the current rate.
         let rate = self.estimate_rate().min(0.999);
         self.len() as f64 * (1.0 + rate / (1.0 - rate) / 2.0)
     }
@@ -307,7 +310,7 @@ impl<B: BitsMut> Clear for Growing<B> {
     ///
     /// # Panics
     ///
-    /// If a few hundred bytes for an empty filter cannot be allocated.
+    /// Panics if a few hundred bytes for an empty filter cannot be allocated.
     fn clear(&mut self) {
         let growth = growth_of(&self.plan).expect("the plan is for a growing filter");
         self.storage = Storage::Pages(Table::new(growth).expect("memory for an empty filter"));
@@ -315,13 +318,14 @@ impl<B: BitsMut> Clear for Growing<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Growing<C>> for Growing<B> {
-    /// Inserts the prefixes of the other filter. The resulting rate is at most the sum of both
-    /// rates. If this rate is above the planned rate, [`is_over_rate`](Filter::is_over_rate)
-    /// returns true. The time is proportional to the size of both filters.
+    /// Inserts the prefixes of the other filter. The rate of the merged filter is at most the sum
+    /// of the rates of both filters. If the rate of the merged filter is above the planned rate,
+    /// [`is_over_rate`](Filter::is_over_rate) returns true. Merging takes time proportional to the
+    /// size of both filters.
     fn merge(&mut self, other: &Growing<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
-        // The prefixes are inserted into a copy, because a merge that fails must leave this filter
-        // unchanged.
+        // The prefixes are inserted into a copy of the table, because a merge that fails must leave
+        // `self` unchanged.
         let mut table =
             self.to_pages().map_err(|memory| MergeError::NoRoom(NoRoom::Memory(memory)))?;
         let merged = with_table!(other, other => table.merge(other));

@@ -1,9 +1,9 @@
 //! Defines the trait methods also as inherent methods, so that users of a filter import no trait.
 //!
-//! `impl_each` repeats a block of methods for each of several types. Each method calls the trait
-//! method by its full path, because `self.contains(item)` would call the inherent method itself.
-//! Methods for single items are inlined as in the trait, because a call costs as much as the
-//! lookup.
+//! `impl_each` repeats a block of methods for each of several types. Each inherent method calls the
+//! trait method by its full path, because `self.contains(item)` would call the inherent method
+//! itself. Methods for single items are inlined as in the trait, because a call costs as much as
+//! the lookup.
 
 use crate::batch::answers::Answers;
 use crate::bits::{AtomicBitmap, BitView, Bits, BitsMut};
@@ -38,31 +38,31 @@ impl_each! {
     [B: Bits<Word = u64>] Window<B>,
     [B: Bits<Word = u64>] AnyFilter<B>;
     {
-        /// Returns the plan that the filter was created with. Constant time.
+        /// Returns the plan that the filter was created with. Takes constant time.
         #[inline]
         pub fn plan(&self) -> &Plan {
             Filter::plan(self)
         }
 
         /// Returns the number of distinct items that the filter holds at the planned rate:
-        /// [`Plan::items`]. Constant time.
+        /// [`Plan::items`]. Takes constant time.
         #[inline]
         pub fn capacity(&self) -> u64 {
             Filter::plan(self).items()
         }
 
-        /// Returns the hash function. Constant time.
+        /// Returns the hash function of the filter. Takes constant time.
         #[inline]
         pub fn hasher(&self) -> Hasher {
             Filter::hasher(self)
         }
 
-        /// Returns the layout. Two filters of equal layout can be merged. Constant time.
+        /// Returns the layout. Two filters of equal layout can be merged. Takes constant time.
         pub fn layout(&self) -> Layout {
             Filter::layout(self)
         }
 
-        /// Tests whether `item` may have been inserted. The result false is always correct. For an
+        /// Tests whether `item` may have been inserted. A result of false is always correct. For an
         /// absent item, the result is true with the probability
         /// [`estimate_rate`](Self::estimate_rate).
         #[inline(always)]
@@ -80,12 +80,12 @@ impl_each! {
         /// Tests many items. A batch is several times as fast as single tests. Answer `i` is the
         /// answer for `items[i]`.
         ///
-        /// Replaces earlier answers and reuses their memory.
+        /// Replaces the earlier content of `answers` and reuses the memory of `answers`.
         pub fn contains_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
             Filter::contains_each(self, items, answers);
         }
 
-        /// Tests many items on the threads of rayon's pool. The answers equal those of
+        /// Tests many items on the threads of rayon's pool. The answers equal the answers of
         /// [`contains_each`](Self::contains_each). A batch of up to 8192 items runs on one thread.
         #[cfg(all(feature = "rayon", not(loom)))]
         pub fn par_contains_each<I: Item + Sync>(&self, items: &[I], answers: &mut Answers)
@@ -105,8 +105,8 @@ impl_each! {
         }
 
         /// Returns true if no bit is set. An empty filter returns false for every item. Takes
-        /// constant time if the filter counts its items; otherwise reads the bits up to the first
-        /// set bit.
+        /// constant time if the filter counts its items. Reads the bits up to the first set bit if
+        /// the filter does not count its items.
         pub fn is_empty(&self) -> bool {
             Filter::is_empty(self)
         }
@@ -131,7 +131,8 @@ impl_each! {
         }
 
         /// Returns true if the [current rate](Self::estimate_rate) is above the [highest
-        /// rate](Plan::rate_limit) expected of a filter at capacity. Takes as long as the estimate.
+        /// rate](Plan::rate_limit) expected of a filter at capacity. Takes as long as
+        /// [`estimate_rate`](Self::estimate_rate).
         pub fn is_over_rate(&self) -> bool {
             Filter::is_over_rate(self)
         }
@@ -144,9 +145,9 @@ impl_each! {
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Window<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-        /// correct. For a new item, the result is false with the probability of the current false
-        /// positive rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. A result of true is
+        /// always correct. For a new item, the result is false with the probability of the current
+        /// false positive rate.
         #[inline]
         pub fn insert<I: Item + ?Sized>(&mut self, item: &I) -> bool {
             Insert::insert(self, item)
@@ -179,13 +180,13 @@ impl_each! {
     [B: BitsMut] Growing<B>,
     [B: BitsMut] AnyFilter<B>;
     {
-        /// Inserts `item`. Returns true if the item is new to the filter. The result true is always
-        /// correct. For a new item, the result is false with the probability of the current false
-        /// positive rate.
+        /// Inserts `item`. Returns true if the item is new to the filter. A result of true is
+        /// always correct. For a new item, the result is false with the probability of the current
+        /// false positive rate.
         ///
         /// # Errors
         ///
-        /// [`InsertError`] if the filter has no space for the item. In this case the filter is
+        /// [`InsertError`] if the filter has no space for the item. On error, the filter is
         /// unchanged.
         #[inline]
         pub fn try_insert<I: Item + ?Sized>(&mut self, item: &I) -> Result<bool, InsertError> {
@@ -197,7 +198,7 @@ impl_each! {
         ///
         /// # Errors
         ///
-        /// As for [`try_insert`](Self::try_insert).
+        /// Returns the errors of [`try_insert`](Self::try_insert).
         #[inline]
         pub fn try_insert_hash(&mut self, hash: u64) -> Result<bool, InsertError> {
             TryInsert::try_insert_hash(self, hash)
@@ -208,9 +209,9 @@ impl_each! {
         ///
         /// # Errors
         ///
-        /// [`InsertError`] at the first item without space. The first
+        /// [`InsertError`] at the first item for which the filter has no space. The first
         /// [`inserted`](InsertError::inserted) items of the batch were inserted, and `answers`
-        /// contains their answers.
+        /// contains the answers of the inserted items.
         pub fn try_insert_each<I: Item>(
             &mut self,
             items: &[I],
@@ -224,7 +225,7 @@ impl_each! {
         ///
         /// # Errors
         ///
-        /// As for [`try_insert_each`](Self::try_insert_each).
+        /// Returns the errors of [`try_insert_each`](Self::try_insert_each).
         pub fn try_insert_all<I: Item>(&mut self, items: &[I]) -> Result<usize, InsertError> {
             TryInsert::try_insert_all(self, items)
         }
@@ -241,23 +242,23 @@ impl_each! {
     [B: BitsMut] Window<B>,
     [B: BitsMut] AnyFilter<B>;
     {
-        /// Removes all items but keeps the plan and the hasher. A window also keeps its time.
-        /// Writes all bits; a growing filter frees its pages instead.
+        /// Removes all items but keeps the plan and the hasher. A window filter also keeps its
+        /// current time. Writes all bits, except in a growing filter, whose pages are freed.
         ///
         /// # Panics
         ///
-        /// If a growing filter cannot allocate its first page.
+        /// Panics if a growing filter cannot allocate its first page.
         pub fn clear(&mut self) {
             Clear::clear(self);
         }
 
-        /// Merges the items of `other` into `self`. `other` is a filter of the same type, over any
-        /// storage. The time is proportional to the size of both filters.
+        /// Merges the items of `other` into `self`. `other` is a filter of the same type as `self`,
+        /// over any storage. Merging takes time proportional to the size of both filters.
         ///
         /// # Errors
         ///
-        /// [`MergeError`] if the [layouts](Self::layout) differ or there is no space. In this case
-        /// both filters are unchanged.
+        /// [`MergeError`] if the [layouts](Self::layout) differ, or if `self` has no space for the
+        /// items of `other`. On error, both filters are unchanged.
         pub fn merge<Other>(&mut self, other: &Other) -> Result<(), MergeError>
         where
             Self: Merge<Other>,
@@ -286,7 +287,8 @@ impl_each! {
             Count::count_hash(self, hash)
         }
 
-        /// Returns the highest count. An item with this count may have been inserted more often.
+        /// Returns the highest count that the filter can store. If the count of an item is the
+        /// highest count, the item may have been inserted more often than the count says.
         pub fn max_count(&self) -> u64 {
             Count::max_count(self)
         }
@@ -298,10 +300,10 @@ impl_each! {
     [B: BitsMut] Counting<B>,
     [B: BitsMut] Cuckoo<B>;
     {
-        /// Removes `item`. An item that was inserted several times is removed once.
+        /// Removes `item`. If the item was inserted several times, one copy is removed.
         ///
-        /// Remove only items that were inserted. Removing an item that was never inserted may
-        /// remove other items.
+        /// Remove only items that were inserted. If the caller removes an item that was never
+        /// inserted, the filter may report an inserted item as absent.
         #[inline]
         pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Removed {
             Remove::remove(self, item)
@@ -337,20 +339,21 @@ impl_each! {
     ['a] AnyFilter<BitView<'a>>;
     {
         /// Creates a filter over borrowed words, for example of a mapped file, without a copy.
-        /// Constant time for kinds with blocks; cuckoo and growing filters read all words once.
+        /// Takes constant time, except for cuckoo filters and growing filters, which read all words
+        /// once.
         ///
         /// # Errors
         ///
-        /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Geometry`] if
-        /// `words` has another number of bits than the plan; [`PlanError::Words`] if no filter of
-        /// this kind can have these words.
+        /// [`PlanError::OtherKind`] if the kind of the plan is not the kind of the filter;
+        /// [`PlanError::Geometry`] if `words` has another number of bits than the plan;
+        /// [`PlanError::Words`] if no filter of the plan's kind can have the words.
         pub fn view(plan: &Plan, hasher: Hasher, words: &'a [u64]) -> Result<Self, PlanError> {
             Self::restore(plan, hasher, BitView::new(words))
         }
     }
 }
 
-/// Methods of a filter that several threads share. Inserts take `&self`.
+/// Methods of a filter that several threads share. Insert methods take `&self`.
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Inserts `item` from any thread. Returns true if the item is new to the filter.
     ///
@@ -368,8 +371,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
         Insert::insert_hash(&mut &*self, hash)
     }
 
-    /// Inserts many items from any thread. This is the fastest way to insert, best with thousands
-    /// of items. Answer `i` is true if `items[i]` was new.
+    /// Inserts many items from any thread. The fastest way to insert is a batch of thousands of
+    /// items. Answer `i` is true if `items[i]` was new.
     pub fn insert_each<I: Item>(&self, items: &[I], answers: &mut Answers) {
         Insert::insert_each(&mut &*self, items, answers);
     }
@@ -383,7 +386,7 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 impl<B: Bits<Word = u64>> AnyFilter<B> {
     /// Returns an upper bound of the number of copies of `item`, as [`Count::count`] does. Returns
-    /// `None` if this kind does not count.
+    /// `None` if the kind of the filter does not count items.
     #[inline]
     pub fn count<I: Item + ?Sized>(&self, item: &I) -> Option<u64> {
         self.count_hash(self.hasher().hash_item(item))
@@ -391,8 +394,8 @@ impl<B: Bits<Word = u64>> AnyFilter<B> {
 }
 
 impl<B: BitsMut> AnyFilter<B> {
-    /// Removes `item`, as [`Remove::remove`] does. Returns `None` if this kind does not support
-    /// removal.
+    /// Removes `item`, as [`Remove::remove`] does. Returns `None` if the kind of the filter does
+    /// not support removal.
     #[inline]
     pub fn remove<I: Item + ?Sized>(&mut self, item: &I) -> Option<Removed> {
         let hash = self.hasher().hash_item(item);

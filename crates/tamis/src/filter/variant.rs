@@ -6,15 +6,15 @@ use crate::filter::{Filter, Removed};
 /// The methods that [`AnyFilter`](crate::AnyFilter) needs from a filter over storage `B`, in
 /// addition to the public traits.
 pub(crate) trait Variant<B>: Filter {
-    /// The same filter over borrowed words.
+    /// The type of the same filter over borrowed words.
     type View<'a>
     where
         Self: 'a;
 
-    /// Borrows the filter. Returns `None` if its words are not contiguous.
+    /// Borrows the filter. Returns `None` if the words of the filter are not contiguous.
     fn view(&self) -> Option<Self::View<'_>>;
 
-    /// Passes the words of a file to `each`, in order, beginning with word number `start`.
+    /// Passes the words that a file stores to `each`, in order, beginning with word number `start`.
     fn each_words<E>(&self, start: u64, each: impl FnMut(&[u64]) -> Result<(), E>)
     -> Result<(), E>;
 
@@ -30,21 +30,22 @@ pub(crate) trait Variant<B>: Filter {
         heap_bytes(self.plan().bits())
     }
 
-    /// Sets the time of a filter that forgets items.
+    /// Sets the current time of a filter that forgets items.
     fn advance(&mut self, _now_millis: u64) {}
 
     /// Returns an upper bound of the number of times that an item with this hash was inserted.
-    /// Returns `None` if the kind does not count.
+    /// Returns `None` if the kind of the filter does not count items.
     fn count_hash(&self, _hash: u64) -> Option<u64> {
         None
     }
 
-    /// Returns the highest count. Returns `None` if the kind does not count.
+    /// Returns the highest count. Returns `None` if the kind of the filter does not count items.
     fn max_count(&self) -> Option<u64> {
         None
     }
 
-    /// Removes an item by its hash. Returns `None` if the kind does not remove items.
+    /// Removes an item by its hash. Returns `None` if the kind of the filter does not support
+    /// removal.
     fn remove_hash(&mut self, _hash: u64) -> Option<Removed>
     where
         B: BitsMut,

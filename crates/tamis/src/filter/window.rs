@@ -1,4 +1,4 @@
-//! The window filter: it forgets an item after a time, or after a number of other items.
+//! The window filter, which forgets an item after a time, or after a number of other items.
 //!
 //! ```text
 //! span W = l slices          one place of the filter, l + 1 = 4 neighbouring blocks
@@ -8,24 +8,27 @@
 //!                                                  ▲ when slice 7 begins, 3 is cleared and becomes 7
 //! ```
 //!
-//! The filter is a ring of l + 1 Bloom filters with blocks. These filters are the slices. Items are
-//! inserted into the current slice. After W/l, its share of the span W, the oldest slice is cleared
-//! and becomes the current slice. Therefore the filter remembers an item for at least W: during the
-//! l slices that follow the slice of the item. The filter forgets an item at most W·(1 + 1/l) after
-//! its insertion.
+//! The window filter is a ring of l + 1 slices, which are Bloom filters with blocks. Items are
+//! inserted into the current slice. With a span W of l slices, each slice is the current slice for
+//! W/l. When the current slice has lasted for W/l, the oldest slice is cleared and becomes the
+//! current slice. The filter remembers an item for at least the span W: during the l slices that
+//! follow the slice of the item. The filter forgets an item at most W·(1 + 1/l) after its
+//! insertion.
 //!
-//! The blocks of all slices at one place are adjacent. With a span of three slices, a place has
-//! four blocks with eight lanes of 16 bits (`strategy/block_rules/narrow.rs`). With a span of one
-//! slice, a place has two blocks with lanes of 32 bits, and sets the same bits as Parquet's blocks.
-//! In both cases, the blocks of a place fill one cache line.
+//! The blocks with the same number in all slices are adjacent in memory and form a place. With a
+//! span of three slices, a place has four blocks with eight lanes of 16 bits
+//! (`strategy/block_rules/narrow.rs`). With a span of one slice, a place has two blocks with lanes
+//! of 32 bits, and an item sets the same bits as in a block of Parquet's filter. With one slice or
+//! three slices, the blocks of a place fill one cache line.
 //!
 //! The age-partitioned Bloom filter (Shtul, Baquero, Almeida, "Age-Partitioned Bloom Filters",
 //! 2020) sets k bits in k of its k + l slices. The age-partitioned filter needs 35 bits for each
-//! item at 1 % and l = 7. Slices that are whole filters need 21 bits, because only one item in l +
-//! 1 is stored longer than the span. A lookup in whole filters reads one cache line. A lookup in an
-//! age-partitioned filter reads up to k + l bits in distant places.
+//! item at 1 % and l = 7. A window filter needs 21 bits for each item, because only one item in l +
+//! 1 is stored longer than the span. A lookup in a window filter reads one cache line. A lookup in
+//! an age-partitioned filter reads up to k + l bits in distant places.
 //!
-//! The filter has no clock: the caller passes the time to [`Window::advance`].
+//! The filter does not read the clock of the system: the caller passes the time to
+//! [`Window::advance`].
 
 mod clock;
 mod insert;
@@ -52,20 +55,21 @@ use clock::Clock;
 pub use clock::Span;
 use sizing::blocks_of;
 
-/// A filter that remembers an item for at least a span, and forgets it soon after.
+/// A filter that remembers an item for at least a span, and forgets the item soon after the span.
 ///
-/// The span is a time or a number of items ([`Span`]). If a remembered item is inserted again, the
-/// filter does not store the item again. The filter forgets the item a span after its first
-/// insertion, unless the filter [refreshes](Self::refreshing). With the probability of its rate,
-/// the filter reports a new item as remembered. Then insert returns false and does not store the
-/// item. Therefore the span is guaranteed for every item whose insert returned true. With
-/// refreshing, the span is guaranteed for every item.
+/// The span is a time or a number of items ([`Span`]). A repeated insert of a remembered item does
+/// not store the item, unless the filter refreshes items. The filter forgets an item a span after
+/// its first insertion, unless repeated inserts [refresh](Self::refreshing) the item. With the
+/// probability of its rate, the filter reports a new item as remembered. For a new item that the
+/// filter reports as remembered, insert returns false and does not store the item. The span is
+/// guaranteed only for an item whose insert returned true. If repeated inserts refresh items, the
+/// span is guaranteed for every inserted item.
 ///
-/// With a span of items, the filter always keeps its rate, unless it is merged. With a span of
-/// time, the filter keeps its rate while no slice receives more than its share of the planned
-/// items. If all items may arrive at once, plan one slice ([`Plan::window`]). A filter with one
-/// slice takes a sixth more memory than a filter with three slices, and forgets an item within two
-/// spans.
+/// With a span of items, the filter always keeps its rate, unless the filter is merged with another
+/// filter. With a span of time, the filter keeps its rate while no slice receives more than its
+/// share of the planned items. If all items may arrive at once, plan one slice ([`Plan::window`]).
+/// A filter with one slice takes a sixth more memory than a filter with three slices, and forgets
+/// an item within two spans.
 ///
 /// # Examples
 ///
@@ -87,12 +91,13 @@ use sizing::blocks_of;
 pub struct Window<B = Bitmap> {
     plan: Plan,
     hasher: Hasher,
-    // The state in the first line of the words, with the changes since the first line was written.
+    // The current state of the clock. A file stores the state of the clock in the first cache line
+    // of its words.
     clock: Clock,
     level: arch::Level,
     places: Places,
-    // Invariant: `bits` contains space for the clock's line, which only files use, and then the
-    // places.
+    // Invariant: `bits` contains one cache line for the clock, which only files use, followed by
+    // the places.
     bits: B,
 }
 
@@ -108,19 +113,21 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         let plan = Plan::for_kind(Kind::Window, items, rate)?;
         Self::new(&plan, Hasher::default(), Span::Items(items))
     }
 
     /// Creates an empty filter that remembers items for at least `span_millis` and at most twice
-    /// that time. The filter keeps `rate` if at most `items` items arrive in any span, even if all
+    /// this time. The filter keeps `rate` if at most `items` items arrive in any span, even if all
     /// items arrive at once.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn for_time(items: u64, rate: f64, span_millis: u64) -> Result<Self, PlanError> {
         let plan = Plan::window(items, rate, 1)?;
         Self::new(&plan, Hasher::default(), Span::Millis(span_millis))
@@ -131,8 +138,8 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
-    /// not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is not for a window filter; [`PlanError::Memory`] if
+    /// there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher, span: Span) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         let bits = Bitmap::zeroed(plan.bits())?;
@@ -145,8 +152,8 @@ impl Window {
         Self::new(plan, hasher, Span::Items(plan.items()))
     }
 
-    /// Makes repeated inserts refresh an item. The filter then forgets the item a span after its
-    /// last insertion.
+    /// Makes repeated inserts refresh an item. With refreshing, the filter forgets an item a span
+    /// after its last insertion.
     #[must_use]
     pub fn refreshing(mut self) -> Self {
         self.clock.refreshes = true;
@@ -163,13 +170,13 @@ impl<B: Bits<Word = u64>> Window<B> {
         Self { plan: *plan, hasher, clock, level: arch::level(), places, bits }
     }
 
-    /// Creates a filter from the words of a filter with this plan, for example of a file. Constant
-    /// time.
+    /// Creates a filter from the words of a filter with this plan, for example of a file. Takes
+    /// constant time.
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Words`] if no filter
-    /// with this plan can have these words.
+    /// [`PlanError::OtherKind`] if the plan is not for a window filter; [`PlanError::Words`] if no
+    /// filter with this plan can have the words of `bits`.
     pub(crate) fn restore(plan: &Plan, hasher: Hasher, bits: B) -> Result<Self, PlanError> {
         let slices = slices_of(plan)?;
         plan.check_len(bits.words().len())?;
@@ -177,7 +184,7 @@ impl<B: Bits<Word = u64>> Window<B> {
         Ok(Self::of(plan, hasher, clock, bits))
     }
 
-    /// Borrows the filter. Constant time.
+    /// Borrows the filter. Takes constant time.
     pub fn as_view(&self) -> Window<BitView<'_>> {
         Window::of(&self.plan, self.hasher, self.clock, BitView::new(self.bits.words()))
     }
@@ -210,10 +217,11 @@ impl<B: Bits<Word = u64>> Window<B> {
     }
 
     /// Sets the current time, in milliseconds since any epoch, and forgets the items that are
-    /// outside the window. Constant time; the next insert clears the memory.
+    /// outside the window. Takes constant time, because the next insert clears the memory of the
+    /// forgotten items.
     ///
-    /// A time before the latest time has no effect. If the span is a number of items, no time has
-    /// an effect.
+    /// If `now_millis` is before the current time of the filter, `advance` has no effect. If the
+    /// span is a number of items, `advance` has no effect.
     pub fn advance(&mut self, now_millis: u64) {
         self.clock.advance(now_millis);
     }
@@ -228,7 +236,7 @@ impl<B: Bits<Word = u64>> Window<B> {
         self.words().chunks_exact(self.places.len_words())
     }
 
-    /// Counts the set bits in each slot.
+    /// Counts the set bits of each slice, in the order of the slice's blocks in a place.
     fn ones(&self) -> Vec<u64> {
         let mut ones = vec![0; self.clock.slots()];
         for place in self.places() {
@@ -254,7 +262,7 @@ impl<B: Bits<Word = u64>> Variant<B> for Window<B> {
         Some(self.as_view())
     }
 
-    /// Passes the line of the clock to `write`, and then the blocks.
+    /// Passes the cache line of the clock to `each`, and then the blocks.
     fn each_words<E>(
         &self,
         start: u64,
@@ -319,8 +327,8 @@ impl<B: Bits<Word = u64>> Filter for Window<B> {
         in_batches(hashes, answers, prefetch, |hash| self.contains_hash(hash));
     }
 
-    /// Estimates how many items the filter remembers. If repeated inserts refresh, an item may
-    /// count once for each slice.
+    /// Estimates how many items the filter remembers. If repeated inserts refresh an item, the item
+    /// may count once for each slice.
     fn estimate_items(&self) -> f64 {
         let bits = self.slot_bits();
         let items = |ones: u64| -(bits / 8.0) * (-(ones as f64) / bits).ln_1p();
@@ -359,11 +367,12 @@ impl<B: BitsMut> Clear for Window<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Window<C>> for Window<B> {
-    /// Merges the items of both filters. Each item is remembered at least as long as in its own
-    /// filter. With a span of time, slices of the same time are joined. With a span of items,
-    /// slices of the same age are joined. The current time becomes the later of the two times. Then
-    /// items outside the window are forgotten. The joined slices contain the items of both filters,
-    /// so the rate may be above the planned rate.
+    /// Merges the items of both filters. The merged filter remembers each item at least as long as
+    /// the filter that the item comes from. With a span of time, slices of the same time are
+    /// joined. With a span of items, slices of the same age are joined. The current time of the
+    /// merged filter is the later of the two current times. The merged filter forgets the items
+    /// that are outside the window at its current time. The joined slices contain the items of both
+    /// filters, so the rate may be above the planned rate.
     fn merge(&mut self, other: &Window<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let pairs = self.clock.merge(&other.clock).ok_or(MergeError::Span)?;

@@ -1,5 +1,5 @@
 //! The rules that map a hash to the bits of one block. The rules are pure functions. Kernels and
-//! strategies use these rules.
+//! strategies use the rules of this module.
 
 pub(crate) mod narrow;
 pub(crate) mod parquet;

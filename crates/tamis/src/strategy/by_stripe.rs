@@ -1,22 +1,24 @@
-//! Batches for a filter that several threads fill. The items are sorted by stripe, so that one lock
-//! covers hundreds of items.
+//! Batches for a filter that several threads fill. The items are sorted by stripe, a part of the
+//! filter with its own lock, so that a thread inserts hundreds of items under one lock.
 //!
-//! Taking a lock for each item costs more than the insert. With two threads, a cache line would
-//! also move between the cores for every one or two items. Therefore each stripe has a buffer in
-//! which items wait. When a buffer is full, its items are inserted under one lock. While the lock
-//! is held, no other thread writes these words. Therefore the kernel for exclusive words is used. A
-//! waiting item is an entry of 64 bits:
+//! Taking a lock for each item takes longer than the insert. If two threads took a lock for each
+//! item, a cache line would move between the cores for every one or two items. To avoid a lock for
+//! each item, each stripe has a buffer in which items wait. When a buffer is full, the thread
+//! inserts the items of the buffer under one lock. While a thread holds the lock of a stripe, no
+//! other thread writes the words of the stripe, so the kernel needs no atomic read-modify-write
+//! instructions. A waiting item is an entry of 64 bits:
 //!
 //! ```text
 //! | line in stripe | position in batch | low half of the hash |
 //! 63           64-shift               32                      0
 //! ```
 //!
-//! The kernel uses an entry as a hash, in a filter that consists only of this stripe. The high bits
-//! of the entry are the line, so the entry selects the same line as the original hash. The low half
-//! determines the bit in each lane, so the entry also sets the same bits. The bits between the line
-//! and the low half are free, and contain the position of the answer. Items of one stripe keep
-//! their order, so the first of several equal items is reported as new.
+//! The kernel uses an entry as a hash, in a filter that consists only of the stripe of the entry.
+//! The high bits of the entry are the line, so the entry selects the same line as the original
+//! hash. The low half determines the bit in each lane, so the entry sets the same bits as the
+//! original hash. The bits between the line and the low half are not needed for the insert, and
+//! contain the position of the answer. Items of one stripe keep their order, so the first of
+//! several equal items is reported as new.
 
 use std::slice;
 
@@ -29,9 +31,9 @@ use crate::strategy::block_rules::split_block;
 /// A batch that is being inserted into a shared filter.
 pub(super) struct ByStripe<'a> {
     bits: &'a AtomicBitmap,
-    /// A bit is 1 if its item is new or still waits.
+    /// An answer bit is 1 if its item is new or still waits in a buffer.
     answers: &'a mut [u64],
-    /// The number of items so far.
+    /// The number of items of the batch that were already added.
     position: u64,
     /// The buffers of all stripes. Adjacent buffers start `capacity + GAP` entries apart.
     entries: Vec<u64>,
@@ -43,7 +45,7 @@ pub(super) struct ByStripe<'a> {
 
 impl<'a> ByStripe<'a> {
     /// Returns how many items of a batch of `len` items can be sorted at once, a multiple of 64.
-    /// Returns `None` if the batch is so small that a lock for each item is cheaper.
+    /// Returns `None` if the batch is so small that a lock for each item is cheaper than sorting.
     pub(super) fn part_len(bits: &AtomicBitmap, len: usize) -> Option<usize> {
         let position_bits = 32_u32.saturating_sub(bits.stripe_shift()).min(MAX_POSITION_BITS);
         let part_len = 1 << position_bits;
@@ -72,15 +74,15 @@ impl<'a> ByStripe<'a> {
         }
     }
 
-    /// Inserts all waiting items.
+    /// Inserts all items that wait in buffers.
     pub(super) fn finish(mut self) {
         for stripe in 0..self.lens.len() {
             self.set(stripe);
         }
     }
 
-    /// Adds hashes until a buffer is full. Returns the stripe of this buffer.
-    // Not inlined, so that the loop can use all registers.
+    /// Adds hashes until a buffer is full. Returns the stripe of the full buffer.
+    // The function is not inlined, so that the loop can use all registers.
     #[inline(never)]
     fn sort(&mut self, hashes: &mut slice::Iter<'_, u64>) -> Option<usize> {
         let (shift, line, blocks) = (self.bits.stripe_shift(), self.line(), self.blocks());
@@ -91,11 +93,11 @@ impl<'a> ByStripe<'a> {
             let stripe = block >> shift;
             let len = lens[stripe] as usize;
             let end = stripe * (capacity + GAP) + len;
-            // In the product, the number of the stripe would be above bit 63. Therefore the
-            // multiplication drops it.
+            // In the product, the number of the stripe would be above bit 63, so the wrapping
+            // multiplication drops the number of the stripe.
             entries[end] = (block as u64).wrapping_mul(line) | position << 32 | hash & LOW_HALF;
-            // This prefetch saves 5 % of the time, because the buffers of all stripes do not fit in
-            // the L2 cache.
+            // The prefetch of a later entry saves 5 % of the time, because the buffers of all
+            // stripes do not fit in the L2 cache.
             arch::prefetch_write(entries, end + AHEAD);
             lens[stripe] = len as u32 + 1;
             position += 1;
@@ -117,8 +119,8 @@ impl<'a> ByStripe<'a> {
         let mut first = stripe << shift;
         let mut end = first + (1 << shift);
         if end > blocks {
-            // The last stripe is shorter. Its range starts inside the previous stripe, so that the
-            // range has the full length.
+            // If the last stripe is shorter than the other stripes, its range of blocks starts
+            // inside the previous stripe, so that the range has the full length.
             let moved = end - blocks;
             (first, end) = (first - moved, blocks);
             for entry in &mut *entries {
@@ -126,9 +128,10 @@ impl<'a> ByStripe<'a> {
             }
         }
         let words = &self.bits.words()[first * split_block::WORDS..end * split_block::WORDS];
-        // With two threads, the lines come from the cache of the other core. Prefetching all lines
-        // before taking the lock saves 5 to 10 % of the time. For stripes larger than a buffer, the
-        // kernel prefetches only the lines that it needs.
+        // With two threads, the lines of the stripe come from the cache of the other core.
+        // Prefetching all lines before taking the lock saves 5 to 10 % of the time. For stripes
+        // with more lines than the buffer has entries, the kernel prefetches only the lines of the
+        // entries.
         if words.len() / split_block::WORDS <= len {
             for line in (0..words.len()).step_by(split_block::WORDS) {
                 arch::prefetch_write(words, line);
@@ -161,9 +164,10 @@ impl<'a> ByStripe<'a> {
     }
 }
 
-/// The maximum number of entries in a buffer. With the maximum of 256 buffers, this takes 1.5 MB.
-/// Larger buffers take longer to write. With smaller buffers, a line moves between two threads more
-/// often than every fifth item.
+/// The maximum number of entries in a buffer. With `MAX_CAPACITY` entries in each buffer, the
+/// maximum of 256 buffers takes 1.5 MB. Buffers with more than `MAX_CAPACITY` entries take longer
+/// to write. With fewer entries in each buffer, a cache line moves between two cores more often
+/// than for every fifth item.
 const MAX_CAPACITY: usize = 768;
 
 /// The gap between buffers, in entries. If the distance between buffers were a power of two, the
@@ -173,13 +177,13 @@ const GAP: usize = 8;
 /// The prefetch distance in a buffer, in entries.
 const AHEAD: usize = 6;
 
-/// The minimum number of items for each stripe. With fewer items, sorting costs more than the
-/// locks. For the model checker the minimum is one item, because its run time grows too fast with
-/// more items.
+/// The minimum number of items for each stripe. With fewer items for each stripe, sorting takes
+/// longer than taking a lock for each item. For the model checker loom, the minimum is one item,
+/// because the run time of loom grows too fast with the number of items.
 const MIN_ITEMS: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// The maximum number of bits for the position. With stripes of one line, all 32 bits between the
-/// line and the low half are free. No part of a batch needs more than 24 of these bits.
+/// The maximum number of bits for the position. If stripes have one line, 32 bits of an entry are
+/// free for the position. No part of a batch needs more than 24 bits for the position.
 const MAX_POSITION_BITS: u32 = 24;
 
 const LOW_HALF: u64 = 0xffff_ffff;

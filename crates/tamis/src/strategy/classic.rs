@@ -35,10 +35,11 @@ impl Classic {
     }
 }
 
-/// 2⁶⁴ divided by the golden ratio, odd.
+/// The constant γ of the probes: 2⁶⁴ divided by the golden ratio, rounded to an odd number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
+/// The multiplier is from Steele and Vigna, "Computationally easy, spectrally good multipliers"
+/// (2021), table 6.
 const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;
 
 /// The number of items that are prefetched before the first of these items is read.

@@ -1,9 +1,9 @@
-//! Remainders by an invariant divisor.
+//! Remainders by a divisor that does not change.
 
-/// A number of bits that maps hashes to bit numbers.
+/// The number of bits of a filter, as a divisor: the remainder of a hash is a bit number.
 ///
-/// A division for each probe would cost more than the memory access. Therefore the remainder is
-/// computed by multiplication with the reciprocal.
+/// A division for each probe would cost more than the memory access, so the remainder is computed
+/// by multiplication with the reciprocal.
 ///
 /// Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994),
 /// section 4.
@@ -19,10 +19,10 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modulus {
-    // Invariant: at least 1 and at most 2⁶³. Before its correction, the remainder in `reduce` is
-    // below twice this value. Therefore the remainder does not overflow.
+    // Invariant: `bits` is at least 1 and at most 2⁶³. Before its correction, the remainder in
+    // `reduce` is below `2 * bits`, so the remainder does not overflow.
     bits: u64,
-    /// ⌊(2⁶⁴ − 1) / bits⌋.
+    /// The reciprocal of `bits`: ⌊(2⁶⁴ − 1) / bits⌋.
     reciprocal: u64,
 }
 
@@ -46,8 +46,8 @@ impl Modulus {
     #[inline(always)]
     #[must_use]
     pub const fn reduce(self, x: u64) -> u64 {
-        // The quotient is exact or one too small. The reciprocal is below 2⁶⁴/m by at most 1, and
-        // this error times x/2⁶⁴ is below one.
+        // The quotient is exact or one too small. The reciprocal is at most 1 below 2⁶⁴/`bits`, so
+        // the error of the product x · reciprocal / 2⁶⁴ is below one.
         let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
         let r = x.wrapping_sub(quotient.wrapping_mul(self.bits));
         if r >= self.bits { r - self.bits } else { r }

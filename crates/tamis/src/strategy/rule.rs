@@ -10,11 +10,12 @@ use crate::plan::{Kind, Plan};
 ///
 /// Batches write their answers as bit masks, one word for each 64 hashes.
 ///
-/// Only this crate can create a value, because the constructor is private. Kernels without bounds
-/// checks rely on this: the words always belong to a filter whose plan created the strategy.
+/// Only this crate can create a strategy, because the constructor is private. Kernels without
+/// bounds checks rely on the fact that the words always belong to a filter whose plan created the
+/// strategy.
 ///
 /// ```compile_fail,E0451
-/// // Would allow writing past the end, if it compiled.
+/// // If this line compiled, it would allow writes past the end of the words.
 /// let rule = tamis::SplitBlock { level: todo!() };
 /// ```
 ///
@@ -44,8 +45,8 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + Construct + 'static {
     fn insert_shared(&self, bits: &AtomicBitmap, hash: u64) -> bool;
 
     /// Sets the bits of `len` hashes while other threads may also set bits. The answers are the
-    /// same as for inserts in order. `hash` writes the hashes of a range of the items to a slice of
-    /// the same length.
+    /// same as for inserts of the hashes in order. `hash` writes the hashes of a range of the items
+    /// to a slice of the same length.
     fn insert_each_shared(
         &self,
         bits: &AtomicBitmap,
@@ -65,8 +66,8 @@ pub trait Strategy: Copy + fmt::Debug + Eq + Send + Sync + Construct + 'static {
         self.prefetch(bits.words(), hash);
     }
 
-    /// Estimates how many distinct items set these bits. The estimate is infinite if all bits are
-    /// set.
+    /// Estimates how many distinct items set the bits of `words`. The estimate is infinite if all
+    /// bits are set.
     fn estimate_items<W: Word>(&self, words: &[W]) -> f64;
 
     /// Returns the probability that all bits of an absent item are set, computed from the bits.
@@ -85,7 +86,7 @@ pub trait Construct {
     fn for_plan(plan: &Plan, _: Token) -> Self;
 }
 
-/// A proof that the caller is in this crate. Only this crate can create a value, so the type must
+/// A proof that the caller is in this crate. Only this crate can create a token, so `Token` must
 /// not implement `Default`.
 #[derive(Debug)]
 pub struct Token(());
@@ -93,11 +94,11 @@ pub struct Token(());
 /// The number of items that are prefetched before the first of these items is inserted.
 const BATCH: usize = 32;
 
-/// The minimum size of a filter for prefetches. A smaller filter fits in the L2 cache, where
-/// prefetches cost a third more time than they save.
+/// The minimum size of a filter for prefetches. A filter below `PREFETCH_FROM_BYTES` fits in the L2
+/// cache, where prefetches cost a third more time than they save.
 const PREFETCH_FROM_BYTES: u64 = 2 << 20;
 
-/// Sets the bits of `len` hashes in shared words, each hash under its own lock.
+/// Sets the bits of `len` hashes in shared words. Takes a lock for each hash.
 pub(super) fn insert_one_by_one<S: Strategy>(
     strategy: &S,
     bits: &AtomicBitmap,

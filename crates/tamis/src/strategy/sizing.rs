@@ -13,8 +13,8 @@ pub(crate) const SPLIT_BLOCK: BlockSizing = BlockSizing {
 
 /// The formulas for the sizes of Parquet's filters.
 pub(crate) const PARQUET: BlockSizing = BlockSizing {
-    // The rule takes the block from 32 bits of the hash. The file format stores at most 2³¹ − 1
-    // bytes.
+    // Parquet's rule computes the block from 32 bits of the hash. The Parquet file format stores at
+    // most 2³¹ − 1 bytes for a filter.
     blocks: |_| Blocks { lane_bits: 32, max_places: (1 << 31) / 32 - 1, ..Blocks::PLAIN },
     ..SPLIT_BLOCK
 };

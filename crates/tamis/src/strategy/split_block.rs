@@ -16,13 +16,14 @@ use crate::strategy::rule::{Construct, Strategy, Token, insert_one_by_one};
 /// Split-block Bloom with 512-bit blocks: one cache line for each lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitBlock {
-    /// The level of the kernels. The strategy stores the level, so that the level stays in a
-    /// register and is not queried for each item.
+    /// The CPU level, which selects the kernels. The strategy stores the level, so that the level
+    /// stays in a register and is not queried for each item.
     level: arch::Level,
 }
 
-/// The maximum number of hashes that a batch tests one by one. For a larger batch, a kernel first
-/// fills buffers. A batch of one hash took 54 ns in the kernel, and takes 5 ns without the kernel.
+/// The maximum number of hashes that a batch tests one by one. A kernel that inserts or tests a
+/// whole batch first fills buffers. A batch of one hash took 54 ns in the kernel, and takes 5 ns
+/// without the kernel.
 const ONE_BY_ONE_MAX: usize = 8;
 
 impl Construct for SplitBlock {

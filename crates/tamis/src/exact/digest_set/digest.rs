@@ -8,14 +8,15 @@ use crate::no_std::*;
 
 /// A hash that is wide enough to represent an item: `u64` or `u128`.
 ///
-/// In a set of `n` items, about n²/2⁶⁵ pairs have the same 64-bit digest. For 60 million items,
-/// this is 10⁻⁴.
+/// In a set of `n` items, about n²/2⁶⁵ pairs have the same 64-bit digest. For 60 million items, the
+/// expected number of pairs with the same digest is 10⁻⁴.
 pub trait Digest: Copy + Eq + fmt::Debug + Send + Sync + sealed::Sealed + 'static {
-    /// The width in bits.
+    /// The width of the digest in bits.
     const BITS: u32;
 
-    /// Returns the 64 bits of the digest that determine its place: all bits of a 64-bit digest, or
-    /// the high half of a 128-bit digest. Filters use these bits as the hash of the item.
+    /// Returns the 64 bits of the digest that determine its place in the table: all bits of a
+    /// 64-bit digest, or the high half of a 128-bit digest. Filters use the result as the hash of
+    /// the item.
     fn hash64(self) -> u64;
 }
 
@@ -108,8 +109,8 @@ impl sealed::Sealed for u128 {
 /// Estimates how many of `items` distinct items have the same digest of `bits` bits as an earlier
 /// item. For n items and w bits, the estimate is n²/2^(w+1), as for a random function.
 ///
-/// For 64 bits of the fold hash, the number may be up to twice this estimate, because the hash
-/// folds twice.
+/// For the 64-bit fold hash, the true number may be up to twice the estimate, because the fold hash
+/// reduces a 128-bit product to 64 bits twice.
 #[must_use]
 pub fn expected_collisions(items: u64, bits: u32) -> f64 {
     let (n, w) = (items as f64, f64::from(bits));

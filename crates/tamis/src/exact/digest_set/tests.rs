@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use crate::exact::digest_set::*;
 use crate::hash::Hasher;
 
-/// Digests that belong to a few lines, are repeated, and are sometimes zero or in the last line.
+/// Generates digests that belong to a few cache lines, occur several times, and are sometimes zero
+/// or in the last line.
 fn crowded() -> impl Strategy<Value = Vec<u64>> {
     let digest = prop_oneof![
         4 => 0_u64..40,
@@ -118,8 +119,9 @@ fn a_limit_is_kept_and_refusal_changes_nothing() {
     };
     assert!(error.bytes > 100_000 && set.memory_bytes() <= 100_000);
     assert_eq!(set.len(), items);
-    // Three quarters of 12,500 slots can be used. Whole lines and the size of the last step reduce
-    // this number slightly.
+    // The memory limit allows 12,500 slots, of which three quarters can be used. The number of
+    // items is slightly lower than three quarters of the slots, because a table has whole lines and
+    // grows in steps.
     assert!((9_300..=9_375).contains(&items), "{items}");
     assert!((0..items).all(|item| set.contains(hasher.hash_item(&item))));
 }

@@ -6,12 +6,13 @@ use crate::exact::integer_set::dense::DenseSet;
 use crate::exact::integer_set::error::RangeMismatch;
 
 impl DenseSet {
-    /// Keeps the values that `other` also holds.
+    /// Keeps only the values that both sets hold.
     ///
     /// # Errors
     ///
-    /// [`RangeMismatch`] if the ranges differ, as for [`or`](Self::or), [`xor`](Self::xor) and
-    /// [`and_not`](Self::and_not). In this case the set is unchanged.
+    /// [`RangeMismatch`] if the ranges of the two sets differ. On error, the set is unchanged. The
+    /// methods [`or`](Self::or), [`xor`](Self::xor) and [`and_not`](Self::and_not) return the same
+    /// error as `and`.
     ///
     /// # Examples
     ///
@@ -34,16 +35,16 @@ impl DenseSet {
     ///
     /// # Errors
     ///
-    /// [`RangeMismatch`] as for [`and`](Self::and).
+    /// [`RangeMismatch`] if the ranges of the two sets differ. On error, the set is unchanged.
     pub fn or(&mut self, other: &Self) -> Result<(), RangeMismatch> {
         self.combine(other, |a, b| a | b)
     }
 
-    /// Keeps the values that exactly one of the two sets holds.
+    /// Replaces the set by the values that exactly one of the two sets holds.
     ///
     /// # Errors
     ///
-    /// [`RangeMismatch`] as for [`and`](Self::and).
+    /// [`RangeMismatch`] if the ranges of the two sets differ. On error, the set is unchanged.
     pub fn xor(&mut self, other: &Self) -> Result<(), RangeMismatch> {
         self.combine(other, |a, b| a ^ b)
     }
@@ -52,12 +53,12 @@ impl DenseSet {
     ///
     /// # Errors
     ///
-    /// [`RangeMismatch`] as for [`and`](Self::and).
+    /// [`RangeMismatch`] if the ranges of the two sets differ. On error, the set is unchanged.
     pub fn and_not(&mut self, other: &Self) -> Result<(), RangeMismatch> {
         self.combine(other, |a, b| a & !b)
     }
 
-    /// Replaces the set by its complement within its range.
+    /// Replaces the set by its complement: the values of the range that the set does not hold.
     pub fn not(&mut self) {
         let unused_bits = 63 - (self.last - self.first) % 64;
         let words = self.bits.words_mut();

@@ -11,10 +11,11 @@ use crate::no_std::*;
 /// The bit of a byte that represents the byte's lowest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Bit 0, the least significant: `byte[num >> 3] & 1 << (num & 7)`, as in a hand-written
-    /// `byte[]` bitmap, `java.util.BitSet` and Tamis itself.
+    /// The lowest value of a byte is in bit 0, the least significant bit: `byte[num >> 3] & 1 <<
+    /// (num & 7)`, as in a hand-written `byte[]` bitmap, `java.util.BitSet` and Tamis itself.
     LsbFirst,
-    /// Bit 7, the most significant: Redis and Valkey bitmaps (`SETBIT`).
+    /// The lowest value of a byte is in bit 7, the most significant bit, as in the bitmaps of Redis
+    /// and Valkey (`SETBIT`).
     MsbFirst,
 }
 
@@ -23,7 +24,7 @@ impl DenseSet {
     ///
     /// # Errors
     ///
-    /// [`RangeError::Empty`] for no bytes or a last value above `u64::MAX`;
+    /// [`RangeError::Empty`] if `bytes` is empty, or if the last value would be above `u64::MAX`;
     /// [`RangeError::OutOfMemory`] if there is no memory for a copy.
     ///
     /// # Examples
@@ -65,13 +66,13 @@ impl DenseSet {
     }
 }
 
-/// Reverses the bits of each byte if `order` differs from the bit order of a word. The function is
-/// its own inverse.
+/// Reverses the bits of each byte if `order` differs from the bit order of a word. Calling
+/// `in_order` twice with one order returns the original word.
 fn in_order(word: u64, order: Order) -> u64 {
     match order {
         Order::LsbFirst => word,
-        // Reverses all 64 bits and then the order of the 8 bytes. Therefore each byte keeps its
-        // place, but its bits are reversed.
+        // Reverses all 64 bits and then the order of the 8 bytes. As a result of both steps, each
+        // byte keeps its place, but the bits of each byte are reversed.
         Order::MsbFirst => word.reverse_bits().swap_bytes(),
     }
 }

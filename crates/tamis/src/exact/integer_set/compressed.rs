@@ -1,4 +1,5 @@
-//! Compressed sets of integers. Their memory grows with the number of values, not with the range.
+//! Compressed sets of integers. The memory of a compressed set grows with the number of values, not
+//! with the range of the values.
 
 use std::fmt;
 use std::ops::{BitAndAssign, BitOrAssign, BitXorAssign, RangeInclusive, SubAssign};
@@ -13,9 +14,10 @@ use crate::exact::integer_set::error::RangeError;
 /// An exact set of `u64` values, compressed as Roaring bitmaps.
 ///
 /// Each block of 65 536 values is stored as a sorted list, a bitmap or a list of runs, whichever is
-/// smallest. A value takes 2 bytes in a sparse block and 1 bit in a dense block. A run takes almost
-/// no memory. The methods are the same as in [`DenseSet`], but the set has no range. Values that
-/// are far apart in `u64` take some hundred bytes each. For such values, a hash set is smaller.
+/// smallest. A value takes 2 bytes in a sparse block and 1 bit in a dense block. A run of
+/// consecutive values takes almost no memory. A compressed set has the methods of [`DenseSet`], but
+/// no fixed range. Values that are far apart in `u64` take some hundred bytes each. For values that
+/// are far apart, a hash set takes less memory.
 ///
 /// # Examples
 ///
@@ -48,8 +50,8 @@ impl CompressedSet {
             .bitmaps()
             .map(|(_, bitmap)| {
                 let of = bitmap.statistics();
-                // Roaring reports the capacity of a list as if an entry had 4 bytes. An entry has 2
-                // bytes.
+                // The crate roaring reports the capacity of a list as if an entry had 4 bytes, but
+                // an entry has 2 bytes.
                 MAP_BYTES
                     + u64::from(of.n_containers) * STRETCH_BYTES
                     + of.n_bytes_array_containers / 2
@@ -93,7 +95,7 @@ impl CompressedSet {
     /// nothing.
     ///
     /// Time and memory grow with the range: about 3.5 MB and a few milliseconds for each 2³²
-    /// values. A large part of the `u64` range does not fit in memory.
+    /// values. A set that holds a large part of the `u64` range does not fit in memory.
     ///
     /// # Examples
     ///
@@ -123,7 +125,7 @@ impl CompressedSet {
         if range.is_empty() { 0 } else { self.map.range_cardinality(range) }
     }
 
-    /// Keeps the values that `other` also holds.
+    /// Keeps only the values that both sets hold.
     pub fn and(&mut self, other: &Self) {
         self.map.bitand_assign(&other.map);
     }
@@ -133,7 +135,7 @@ impl CompressedSet {
         self.map.bitor_assign(&other.map);
     }
 
-    /// Keeps the values that exactly one of the two sets holds.
+    /// Replaces the set by the values that exactly one of the two sets holds.
     pub fn xor(&mut self, other: &Self) {
         self.map.bitxor_assign(&other.map);
     }
@@ -143,8 +145,9 @@ impl CompressedSet {
         self.map.sub_assign(&other.map);
     }
 
-    /// Replaces the set by its complement within `range`. Values outside the range are removed.
-    /// Takes as long as [inserting](Self::insert_range) the range.
+    /// Replaces the set by its complement within `range`: the values of `range` that the set does
+    /// not hold. Values outside `range` are removed. Takes as long as
+    /// [inserting](Self::insert_range) the range.
     pub fn not(&mut self, range: RangeInclusive<u64>) {
         let mut complement = Self::new();
         complement.insert_range(range);
@@ -200,7 +203,8 @@ impl CompressedSet {
         self.map.clear();
     }
 
-    /// Returns the set as a [`DenseSet`] over `range`. Values outside the range are left out.
+    /// Returns the set as a [`DenseSet`] over `range`. The result does not contain values outside
+    /// `range`.
     ///
     /// # Errors
     ///
@@ -238,7 +242,7 @@ impl DenseSet {
 }
 
 impl FromIterator<u64> for CompressedSet {
-    /// Collects values. Ascending values are fastest.
+    /// Collects values into a set. Collecting is fastest if the values are in ascending order.
     fn from_iter<T: IntoIterator<Item = u64>>(values: T) -> Self {
         Self { map: values.into_iter().collect() }
     }
@@ -289,6 +293,7 @@ impl fmt::Debug for CompressedSet {
     }
 }
 
-/// The overhead in bytes of a block of 65 536 values, and of a tree node for 2³² values.
+/// The overhead of a block of 65 536 values, in bytes.
 const STRETCH_BYTES: u64 = 48;
+/// The overhead of a tree node for 2³² values, in bytes.
 const MAP_BYTES: u64 = 64;

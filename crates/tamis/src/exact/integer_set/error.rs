@@ -7,7 +7,7 @@ use crate::bits::OutOfMemory;
 /// A value is outside the range of a [`DenseSet`](crate::DenseSet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange {
-    /// The value.
+    /// The value that is outside the range.
     pub value: u64,
     /// The lowest value of the set's range.
     pub first: u64,
@@ -27,7 +27,7 @@ impl std::error::Error for OutOfRange {}
 /// The reason why a [`DenseSet`](crate::DenseSet) over a range cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// The range is empty: its first value is above its last.
+    /// The range is empty: its first value is above its last value.
     Empty {
         /// The requested first value.
         first: u64,
@@ -53,12 +53,12 @@ impl fmt::Display for RangeError {
 
 impl std::error::Error for RangeError {}
 
-/// Two sets have different ranges, so their bits do not correspond.
+/// Two sets have different ranges, so the same bit represents different values in the two sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeMismatch {
-    /// The range of the set to change.
+    /// The range of the set that the operation would change.
     pub expected: std::ops::RangeInclusive<u64>,
-    /// The range of the other set.
+    /// The range of the set that the operation would only read.
     pub found: std::ops::RangeInclusive<u64>,
 }
 

@@ -10,8 +10,8 @@ use crate::exact::integer_set::dense::DenseSet;
 pub struct Values<'a> {
     words: std::slice::Iter<'a, u64>,
     word: u64,
-    // The value of bit 0 of `word`. After the last word, `base` may overflow and wrap around, but
-    // is no longer used.
+    // The value that bit 0 of `word` represents. After the last word, `base` may wrap around to
+    // zero, but the iterator no longer uses `base`.
     base: u64,
 }
 
@@ -54,15 +54,16 @@ impl Iterator for Words<'_> {
 impl FusedIterator for Words<'_> {}
 
 impl DenseSet {
-    /// Iterates over the values in ascending order. A part of the set without values takes one step
-    /// for each word.
+    /// Iterates over the values in ascending order. Skipping a part of the range without values
+    /// takes one step for each 64-bit word.
     #[must_use]
     pub fn iter(&self) -> Values<'_> {
         let before_first = self.first.wrapping_sub(64);
         Values { words: self.bits.words().iter(), word: 0, base: before_first }
     }
 
-    /// Iterates over the non-empty words. This is the fastest way to read the whole set.
+    /// Iterates over the non-empty words. Reading a set by words is faster than reading the set by
+    /// values.
     ///
     /// # Examples
     ///

@@ -12,7 +12,7 @@ impl DenseSet {
     ///
     /// # Errors
     ///
-    /// [`OutOfRange`] if a part of `range` is outside the set's range. In this case the set is
+    /// [`OutOfRange`] if a part of `range` is outside the set's range. On error, the set is
     /// unchanged.
     ///
     /// # Examples
@@ -88,8 +88,9 @@ impl DenseSet {
     }
 }
 
-/// Calls `visit` with each word that contains some of `bits`, and the mask of these bits. Stops if
-/// `visit` returns false. Returns true if every call returned true.
+/// Calls `visit` with the number of each word that contains some of `bits`, and with the mask of
+/// the bits that the word contains. Stops if `visit` returns false. Returns true if every call of
+/// `visit` returned true.
 fn for_each_mask(bits: RangeInclusive<u64>, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
     let (first, last) = bits.into_inner();
     (first / 64..=last / 64).all(|at| {

@@ -1,19 +1,20 @@
-//! Rank counts the values at or below a value. Select returns the value with a given index.
+//! The operation rank counts the values at or below a value. The operation select returns the value
+//! with a given index.
 
 use crate::bits::Bits as _;
 use crate::exact::integer_set::dense::DenseSet;
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The number of words between two entries of the directory. With 4096 bits, the directory adds 1.6
-/// % to the memory of the set.
+/// The number of words between two entries of the directory of a [`RankIndex`]. A directory with
+/// one entry for each 4096 bits adds 1.6 % to the memory of the set.
 const STRIDE_WORDS: usize = 64;
 
 impl DenseSet {
-    /// Counts the values at or below `value`, as `rank` of the crate roaring does.
+    /// Counts the values at or below `value`, as the method `rank` of the crate roaring does.
     ///
-    /// Reads all bits below the value, which takes about 50 ms for all of `u32`. For more than a
-    /// few calls, build a [`rank_index`](Self::rank_index).
+    /// Reads all bits below the value, which takes about 50 ms for all of `u32`. Before many calls
+    /// of `rank`, build a [`rank_index`](Self::rank_index).
     #[must_use]
     pub fn rank(&self, value: u64) -> u64 {
         if value < self.first {
@@ -31,10 +32,11 @@ impl DenseSet {
         select_in(self.bits.words(), n).map(|bit| self.first + bit)
     }
 
-    /// Builds a directory. With the directory, rank takes constant time and select takes
+    /// Builds a directory of the set, with which rank takes constant time and select takes
     /// logarithmic time.
     ///
-    /// Reads the set once. The directory takes 8 bytes for each 512 bytes of the set.
+    /// Building the directory reads the set once. The directory takes 8 bytes for each 512 bytes of
+    /// the set.
     ///
     /// # Examples
     ///
@@ -59,17 +61,18 @@ impl DenseSet {
 }
 
 /// A directory of a [`DenseSet`], created by [`DenseSet::rank_index`]. The directory borrows the
-/// set, so the set cannot change.
+/// set, so the set cannot change while the directory exists.
 #[derive(Clone, Debug)]
 pub struct RankIndex<'a> {
     set: &'a DenseSet,
-    // The number of values before each stride.
+    // The number of values before each stride, which is a group of `STRIDE_WORDS` words.
     before: Vec<u64>,
     total: u64,
 }
 
 impl RankIndex<'_> {
-    /// Counts the values at or below `value`. Constant time: reads at most 64 words.
+    /// Counts the values at or below `value`. Takes constant time: reads at most 64 words of the
+    /// set.
     #[must_use]
     pub fn rank(&self, value: u64) -> u64 {
         if value < self.set.first {
@@ -86,7 +89,7 @@ impl RankIndex<'_> {
     }
 
     /// Returns the value at index `n` in ascending order. Returns `None` if the set holds at most
-    /// `n` values. Searches the directory, then reads at most 64 words.
+    /// `n` values. Searches the directory, then reads at most 64 words of the set.
     #[must_use]
     pub fn select(&self, n: u64) -> Option<u64> {
         if n >= self.total {

@@ -1,11 +1,11 @@
-//! Finds the integers that occur more than once among billions.
+//! Finds the integers that occur more than once among billions of integers.
 //!
 //! Each value has two bits: "seen" and "seen again". Each bit array has 512 MiB, so testing random
-//! values one by one would wait for memory at each value. Therefore values are first collected in
-//! bins by their high bits. The values of a bin span a range of 2²⁰. Then all items of a bin are
-//! applied together, while the bin's bits are in the L2 cache (`batch/bins.rs`). The next values
-//! and the bits of the next bin are prefetched at the same time. The order of values is lost, but
-//! the result is a set without an order.
+//! values one by one would wait for memory at each value. To avoid waiting for memory, the finder
+//! first collects values in bins by their high bits. The values of a bin span a range of 2²⁰. The
+//! finder sets the bits of all values of a bin together, while these bits are in the L2 cache
+//! (`batch/bins.rs`). While setting bits, the finder prefetches the next values and the bits of the
+//! next bin. Bins do not keep the order of the values, but the result is a set and has no order.
 
 use crate::arch::prefetch_index;
 use crate::batch::bins::{self, Bins, THREAD_ITEMS};
@@ -17,8 +17,8 @@ use crate::no_std::*;
 
 /// Finds the values that occur more than once among any number of `u32`, exactly.
 ///
-/// Allocates 1 GiB of address space for bits, of which only touched pages use memory. The finder
-/// also uses [scratch memory](Self::with_scratch_bytes).
+/// The finder allocates 1 GiB of address space for bits, whose pages use memory only after the
+/// first access. The finder also uses [scratch memory](Self::with_scratch_bytes).
 ///
 /// # Examples
 ///
@@ -49,23 +49,24 @@ pub struct Repeats {
     pub repeated: DenseSet,
 }
 
-/// The number of low bits of a value, which select its place in a bin. A bin has two arrays of 128
-/// KiB of bits, which fit in the L2 cache. Bins of half this size are so many that their buffers do
-/// not fit in the cache. Bins of twice this size are equally fast.
+/// The number of low bits of a value, which select the place of the value in its bin. A bin has two
+/// arrays of 128 KiB of bits, which fit in the L2 cache. With bins of half the chosen size, there
+/// are so many bins that their buffers do not fit in the cache. Bins of twice the chosen size take
+/// the same time as bins of the chosen size.
 const BIN_BITS: u32 = 20;
 const BINS: usize = 1 << (32 - BIN_BITS);
 const BIN_WORDS: usize = 1 << (BIN_BITS - 6);
-/// The number of items in a buffer: one cache line. If buffers were larger, the buffers of all bins
-/// would not fit in the caches.
+/// The number of items in a buffer, which is one cache line. If a buffer had more than one cache
+/// line, the buffers of all bins would not fit in the caches.
 const BUFFER: usize = 16;
 /// The number of items in a chunk. A bin stores its values in chunks. Chunks are as large as
 /// possible, but one chunk for each bin takes at most a sixteenth of the scratch memory. Reading
 /// chunks of 4 KiB took half the time of reading chunks of 1 KiB.
 const CHUNK_ITEMS: std::ops::RangeInclusive<usize> = 256..=1024;
-/// The number of words of a bin's bits in a cache line.
+/// The number of 64-bit words in a cache line.
 const LINE_WORDS: usize = 8;
-/// The maximum number of threads. More threads would only compete for memory bandwidth. The
-/// smallest scratch memory still has 16 chunks for each of 64 threads.
+/// The maximum number of threads. More than `MAX_THREADS` threads would only compete for memory
+/// bandwidth. The smallest scratch memory still has 16 chunks for each of 64 threads.
 const MAX_THREADS: usize = 64;
 
 impl RepeatFinder {
@@ -89,21 +90,22 @@ impl RepeatFinder {
     }
 
     /// Sets the maximum memory of items that wait in bins, in bytes, for all threads together. The
-    /// bins take additional memory: 4 MiB for each thread or a sixteenth of this value, whichever
-    /// is more.
+    /// bins take additional memory: 4 MiB for each thread or a sixteenth of `bytes`, whichever is
+    /// more.
     ///
-    /// With more waiting items, the bits pass through the caches fewer times, but the operating
-    /// system must first clear more new memory. The default of 256 MiB was fastest for hundreds of
-    /// millions of random items. Twice this memory took the same time, and a quarter of this memory
-    /// took 1.5 times as long. Memory that is not used is never touched. The value is limited to
-    /// the range from 1 MiB to 8 GiB.
+    /// The more items can wait in bins, the fewer times the finder reads all bits into the caches,
+    /// but the more new memory the operating system must clear. The default of 256 MiB was fastest
+    /// for hundreds of millions of random items. Twice the default took the same time, and a
+    /// quarter of the default took 1.5 times as long. The finder never accesses scratch memory that
+    /// the waiting items do not need. `bytes` is limited to the range from 1 MiB to 8 GiB.
     #[must_use]
     pub fn with_scratch_bytes(mut self, bytes: u64) -> Self {
         self.scratch_items = (bytes.clamp(1 << 20, 8 << 30) / 4) as usize;
         self
     }
 
-    /// Adds `items`. Slices of at least a megabyte are fastest. Items of small slices are buffered.
+    /// Adds `items`. Adding slices of at least a megabyte is fastest. Items of small slices wait in
+    /// bins until enough items have arrived.
     pub fn feed(&mut self, items: &[u32]) {
         let mut rest = items;
         while !rest.is_empty() {
@@ -127,14 +129,16 @@ impl RepeatFinder {
         self.found
     }
 
-    /// Creates the bins for slices of `items`, if the bins do not exist. Returns false if the
-    /// memory cannot be allocated.
+    /// Creates the bins for a slice of `items` items, if the bins do not exist. Returns false if
+    /// the memory cannot be allocated.
     fn allocate(&mut self, items: usize) -> bool {
-        // Small slices are binned by one thread, even if more threads set bits.
+        // One thread puts the items of a small slice into bins, even if several threads set the
+        // bits later.
         let threads = if items < THREAD_ITEMS { 1 } else { self.threads };
         if self.bins.len() < threads {
             self.apply();
-            // The bins of one thread use all of the scratch memory.
+            // The bins of one thread use all of the scratch memory, so these bins are freed before
+            // the bins of several threads are allocated.
             self.bins.clear();
             let share = self.scratch_items / threads;
             let chunk_items = (share / BINS / 16).clamp(*CHUNK_ITEMS.start(), *CHUNK_ITEMS.end());
@@ -144,11 +148,12 @@ impl RepeatFinder {
         !self.bins.is_empty()
     }
 
-    /// Sets the bits of all waiting items.
+    /// Sets the bits of all items that wait in bins.
     fn apply(&mut self) {
         let waiting: usize = self.bins.iter().map(Bins::items).sum();
-        // For each cache line of items, this number of lines of the next bin is prefetched.
-        // Therefore all lines of the next bin are prefetched before the bin ends.
+        // `lines_ahead` is the number of cache lines of the next bin that are prefetched for each
+        // cache line of items. With `lines_ahead` lines for each line of items, all lines of the
+        // next bin are prefetched before the current bin ends.
         let lines_ahead = (BINS * BIN_WORDS / LINE_WORDS).div_ceil(waiting / BUFFER + 1);
         let seen = self.found.seen.bits.words_mut().chunks_exact_mut(BIN_WORDS);
         let repeated = self.found.repeated.bits.words_mut().chunks_exact_mut(BIN_WORDS);
@@ -160,7 +165,8 @@ impl RepeatFinder {
                 let mut part = Part {
                     seen: seen.try_into().expect("a bin of words"),
                     repeated: repeated.try_into().expect("a bin of words"),
-                    // The other threads process the bins in between.
+                    // While this thread processes a bin, the other threads take the bins that
+                    // follow, so the next bin of this thread is usually `threads` bins later.
                     word_ahead: BIN_WORDS * self.threads,
                     end_ahead: BIN_WORDS * (self.threads + 1),
                     lines_ahead,
@@ -191,12 +197,12 @@ struct Part<'a> {
     word_ahead: usize,
     end_ahead: usize,
     lines_ahead: usize,
-    /// Buffer for the items of a chunk that were seen before.
+    /// A buffer for the items of a chunk that were seen before.
     again: [u32; *CHUNK_ITEMS.end()],
 }
 
 impl Part<'_> {
-    /// Sets the bits of at most one chunk of items, and prefetches for the items of `ahead`.
+    /// Sets the bits of at most one chunk of items, and prefetches the items of `ahead`.
     #[inline]
     fn set_each(&mut self, items: &[u32], ahead: &[u32]) {
         let mut repeats = 0;
@@ -211,13 +217,13 @@ impl Part<'_> {
                 let word = &mut self.seen[word_of(item)];
                 let is_again = *word >> (item % 64) & 1;
                 *word |= 1 << (item % 64);
-                // This loop has no branch. Among a billion random items, one in ten repeats, so a
-                // branch would often be mispredicted.
+                // This loop has no branch, because the CPU would often mispredict a branch: among a
+                // billion random items, one in ten repeats an earlier item.
                 self.again[repeats] = item;
                 repeats += is_again as usize;
             }
         }
-        // Pages of `repeated` whose values never repeat are not touched.
+        // The code accesses a page of `repeated` only if a value of the page repeats.
         let again = &self.again[..repeats];
         again.iter().for_each(|&item| prefetch_index(&self.repeated[..], word_of(item)));
         again.iter().for_each(|&item| self.repeated[word_of(item)] |= 1 << (item % 64));

@@ -1,13 +1,14 @@
 //! Builds a filter from many items at once, on one or more threads.
 //!
 //! In a filter larger than the caches, each single insert waits for a random cache line. A core can
-//! wait for only a few lines at the same time. Therefore the hashes are first collected in bins
-//! (`batch/bins.rs`), with one bin for each part of the filter. Collecting continues until the
-//! number of hashes equals the number of words of the filter. Then each part is read once, in
-//! order. All hashes of its bin are inserted while the part is in the L2 cache.
+//! wait for only a few cache lines at the same time. To avoid random accesses, `build` first
+//! collects the hashes in bins (`batch/bins.rs`), with one bin for each part of the filter.
+//! Usually, `build` collects as many hashes as the filter has words. After collecting hashes,
+//! `build` reads each part of the filter once, in order. While a part is in the L2 cache, `build`
+//! inserts all hashes of the bin of this part.
 //!
-//! Bits only change from 0 to 1, so the order of the inserts does not matter. The filter's bytes
-//! are the same as after inserting the items one by one.
+//! Bits only change from 0 to 1, so the order of the inserts does not matter. The bytes of the
+//! built filter are the same as after inserting the items one by one.
 
 use std::num::NonZero;
 
@@ -26,18 +27,18 @@ use crate::strategy::SplitBlock;
 use crate::strategy::block_rules::split_block;
 
 impl Bloom<SplitBlock, Bitmap> {
-    /// Builds a filter of all `items` on up to `threads` threads. The bytes do not depend on the
-    /// number of threads.
+    /// Builds a filter of all `items` on up to `threads` threads. The bytes of the filter do not
+    /// depend on the number of threads.
     ///
-    /// For a filter larger than the caches, this takes about half the time of inserting the items
-    /// one by one. More threads, up to 64, take less time. The collected hashes take as much memory
-    /// as the filter, but at least 8 MiB and at most 256 MiB. Each thread takes up to 5 MiB more.
-    /// If this memory cannot be allocated, or the filter is small, the items are inserted one by
-    /// one.
+    /// For a filter larger than the caches, `build` takes about half the time of inserting the
+    /// items one by one. Several threads, up to 64, take less time than one thread. The collected
+    /// hashes take as much memory as the filter, but at least 8 MiB and at most 256 MiB. Each
+    /// thread takes up to 5 MiB in addition to the hashes. If the memory for the hashes cannot be
+    /// allocated, or the filter is small, `build` inserts the items one by one.
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::new`].
+    /// Returns the errors of [`Bloom::new`].
     ///
     /// # Examples
     ///
@@ -62,8 +63,8 @@ impl Bloom<SplitBlock, Bitmap> {
         let words = built.words_mut();
         let threads = threads.get().min(items.len() / THREAD_ITEMS).clamp(1, MAX_THREADS);
         let from_bytes = if threads == 1 { PARTS_FROM_BYTES } else { THREADS_FROM_BYTES };
-        // If there are fewer items than cache lines, a pass over the filter reads more lines than
-        // the items touch.
+        // If there are fewer items than cache lines of the filter, a pass over the whole filter
+        // also reads lines without new items.
         let by_parts = size_of_val(words) >= from_bytes && items.len() >= words.len() / 8;
         let mut waiting = if by_parts { room_for(words.len(), threads) } else { Vec::new() };
         if waiting.is_empty() {
@@ -80,34 +81,39 @@ impl Bloom<SplitBlock, Bitmap> {
     }
 }
 
-/// Hashes that are collected by the part of the filter. A buffer has four cache lines. A buffer of
-/// one line would be full after every eighth hash. The CPU would mispredict this branch, which took
-/// one nanosecond more for each item.
+/// The collected hashes, in one bin for each part of the filter. The buffer of a bin has four cache
+/// lines. A buffer of one line would be full after every eighth hash, so the CPU would often
+/// mispredict the branch for a full buffer. With a buffer of one line, an item took one nanosecond
+/// longer than with four lines.
 type Hashes = Bins<u64, 32>;
 
-/// The number of hashes of one part that are adjacent in memory: 4 KiB.
+/// The number of hashes of one part that are adjacent in memory, in a chunk of 4 KiB.
 const CHUNK_HASHES: usize = 512;
 
-/// The minimum size of a filter that one thread builds in parts. A smaller filter fits in the
-/// last-level cache. In parts, building a filter of 13 MB took 1.3 times as long as inserting the
-/// items one by one. Building a filter of 25 MB in parts took half as long.
+/// The minimum size of a filter that one thread builds in parts. A filter below `PARTS_FROM_BYTES`
+/// fits in the last-level cache. Building a filter of 13 MB in parts took 1.3 times as long as
+/// inserting the items one by one. Building a filter of 25 MB in parts took half as long as
+/// inserting the items one by one.
 const PARTS_FROM_BYTES: usize = 16 << 20;
 
-/// The minimum size of a filter that several threads build. For a smaller filter, one thread
-/// inserts all items before a second thread has started.
+/// The minimum size of a filter that several threads build. For a filter below
+/// `THREADS_FROM_BYTES`, one thread inserts all items before a second thread has started.
 const THREADS_FROM_BYTES: usize = 1 << 20;
 
-/// The maximum number of threads. More threads would only compete for memory bandwidth.
+/// The maximum number of threads. More than `MAX_THREADS` threads would only compete for memory
+/// bandwidth.
 const MAX_THREADS: usize = 64;
 
-/// The number of hashes that all threads together collect: 8 MiB to 256 MiB.
+/// The minimum and the maximum of the number of hashes that all threads together collect. The
+/// collected hashes take 8 MiB to 256 MiB.
 const WAITING: std::ops::RangeInclusive<usize> = 1 << 20..=1 << 25;
 
-/// The logarithm of the number of blocks in a part. A part takes 256 KiB, half the L2 cache of
-/// smaller CPUs.
+/// The logarithm of the number of blocks in a part. A part takes 256 KiB, which is half the L2
+/// cache of small CPUs.
 const PART_LOG: u32 = 12;
 
-/// The maximum number of parts. The buffers of more parts would not fit in the L2 cache.
+/// The maximum number of parts. The buffers of more than `MAX_PARTS` parts would not fit in the L2
+/// cache.
 const MAX_PARTS: usize = 1024;
 
 /// Returns the logarithm of the number of blocks in a part.
@@ -163,8 +169,9 @@ fn fill_by_parts<I: Item + Sync>(
             if part.len() == part_words {
                 insert_into(part);
             } else {
-                // The last part is shorter. A short part would map hashes to other blocks.
-                // Therefore the last part is copied to a part of full length.
+                // The last part may be shorter than the other parts. The kernel maps a hash to a
+                // block by the length of the part, so a short part would give wrong blocks. Before
+                // its hashes are inserted, the last part is copied to a part of full length.
                 let mut whole = vec![0; part_words];
                 let (used, _) = whole.split_at_mut(part.len());
                 used.copy_from_slice(part);
@@ -177,8 +184,8 @@ fn fill_by_parts<I: Item + Sync>(
 }
 
 /// Reads `part` into the caches. The CPU prefetches a sequential read, which takes half the time of
-/// prefetching the line of each item. Memory that was never written must not be read: the operating
-/// system would map each page twice, once for the read and once for the write.
+/// prefetching the cache line of each item. Memory that was never written must not be read: the
+/// operating system would map each page twice, once for the read and once for the write.
 fn read_in(part: &[u64]) {
     std::hint::black_box(part.iter().step_by(split_block::WORDS).fold(0, |all, word| all | word));
 }
@@ -211,8 +218,8 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_builds_the_same_bytes() {
-        // Sizes below and above the limits for building a filter in parts, on one thread and on
-        // several threads.
+        // The cases have sizes below and above the limits for building a filter in parts, on one
+        // thread and on several threads.
         for (capacity, threads) in [(100_000, 2), (1_200_001, 2), (1_200_001, 64), (14_000_001, 1)]
         {
             let items: Vec<u64> = (0..800_000).map(|i| i * 77).collect();

@@ -9,8 +9,8 @@ use crate::plan::{Plan, PlanError};
 use crate::strategy::{SplitBlock, Strategy};
 
 impl Bloom {
-    /// Starts a builder for a filter that keeps `rate`, a probability, until it holds `items`
-    /// distinct items.
+    /// Starts a builder for a filter that keeps `rate`, a probability, until the filter holds
+    /// `items` distinct items.
     ///
     /// # Examples
     ///
@@ -20,7 +20,7 @@ impl Bloom {
     /// let mut seen = Bloom::builder(1_000, 0.01).seed(7).build()?;
     /// seen.insert("tamis");
     ///
-    /// // At low rates the classic filter takes far fewer bits.
+    /// // At low rates, a classic filter takes far fewer bits than the default filter.
     /// let rare = Bloom::builder(1_000, 1e-6).strategy::<Classic>().build()?;
     /// assert!(rare.plan().bits() < Bloom::builder(1_000, 1e-6).plan()?.bits());
     ///
@@ -64,24 +64,26 @@ impl<S: Strategy> BloomBuilder<S> {
         self
     }
 
-    /// Sets the seed of the default hash function. The default is 0.
+    /// Sets the seed of the default hash function. The default seed is 0.
     ///
     /// Filters with different seeds have different false positives and cannot be merged.
     pub const fn seed(self, seed: u64) -> Self {
         self.hasher(Hasher::fold(seed))
     }
 
-    /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use it for items that an
-    /// attacker may choose.
+    /// Sets a secret key and the keyed hash function, [`Hasher::keyed`]. Use a secret key if an
+    /// attacker may choose the items.
     pub const fn key(self, key: [u64; 2]) -> Self {
         self.hasher(Hasher::keyed(key))
     }
 
-    /// Sets whether to ask Linux for huge pages. The default is true.
+    /// Sets whether to ask Linux for huge pages. Without a call of `huge_pages`, the builder asks
+    /// for huge pages.
     ///
-    /// Huge pages make a lookup in a large filter faster. Without them, a sparsely used filter
-    /// takes less memory: Linux maps 4 KiB at the first access to a page, instead of 2 MiB. Filters
-    /// below 4 MiB and other systems do not use huge pages.
+    /// Huge pages make a lookup in a large filter faster. Without huge pages, a sparsely used
+    /// filter takes less memory: Linux maps 4 KiB at the first access to a page, instead of 2 MiB.
+    /// Filters below 4 MiB do not use huge pages. Systems other than Linux ignore the option for
+    /// huge pages.
     pub const fn huge_pages(mut self, is_on: bool) -> Self {
         self.pages = if is_on { Pages::Huge } else { Pages::Small };
         self
@@ -94,31 +96,32 @@ impl<S: Strategy> BloomBuilder<S> {
         BloomBuilder { items, rate, hasher, pages, strategy: PhantomData }
     }
 
-    /// Returns the plan of the filter, which contains its size.
+    /// Returns the plan of the filter. The plan contains the size of the filter.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`].
+    /// Returns the errors of [`Plan::for_kind`].
     pub fn plan(&self) -> Result<Plan, PlanError> {
         Plan::for_kind(S::KIND, self.items, self.rate)
     }
 
-    /// Creates the empty filter.
+    /// Creates an empty filter with the options of the builder.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn build(&self) -> Result<Bloom<S>, PlanError> {
         let plan = self.plan()?;
         Bloom::restore(&plan, self.hasher, Bitmap::zeroed_on(plan.bits(), self.pages)?)
     }
 
-    /// Creates the empty filter as a [`SharedBloom`](crate::SharedBloom), into which threads insert
-    /// through shared references.
+    /// Creates an empty filter with the options of the builder as a
+    /// [`SharedBloom`](crate::SharedBloom), into which threads insert through shared references.
     ///
     /// # Errors
     ///
-    /// As for [`build`](Self::build).
+    /// Returns the errors of [`build`](Self::build).
     pub fn build_shared(&self) -> Result<Bloom<S, AtomicBitmap>, PlanError> {
         let plan = self.plan()?;
         Bloom::restore(&plan, self.hasher, AtomicBitmap::zeroed_on(plan.bits(), self.pages)?)

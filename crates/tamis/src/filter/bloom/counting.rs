@@ -1,22 +1,23 @@
-//! The counting Bloom filter. The filter replaces each bit of a plain filter by a counter, so that
-//! items can be removed and counted.
+//! The counting Bloom filter. A counting filter has a counter in place of each bit of a plain Bloom
+//! filter, so that items can be removed and counted.
 //!
 //! ```text
 //! narrow block of a plain filter:  | lane 0: 16 bits | lane 1 | ... | lane 7 |       a fourth of a cache line
 //! the same with 4-bit counters:    | ones of all lanes | twos | fours | eights |     one line
 //! ```
 //!
-//! An item increments one counter in each of eight lanes. The lowest of the eight counters is an
-//! upper bound of how often the item was inserted. If all eight counters are above zero, the item
-//! may be present. Therefore the answers equal the answers of a plain filter with the same blocks.
+//! An item increments one counter in each of eight lanes. The lowest of an item's eight counters is
+//! an upper bound of how often the item was inserted. If all eight counters of an item are above
+//! zero, the item may be present, so a counting filter gives the answers of a plain filter with the
+//! same blocks.
 //!
 //! The blocks are so narrow that all counters of a block are in one cache line. With the blocks of
 //! the default filter, a counting filter would take an eighth fewer bits, but a lookup would read
-//! four lines.
+//! four cache lines.
 //!
-//! A counter at its highest value is never decremented, because its true value is unknown.
-//! Therefore an inserted item is never reported as absent. An item is removed only if all its
-//! counters are above zero. Therefore no counter goes below zero.
+//! A counter at its highest value is never decremented, because its true value is unknown. Without
+//! this rule for highest values, the filter could report an inserted item as absent. An item is
+//! removed only if all its counters are above zero, so no counter goes below zero.
 //!
 //! Source: Fan, Cao, Almeida, Broder, "Summary Cache" (2000), §5. `strategy/block_rules/narrow.rs`
 //! defines the blocks.
@@ -43,10 +44,11 @@ use crate::strategy::block_rules::narrow::Narrow;
 use crate::strategy::block_rules::scale::scale;
 use crate::strategy::lanes::{lanes_items, lanes_rate};
 
-/// A Bloom filter that removes items and counts their copies.
+/// A Bloom filter that can remove items and count the copies of an item.
 ///
-/// With 4-bit counters, the filter takes four and a half times the memory of the default filter.
-/// Wider counters take more. `B` is [`Bitmap`] (owned) or [`BitView`] (mapped from a file).
+/// With 4-bit counters, the filter takes four and a half times the memory of the default filter. A
+/// filter with wider counters takes more memory than a filter with 4-bit counters. The storage `B`
+/// is [`Bitmap`] (owned) or [`BitView`] (mapped from a file).
 ///
 /// # Examples
 ///
@@ -98,12 +100,13 @@ impl<I: Item, B: BitsMut> Extend<I> for Counting<B> {
 }
 
 impl Counting {
-    /// Creates an empty filter with 4-bit counters that keeps `rate` until it holds `items`
+    /// Creates an empty filter with 4-bit counters that keeps `rate` until the filter holds `items`
     /// distinct items.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(Kind::Counting, items, rate)?, Hasher::default())
     }
@@ -112,8 +115,8 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
-    /// not enough memory.
+    /// [`PlanError::OtherKind`] if the plan is not for a counting filter; [`PlanError::Memory`] if
+    /// there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         plan.check_kind(Kind::Counting)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
@@ -136,7 +139,7 @@ impl<B: Bits<Word = u64>> Counting<B> {
         Self { plan: *plan, hasher, counter_bits, kernels, counters }
     }
 
-    /// Borrows the filter. Constant time.
+    /// Borrows the filter. Takes constant time.
     pub fn as_view(&self) -> Counting<BitView<'_>> {
         let counters = BitView::new(self.counters.words());
         Counting::of(&self.plan, self.hasher, self.counter_bits, counters)
@@ -165,8 +168,9 @@ impl<B: Bits<Word = u64>> Counting<B> {
         self.projected().chunks_exact(SLICE_WORDS).map(fill).collect()
     }
 
-    /// Computes the bits of a plain filter with the same blocks: a bit is set if its counter is
-    /// above zero.
+    /// Combines the counters of each block into one bit for each counter. `join` combines the bits
+    /// of a counter. If `join` is a bitwise or, a result bit is 1 if the counter is above zero. If
+    /// `join` is a bitwise and, a result bit is 1 if the counter has its highest value.
     fn lanes(&self, join: impl Fn(u64, u64) -> u64) -> impl Iterator<Item = u64> {
         let blocks = self.counters.words().chunks_exact(self.block_words());
         blocks.flat_map(move |block| {
@@ -178,7 +182,8 @@ impl<B: Bits<Word = u64>> Counting<B> {
         })
     }
 
-    /// Returns the bits of a plain filter with the same items.
+    /// Returns the bits of a plain filter with the same items: a bit is 1 if its counter is above
+    /// zero.
     fn projected(&self) -> Vec<u64> {
         self.lanes(|any, slice| any | slice).collect()
     }
@@ -278,7 +283,8 @@ impl<B: BitsMut> Clear for Counting<B> {
 }
 
 impl<B: BitsMut, C: Bits<Word = u64>> Merge<Counting<C>> for Counting<B> {
-    /// Adds the counters. Sums above the highest value are set to the highest value.
+    /// Adds the counters of `other`. A sum above the highest value of a counter is replaced by the
+    /// highest value.
     fn merge(&mut self, other: &Counting<C>) -> Result<(), MergeError> {
         MergeError::check_layouts(self, other)?;
         let block_words = self.block_words();

@@ -13,10 +13,10 @@ use crate::strategy::{self, SplitBlock, Strategy};
 
 /// A Bloom filter of strategy `S` over bits `B`.
 ///
-/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. `B` is [`Bitmap`]
-/// (owned), [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`] (mapped from a
-/// file). Answers do not depend on the storage. [`builder`](Bloom::builder) sets a seed, a key or a
-/// strategy.
+/// `Bloom` without parameters is the default: [`SplitBlock`] over owned bits. The storage `B` is
+/// [`Bitmap`] (owned), [`AtomicBitmap`](crate::AtomicBitmap) (shared by threads) or [`BitView`]
+/// (mapped from a file). Answers do not depend on the storage. [`builder`](Bloom::builder) sets a
+/// seed, a key or a strategy.
 ///
 /// # Examples
 ///
@@ -34,17 +34,18 @@ pub struct Bloom<S = SplitBlock, B = Bitmap> {
     pub(super) plan: Plan,
     pub(super) strategy: S,
     pub(super) hasher: Hasher,
-    // Invariant: `bits` contains exactly `plan.bits()` bits, rounded up to words. The bits past the
-    // end are 0.
+    // Invariant: `bits` contains exactly `plan.bits()` bits, rounded up to words. The unused bits
+    // of the last word are 0.
     pub(super) bits: B,
 }
 
 impl Bloom {
-    /// Creates an empty filter that keeps `rate` until it holds `items` distinct items.
+    /// Creates an empty filter that keeps `rate` until the filter holds `items` distinct items.
     ///
     /// # Errors
     ///
-    /// As for [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough memory.
+    /// Returns the errors of [`Plan::for_kind`], and [`PlanError::Memory`] if there is not enough
+    /// memory.
     pub fn for_items(items: u64, rate: f64) -> Result<Self, PlanError> {
         Self::new(&Plan::for_kind(SplitBlock::KIND, items, rate)?, Hasher::default())
     }
@@ -53,13 +54,13 @@ impl Bloom {
 impl<S: Strategy> Bloom<S, Bitmap> {
     /// Creates an empty filter from a plan for this strategy, for example from [`Plan::for_kind`].
     ///
-    /// [`Plan::new`] chooses the kind. For a plan of [`Plan::new`], use
+    /// [`Plan::new`] chooses the kind of the filter. For a plan of [`Plan::new`], use
     /// [`AnyFilter::new`](crate::AnyFilter::new).
     ///
     /// # Errors
     ///
-    /// [`PlanError::OtherKind`] if the plan is for another kind; [`PlanError::Memory`] if there is
-    /// not enough memory.
+    /// [`PlanError::OtherKind`] if the kind of the plan is not the kind of the strategy;
+    /// [`PlanError::Memory`] if there is not enough memory.
     pub fn new(plan: &Plan, hasher: Hasher) -> Result<Self, PlanError> {
         plan.check_kind(S::KIND)?;
         Self::restore(plan, hasher, Bitmap::zeroed(plan.bits())?)
@@ -75,14 +76,14 @@ impl<S: Strategy, B: Bits> Bloom<S, B> {
         Ok(Self { plan: *plan, strategy: strategy::for_plan(plan), hasher, bits })
     }
 
-    /// Returns the storage.
+    /// Returns the storage of the bits.
     pub fn bits(&self) -> &B {
         &self.bits
     }
 }
 
 impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
-    /// Borrows the filter. Constant time.
+    /// Borrows the filter. Takes constant time.
     pub fn as_view(&self) -> Bloom<S, BitView<'_>> {
         let Self { plan, strategy, hasher, bits } = self;
         let bits = BitView::new(bits.words());
@@ -91,7 +92,7 @@ impl<S: Strategy, B: Bits<Word = u64>> Bloom<S, B> {
 }
 
 impl<S: Strategy, B: BitsMut> Bloom<S, B> {
-    /// Returns the words for writing, for example to read them from a file.
+    /// Returns the words of the filter for writing, for example to fill the words from a file.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.bits.words_mut()
     }

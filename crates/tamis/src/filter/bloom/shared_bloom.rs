@@ -14,11 +14,12 @@ use crate::plan::layout::Layout;
 use crate::plan::{Plan, PlanError};
 use crate::strategy::{self, SplitBlock, Strategy};
 
-/// The default Bloom filter for inserts by several threads. Inserts take `&self`.
+/// The default Bloom filter for inserts by several threads. Insert methods take `&self`.
 ///
-/// Create a shared filter with [`Bloom::builder`] and `build_shared`. An insert locks one of up to
-/// 256 stripes, so writers seldom wait for each other. Readers take no lock. If several threads
-/// insert the same new item at the same time, exactly one insert returns true.
+/// Create a shared filter with [`Bloom::builder`] and `build_shared`. The filter consists of up to
+/// 256 parts, and an insert locks only one part, so writers seldom wait for each other. Readers
+/// take no lock. If several threads insert the same new item at the same time, exactly one insert
+/// returns true.
 ///
 /// # Examples
 ///
@@ -43,7 +44,8 @@ pub type SharedBloom = Bloom<SplitBlock, AtomicBitmap>;
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S> {
-    /// Makes the filter shareable between threads. Inserts then take `&self`. Copies no bits.
+    /// Converts the filter into a filter that several threads can share, whose insert methods take
+    /// `&self`. Copies no bits.
     pub fn into_shared(self) -> Bloom<S, AtomicBitmap> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -52,8 +54,8 @@ impl<S: Strategy> Bloom<S> {
 
 #[cfg(not(loom))]
 impl<S: Strategy> Bloom<S, AtomicBitmap> {
-    /// Converts the filter into a filter with a single owner, whose single inserts are faster.
-    /// Copies no bits.
+    /// Converts the filter into a filter with a single owner, whose single inserts are faster than
+    /// in a shared filter. Copies no bits.
     pub fn into_owned(self) -> Bloom<S> {
         let Self { plan, strategy, hasher, bits } = self;
         Bloom { plan, strategy, hasher, bits: bits.into() }
@@ -62,8 +64,8 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
 
 #[cfg(all(feature = "rayon", not(loom)))]
 impl<S: Strategy> Bloom<S> {
-    /// Runs `fill` on the filter in its shared form. A filter must have the bits of its plan, so
-    /// the bits are moved back even if `fill` panics.
+    /// Runs `fill` on the filter in its shared form. The bits are moved back even if `fill` panics,
+    /// because a filter must always have the bits of its plan.
     pub(crate) fn while_shared(&mut self, fill: impl FnOnce(&Bloom<S, AtomicBitmap>)) {
         struct Back<'a, S: Strategy> {
             shared: Option<Bloom<S, AtomicBitmap>>,
@@ -92,16 +94,17 @@ impl<S: Strategy> Bloom<S, AtomicBitmap> {
     /// Creates an empty filter from a plan. Threads insert into the filter through shared
     /// references.
     ///
-    /// With the default kind, batches of some thousand items or more are fastest, because they are
-    /// sorted before their bits are set. The answers are the same as for inserting the items in
-    /// order. When the call returns, all items of the batch are inserted.
+    /// With the default kind, batches of at least some thousand items are fastest, because the
+    /// filter sorts the items of a large batch before setting bits. A sorted batch has the same
+    /// answers as inserts of the items in order. When the call for a batch returns, all items of
+    /// the batch are inserted.
     ///
-    /// The locks take up to 16 KiB in addition to the bits. A batch in progress takes at most
-    /// 1.6 MB for its thread.
+    /// The locks take up to 16 KiB in addition to the bits. Each thread takes at most 1.6 MB for a
+    /// batch in progress.
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::new`].
+    /// Returns the errors of [`Bloom::new`].
     ///
     /// # Examples
     ///
@@ -176,8 +179,8 @@ impl<S: Strategy> Insert for &Bloom<S, AtomicBitmap> {
         self.strategy.insert_each_shared(&self.bits, hashes.len(), copy, answers);
     }
 
-    // Passes the whole batch at once instead of a thousand items at a time. In a longer batch, the
-    // default filter inserts more items under one lock.
+    // This method passes the whole batch to the strategy at once, instead of a thousand items at a
+    // time. The longer the batch, the more items the default filter inserts under one lock.
     fn insert_each<I: Item>(&mut self, items: &[I], answers: &mut Answers) {
         let answers = answers.reset(items.len());
         let hash =
@@ -216,7 +219,8 @@ mod tests {
     use super::*;
     use crate::plan::kind::Kind;
 
-    /// Inserts the same batches into a shared and an owned filter with `blocks` blocks.
+    /// Inserts the same batches into a shared and an owned filter with `blocks` blocks, and
+    /// compares the answers and the bits.
     fn assert_same<'a>(blocks: u64, batches: impl IntoIterator<Item = &'a [u64]>) {
         let plan =
             Plan::from_parts(Kind::SplitBlock, 1, 0.5, blocks * 512, crate::Geometry::Probes(8))
@@ -259,14 +263,15 @@ mod tests {
         }
     }
 
-    /// The stripes are so large that an entry has too few bits for a position in the whole batch.
+    /// The parts of the filter under one lock are so large that a buffered entry has too few bits
+    /// for the position in the whole batch.
     #[cfg(not(miri))]
     #[test]
     fn a_long_batch_into_a_large_filter_is_taken_in_parts() {
         let hashes: Vec<u64> = (0..600_000_u64)
             .map(|i| Hasher::default().hash_item(&(i % 400_000)))
-            // One in a thousand hashes selects any block, and the others select few blocks. The
-            // filter is larger than these items need.
+            // One in a thousand hashes selects any block, and the other hashes select only a few
+            // blocks. The filter is larger than the items of the test need.
             .map(|hash| if hash % 1024 == 0 { hash } else { hash >> 12 })
             .collect();
         assert_same((1 << 22) + 5, [&hashes[..]]);

@@ -11,7 +11,8 @@ use crate::plan::PlanError;
 use crate::strategy::Strategy;
 
 impl Bloom {
-    /// Creates a filter from a known number of items, at `rate`, a probability.
+    /// Creates a filter from a known number of items. `rate` is the false positive rate of the
+    /// filter, a probability.
     ///
     /// `items` must be an `ExactSizeIterator`: an array, a `Vec` or a `HashSet`, but not `0..n` of
     /// `u64` or `lines()`. For other iterators, use [`for_items`](Bloom::for_items) and `extend`.
@@ -20,7 +21,7 @@ impl Bloom {
     ///
     /// # Errors
     ///
-    /// As for [`Bloom::for_items`].
+    /// Returns the errors of [`Bloom::for_items`].
     ///
     /// # Examples
     ///
@@ -57,7 +58,7 @@ impl<I: Item, S: Strategy> Extend<I> for Bloom<S, AtomicBitmap> {
 }
 
 impl<I: Item, S: Strategy> Extend<I> for &Bloom<S, AtomicBitmap> {
-    /// Inserts every item, in batches, while other threads may insert too.
+    /// Inserts every item, in batches, while other threads may also insert.
     fn extend<T: IntoIterator<Item = I>>(&mut self, items: T) {
         extend(self, items);
     }
@@ -68,7 +69,8 @@ impl<S: Strategy, B: BitsMut, C: Bits> BitOrAssign<&Bloom<S, C>> for Bloom<S, B>
     ///
     /// # Panics
     ///
-    /// If the [layouts](Bloom::layout) differ. [`merge`](Bloom::merge) returns an error instead.
+    /// Panics if the [layouts](Bloom::layout) differ. [`merge`](Bloom::merge) returns an error
+    /// instead of a panic.
     fn bitor_assign(&mut self, other: &Bloom<S, C>) {
         if let Err(error) = Merge::merge(self, other) {
             panic!("{error}");
@@ -83,8 +85,8 @@ impl<S: Strategy, C: Bits> BitOr<&Bloom<S, C>> for &Bloom<S, Bitmap> {
     ///
     /// # Panics
     ///
-    /// If the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an error
-    /// instead, clone one filter and call [`merge`](Bloom::merge).
+    /// Panics if the [layouts](Bloom::layout) differ, or there is no memory for a copy. To get an
+    /// error instead of a panic, clone one filter and call [`merge`](Bloom::merge).
     fn bitor(self, other: &Bloom<S, C>) -> Bloom<S, Bitmap> {
         let mut both = self.clone();
         both |= other;

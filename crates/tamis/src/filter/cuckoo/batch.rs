@@ -1,4 +1,5 @@
-//! Batches: computes the keys of several items at a time, and prefetches the memory of these keys.
+//! Operations on batches compute the keys of several items at a time, and prefetch the memory of
+//! these keys.
 
 use crate::arch::cuckoo::{BATCH, Keys, Pairs, contains_pairs, keys};
 use crate::arch::prefetch_write;
@@ -18,14 +19,15 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     pub(crate) fn contains_each(&self, words: &[u64], hashes: &[u64], answers: &mut [u64]) {
         check_words(answers, hashes.len());
         if self.pairs().is_some_and(|pairs| contains_pairs(words, &pairs, hashes, answers)) {
             return;
         }
-        // The loop uses a copy of the table, so that its fields stay in registers. With a
-        // reference, the compiler must assume that a write to the mask may change the fields.
+        // The loop uses a copy of the table, so that the fields of the table stay in registers.
+        // With a reference to the table, the compiler must assume that a write to the mask may
+        // change the fields.
         let table = *self;
         let prefetch = |hash| {
             if table.is_large() {
@@ -36,11 +38,11 @@ impl Table {
     }
 
     /// Calls `change` with the key of each hash, in order, and writes the answers to a bit mask.
-    /// Prefetches the memory of later keys at the same time.
+    /// Between the calls of `change`, prefetches the memory of later keys.
     ///
     /// # Panics
     ///
-    /// If the length of `answers` is not one word for each 64 hashes, rounded up.
+    /// Panics if the length of `answers` is not one word for each 64 hashes, rounded up.
     #[inline(always)]
     pub(crate) fn change_each(
         &self,
@@ -106,6 +108,6 @@ impl Table {
     }
 }
 
-/// The minimum size of a table for prefetches. A smaller table fits in the L2 cache, whose latency
-/// the CPU hides without prefetches.
+/// The minimum size of a table for prefetches. A table below `PREFETCH_FROM_WORDS` fits in the L2
+/// cache, whose latency the CPU hides without prefetches.
 const PREFETCH_FROM_WORDS: u64 = (1 << 18) / 8;

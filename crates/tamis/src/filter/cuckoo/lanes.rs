@@ -5,9 +5,9 @@ use crate::arch::unaligned::{bits_at, flip_bits_at};
 
 /// The positions of slots in words, and the constants for tests of a bucket.
 ///
-/// Slot `i` is `width` bits that start at bit `i * width`. Zero is an empty slot. Fingerprint `f`
-/// at offset `j` of its bucket is stored as the value `f * bucket + j + 1`. Each value is below
-/// 2^width, so there are ⌊(2^width − 1) / bucket⌋ fingerprints.
+/// Slot `i` consists of `width` bits that start at bit `i * width`. The value zero marks an empty
+/// slot. Fingerprint `f` at offset `j` of its bucket is stored as the value `f * bucket + j + 1`.
+/// Each value is below 2^width, so there are ⌊(2^width − 1) / bucket⌋ fingerprints.
 ///
 /// An answer about a bucket is a word with one bit for each slot that matches.
 /// [`offset`](Self::offset) returns the offset of the first matching slot. `count_ones` returns the
@@ -16,21 +16,22 @@ use crate::arch::unaligned::{bits_at, flip_bits_at};
 pub(super) struct Lanes {
     width: u32,
     bucket: u32,
-    /// The bits of one slot.
+    /// The mask of the bits of one slot.
     slot: u64,
-    /// The lowest bit of every slot of a bucket, times `bucket`. A fingerprint times this value
-    /// has, in every slot, the lowest value of the fingerprint.
+    /// A word with the number `bucket` in every slot of a bucket. The product of `spread` and a
+    /// fingerprint contains the lowest value of the fingerprint in every slot.
     spread: u64,
-    /// For each slot, the offset of the slot plus one. `offsets` is added to the lowest values of a
-    /// fingerprint.
+    /// A word that contains, in every slot of a bucket, the offset of the slot plus one. `offsets`
+    /// is added to the lowest values of a fingerprint.
     offsets: u64,
-    /// The lowest bit of every slot.
+    /// The mask of the lowest bit of every slot.
     ones: u64,
-    /// The highest bit of every slot.
+    /// The mask of the highest bit of every slot.
     highs: u64,
     /// The answer that contains all slots.
     all: u64,
-    /// Maps the bit number of an answer to its slot. The slot is the product divided by 2¹⁶.
+    /// A factor that maps a bit number in an answer to the offset of the slot: the offset is the
+    /// bit number times `reciprocal`, divided by 2¹⁶.
     reciprocal: u32,
 }
 
@@ -63,7 +64,7 @@ impl Lanes {
         }
     }
 
-    /// Returns the bits of a slot.
+    /// Returns the number of bits of a slot.
     pub(super) const fn width(&self) -> u32 {
         self.width
     }
@@ -74,17 +75,17 @@ impl Lanes {
         self.bucket as u64
     }
 
-    /// Returns the number of fingerprints.
+    /// Returns the number of different fingerprints.
     pub(super) const fn fingerprints(&self) -> u64 {
         Self::count_fingerprints(self.bucket, self.width)
     }
 
-    /// Returns how many fingerprints fit in slots of this width.
+    /// Returns how many different fingerprints a slot of this width can store.
     pub(super) const fn count_fingerprints(bucket: u32, width: u32) -> u64 {
         ((1 << width) - 1) / bucket as u64
     }
 
-    /// Returns the first bit of a slot.
+    /// Returns the number of the first bit of a slot.
     #[inline(always)]
     pub(super) const fn bit(&self, slot: u64) -> u64 {
         slot * self.width as u64
@@ -111,9 +112,9 @@ impl Lanes {
             return self.either_holds_wide(words, starts, fingerprint);
         }
         let pattern = self.pattern(fingerprint);
-        // A slot causes a borrow only if the slot is zero. Therefore the test for any zero slot is
-        // exact, but the test does not find the zero slot. Bits above the bucket cannot cause a
-        // borrow inside the bucket.
+        // In the subtraction, a slot causes a borrow only if the slot is zero, so the test shows
+        // exactly whether any slot is zero. The test does not show which slot is zero. In the
+        // subtraction, bits above the bucket cannot cause a borrow inside the bucket.
         let zero = |start: u64| {
             let lanes = bits_at(words, self.bit(start)) ^ pattern;
             lanes.wrapping_sub(self.ones) & !lanes
@@ -159,13 +160,13 @@ impl Lanes {
         u64::from((answer.trailing_zeros() * self.reciprocal) >> 16)
     }
 
-    /// Returns the value of a fingerprint at an offset of its bucket.
+    /// Returns the value that represents a fingerprint at an offset of its bucket.
     #[inline(always)]
     pub(super) fn value(&self, fingerprint: u64, offset: u64) -> u64 {
         fingerprint * self.bucket() + offset + 1
     }
 
-    /// Returns the fingerprint and the offset of a value. The value is not zero.
+    /// Returns the fingerprint and the offset that a value represents. The value must not be zero.
     #[inline(always)]
     pub(super) fn parts(&self, value: u64) -> (u64, u64) {
         let x = value - 1;
@@ -185,21 +186,21 @@ impl Lanes {
         bits_at(words, self.bit(slot)) & self.slot
     }
 
-    /// Applies an exclusive or to a slot. This writes a value to an empty slot, or empties a slot
-    /// that holds this value.
+    /// Applies an exclusive or to a slot. The exclusive or writes `value` to an empty slot, or
+    /// empties a slot that holds `value`.
     #[inline(always)]
     pub(super) fn flip(&self, words: &mut [u64], slot: u64, value: u64) {
         flip_bits_at(words, self.bit(slot), value);
     }
 
-    /// Changes the first slot of a non-empty answer about the bucket at slot `start`. Writes a
-    /// fingerprint to the slot if the slot is empty. Empties the slot if the slot holds this
+    /// Changes the first slot of a non-empty answer about the bucket at slot `start`. Writes the
+    /// fingerprint to the slot if the slot is empty. Empties the slot if the slot holds the
     /// fingerprint.
     #[inline(always)]
     pub(super) fn flip_first(&self, words: &mut [u64], start: u64, answer: u64, fingerprint: u64) {
         if self.is_narrow() {
-            // The pattern contains the fingerprint with its offset in every slot. Only the first
-            // matching slot is kept.
+            // The pattern contains the value of the fingerprint in every slot of the bucket. The
+            // mask `slot` keeps only the first matching slot of the pattern.
             let high = answer & answer.wrapping_neg();
             let slot = (high << 1).wrapping_sub(high >> (self.width - 1));
             flip_bits_at(words, self.bit(start), self.pattern(fingerprint) & slot);
@@ -221,8 +222,8 @@ impl Lanes {
     fn zeros(&self, lanes: u64) -> u64 {
         // `lows` contains all bits of every slot except the highest bit.
         let lows = self.highs - self.ones;
-        // The sum of a slot causes no carry into the next slot. The highest bit of the sum is set
-        // if a lower bit of the slot was set.
+        // The addition causes no carry from a slot into the next slot. After the addition, the
+        // highest bit of a slot is set if a lower bit of the slot was set.
         !(((lanes & lows) + lows) | lanes) & self.highs
     }
 
@@ -237,7 +238,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// All combinations of bucket size and width.
+    /// Returns the lanes for all combinations of bucket size and slot width.
     pub(super) fn all() -> impl Iterator<Item = Lanes> {
         (2..=4).flat_map(|bucket| (4..=32).map(move |width| Lanes::new(bucket, width)))
     }

@@ -1,22 +1,21 @@
 //! The formulas of the cuckoo filter: its rate, and the number of items that fit.
 //!
-//! The rate is exact (`rate_at`). [`fits`] estimates the number of items that fit by a rule. The
-//! rule was derived from measurements: tables of every size were filled until the first item did
-//! not fit. Up to 4·10⁵ tables of each size were filled.
+//! The function `rate_at` computes the exact rate. The function [`fits`] estimates by a rule
+//! whether a number of items fits. The rule of [`fits`] was derived from measurements: tables of
+//! every size were filled until the first item did not fit. Up to 4·10⁵ tables of each size were
+//! filled.
 
 use crate::filter::cuckoo::table::{MAX_SLOTS, Table};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 use crate::plan::rates::HASHES;
 
-/// The widths of a slot.
+/// The possible widths of a slot, in bits.
 pub(crate) const SLOT_BITS: std::ops::RangeInclusive<u32> = 4..=32;
 
 /// Computes the probability that an absent item is reported as present, if `items` distinct items
-/// are stored.
-/// The probability is the chance that at least one stored item has the same key as the absent item.
-/// All keys are equally probable. Items with the same hash have the same key.
-/// equally probable. Items with one hash have one key.
+/// are stored. The probability is the chance that at least one stored item has the same key as the
+/// absent item. All keys are equally probable. Items with the same hash have the same key.
 pub(crate) fn rate_at(table: &Table, items: u64) -> f64 {
     -(items as f64 * (-1.0 / keys(table)).ln_1p()).exp_m1()
 }
@@ -26,7 +25,8 @@ fn keys(table: &Table) -> f64 {
     table.keys_in_all().min(HASHES)
 }
 
-/// Computes how many distinct items keep `rate`. Ignores the number of slots.
+/// Computes how many distinct items a table can hold at `rate`. The result does not consider the
+/// number of slots.
 pub(crate) fn items_at(table: &Table, rate: f64) -> u64 {
     // The result is slightly reduced because of rounding, so that the rate is never exceeded.
     let items = ((-rate).ln_1p() / (-1.0 / keys(table)).ln_1p()).floor() as u64;
@@ -38,9 +38,9 @@ pub(crate) fn items_at(table: &Table, rate: f64) -> u64 {
 /// A table of 10⁴ to 10⁷ slots is full at 96.1 % with buckets of two slots, and at 99.1 % with
 /// larger buckets. Inserts into the last percent of a table take most of the time of all inserts.
 ///
-/// Filters with narrow slots are planned with a slightly lower load, because filling the last
-/// percents takes most of the time. These filters still take less than log₂(1/rate) + 3 bits for
-/// each item.
+/// Filters with narrow slots are planned with a slightly lower load than filters with wide slots,
+/// because filling the last percents takes most of the time. Filters with narrow slots still take
+/// less than log₂(1/rate) + 3 bits for each item.
 pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
     match (bucket, slot_bits) {
         (2, ..=12) => 0.92,
@@ -51,9 +51,10 @@ pub(crate) const fn load_limit(bucket: u32, slot_bits: u32) -> f64 {
 }
 
 /// Returns the limit for the expected number of crowded pairs of keys in a filter with this number
-/// of items. A pair is crowded if the pair has more items than slots. With this limit, one large
-/// filter in ten thousand refuses an item slightly before its capacity. The insert then returns an
-/// error. A limit of one in a million would cost large filters one more bit for each item.
+/// of items. A pair is crowded if the pair has more items than slots. With the limit of this
+/// function, one large filter in ten thousand refuses an item slightly before its capacity. An
+/// insert of a refused item returns an error. A limit of one in a million would cost large filters
+/// one more bit for each item.
 fn most_crowded(items: f64) -> f64 {
     1e-6 * (items / 1e5).clamp(1.0, 100.0)
 }
@@ -62,18 +63,19 @@ fn most_crowded(items: f64) -> f64 {
 /// table in a million. For the largest tables, the result true is wrong for one table in ten
 /// thousand (`most_crowded`).
 ///
-/// There are three rules:
+/// Three rules decide whether the items fit:
 ///
 /// * Up to `2 * bucket` items always fit, because each item may use `2 * bucket` slots.
 /// * The table as a whole must have free slots. With buckets of two slots, the first item that does
-///   not fit is number 0.965·slots ± 0.24·√items. The deviation was measured from 10² to 10⁴ slots.
-///   With larger buckets, the first item that does not fit is number 0.994·slots ± 0.15·√items. The
-///   distribution of small tables has a longer tail. Of 250 000 tables with 18 slots, one table was
-///   full at 7 items. Of 100 000 tables with 66 slots, one table was full at 45 items. Of 15 000
-///   tables with 514 slots, one table was full at 470 items.
-/// * Two keys that share a bucket in one half have `3 * bucket` slots together. These two keys may
-///   have more items than slots (`crowded`). This rule is the strictest rule for slots of few bits,
-///   because a table with these slots has few keys.
+///   not fit is number 0.965·slots ± 0.24·√items. The deviation was measured for tables of 10² to
+///   10⁴ slots. With buckets of more than two slots, the first item that does not fit is number
+///   0.994·slots ± 0.15·√items. For small tables, the distribution has a longer tail than for large
+///   tables. Of 250 000 tables with 18 slots, one table was full at 7 items. Of 100 000 tables with
+///   66 slots, one table was full at 45 items. Of 15 000 tables with 514 slots, one table was full
+///   at 470 items.
+/// * Two keys that share a bucket in one half have `3 * bucket` slots together. Two keys that share
+///   a bucket may have more items than slots (`crowded`). For slots of few bits, the rule for
+///   shared buckets is the strictest rule, because a table with narrow slots has few keys.
 pub(crate) fn fits(table: &Table, items: u64) -> bool {
     let bucket = table.bucket();
     if items <= 2 * u64::from(bucket) {
@@ -94,8 +96,8 @@ pub(crate) fn fits(table: &Table, items: u64) -> bool {
 fn crowded(table: &Table, n: f64) -> f64 {
     let b = table.bucket() as i32;
     let (starts, fingerprints) = (table.starts() as f64, table.fingerprints() as f64);
-    // The number of items of a key is Poisson distributed. A key holds at most 2b items. Therefore,
-    // if two keys together have 3b + 1 items, each key has at least b + 1 items.
+    // The number of items of a key is Poisson distributed. A key holds at most 2b items, so if two
+    // keys together have 3b + 1 items, each key has at least b + 1 items.
     let load = n / (starts * fingerprints);
     // The factors count the pairs of fingerprints at each start, in each half.
     starts * fingerprints * fingerprints * load.powi(3 * b + 1) * ways_to_crowd(table.bucket())
@@ -123,7 +125,7 @@ struct Requirements {
     rate: f64,
     /// The minimum number of keys that keep the rate.
     keys: f64,
-    /// The minimum number of slots for the table as a whole, without its load limit.
+    /// The minimum number of slots for the table as a whole, without regard to the load limit.
     slots: f64,
     /// The number of items, or zero if the items always fit.
     crowd: f64,
@@ -152,28 +154,29 @@ impl Requirements {
     fn starts(&self, slot_bits: u32) -> u64 {
         let fingerprints = Table::count_fingerprints(self.bucket, slot_bits) as f64;
         let starts = (self.keys / fingerprints).max(self.starts_for_room(slot_bits));
-        // The formula of `crowded`, solved for the starts. This formula is used only if the rule
-        // needs the most starts of all rules.
+        // The next lines solve the formula of `crowded` for the number of starts. The solution is
+        // used only if this formula needs more starts than the other rules.
         let (n, power) = (self.crowd, 3 * self.bucket as i32);
         let load = n / (starts * fingerprints);
         let pairs = starts * fingerprints * fingerprints * ways_to_crowd(self.bucket);
         let excess = pairs * load.powi(power + 1) / most_crowded(n);
         let starts =
             if excess > 1.0 { starts * excess.powf(1.0 / f64::from(power)) } else { starts };
-        // The number is lowered by more than a rounding error. This is safe, because `settle` only
-        // increases the number.
+        // The number of starts is lowered by more than a rounding error. A number that is slightly
+        // too low does no harm, because `settle` increases the number until the items fit.
         (starts * (1.0 - 1e-14)).ceil() as u64
     }
 
-    /// Computes a lower bound of the slot width of the plan with the fewest bits. If slots are one
-    /// bit narrower, the table needs twice as many slots to have enough keys.
+    /// Computes a lower bound of the slot width of the plan with the fewest bits. A table whose
+    /// slots are one bit narrower needs twice as many slots for the same number of keys.
     fn narrowest(&self) -> u32 {
         let fingerprints = self.keys / self.starts_for_room(*SLOT_BITS.start());
         let bits = (fingerprints as u64).max(1).ilog2() + self.bucket.ilog2();
         bits.saturating_sub(1).clamp(*SLOT_BITS.start(), *SLOT_BITS.end())
     }
 
-    /// Returns the smallest table of this width. Returns `None` if the table would be too large.
+    /// Returns the smallest table with slots of this width that meets the requirements. Returns
+    /// `None` if the table would be too large.
     fn settle(&self, slot_bits: u32) -> Option<Table> {
         (self.starts(slot_bits)..=MAX_SLOTS / 2 - u64::from(self.bucket))
             .map(|starts| Table::new(self.bucket, slot_bits, starts))
@@ -185,8 +188,8 @@ impl Requirements {
 /// table would be too large.
 pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
     let required = Requirements::new(bucket, items.max(1), rate);
-    // The limit is lowered by more than a rounding error, because near the number of hashes the
-    // search may find no table.
+    // The limit `HASHES` is lowered by more than a rounding error, because the search may find no
+    // table if the number of keys is close to the number of hashes.
     if required.keys > HASHES * (1.0 - 1e-9) {
         return None;
     }
@@ -194,7 +197,7 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
     for slot_bits in required.narrowest()..=*SLOT_BITS.end() {
         let starts = required.starts(slot_bits).min(MAX_SLOTS);
         let bits = 2 * (starts + u64::from(bucket) - 1) * u64::from(slot_bits);
-        // If there are enough keys, a wider slot only adds one more bit to every slot.
+        // If the table already has enough keys, wider slots only add bits to the table.
         if bits > fewest.0 {
             break;
         }
@@ -203,8 +206,9 @@ pub(crate) fn plan(bucket: u32, items: u64, rate: f64) -> Option<Table> {
         }
     }
     let fewest = required.settle(fewest.1)?;
-    // A few percent more memory are acceptable for half the rate. Between two widths, the narrower
-    // slots would need this memory for slots that stay empty.
+    // A table with wider slots may take a few percent more memory, because wider slots halve the
+    // rate. If the required rate lies between the rates of two widths, a table with narrower slots
+    // needs additional memory for slots that stay empty.
     let wider = fewest.slot_bits() + 1;
     let wider = SLOT_BITS.contains(&wider).then(|| required.settle(wider)).flatten();
     let worth = fewest.len_bits() + fewest.len_bits() / 32;
@@ -224,8 +228,8 @@ pub(crate) fn plan_in(bucket: u32, max_bits: u64, rate: f64) -> Option<(Table, u
     planned.rev().max_by_key(|&(_, items)| items)
 }
 
-/// Plans the table of at most `max_bits` with the lowest rate for `items`. Returns `None` if these
-/// items do not fit.
+/// Plans the table of at most `max_bits` with the lowest rate for `items`. Returns `None` if the
+/// items do not fit in any table.
 pub(crate) fn plan_items_in(bucket: u32, items: u64, max_bits: u64) -> Option<Table> {
     let items = items.max(1);
     SLOT_BITS
@@ -239,14 +243,14 @@ pub(crate) fn room(table: &Table) -> u64 {
     first(1, table.slots() + 1, |items| !fits(table, items)).map_or(table.slots(), |over| over - 1)
 }
 
-/// Returns the largest table with slots of this width.
+/// Returns the largest table of at most `max_bits` with slots of this width.
 fn largest(bucket: u32, slot_bits: u32, max_bits: u64) -> Option<Table> {
     let slots = (max_bits / u64::from(slot_bits)).min(MAX_SLOTS) / 2 * 2;
     Table::from_slots(bucket, slot_bits, slots)
 }
 
-/// Returns the first number in `low..=high` for which `holds` is true. `holds` must also be true
-/// for all higher numbers.
+/// Returns the first number in `low..=high` for which `holds` is true. If `holds` is true for a
+/// number, `holds` must also be true for all higher numbers.
 fn first(low: u64, high: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     if !holds(high) {
         return None;

@@ -7,17 +7,17 @@ use crate::filter::cuckoo::table::{Added, Entry, Full, Key, Table, select};
 use crate::no_std::*;
 
 /// The memory of a search, which the next search reuses. The result of a search depends only on the
-/// table.
+/// table, not on earlier searches.
 ///
-/// The memory grows with the longest search. The memory takes a few kilobytes, and up to a megabyte
-/// in a large table that is full.
+/// The memory of a search grows with the longest search. The memory takes a few kilobytes, and up
+/// to a megabyte in a large table that is full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Search {
     nodes: Vec<Node>,
     seen: Seen,
 }
 
-/// A bucket without a free slot.
+/// A visited bucket, which has no free slot.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     start: u64,
@@ -34,18 +34,18 @@ impl Origin {
     const OUTSIDE: Origin = Origin(u32::MAX);
 }
 
-/// The number of slots that a search visits before the search fails. With this limit, tables with
-/// buckets of two slots reach 96.1 % at 10⁷ slots. With a limit of 2¹² visits, these tables reach
-/// 94.6 % at 10⁶ slots.
+/// The number of slots that a search visits before the search fails. With the limit `MAX_SEEN`, a
+/// table of 10⁷ slots with buckets of two slots reaches a load of 96.1 %. With a limit of 2¹²
+/// visits, a table of 10⁶ slots with buckets of two slots reaches a load of 94.6 %.
 const MAX_SEEN: usize = 1 << 15;
 
 impl Table {
-    /// Inserts an entry. If all slots of the entry are used, moves other entries to their other
-    /// slots.
+    /// Inserts an entry. If all slots of the two buckets of the entry are used, moves other entries
+    /// out of these slots.
     ///
     /// # Errors
     ///
-    /// [`Full`] if the search takes too long. In this case the table is unchanged.
+    /// [`Full`] if the search takes too long. On error, the table is unchanged.
     #[inline]
     pub(crate) fn insert(
         &self,
@@ -53,8 +53,8 @@ impl Table {
         search: &mut Search,
         key: Key,
     ) -> Result<Added, Full> {
-        // The bits are not counted. On CPUs without a popcount instruction, counting would take as
-        // long as all other steps.
+        // The code compares the bits of the answers instead of counting the bits. On CPUs without a
+        // popcount instruction, counting would take as long as all other steps of the insert.
         let holding = self.holding(words, key);
         if holding[0] & holding[1] == self.lanes().all() {
             return Ok(Added::Saturated);
@@ -65,8 +65,8 @@ impl Table {
             search.make_room(self, words, key)?;
         } else {
             // The left bucket is filled first. Filling the emptier bucket first does not make
-            // searches shorter. The choice uses a mask. A branch would often be mispredicted and
-            // would delay the next item.
+            // searches shorter. The code chooses the bucket with a mask, because a branch would
+            // often be mispredicted and would delay the next item.
             let is_right = empty[0] == 0;
             let start = select(is_right, left, right);
             let empty = select(is_right, empty[0], empty[1]);
@@ -79,8 +79,8 @@ impl Table {
 impl Search {
     /// Inserts an entry whose slots are all used, by moving other entries.
     ///
-    /// The search is breadth first: buckets are visited in the order of their distance in moves. A
-    /// slot is visited only once, so the slots of a path are distinct.
+    /// The search is breadth first: buckets are visited in the order of their distance in moves.
+    /// The search visits a slot only once, so the slots of a path are distinct.
     #[inline(never)]
     pub(super) fn make_room(
         &mut self,
@@ -89,7 +89,7 @@ impl Search {
         key: Key,
     ) -> Result<(), Full> {
         let lanes = *table.lanes();
-        // Most searches end after one move. This case needs no memory.
+        // Most searches end after one move. A search of one move needs no memory.
         for bucket in key.starts {
             for slot in bucket..bucket + lanes.bucket() {
                 let Some(entry) = table.entry(words, slot) else { continue };
@@ -138,9 +138,9 @@ impl Search {
                     return Ok(());
                 }
                 self.nodes.push(Node { start: entry.other, from });
-                // If the entry's own bucket is this bucket, all slots of the pushed bucket were
-                // already visited. The code has no branch for this case, because the branch would
-                // be mispredicted half of the time.
+                // If the entry's own bucket is the current bucket, the search has already visited
+                // all slots of the pushed bucket, so `truncate` removes the pushed bucket. The code
+                // has no branch, because a branch would be mispredicted half of the time.
                 self.nodes.push(Node { start: entry.own, from });
                 self.nodes.truncate(self.nodes.len() - usize::from(entry.own == bucket));
             }
@@ -149,7 +149,7 @@ impl Search {
         Err(Full)
     }
 
-    /// Moves the entries of a path, starting with the last one. Each entry moves to the slot that
+    /// Moves the entries of a path, starting with the last entry. Each entry moves to the slot that
     /// the previous move emptied.
     #[inline(never)]
     fn shift(&self, table: &Table, words: &mut [u64], key: Key, from: Origin, empty: u64) {
@@ -169,7 +169,8 @@ impl Search {
     }
 }
 
-/// Returns an empty slot that an entry may move to.
+/// Returns an empty slot that an entry may move to. Returns `None` if both buckets of the entry are
+/// full.
 #[inline(always)]
 fn place(lanes: &Lanes, words: &[u64], entry: Entry) -> Option<u64> {
     let empty_other = lanes.empty(words, entry.other);
@@ -189,25 +190,26 @@ fn bucket_of(lanes: &Lanes, slot: u64, one: u64, other: u64) -> u64 {
     if slot.wrapping_sub(one) < lanes.bucket() { one } else { other }
 }
 
-/// The visited slots of a search. This hash table is emptied by incrementing its generation.
+/// The slots that a search has visited, in a hash table. Incrementing the generation of the table
+/// empties the table.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// The high 16 bits of a tag are the generation. The other bits are the slot. A place with
-    /// another generation is free.
+    /// The high 16 bits of a tag are the generation. The other bits of a tag are the slot number. A
+    /// place of the table is free if the generation of its tag is not the current generation.
     tags: Vec<u64>,
     generation: u64,
     len: usize,
 }
 
-/// Slot numbers are below this value.
+/// The step from a generation to the next generation. Slot numbers are below `GENERATION`.
 const GENERATION: u64 = 1 << 48;
 
 impl Seen {
     fn clear(&mut self) {
         self.len = 0;
         self.generation = self.generation.wrapping_add(GENERATION);
-        // After the generation wraps around to zero, tags from 65 535 searches ago must not count
-        // as visited. Therefore all tags are cleared.
+        // If the generation wraps around to zero, the code clears all tags, because tags from 65
+        // 535 searches ago must not count as visited.
         if self.generation == 0 || self.tags.is_empty() {
             self.tags.clear();
             self.tags.resize(256, 0);
@@ -215,7 +217,8 @@ impl Seen {
         }
     }
 
-    /// Returns true if another bucket may be visited, and reserves memory for its slots.
+    /// Returns true if the search may visit one more bucket, and reserves memory for the slots of
+    /// that bucket.
     #[inline(always)]
     fn has_room(&mut self) -> bool {
         self.len * 2 < self.tags.len() || self.grow()

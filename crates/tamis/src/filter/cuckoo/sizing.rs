@@ -1,14 +1,15 @@
-//! Sizes of cuckoo filters. The formulas are in `plan`.
+//! Sizes of cuckoo filters. The module `plan` contains the formulas for the sizes.
 
 use crate::filter::cuckoo::plan::{self, SLOT_BITS};
 use crate::filter::cuckoo::table::Table;
 use crate::plan::geometry::Geometry;
 use crate::plan::sizing::{Best, MAX_BITS, Sizing};
 
-/// The number of slots of a bucket. Buckets of two slots take the fewest bits.
+/// The number of slots of a bucket. Tables with buckets of two slots take the fewest bits.
 const USUAL_BUCKET: u32 = 2;
 
-/// The number of bits of a zero word after the slots. Reads of the last slot may access this word.
+/// The number of bits of the spare word, a zero word after the slots. A read of the last slot may
+/// also read the spare word.
 const SPARE_BITS: u64 = 64;
 
 /// The formulas of cuckoo filters.
@@ -22,7 +23,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn usual_geometry(&self, _: u64, _: f64) -> Geometry {
-        // The plan computes the number of bits of a slot later, from the size.
+        // The plan computes the number of bits of a slot later, from the size of the filter.
         Geometry::Slots { bits: 8, bucket: USUAL_BUCKET }
     }
 
@@ -60,7 +61,7 @@ impl Sizing for CuckooSizing {
     }
 
     fn cache_lines(&self, _: Geometry) -> u32 {
-        // Each of the two buckets is usually in one cache line.
+        // A lookup reads two buckets, and each bucket is usually in one cache line.
         2
     }
 }
@@ -81,7 +82,7 @@ pub(super) fn table(geometry: Geometry, bits: u64) -> Option<Table> {
     Table::from_slots(bucket, slot_bits, slots_bits / u64::from(slot_bits))
 }
 
-/// Returns the bits of a table, including the spare word, and its geometry.
+/// Returns the number of bits of a table, including the spare word, and the geometry of the table.
 pub(super) fn size_of_table(table: &Table) -> (u64, Geometry) {
     let geometry = Geometry::Slots { bits: table.slot_bits(), bucket: table.bucket() };
     (table.len_bits() + SPARE_BITS, geometry)

@@ -1,5 +1,5 @@
 //! The rules of the cuckoo filter: the slots in which an item may be stored, and the value that is
-//! stored. The caller owns the words.
+//! stored. The caller owns the words of the table.
 //!
 //! ```text
 //!            left half                                right half
@@ -10,49 +10,53 @@
 //!
 //! A bucket is `bucket` adjacent slots and starts at any slot, so adjacent buckets overlap. With
 //! overlapping buckets of two slots, a table can be filled to 96.5 % (Lehman and Panigrahy,
-//! "3.5-way Cuckoo Hashing for the Price of 2-and-a-Bit", 2009). Separate buckets reach 89.7 %.
-//! Schmitz, Zentgraf and Rahmann, "Smaller and More Flexible Cuckoo Filters" (2025), use
-//! overlapping buckets in filters. Two rules differ here:
+//! "3.5-way Cuckoo Hashing for the Price of 2-and-a-Bit", 2009). With separate buckets, a table can
+//! be filled to 89.7 %. Schmitz, Zentgraf and Rahmann, "Smaller and More Flexible Cuckoo Filters"
+//! (2025), use overlapping buckets in filters. Two rules of this module differ from the filters of
+//! Schmitz et al.:
 //!
 //! * An item has one bucket in each half. The halves share no slot, so the two buckets of an item
-//!   are never equal and never overlap. Therefore an item has `2 * bucket` slots in a table of any
-//!   size.
-//! * The other bucket is computed by a reflection: `left + right ≡ sum(fingerprint)` modulo the
-//!   number of starts in a half. The reflection works for any number of starts. The same formula computes the
-//!   left bucket from the right bucket.
+//!   are never equal and never overlap. In a table of any size, an item has `2 * bucket` slots.
+//! * A reflection computes the right bucket of an item from the left bucket: `left + right ≡
+//!   sum(fingerprint)` modulo the number of starts in a half. The reflection works for any number
+//!   of starts. The same formula computes the left bucket from the right bucket.
 //!
-//! A slot contains the fingerprint and the offset of the slot in its bucket. Therefore an entry
-//! determines both of its buckets. A **key** is the fingerprint with both buckets. The left start
-//! determines the right start.
+//! A slot contains an entry: the fingerprint, and the offset of the slot in its bucket. The slot
+//! number, the fingerprint and the offset determine both buckets of the entry. A **key** is the
+//! fingerprint with both buckets. In a key, the start of the left bucket determines the start of
+//! the right bucket.
 //!
 //! Invariants of tables that only this code has written:
 //!
 //! * An entry with fingerprint `f` and left start `l` is in one of the two buckets of `(f, l)`, and
-//!   stores its offset in this bucket. Therefore a lookup of a key finds exactly the entries of
-//!   this key. The entries of a key are interchangeable: a removal may remove any of them.
+//!   stores its offset in this bucket. Because an entry stores its offset, a lookup of a key finds
+//!   exactly the entries of this key. The entries of a key are interchangeable: a removal may
+//!   remove any entry of the key.
 //! * The number of entries of a key is at most the number of inserted items with this key, minus
-//!   the removed items. If a key has fewer than `2 * bucket` entries, the two numbers are equal. If
-//!   a key has `2 * bucket` entries, no entry of this key is ever removed. Therefore an inserted
-//!   item is always found.
+//!   the removed items. If a key has fewer than `2 * bucket` entries, each inserted item that was
+//!   not removed has one entry. If a key has `2 * bucket` entries, no entry of this key is ever
+//!   removed, so an inserted item is always found.
 //!
 //! The filter cannot distinguish two items with the same key. There are `fingerprints * starts`
-//! keys, and all keys are equally probable. Therefore the rate depends on the number of keys
-//! (`plan.rs`), not on the number of slots.
+//! keys, and all keys are equally probable, so the rate depends on the number of keys (`plan.rs`),
+//! not on the number of slots.
 //!
-//! Words from other sources may violate the invariants. In this case answers are wrong, but no
-//! function panics.
+//! Words from other sources, for example from a file, may violate the invariants. With invalid
+//! words, answers are wrong, but no function panics.
 
 use crate::arch::prefetch::prefetch_index;
 use crate::filter::Removed;
 use crate::filter::cuckoo::lanes::Lanes;
 use crate::strategy::block_rules::scale::scale;
 
-/// The maximum number of slots of a table. Searches use 16 bits of a word for other purposes.
+/// The maximum number of slots of a table. A search stores a slot number in a word and uses the
+/// other 16 bits of the word for its own purpose.
 pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
 /// The geometry of a table. The table defines the rules and has no storage.
 ///
-/// The slices that are passed to its methods must have [`len_words`](Self::len_words) words.
+/// The slices that the caller passes to the methods of a table must have
+/// [`len_words`](Self::len_words) words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     lanes: Lanes,
@@ -67,7 +71,7 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) fingerprint: u64,
-    /// The first slots of the buckets.
+    /// The first slots of the two buckets of the key.
     pub(super) starts: [u64; 2],
 }
 
@@ -99,7 +103,7 @@ pub(crate) enum Added {
     New,
     /// The item is stored as an additional copy.
     Again,
-    /// The item already uses all of its slots. Its count is no longer exact. The table is
+    /// The item already uses all of its slots, so its count is no longer exact. The table is
     /// unchanged.
     Saturated,
 }
@@ -124,7 +128,8 @@ impl Table {
         in_range.then(|| Self::new(bucket, slot_bits, starts))
     }
 
-    /// Returns the number of fingerprints of a table with this bucket and width.
+    /// Returns the number of different fingerprints of a table with this bucket size and slot
+    /// width.
     pub(crate) const fn count_fingerprints(bucket: u32, slot_bits: u32) -> u64 {
         Lanes::count_fingerprints(bucket, slot_bits)
     }
@@ -134,12 +139,12 @@ impl Table {
         self.lanes.bucket() as u32
     }
 
-    /// Returns the bits of a slot.
+    /// Returns the number of bits of a slot.
     pub(crate) const fn slot_bits(&self) -> u32 {
         self.lanes.width()
     }
 
-    /// Returns the number of fingerprints.
+    /// Returns the number of different fingerprints.
     pub(crate) const fn fingerprints(&self) -> u64 {
         self.fingerprints
     }
@@ -181,9 +186,9 @@ impl Table {
         &self.lanes
     }
 
-    /// Returns the key of an item. `hash` is treated as a fraction. The two leading digits of this
-    /// fraction are the left start and the fingerprint. Therefore all keys are equally probable, up
-    /// to 2⁶⁴ keys.
+    /// Returns the key of an item. The function treats `hash` as a fraction, whose two leading
+    /// digits are the left start and the fingerprint. With this rule, all keys are equally
+    /// probable, up to 2⁶⁴ keys.
     #[inline(always)]
     pub(crate) fn key(&self, hash: u64) -> Key {
         let product = u128::from(hash) * u128::from(self.starts);
@@ -196,9 +201,10 @@ impl Table {
     /// other half.
     #[inline(always)]
     fn reflect(&self, fingerprint: u64, start: u64) -> u64 {
-        // The sum is well mixed. With plain multiples of the golden ratio, the paths between
-        // buckets form too many short cycles: a table of 10⁶ slots of 6 bits was full at 94.6 %.
-        // With this mix, the table is full at 96 %.
+        // The sum is a well mixed hash of the fingerprint. If the sum were a plain multiple of the
+        // golden ratio, the paths between buckets would form too many short cycles. With plain
+        // multiples of the golden ratio, a table of 10⁶ slots of 6 bits was full at 94.6 %. With
+        // the mixed sum, a table of 10⁶ slots of 6 bits is full at 96 %.
         let x = (fingerprint + 1).wrapping_mul(MULTIPLIER);
         let sum = scale((x ^ x >> 32).wrapping_mul(MULTIPLIER), self.starts);
         let (start, is_negative) = sum.overflowing_sub(start);
@@ -319,5 +325,6 @@ pub(super) fn select(condition: bool, no: u64, yes: u64) -> u64 {
     no ^ ((no ^ yes) & u64::from(condition).wrapping_neg())
 }
 
-/// From Steele and Vigna, "Computationally easy, spectrally good multipliers" (2021), table 6.
+/// The multiplier is from Steele and Vigna, "Computationally easy, spectrally good multipliers"
+/// (2021), table 6.
 pub(super) const MULTIPLIER: u64 = 0xd134_2543_de82_ef95;

@@ -56,8 +56,8 @@ proptest! {
     fn a_filter_is_a_multiset_of_keys(table in tables(), seed in 0..1000_u64, ops in ops()) {
         let universe: Vec<u64> = hashes(seed).take(120).collect();
         let mut filter = empty(table);
-        // The expected count of each key. This also is the number of copies of each item, minus the
-        // removed copies of items with the same key.
+        // The expected count of each key: the number of inserted items with this key, minus the
+        // number of removed items with this key.
         let mut copies: HashMap<u64, u64> = HashMap::new();
         let most = filter.max_count();
         for op in ops {
@@ -267,7 +267,8 @@ fn merge_adds_the_counts_or_changes_nothing() {
     let before = both.bits().clone();
     assert!(matches!(both.merge(&right), Err(MergeError::NoRoom(NoRoom::Full { .. }))));
     assert_eq!((both.bits(), both.len()), (&before, 1800));
-    // The counts saturate. The merge must have the same result as inserting each copy.
+    // The sum of the two counts is above the highest count. The merge must have the same result as
+    // inserting each copy.
     let (mut left, mut right) = (empty(table), empty(table));
     for _ in 0..3 {
         left.try_insert_hash(7).unwrap();

@@ -1,4 +1,4 @@
-//! Sizes of growing filters. The rule of growth is in `prefixes`.
+//! Sizes of growing filters. The module `prefixes` contains the rule of growth.
 
 use crate::filter::growing::prefixes::growth::Growth;
 #[cfg(not(any(feature = "std", test)))]
@@ -8,7 +8,7 @@ use crate::plan::search::smallest;
 use crate::plan::sizing::{Best, Sizing};
 
 /// The formulas of growing filters. The rate determines the rule of growth, and the rule determines
-/// the bits.
+/// the number of bits.
 pub(crate) struct GrowingSizing;
 
 impl Sizing for GrowingSizing {
@@ -29,14 +29,14 @@ impl Sizing for GrowingSizing {
     }
 
     fn best(&self, geometry: Geometry, items: u64, bits: u64) -> Best {
-        // The search tries rates in steps of an eighth of a bit.
+        // The search tries the powers of two whose exponents are multiples of an eighth.
         let rate_of = |step: u64| (-(step as f64) / 8.0).exp2();
         let fits = |step: u64| {
             Growth::for_rate(rate_of(step)).is_some_and(|growth| {
                 growth.bits_at(items) <= bits && items <= growth.max_entries()
             })
         };
-        // Takes the first step whose rate is too low, minus one.
+        // `lowest` is the step before the first step whose rate is too low for `bits`.
         let lowest = smallest(1, 8 * 60, |step| !fits(step)).map_or(8 * 60, |step| step - 1);
         match (lowest > 0).then(|| rate_of(lowest)) {
             Some(rate) => {

@@ -1,4 +1,4 @@
-//! The clock of a window: determines the current slice and the remembered slices.
+//! The clock of a window determines the current slice and the remembered slices.
 
 use std::ops::Range;
 
@@ -17,7 +17,8 @@ pub enum Span {
     Items(u64),
 }
 
-/// The highest slice number. The sum of two slice numbers does not overflow.
+/// The highest slice number. With the limit `LATEST`, the sum of two slice numbers does not
+/// overflow.
 const LATEST: u64 = u64::MAX / 2;
 
 /// The state of a window, stored in the first line of its words:
@@ -29,8 +30,8 @@ const LATEST: u64 = u64::MAX / 2;
 ///      | memory   |      | refresh       | counted               | current slice  |       |
 /// ```
 ///
-/// The first insert into a slice clears the memory of the slice. Before this insert, the clock may
-/// be later than the memory.
+/// The first insert into a slice clears the memory of the slice. Before the first insert into a
+/// slice, the slice of the clock may be newer than the slice of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     slices: u32,
@@ -38,12 +39,12 @@ pub(super) struct Clock {
     pub(super) refreshes: bool,
     // The number of the newest slice whose memory is cleared for inserts.
     memory: u64,
-    // The number of the current slice. Invariant: at least `memory`.
+    // The number of the current slice. Invariant: `present` is at least `memory`.
     present: u64,
-    // Items stored in the current slice, if the span is a number of items.
+    // The number of items stored in the current slice, if the span is a number of items.
     stored: u64,
-    // The number of items after which a slice is full, if the span is a number of items. Otherwise
-    // `u64::MAX`.
+    // The number of items after which a slice is full, if the span is a number of items. If the
+    // span is a time, `full_at` is `u64::MAX`.
     full_at: u64,
 }
 
@@ -107,14 +108,14 @@ impl Clock {
         self.slices as usize + 1
     }
 
-    /// Returns the milliseconds or the number of items of a slice. The value is rounded up, so that
-    /// all slices together last at least the span.
+    /// Returns the milliseconds or the number of items of a slice. The result is rounded up, so
+    /// that all slices together last at least the span.
     fn slice_span(&self) -> u64 {
         let (Span::Millis(span) | Span::Items(span)) = self.span;
         span.div_ceil(u64::from(self.slices))
     }
 
-    /// Returns the block of the current slice.
+    /// Returns the number of the current slice's block in a place.
     #[inline(always)]
     pub(super) fn slot(&self) -> usize {
         (self.present % self.slots() as u64) as usize
@@ -135,9 +136,9 @@ impl Clock {
     /// Begins the next slice of a window of items.
     pub(super) fn next_slice(&mut self) {
         if self.present >= LATEST {
-            // Only a crafted file has this many slices. A clock with more slices cannot be read.
-            // Therefore the clock restarts at a low number. With a span of items, only the place of
-            // a slice matters.
+            // Only a crafted file has a slice number this high. The clock continues at a low
+            // number, because a file with a higher number cannot be read. With a span of items,
+            // only the slice number modulo the number of slots matters.
             let slots = self.slots() as u64;
             let behind = (self.present - self.memory).min(slots);
             self.memory = self.memory % slots + slots;
@@ -161,8 +162,8 @@ impl Clock {
         }
     }
 
-    /// Prepares the memory for the current slice. Returns the slots to clear, modulo the number of
-    /// slots.
+    /// Prepares the memory for the current slice. Returns the slots that the caller must clear. The
+    /// slots are numbered modulo the number of slots.
     pub(super) fn turn(&mut self) -> Range<usize> {
         let slots = self.slots();
         let behind = (self.present.wrapping_sub(self.memory)).min(slots as u64) as usize;
@@ -182,13 +183,14 @@ impl Clock {
     pub(super) fn is_live(&self, slot: usize) -> bool {
         let slots = self.slots() as u64;
         let behind = self.present.wrapping_sub(self.memory);
-        // The number of slices from the slice of this block to the slice of the memory.
+        // `age` is the number of slices from the slice of this block to the slice of the memory.
         let age = (self.memory % slots + slots - slot as u64) % slots;
         behind < slots && age + behind < slots
     }
 
     /// Merges another window's clock. Returns the pairs of blocks to join, this window's block
-    /// first. Returns `None` if the windows have different spans, or only one of them refreshes.
+    /// first. Returns `None` if the windows have different spans, or if only one of the windows
+    /// refreshes items.
     pub(super) fn merge(&mut self, other: &Clock) -> Option<Vec<(usize, usize)>> {
         if (self.slices, self.span, self.refreshes) != (other.slices, other.span, other.refreshes) {
             return None;
@@ -196,8 +198,9 @@ impl Clock {
         let slots = self.slots() as u64;
         match self.span {
             Span::Millis(_) => self.present = self.present.max(other.present),
-            // The current slice lasts until the later of the two ends. If the slice ended earlier,
-            // the other window's items would be remembered for too short a time.
+            // The current slice of the merged window ends when the later of the two current slices
+            // ends. If the slice ended with the earlier of the two slices, the merged window would
+            // forget items of one window too early.
             Span::Items(_) => self.stored = self.stored.min(other.stored),
         }
         let mut pairs = Vec::new();
@@ -218,8 +221,8 @@ impl Clock {
         Some(pairs)
     }
 
-    /// Returns the time at which the slice of the last insert began. Returns `None` if the span is a
-    /// number of items.
+    /// Returns the time at which the slice of the last insert began. Returns `None` if the span is
+    /// a number of items.
     pub(super) fn stored_millis(&self) -> Option<u64> {
         matches!(self.span, Span::Millis(_)).then(|| self.memory.saturating_mul(self.slice_span()))
     }

@@ -29,9 +29,10 @@ impl<B: BitsMut> Window<B> {
         }
     }
 
-    /// Stores hashes in order. If the filter refreshes, stores all hashes; otherwise stores only
-    /// hashes that are not remembered. With a span of items, the caller passes at most as many
-    /// hashes as fit in the current slice. The memory must be ready for the current slice.
+    /// Stores hashes in order. A filter that refreshes items stores all hashes. A filter that does
+    /// not refresh items stores only hashes that are not remembered. With a span of items, the
+    /// caller passes at most as many hashes as fit in the current slice. The memory must be ready
+    /// for the current slice.
     fn insert_now(&mut self, hashes: &[u64], answers: &mut [u64]) {
         let how = (self.clock.slot(), self.clock.refreshes);
         let words = &mut self.bits.words_mut()[Clock::WORDS..];
@@ -55,7 +56,7 @@ impl<B: BitsMut> Window<B> {
 }
 
 impl<B: BitsMut> Insert for Window<B> {
-    /// Stores an item at the current time. Returns true if the filter did not remember it.
+    /// Stores an item at the current time. Returns true if the filter did not remember the item.
     fn insert_hash(&mut self, hash: u64) -> bool {
         let mut answer = [0];
         self.insert_hashes(&[hash], &mut answer);

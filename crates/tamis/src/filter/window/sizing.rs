@@ -7,9 +7,9 @@ use crate::strategy::block_rules::narrow::Narrow;
 
 /// The formulas for the sizes of window filters.
 ///
-/// Plans have one or three slices, because then a place is one cache line. At a rate of 1 %, three
-/// slices take a seventh less memory than one slice. At rates of about 10⁻⁵ and below, one slice
-/// takes less memory, because its lanes are wider.
+/// Plans have one or three slices, because a place with one or three slices takes one cache line.
+/// At a rate of 1 %, three slices take a seventh less memory than one slice. At rates of about 10⁻⁵
+/// and below, one slice takes less memory than three slices, because the lanes are wider.
 pub(crate) const SIZING: BlockSizing = BlockSizing {
     geometry: |number| (1..=255).contains(&number).then_some(Geometry::Slices(number)),
     usual: &[Geometry::Slices(3), Geometry::Slices(1)],

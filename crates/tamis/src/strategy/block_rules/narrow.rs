@@ -7,23 +7,23 @@
 //!                                      |16|16|16|16|16|16|16|16|
 //! ```
 //!
-//! The default filter stores one bit for each position of a block. Counting filters and windows
-//! store several bits, so they use several narrow blocks side by side. The caller computes the
-//! block from the top bits of the hash. The low 32 bits of the hash are the eight bit numbers.
-//! Narrow blocks fill less evenly: at 1 %, a filter takes an eighth more bits than with the default
-//! blocks.
+//! The default filter stores one bit for each position of a block. Counting filters and window
+//! filters store several bits for each position, so these filters use several narrow blocks side by
+//! side. The caller computes the block from the top bits of the hash. The low 32 bits of the hash
+//! contain the eight bit numbers. Narrow blocks fill less evenly than the blocks of the default
+//! filter: at 1 %, a filter with narrow blocks takes an eighth more bits.
 
 /// Blocks of 128 bits.
 pub(crate) struct Narrow;
 
 impl Narrow {
-    /// Words in a block.
+    /// The number of words in a block.
     pub(crate) const WORDS: usize = 2;
 
-    /// Bits in a lane.
+    /// The number of bits in a lane.
     pub(crate) const LANE_BITS: u32 = 16;
 
-    /// Returns the bit of `hash` in each lane.
+    /// Returns the mask of the bits of `hash`, with one bit in each lane.
     #[inline(always)]
     pub(crate) fn mask(hash: u64) -> [u64; Self::WORDS] {
         let bit = |lane: u64| 1_u64 << (hash >> (4 * lane) & 15) << (lane % 4 * 16);

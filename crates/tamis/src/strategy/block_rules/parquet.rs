@@ -1,16 +1,16 @@
 //! The rule of Parquet's split-block Bloom: 256-bit blocks, eight 32-bit lanes.
 //!
-//! Blocks and lanes have half the size of the default filter's blocks and lanes. Parquet defines
-//! the rule. The high 32 bits of the hash select the block. The low 32 bits, multiplied by the
-//! lane's salt, select the bit in each lane. Two lanes share a 64-bit word. The even lane is in the
-//! low half, which is Parquet's order on disk.
+//! Parquet's blocks and lanes have half the size of the default filter's blocks and lanes. The
+//! Parquet format defines the rule of this module. The high 32 bits of the hash select the block.
+//! The low 32 bits, multiplied by the lane's salt, select the bit in each lane. Two lanes share a
+//! 64-bit word. The even lane is in the low half of the word, which is Parquet's order on disk.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md`.
 
-/// Words in a block.
+/// The number of words in a block.
 pub(crate) const WORDS: usize = 4;
 
-/// One odd multiplier for each lane.
+/// The salts of Parquet: one odd multiplier for each lane.
 pub(crate) const SALTS: [u32; 8] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -28,14 +28,14 @@ pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
     (((hash >> 32) * blocks as u64) >> 32) as usize
 }
 
-/// Returns the bit of `hash` in each lane.
+/// Returns the mask of the bits of `hash`, with one bit in each lane.
 #[inline(always)]
 pub(crate) fn mask(hash: u64) -> [u64; 4] {
     let bit = |lane: usize| 1_u64 << ((hash as u32).wrapping_mul(SALTS[lane]) >> 27);
     [0, 2, 4, 6].map(|lane| bit(lane) | bit(lane + 1) << 32)
 }
 
-/// Returns the block of `hash` and its bit in each lane.
+/// Returns the block of `hash`, and the mask with the bit of `hash` in each lane.
 #[inline(always)]
 pub(crate) fn locate(hash: u64, blocks: usize) -> (usize, [u64; 4]) {
     (block(hash, blocks), mask(hash))

@@ -8,26 +8,28 @@
 //!                                             |64|64|64|64|64|64|64|64|
 //! ```
 //!
-//! An item sets one bit in each of the eight lanes of one block. Therefore a lookup is one memory
-//! access and one vector instruction. The disadvantage is that blocks fill unevenly. Therefore the
-//! rate is the mean over the binomial number of items in a block, and the classic formula does not
-//! apply (`plan/rates.rs`).
+//! An item sets one bit in each of the eight lanes of one block, so a lookup is one memory access
+//! and one vector instruction. The disadvantage of blocks is that some blocks receive more items
+//! than other blocks. The rate of a filter with blocks is the mean over the binomially distributed
+//! number of items in a block, and does not follow the formula of the classic filter
+//! (`plan/rates.rs`).
 //!
-//! The top bits of the hash select the block, so the lanes must use other bits. An odd multiplier γ
-//! spreads the low 32 bits, which the block does not use, over 64 bits. The bit numbers are taken
-//! from the middle of the product, where every bit is uniform. The rule uses a 32-bit
-//! multiplication, because a vector unit does eight 32-bit multiplications at once. A 64-bit
-//! multiplication takes three times as long.
+//! The top bits of the hash select the block, so the lanes must use other bits of the hash. An odd
+//! multiplier γ spreads the low 32 bits, which the block does not use, over 64 bits. The bit
+//! numbers are taken from the middle of the product, where every bit is uniform. The rule uses a
+//! 32-bit multiplication, because a vector unit does eight 32-bit multiplications at once. A 64-bit
+//! multiplication takes three times as long as a 32-bit multiplication.
 //!
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (2007), §3.
 //! The lanes follow the split-block filter of the Parquet format.
 
 use crate::strategy::block_rules::scale::scale;
 
-/// Words in a block.
+/// The number of words in a block.
 pub(crate) const WORDS: usize = 8;
 
-/// 2³² minus 2³² divided by the golden ratio: odd, and small enough for an immediate operand.
+/// The multiplier γ is 2³² minus 2³² divided by the golden ratio. The multiplier is odd, and small
+/// enough for an immediate operand of an instruction.
 pub(crate) const GAMMA: u64 = 0x61c8_8647;
 
 /// The position in the spread hash at which the bit number of lane `i` starts.
@@ -41,8 +43,8 @@ pub(crate) const fn block(hash: u64, blocks: usize) -> usize {
 
 /// Returns the first word of the block of `hash` in `len_words` words.
 ///
-/// Returns eight times [`block`], with fewer instructions. The hash is scaled to words and rounded
-/// down to a whole block.
+/// Returns eight times the result of [`block`], without a multiplication of the result. The
+/// function scales the hash to the number of words and rounds the result down to a whole block.
 #[inline(always)]
 pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {
     const BLOCK: usize = !(WORDS - 1);
@@ -54,8 +56,8 @@ pub(crate) const fn first_word(hash: u64, len_words: usize) -> usize {
 /// `hash` belongs to block `block` of the whole filter. The returned hash selects the same block in
 /// the part, and the same bits in the block.
 ///
-/// The highest bits of the result are the block, and the low 32 bits determine the bits in the
-/// lanes. `part_log` is 1 to 32.
+/// The highest bits of the result are the block number in the part, and the low 32 bits determine
+/// the bits in the lanes. `part_log` is 1 to 32.
 #[inline(always)]
 pub(crate) const fn hash_in_part(hash: u64, block: usize, part_log: u32) -> u64 {
     (block as u64) << (64 - part_log) | hash as u32 as u64
@@ -67,7 +69,7 @@ pub(crate) const fn spread(hash: u64) -> u64 {
     (hash as u32 as u64) * GAMMA
 }
 
-/// Returns the block of `hash` and its bit in each lane.
+/// Returns the block of `hash`, and the mask with the bit of `hash` in each lane.
 #[inline(always)]
 pub(crate) fn locate(hash: u64, blocks: usize) -> (usize, [u64; 8]) {
     let spread = spread(hash);
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn lanes_use_every_bit_number_in_a_block() {
         // In a large filter, the hashes of one block share their top bits. The bit in each lane
-        // must still vary.
+        // must vary even among hashes with the same top bits.
         let blocks = 1 << 21;
         let mut used = [0_u64; 8];
         for i in 0..4096_u64 {

@@ -10,7 +10,8 @@ use crate::plan::sizing::{Best, MAX_BITS, Sample, Sizing};
 /// The maximum number of probes of a classic filter.
 const MAX_PROBES: u32 = 255;
 
-/// The formulas of classic filters. Any number of bits and probes is possible.
+/// The formulas of classic filters. A classic filter can have any number of bits and up to
+/// `MAX_PROBES` probes.
 pub(crate) struct ClassicSizing;
 
 impl Sizing for ClassicSizing {
@@ -22,8 +23,8 @@ impl Sizing for ClassicSizing {
         Geometry::Probes((-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES)) as u32)
     }
 
-    /// Uses the approximate formula. The approximate result is never below the exact rate, and the
-    /// exact formula takes a hundred times as long.
+    /// Uses the approximate formula for the rate. The approximate result is never below the exact
+    /// rate, and the exact formula takes a hundred times as long as the approximate formula.
     fn fewest(&self, _: Geometry, items: u64, rate: f64) -> Option<(u64, Geometry)> {
         let low = (-rate.log2()).floor().clamp(1.0, f64::from(MAX_PROBES - 1)) as u32;
         let geometries = [low, low + 1].map(Geometry::Probes);
@@ -68,12 +69,12 @@ impl Sizing for ClassicSizing {
     }
 }
 
-/// Estimates the bits of a classic filter.
+/// Estimates the number of bits of a classic filter.
 pub(crate) fn estimate_bits(items: u64, rate: f64) -> f64 {
     bits_by_mean(items, rate, (-rate.log2()).round().clamp(1.0, f64::from(MAX_PROBES)) as u32)
 }
 
-/// Estimates how many bits keep `rate` with this number of probes. The formula uses only the mean
+/// Estimates how many bits keep `rate` with this number of probes. The estimate uses only the mean
 /// number of set bits.
 fn bits_by_mean(items: u64, rate: f64, probes: u32) -> f64 {
     let k = f64::from(probes);

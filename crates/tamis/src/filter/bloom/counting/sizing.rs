@@ -4,7 +4,8 @@ use crate::plan::blocks::{BlockSizing, Blocks};
 use crate::plan::geometry::Geometry;
 use crate::strategy::block_rules::narrow::Narrow;
 
-/// The formulas for the sizes of counting filters. A place has one block for each bit of a counter.
+/// The formulas for the sizes of counting filters. A block of a counting filter consists of one
+/// narrow block for each bit of a counter.
 pub(crate) const SIZING: BlockSizing = BlockSizing {
     geometry: |number| matches!(number, 4 | 8 | 16).then_some(Geometry::Counters(number)),
     usual: &[Geometry::Counters(4)],

@@ -1,4 +1,5 @@
-//! Reads a page entry by entry, and checks that this module could have written the page.
+//! The check of a page: reads the page entry by entry, and checks that this module could have
+//! written the page.
 
 use crate::filter::growing::prefixes::page::{
     BLOCK_QUOTIENTS, BLOCKS, EMPTY_WORDS, Form, HEAD_WORDS, MAX_WORDS, block_bounds, entry,
@@ -42,7 +43,7 @@ fn each_block_entry(
     mut each: impl FnMut(usize, u64),
 ) -> Result<(), Unsound> {
     let block = &page[start..end];
-    // The code starts with a one.
+    // The code of a block, which stores the number of entries of each quotient, starts with a one.
     if block[0] & 1 == 0 {
         return Err(Unsound);
     }
@@ -57,13 +58,13 @@ fn each_block_entry(
             if is_mark {
                 break;
             }
-            // The code must not overlap the entries.
+            // The code of a block must not overlap the entries of the block.
             if bit + (number + 1) * f > block.len() * 64 {
                 return Err(Unsound);
             }
             let entry = entry(page, end, number, form);
-            // As a binary fraction, an entry is the middle of the interval of hashes that it
-            // covers. No entry covers another entry.
+            // As a binary fraction, an entry is the middle of the interval of hashes that the entry
+            // covers. In a valid page, the intervals of two entries never overlap.
             let half = entry & entry.wrapping_neg();
             if entry == 0 || entry - half < last_end {
                 return Err(Unsound);
@@ -77,7 +78,7 @@ fn each_block_entry(
     if free >= 64 {
         return Err(Unsound);
     }
-    // The bits between the code and the entries are zeros. Inserts rely on this.
+    // The bits between the code and the entries are zeros, and inserts rely on these zeros.
     let is_free = |bit: usize| block[bit / 64] >> (bit % 64) & 1 == 0;
     if (bit..bit + free).all(is_free) { Ok(()) } else { Err(Unsound) }
 }

@@ -1,4 +1,5 @@
-//! A table as one slice of words. Lookups work directly on these words.
+//! A table as one slice of words. A lookup works directly on the words of the slice, without a
+//! copy.
 //!
 //! ```text
 //! word 0                 1       2         3          3 + pages
@@ -6,15 +7,17 @@
 //! ```
 //!
 //! * Word 0: the depth is in bits 0 to 7. Bit 8 is set if the unsplit pages are numbered by the
-//!   inverted address. All other bits are zero.
-//! * `items`: the number of items that were new at their insertion.
-//! * `unsplit`: the number of pages of this depth, 1 to 2^depth. Each missing page was split into
-//!   two pages of the next depth. Therefore the table has 2^(depth+1) − unsplit pages.
+//!   inverted address. All other bits of word 0 are zero.
+//! * `items`: the number of items that were new to the filter when they were inserted.
+//! * `unsplit`: the number of pages with the depth of word 0, from 1 to 2^depth. Each other page of
+//!   this depth was split into two pages of the next depth. In total, the table has 2^(depth+1) −
+//!   unsplit pages.
 //! * `page ends`: for each page, the number of the first word after the page. Unsplit pages come
-//!   first.
+//!   before split pages.
 //! * `pages`: the pages in order, without unused words (`page.rs`).
 //!
-//! The rule of growth is not stored. The rule is computed from the rate of the plan.
+//! The words do not contain the rule of growth, because the rule is computed from the rate of the
+//! plan.
 
 use crate::arch::prefetch::prefetch_index;
 use crate::bits::{BitView, Bits, OutOfMemory};
@@ -23,7 +26,7 @@ use crate::filter::growing::prefixes::pages::{OwnedPage, OwnedPages, PageRef, Pa
 use crate::filter::growing::prefixes::table::{Counts, Table, prefix};
 use crate::filter::growing::prefixes::{check, page, write};
 
-/// Pages in borrowed words.
+/// The pages of a table that is one slice of words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlatPages<B> {
     bits: B,
@@ -32,7 +35,8 @@ pub(crate) struct FlatPages<B> {
 }
 
 impl<B: Bits<Word = u64>> FlatPages<B> {
-    /// Uses any words as pages, without a check. Lookups do not panic for any words.
+    /// Uses any words as pages, without a check. Lookups never panic, even if the words are
+    /// invalid.
     pub(super) fn unchecked(bits: B, unsplit: u64, len: u64) -> Self {
         Self { bits, unsplit: unsplit as usize, len: len as usize }
     }
@@ -77,7 +81,7 @@ impl<B: Bits<Word = u64>> Pages for FlatPages<B> {
     }
 }
 
-/// The number of words before the page ends.
+/// The number of words before the list `page ends`.
 const HEAD_WORDS: usize = 3;
 
 const FLIP_BIT: u64 = 1 << 8;
@@ -87,7 +91,7 @@ const FLIP_BIT: u64 = 1 << 8;
 pub(crate) enum WordsError {
     /// The header has invalid values, or its values do not match the number of words.
     Head,
-    /// The page with this number is invalid, because a table never writes such words.
+    /// The page with this number is invalid, because a table never writes the words of this page.
     Page(u64),
 }
 
@@ -97,7 +101,7 @@ impl<P: Pages> Table<P> {
         HEAD_WORDS as u64 + self.len_pages() + self.page_lens().sum::<u64>()
     }
 
-    /// Returns the pages in order.
+    /// Returns the pages in the order in which a file stores the pages.
     fn page_refs(&self) -> impl Iterator<Item = PageRef<'_>> {
         let unsplit = self.pages.len_unsplit();
         let split = self.len_pages() as usize - unsplit;
@@ -111,7 +115,7 @@ impl<P: Pages> Table<P> {
     }
 
     /// Passes the words to `write`, in order and in several slices, beginning with word number
-    /// `start`. Reads only the headers of the skipped pages.
+    /// `start`. Reads only the header of each skipped page.
     ///
     /// # Errors
     ///
@@ -180,7 +184,7 @@ impl<P: Pages> Table<P> {
 }
 
 impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
-    /// Borrows the table. Constant time.
+    /// Borrows the table. Takes constant time.
     pub(crate) fn as_view(&self) -> Table<FlatPages<BitView<'_>>> {
         let pages = self.pages.as_view();
         Table::with_pages(self.growth, self.depth, self.flip != 0, pages, self.counts)
@@ -198,7 +202,7 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
         if order & !(0xff | FLIP_BIT) != 0 || depth > growth.max_depth() {
             return Err(WordsError::Head);
         }
-        // The depth of split pages is one more.
+        // The depth of split pages is one more than the depth of unsplit pages.
         let is_split = unsplit < 1 << depth;
         if unsplit == 0 || unsplit > 1 << depth || is_split && depth == growth.max_depth() {
             return Err(WordsError::Head);
@@ -235,7 +239,8 @@ impl<B: Bits<Word = u64>> Table<FlatPages<B>> {
             number += 1;
             Ok(())
         })?;
-        // The entries of a merged table may cover all 2⁶⁴ hashes.
+        // The entries of a merged table may cover all 2⁶⁴ hashes, and this number does not fit in a
+        // `u64`.
         counts.covered = u64::try_from(covered).unwrap_or(u64::MAX);
         Ok(counts)
     }

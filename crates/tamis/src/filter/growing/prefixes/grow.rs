@@ -1,4 +1,4 @@
-//! Inserts into a table in owned pages, which splits its pages as it grows.
+//! Inserts into a table in owned pages, whose pages split as the table grows.
 
 use crate::arch::level::run_wide;
 use crate::arch::memory::{allocation_bytes, global_allocation_bytes};
@@ -13,13 +13,13 @@ use crate::filter::growing::prefixes::write::{self, WriteError};
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
 
-/// The reason why an item cannot be inserted. The filter is unchanged.
+/// The reason why an item cannot be inserted. An insert that fails leaves the filter unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GrowError {
-    /// The prefixes need more bits than a hash has.
+    /// The prefixes of new items need more bits than a hash has.
     Full,
-    /// The item's page has more entries than uniform hashes can cause. Other pages still accept
-    /// items.
+    /// The item's page has more entries than uniform hashes can cause. Pages other than the crowded
+    /// page still accept items.
     Crowded,
     /// The memory for the next page cannot be allocated.
     Memory(OutOfMemory),
@@ -66,17 +66,18 @@ impl Table {
         let pages = &self.pages;
         let directory = [pages.unsplit.capacity(), pages.split.capacity()]
             .map(|len| allocation_bytes(len * size_of::<OwnedPage>()));
-        // A page uses all words of its allocation. The allocator of glibc adds a header.
+        // A page uses all words of its allocation. The allocator of glibc adds a header to each
+        // allocation.
         let header_bytes = if global_allocation_bytes(0).is_some() { 0 } else { 8 };
         let headers = (pages.unsplit.len() + pages.split.len()) * header_bytes;
         directory.iter().sum::<u64>() + (pages.len_words * 8 + headers) as u64
     }
 
-    /// Inserts a hash. Returns true if no prefix covered the hash.
+    /// Inserts a hash. Returns true if no stored prefix covered the hash before the insert.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]. In this case the answers of the table are unchanged.
+    /// [`GrowError`] if the table cannot grow. On error, the answers of the table are unchanged.
     pub(crate) fn insert(&mut self, hash: u64) -> Result<bool, GrowError> {
         run_wide(
             #[inline(always)]
@@ -106,16 +107,17 @@ impl Table {
         self.insert_into(is_split, number, place.quotient, &run, place.entry)?;
         let form = &self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
-        // Words from other sources may contain any number of items.
+        // The addition saturates, because words from other sources may contain any number of items.
         self.counts.items = self.counts.items.saturating_add(1);
         self.counts.entries += 1;
-        // Words from other sources may cover nearly all 2⁶⁴ hashes.
+        // The addition saturates, because entries in words from other sources may cover nearly all
+        // 2⁶⁴ hashes.
         let covered = 1 << (64 - depth - page::QUOTIENT_BITS - (form.entry_bits - 1));
         self.counts.covered = self.counts.covered.saturating_add(covered);
         Ok(true)
     }
 
-    /// Inserts an entry into its run. The caller updates the counters.
+    /// Inserts an entry into its run. The caller updates the counters of the table.
     #[inline(always)]
     pub(super) fn insert_into(
         &mut self,
@@ -190,13 +192,16 @@ impl Table {
         pages.split.try_reserve(2).map_err(|_| OutOfMemory { bytes: wanted as u64 })?;
         let parent = pages.unsplit.last().expect("a depth has an unsplit page").words();
         let [first, second] = write::split(parent, &self.forms[0], &self.forms[1])?;
-        // The split copied these entries into both halves.
+        // A split copies an entry without a remainder into both halves, so the halves may have more
+        // entries than the parent page.
         let entries = |page: &[u64]| page::count_entries(page, self.select);
         self.counts.entries += entries(&first) + entries(&second) - entries(parent);
         pages.len_words += first.len() + second.len();
         pages.len_words -= parent.len();
         pages.unsplit.pop();
-        // With inverted addresses, the last page gets the first numbers.
+        // Split pages are numbered in the opposite direction of unsplit pages. If `flip` is zero,
+        // split pages are numbered by the inverted address, so the second half gets the lower
+        // number.
         let [first, second] = if self.flip == 0 { [second, first] } else { [first, second] };
         pages.split.push(OwnedPage::new(first));
         pages.split.push(OwnedPage::new(second));

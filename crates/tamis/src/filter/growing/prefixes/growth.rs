@@ -1,5 +1,5 @@
-//! The rule of growth: the number of remainder bits at each depth, and when pages split. With this
-//! rule, the filter keeps its rate at any size.
+//! The rule of growth defines the number of remainder bits at each depth, and when pages split.
+//! With the rule of growth, the filter keeps its rate at any size.
 
 #[cfg(not(any(feature = "std", test)))]
 use crate::no_std::*;
@@ -8,11 +8,11 @@ use crate::plan::geometry::Geometry;
 use crate::filter::growing::prefixes::page::{BLOCKS, ENTRY_BITS_MAX, QUOTIENT_BITS, QUOTIENTS};
 use crate::plan::rates::rounded_up;
 
-/// The rule by which a filter grows. The rule depends only on the rate.
+/// The rule by which a filter grows. The rule depends only on the planned rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
-    /// Remainder bits at the depths of most filters, 6 to 19. Filters at these depths hold about 64
-    /// thousand to 700 million items.
+    /// The number of remainder bits at depths 6 to 19, which are the depths of most filters.
+    /// Filters at depths 6 to 19 hold about 64 thousand to 700 million items.
     base_bits: u32,
     /// The mean number of entries of a page at which the pages of a depth begin to split.
     split_at: u32,
@@ -20,19 +20,20 @@ pub(crate) struct Growth {
     max_depth: u32,
 }
 
-/// All pages of a depth split while the filter grows by 1/`SPLIT_STRETCH`.
+/// All pages of a depth split while the filter grows by the share 1/`SPLIT_STRETCH`.
 const SPLIT_STRETCH: u64 = 8;
 
-/// The limits of the number of entries at which pages split. With fewer entries, the code of the
-/// quotients takes too much space. With more entries, runs become long.
+/// The minimum and the maximum of the number of entries at which a page splits. If a page split at
+/// fewer entries than the minimum, the code of the quotients would take too much space. If a page
+/// split at more entries than the maximum, each quotient would have a long run of entries.
 const SPLIT_AT: (u32, u32) = (640, 1280);
 
 /// The number of words of a page in addition to its blocks: the header and the entry in the
-/// directory. The entry contains the address and a copy of the header.
+/// directory. The directory entry contains the memory address of the page and a copy of its header.
 const EMPTY_HEAD_WORDS: f64 = 10.0;
 
-/// The maximum depth. With this limit, the directory has fewer than 2⁴¹ pages, far more than fit in
-/// any memory.
+/// The maximum depth of a page. With the limit `MAX_DEPTH`, the directory has fewer than 2⁴¹ pages,
+/// far more than fit in any memory.
 const MAX_DEPTH: u32 = 40;
 
 /// Returns the number of remainder bits at a depth in addition to the rule's base bits.
@@ -71,7 +72,7 @@ static MAX_DEPTHS: [u32; ENTRY_BITS_MAX as usize] = {
 };
 
 /// The highest rate of a filter that grows to a given maximum depth, indexed by this depth. The
-/// rule has no base bits, and each page has one entry for each quotient.
+/// rates are computed for a rule without base bits, and for pages with one entry for each quotient.
 static RATES_UNTIL_DEPTH: [f64; MAX_DEPTH as usize + 1] = {
     let (mut rates, mut rate, mut depth) = ([0.0; MAX_DEPTH as usize + 1], 0.0, 0);
     while depth <= MAX_DEPTH {
@@ -100,7 +101,7 @@ impl Growth {
         })
     }
 
-    /// Returns the rules of the smallest pages, in ascending order of the remainder length.
+    /// Returns the rules with the smallest pages, in ascending order of the remainder length.
     fn all() -> impl Iterator<Item = Self> {
         (1..ENTRY_BITS_MAX - 4)
             .map(|base_bits| Self::new(base_bits, SPLIT_AT.0))
@@ -111,7 +112,7 @@ impl Growth {
         Self { base_bits, split_at, max_depth: MAX_DEPTHS[base_bits as usize] }
     }
 
-    /// Returns true if the rule allows at least a small filter.
+    /// Returns true if a filter with this rule can grow at least to a small size.
     const fn is_deep(&self) -> bool {
         self.max_depth >= 8
     }
@@ -127,7 +128,8 @@ impl Growth {
         Geometry::Prefixes { bits: self.base_bits, split_at: self.split_at }
     }
 
-    /// Restores a rule. Returns `None` if [`for_rate`](Self::for_rate) never returns this rule.
+    /// Restores a rule from its parameters. Returns `None` if [`for_rate`](Self::for_rate) never
+    /// returns this rule.
     pub(crate) fn of_geometry(geometry: Geometry) -> Option<Self> {
         let Geometry::Prefixes { bits: base_bits, split_at } = geometry else { return None };
         let is_known = (1..ENTRY_BITS_MAX - 4).contains(&base_bits)
@@ -138,18 +140,19 @@ impl Growth {
 
     /// Returns the number of remainder bits of a new entry in a page of this depth.
     ///
-    /// Small filters take little memory, so their remainders are longer. Beyond 2³⁰ pages, the
-    /// remainders grow with each depth, so that the sum over all depths is finite. From one depth
-    /// to the next, a remainder loses at most one bit. This bit becomes part of the address, so no
-    /// prefix becomes shorter.
+    /// Small filters take little memory, so their remainders can be longer than in large filters.
+    /// Beyond 2³⁰ pages, the remainders grow with each depth, so that the sum of the rates of all
+    /// depths is finite. From one depth to the next, a remainder loses at most one bit. The lost
+    /// bit becomes part of the address, so no prefix becomes shorter.
     pub(crate) const fn remainder_bits(self, depth: u32) -> u32 {
         self.base_bits + extra_bits(depth)
     }
 
     /// Returns the highest rate at any number of items, as a sum over all depths. While the
-    /// shallowest pages have `depth`, the number of entries of a page grows from 9/16 to 9/8 of
-    /// `split_at`. At depth 0, the number of entries grows from zero to the threshold of one page.
-    /// In each page, every entry has a prefix at least as long as the prefixes at depth `depth`.
+    /// shallowest pages have depth `depth`, the number of entries of a page grows from 9/16 to 9/8
+    /// of `split_at`. At depth 0, the number of entries grows from zero to the number at which the
+    /// only page splits. While the shallowest pages have depth `depth`, every new entry has a
+    /// prefix that is at least as long as the prefixes of this depth.
     pub(crate) fn rate_for_ever(self) -> f64 {
         f64::from(self.split_at) * self.rate_per_entry()
     }
@@ -165,7 +168,7 @@ impl Growth {
     pub(crate) fn rate_at(self, items: u64) -> f64 {
         let (mut rate, mut before) = (0.0, 0.0);
         for depth in 0..=self.max_depth {
-            // The shallowest pages have this depth until the last page of this depth splits.
+            // The shallowest pages have depth `depth` until the last page of this depth splits.
             let pages = f64::from(depth).exp2();
             let stretch = SPLIT_STRETCH as f64;
             let last = f64::from(self.split_at) * ((stretch + 1.0) * pages - 1.0) / stretch;
@@ -205,13 +208,13 @@ impl Growth {
         (depth < self.max_depth).then(|| u64::from(self.split_at) * eighths / SPLIT_STRETCH)
     }
 
-    /// Returns the maximum number of entries. With this number of entries, no page can split any
-    /// more.
+    /// Returns the maximum number of entries of a table. In a table with the maximum number of
+    /// entries, no page can split any more.
     pub(crate) fn max_entries(self) -> u64 {
         u64::from(self.split_at) << self.max_depth
     }
 
-    /// Returns the largest depth.
+    /// Returns the largest depth of a page that the rule allows.
     pub(crate) fn max_depth(self) -> u32 {
         self.max_depth
     }

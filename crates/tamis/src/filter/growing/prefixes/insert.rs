@@ -16,11 +16,13 @@ pub(super) enum Inserted {
     InPlace,
     /// The blocks of the page have moved, and the header was updated.
     Moved,
-    /// The page is unchanged. The block needs another word, and the page has no spare word.
+    /// The page is unchanged, because the block needs one more word, but the page has no unused
+    /// word.
     NoRoom,
 }
 
-/// Inserts an entry into its run if the page has enough space.
+/// Inserts an entry into its run, which is the sequence of entries of one quotient, if the page has
+/// enough space.
 #[inline(always)]
 pub(super) fn insert(
     page: &mut [u64],
@@ -43,7 +45,8 @@ pub(super) fn insert(
         end += 1;
         inserted = Inserted::Moved;
     }
-    // The entries before the run do not move. The smaller entries of the run also do not move.
+    // Entries before the run do not move. Entries of the run that are smaller than the new entry
+    // also do not move.
     let number = run.first + smaller(page, end, form, run, new_entry);
     insert_zero(&mut page[run.start..end], select, run.code_at, code_bits);
     let high = end * 64 - number * f;
@@ -74,15 +77,18 @@ fn open_word(page: &mut [u64], block: usize, at: usize) {
     lengthen(page.first_chunk_mut().expect("pages have a head"), block);
 }
 
-/// Inserts a zero at bit `at` of a code. The code ends before bit `end`. Bit `end` is free.
+/// Inserts a zero at bit `at` of the code of a block. The code ends before bit `end`, and bit `end`
+/// is unused.
 #[inline(always)]
 fn insert_zero(block: &mut [u64], select: Select, at: usize, end: usize) {
     if end < 127
         && let Some(code) = block.first_chunk_mut::<2>()
     {
-        // All bits are ones, except the new bit if this word contains the new bit.
+        // In the mask that `hole` returns, all bits are ones, except the new bit if word number
+        // `word` contains the new bit.
         let hole = |word: usize| !(u64::from(at / 64 == word) << (at % 64));
-        // The bits after the code may belong to entries.
+        // `behind` returns the mask of the bits after the code, because these bits may belong to
+        // entries.
         let behind = |word: usize| {
             u64::MAX.checked_shl((end + 1).saturating_sub(word * 64) as u32).unwrap_or(0)
         };

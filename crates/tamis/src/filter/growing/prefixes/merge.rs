@@ -1,4 +1,4 @@
-//! Merges another table by inserting its prefixes.
+//! Merges two tables: inserts the prefixes of one table into the other table.
 
 use crate::filter::growing::prefixes::grow::GrowError;
 use crate::filter::growing::prefixes::page::{self, Run};
@@ -21,18 +21,18 @@ impl<P: Pages> Table<P> {
 }
 
 impl Table {
-    /// Inserts every prefix of another table with the same rule of growth. The result covers every
-    /// hash that one of the tables covered. Therefore the rate of the result is at most the sum of
-    /// the two rates. The time is proportional to the size of `other`.
+    /// Inserts every prefix of another table with the same rule of growth. The merged table covers
+    /// every hash that one of the two tables covered, so the rate of the merged table is at most
+    /// the sum of the two rates. Merging takes time proportional to the size of `other`.
     ///
     /// # Errors
     ///
-    /// [`GrowError`]. In this case the table contains all of its own prefixes and some of the
-    /// prefixes of `other`.
+    /// [`GrowError`] if the table cannot grow. On error, the table contains all of its own prefixes
+    /// and some of the prefixes of `other`.
     pub(crate) fn merge<P: Pages>(&mut self, other: &Table<P>) -> Result<(), GrowError> {
         assert!(self.grows_as(other), "the layouts were compared");
         // Pages that are at least as deep as the pages of the other table have space for all
-        // remainder bits of the other table. Therefore no remainder is shortened.
+        // remainder bits of the other table, so no remainder is shortened.
         while self.progress() < other.progress() {
             self.split_next()?;
         }
@@ -47,14 +47,15 @@ impl Table {
     }
 
     /// Inserts a prefix, which is the highest `len` bits of a word. Returns true if a part of the
-    /// prefix was not covered before.
+    /// prefix was new to the table.
     fn insert_prefix(&mut self, bits: u64, len: u32) -> Result<bool, GrowError> {
         let Found { page, block, is_split, number, rest } = self.find(bits);
         let form = self.forms[usize::from(is_split)];
         let depth = self.depth + u32::from(is_split);
         let Some(known) = len.checked_sub(depth + page::QUOTIENT_BITS) else {
-            // The prefix covers several quotients or several pages. Therefore the prefix is divided
-            // into two halves.
+            // A prefix is too short for an entry if the prefix covers several quotients or several
+            // pages. A prefix that is too short is divided into two prefixes that are one bit
+            // longer.
             let first = self.insert_prefix(bits, len + 1)?;
             let second = self.insert_prefix(bits | 1 << (63 - len), len + 1)?;
             return Ok(first | second);
@@ -78,7 +79,8 @@ impl Table {
         Ok(true)
     }
 
-    /// Rewrites a page. A new entry replaces the entries that it covers.
+    /// Rewrites a page. In the new page, the entry `entry` replaces all entries that `entry`
+    /// covers.
     fn replace_covered(
         &mut self,
         is_split: bool,

@@ -1,4 +1,5 @@
-//! A page: the prefixes of 512 quotients, in adjacent blocks.
+//! A page stores the prefixes of 512 quotients, in adjacent blocks. A quotient is a group of hash
+//! bits after the address.
 //!
 //! ```text
 //! word 0                4        start of block 1            used words
@@ -8,18 +9,19 @@
 //!      | 1 | 0…01 for each of 32 quotients | 0…0 | entry n−1 | ... | entry 0 |
 //! ```
 //!
-//! Slot `b` of the starts contains the first word of block `b`. Block 0 always starts at word 4, so
-//! slot 0 stores the end of the last block instead. In the code of a block, each quotient has one
-//! zero for each of its entries. Entry `i` ends `i` entries before the last bit of the block.
-//! Therefore the position of an entry does not depend on the number of entries. There are fewer
-//! than 64 zeros between the code and the entries.
+//! Slot `b` of the starts contains the number of the first word of block `b`. Block 0 always starts
+//! at word 4, so slot 0 stores the end of the last block instead of the start of block 0. In the
+//! code of a block, each quotient has one zero for each of its entries. Entry `i` ends `i` entries
+//! before the last bit of the block, so the position of an entry does not depend on the number of
+//! entries. Between the code and the entries, a block has fewer than 64 zeros.
 //!
-//! In memory, the directory of a table contains a copy of the starts of each page. Therefore a
-//! lookup reads the block after the directory, without waiting for the page's header (`pages.rs`).
-//! If the table is read from the words of a file, the lookup uses the starts in the page.
+//! In memory, the directory of a table contains a copy of the starts of each page. Because of the
+//! copy, a lookup reads the directory and then the block, without waiting for the header of the
+//! page (`pages.rs`). If the table is read from the words of a file, the lookup uses the starts in
+//! the page.
 //!
 //! An entry of F bits consists of the remainder, a one, and zeros. When the filter grows, bits of
-//! the remainders move to the address. Therefore the remainders of older entries are shorter
+//! the remainders move to the address, so older entries have shorter remainders than new entries
 //! (Dayan, Bercea, Reviriego, Pagh, "InfiniFilter", 2023, §4). The entries of a quotient are in
 //! ascending order.
 
@@ -52,18 +54,19 @@ pub(super) type Head = [u64; HEAD_WORDS];
 /// The number of words of a page without entries.
 pub(super) const EMPTY_WORDS: usize = HEAD_WORDS + BLOCKS;
 
-/// The maximum number of words of a page, because words are numbered in 16 bits. Uniform hashes
-/// fill far fewer words.
+/// The maximum number of words of a page, because words are numbered in 16 bits. With uniform
+/// hashes, a page has far fewer words than `MAX_WORDS`.
 pub(super) const MAX_WORDS: usize = u16::MAX as usize;
 
-/// A page with this number of words accepts no more entries. Uniform hashes fill a twelfth of this
-/// number.
+/// A page with `CROWDED_WORDS` words accepts no more entries. With uniform hashes, a page has at
+/// most a twelfth of `CROWDED_WORDS` words.
 ///
-/// An insert into a long page moves half of the page. Therefore this limit also bounds the time of
-/// inserts with chosen hashes. The limit is far below [`MAX_WORDS`], so that a page can always
-/// split. In the worst case, one half gets all entries, and each entry is up to two bits longer.
-/// Even in this case, the words of this half can be numbered. The limit is important because a page
-/// that cannot split would block the splits of all other pages.
+/// An insert into a long page moves half of the page, so the limit also bounds the time of inserts
+/// if an attacker chooses the hashes. The limit is far below [`MAX_WORDS`], so that a page can
+/// always split. In the worst case, one half of a split page gets all entries, and each entry is up
+/// to two bits longer than before. Even in the worst case of a split, each half has at most
+/// [`MAX_WORDS`] words. The limit is important because a page that cannot split would block the
+/// splits of all other pages.
 pub(super) const CROWDED_WORDS: usize = 1 << 14;
 
 /// The code of a block without entries.
@@ -73,15 +76,16 @@ const EMPTY_CODE: u64 = (1 << (BLOCK_QUOTIENTS + 1)) - 1;
 /// bits contains any entry.
 pub(super) const ENTRY_BITS_MAX: u32 = 56;
 
-/// The width of entries, and the constants for comparing several entries at once. A word contains
-/// as many entries as fit.
+/// The width of entries, and the constants for comparing several entries at once. For a comparison,
+/// a word contains as many whole entries as fit in the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
-    /// F: the bits of an entry.
+    /// F: the number of bits of an entry.
     pub entry_bits: u32,
-    /// The number of entries in a word. The first entry is in the highest bits.
+    /// The number of entries that fit in a word. The first entry is in the highest bits.
     pub lanes: u32,
-    /// The lowest bit of each lane, and the highest bit of each lane.
+    /// The mask of the lowest bit of each lane, and the mask of the highest bit of each lane. A
+    /// lane is the place of an entry in a word.
     lows: u64,
     highs: u64,
 }
@@ -90,28 +94,29 @@ impl Form {
     /// Returns the form in which a new entry has a remainder of `remainder_bits` bits.
     pub fn of(remainder_bits: u32) -> Self {
         let entry_bits = remainder_bits + 1;
-        // All lanes together have fewer than 64 bits, so a shift by all lanes is valid.
+        // All lanes together have fewer than 64 bits, so a shift by the width of all lanes is
+        // valid.
         let lanes = 63 / entry_bits;
         let lows = (1..=lanes).fold(0, |lows, lane| lows | 1 << (64 - lane * entry_bits));
         Self { entry_bits, lanes, lows, highs: lows << (entry_bits - 1) }
     }
 
-    /// Returns the entries of a run in the highest bits of a word. The lower bits are zero. Returns
-    /// `None` if the entries do not fit in a word.
+    /// Returns the entries of a run in the highest bits of a word. The lower bits of the word are
+    /// zero. Returns `None` if the entries do not fit in a word.
     #[inline(always)]
     pub fn run_window(&self, page: &[u64], end: usize, first: usize, len: usize) -> Option<u64> {
         let others = u64::MAX.checked_shr(len as u32 * self.entry_bits)?;
         (len <= self.lanes as usize).then(|| window(page, end, first, self).unwrap_or(0) & !others)
     }
 
-    /// Returns the highest bit of each lane.
+    /// Returns the mask of the highest bit of each lane.
     #[inline(always)]
     pub fn highs(&self) -> u64 {
         self.highs
     }
 
     /// Removes the highest bit of each of the `len` entries of a window, and counts the entries
-    /// whose highest bit was set. Returns `None` if an entry has no bits left.
+    /// whose highest bit was set. Returns `None` if an entry has no set bit except its highest bit.
     #[inline(always)]
     pub fn halve(&self, window: u64, len: usize) -> Option<(u64, usize)> {
         let others = u64::MAX >> (len as u32 * self.entry_bits);
@@ -126,13 +131,13 @@ impl Form {
     #[inline(always)]
     fn any_covers(&self, window: u64, len: u32, query: u64) -> bool {
         let others = u64::MAX >> (len * self.entry_bits);
-        // An entry is zero only in words from other sources. Therefore, in valid words, no lane
-        // borrows from the next higher lane.
+        // An entry is zero only in words from other sources, so in valid words no lane borrows from
+        // the next higher lane.
         let entries = window | others;
         let after_remainder = entries ^ entries.wrapping_sub(self.lows);
         let differs = (entries ^ query.wrapping_mul(self.lows)) & !after_remainder | others;
         // The result contains the highest bit of the lowest lane without a difference. If all lanes
-        // differ, the result is zero.
+        // have a difference, the result is zero.
         differs.wrapping_sub(self.lows) & !differs & self.highs != 0
     }
 
@@ -142,7 +147,7 @@ impl Form {
         let others = u64::MAX >> (len * self.entry_bits);
         let entries = entry.wrapping_mul(self.lows);
         // Without their highest bits, the lanes can be subtracted without a borrow. The highest
-        // bits are compared separately.
+        // bits of the lanes are compared separately.
         let not_smaller = (window | self.highs).wrapping_sub(entries & !self.highs);
         let is_smaller = (!window & entries) | (!(window ^ entries) & !not_smaller);
         (is_smaller & self.highs & !others).count_ones() as usize
@@ -152,7 +157,8 @@ impl Form {
 /// The place of an item in its page: the quotient, and the entry for comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// The block number, followed by the quotient in the block.
+    /// The number of the quotient in the page: the block number, followed by the quotient in the
+    /// block.
     pub quotient: usize,
     /// The new entry: the remainder, followed by a one.
     pub entry: u64,
@@ -160,7 +166,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Returns the place of a hash after its address bits were shifted out. The remainder of the
-    /// place has all remaining bits.
+    /// place has as many bits as the form allows.
     #[inline(always)]
     pub fn of(rest: u64, form: &Form) -> Self {
         let quotient = (rest >> (64 - QUOTIENT_BITS)) as usize;
@@ -171,12 +177,12 @@ impl Place {
 /// The entries of a quotient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first word of the block.
+    /// The number of the first word of the block that contains the run.
     pub start: usize,
     pub end: usize,
-    /// The first bit of the run's zeros in the code.
+    /// The number of the first bit of the run in the code.
     pub code_at: usize,
-    /// The number of the first entry in the block, and the number of entries.
+    /// The number of the run's first entry in the block, and the number of entries of the run.
     pub first: usize,
     pub len: usize,
 }
@@ -191,7 +197,8 @@ pub(super) fn block_of(rest: u64) -> usize {
 #[inline(always)]
 pub(super) fn bounds(head: &Head, block: usize) -> (usize, usize) {
     let slot = |block: usize| (head[block / 4 % HEAD_WORDS] >> (block % 4 * 16) & 0xffff) as usize;
-    // There are no branches, because the block is random and a branch would be mispredicted.
+    // The function has no branches, because the block number is random and the CPU would mispredict
+    // a branch.
     let start = select_unpredictable(block == 0, HEAD_WORDS, slot(block));
     (start, slot((block + 1) % BLOCKS))
 }
@@ -236,7 +243,8 @@ pub(super) fn prefetch_block(page: &[u64], (start, end): (usize, usize)) {
     prefetch_index(page, end.wrapping_sub(1));
 }
 
-/// Tests whether an entry of the block covers a new entry. Does not panic for any words.
+/// Tests whether an entry of the block covers a new entry. Never panics, even if the words are
+/// invalid.
 #[inline(always)]
 pub(super) fn contains(
     page: &[u64],
@@ -269,7 +277,7 @@ fn near_window(
 }
 
 /// Returns the entries of a block that ends at word `end`, starting with entry number `first`. The
-/// first entry is in the highest bits.
+/// first entry is in the highest bits of the result.
 #[inline(always)]
 pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Option<u64> {
     let at = first * form.entry_bits as usize;
@@ -277,9 +285,10 @@ pub(super) fn window(page: &[u64], end: usize, first: usize, form: &Form) -> Opt
     Some(high << (at % 64) | low >> 1 >> (63 - at % 64))
 }
 
-/// Returns the first zero of a quotient in the code at word `start`, and the number of its zeros.
-/// Returns `None` unless the first two words contain all these zeros. The result is `None` only for
-/// a few quotients at the end of a block that is about to split.
+/// Returns the position of the first zero of a quotient in the code at word `start`, and the number
+/// of zeros of the quotient. Returns `None` unless the first two words of the code contain all
+/// zeros of the quotient. The result is `None` only for a few quotients at the end of a block that
+/// is about to split.
 #[inline(always)]
 fn run_in_two_words(
     page: &[u64],
@@ -290,10 +299,10 @@ fn run_in_two_words(
     // The slice may extend into the next block. The code of a valid block ends before the next
     // block.
     let &[zeroth, first, second] = page.get(start..)?.first_chunk()?;
-    // The run of a quotient follows the `k`-th one of the code.
+    // The zeros of quotient `k` of the block follow the set bit with number `k` in the code.
     let k = (quotient % BLOCK_QUOTIENTS) as u32;
     let ones = select.count_ones(zeroth);
-    // The code has no branch here, because the CPU cannot predict which word contains the run.
+    // This function has no branch here, because the CPU cannot predict which word contains the run.
     let is_later = k >= ones;
     let this = select_unpredictable(is_later, first, zeroth);
     let next = select_unpredictable(is_later, second, first);
@@ -306,8 +315,8 @@ fn run_in_two_words(
     Some((base + at as usize, after.trailing_zeros() as usize))
 }
 
-/// Like [`run_in_two_words`], but for any code. Reads the words one by one. Returns `None` if the
-/// code is incomplete, which happens only in words from other sources.
+/// Like [`run_in_two_words`], but for a code of any length. Reads the words one by one. Returns
+/// `None` if the code is incomplete, which happens only in words from other sources.
 fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
     let mut k = quotient % BLOCK_QUOTIENTS;
     let mut ones = block.iter().enumerate().flat_map(|(i, &word)| {
@@ -334,7 +343,8 @@ fn run_in_words(block: &[u64], quotient: usize) -> Option<(usize, usize)> {
 fn contains_far(page: &[u64], start: usize, end: usize, form: &Form, place: Place) -> bool {
     let block = page.get(start..end).unwrap_or_default();
     let Some((code_at, mut len)) = run_in_words(block, place.quotient) else { return false };
-    // The difference is negative only in words from other sources.
+    // The subtraction saturates, because the difference may be negative in words from other
+    // sources.
     let mut first = (code_at - 1).saturating_sub(place.quotient % BLOCK_QUOTIENTS);
     let lanes = form.lanes as usize;
     while len > 0 {
@@ -395,7 +405,7 @@ pub(super) fn code_bits(block: &[u64], select: Select) -> usize {
     if let &[zeroth, first, ..] = block {
         let k = BLOCK_QUOTIENTS as u32;
         let ones = select.count_ones(zeroth);
-        // The code has no branch here, because the CPU cannot predict which word contains the
+        // This function has no branch here, because the CPU cannot predict which word contains the
         // result.
         let is_later = k >= ones;
         let this = select_unpredictable(is_later, first, zeroth);
@@ -430,13 +440,14 @@ pub(super) fn clear(page: &mut [u64]) {
     page[HEAD_WORDS..EMPTY_WORDS].fill(EMPTY_CODE);
 }
 
-/// Writes the end of a block to its slot. The slot must be zero before the call.
+/// Writes the end of a block to the slot of the block in the header. The slot must be zero before
+/// the call.
 pub(super) fn set_block_end(page: &mut [u64], block: usize, end: usize) {
     let slot = (block + 1) % BLOCKS;
     page[slot / 4] |= (end as u64) << (slot % 4 * 16);
 }
 
-/// Tests whether one entry covers all hashes that another entry covers.
+/// Tests whether `entry` covers all hashes that `other` covers.
 #[inline]
 pub(super) fn covers(entry: u64, other: u64) -> bool {
     let after_remainder = entry ^ entry.wrapping_sub(1);

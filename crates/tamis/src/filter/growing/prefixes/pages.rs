@@ -15,7 +15,7 @@ pub(crate) struct PageRef<'a> {
     pub(super) head: &'a Head,
 }
 
-/// An absent page. Its blocks have no words.
+/// An absent page, whose blocks have no words.
 const NO_PAGE: PageRef<'_> = PageRef { words: &[], head: &[0; HEAD_WORDS] };
 
 impl Default for PageRef<'_> {
@@ -37,14 +37,15 @@ impl<'a> PageRef<'a> {
 
 /// The storage of pages.
 pub(crate) trait Pages {
-    /// True if the header of a page is in the directory instead of the page.
+    /// True if the directory contains the headers of the pages, so that a lookup does not read the
+    /// header in the page.
     const HEAD_APART: bool;
 
-    /// Returns the number of pages of the smaller depth.
+    /// Returns the number of unsplit pages.
     fn len_unsplit(&self) -> usize;
 
-    /// Returns a page of the smaller depth, or of the larger depth if `is_split` is true. Returns
-    /// an empty page if the number does not exist.
+    /// Returns an unsplit page, or a split page if `is_split` is true. Returns an empty page if no
+    /// page has this number.
     fn page(&self, is_split: bool, number: usize) -> PageRef<'_>;
 
     /// Prefetches the directory entry of a page.
@@ -70,21 +71,21 @@ impl OwnedPage {
         &self.words
     }
 
-    /// Returns the words of the page for writing. If blocks move, the caller must update the
-    /// header.
+    /// Returns the words of the page for writing. If the caller moves blocks, the caller must also
+    /// update the copy of the header.
     #[inline(always)]
     pub(super) fn words_mut(&mut self) -> &mut Box<[u64]> {
         &mut self.words
     }
 
-    /// Makes a block one word longer in the header, as in the words. The header is not read back
-    /// from the words, because this read would wait for the store.
+    /// Makes a block one word longer in the copy of the header. The copy is not read from the words
+    /// of the page, because the read would wait for the preceding store.
     #[inline(always)]
     pub(super) fn move_head(&mut self, block: usize) {
         lengthen(&mut self.head, block);
     }
 
-    /// Reads the header from the words.
+    /// Reads the copy of the header from the words of the page.
     pub(super) fn read_head(&mut self) {
         self.head = *self.words.first_chunk().expect("pages have a head");
     }
@@ -131,7 +132,7 @@ impl OwnedPages {
         select_unpredictable(is_split, split, unsplit)
     }
 
-    /// Returns an existing page.
+    /// Returns a page for writing. The page must exist.
     #[inline(always)]
     pub(super) fn page_mut(&mut self, is_split: bool, number: usize) -> &mut OwnedPage {
         if is_split { &mut self.split[number] } else { &mut self.unsplit[number] }

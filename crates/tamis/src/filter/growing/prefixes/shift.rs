@@ -1,15 +1,16 @@
 //! Inserts bits into a bit sequence. The bits below the new bits move down.
 //!
-//! The words of a run are moved eight at a time, with vectors. Each move also changes bits of the
-//! first and the last word outside the run, so these bits are restored afterwards. The compiler
-//! vectorizes the loop if it is inlined into [`run_wide`](crate::arch::level::run_wide). No branch
-//! depends on the bit at which the run begins or ends.
+//! The words of the moving range are moved eight at a time, with vectors. Each move also changes
+//! bits outside the range, in its first and last word, so the code restores these bits after the
+//! move. The compiler vectorizes the loop if the loop is inlined into
+//! [`run_wide`](crate::arch::level::run_wide). No branch depends on the bit at which the range
+//! begins or ends.
 
 /// The number of words that are moved at once.
 const STEP: usize = 8;
 
-/// Ones, followed by zeros. The slice that starts at index `STEP - n` is the mask of the first `n`
-/// words of a step.
+/// `STEP` words of ones, followed by `STEP` words of zeros. The slice that starts at index `STEP -
+/// n` is the mask of the first `n` words of a step.
 static FIRST: [u64; 2 * STEP] = {
     let mut masks = [0; 2 * STEP];
     let mut i = 0;
@@ -25,15 +26,15 @@ fn first(n: usize) -> &'static [u64; STEP] {
     FIRST[STEP - n..].first_chunk().expect("n is at most STEP")
 }
 
-/// Inserts the lowest `width` bits of `bits` so that they end before bit `high` of `words`. Bits
-/// are numbered from the lowest bit of the first word. The bits that start at `low + width` move
-/// down by `width`, so they start at `low`. All other bits are unchanged. The bits of `bits` above
-/// `width` must be zero.
+/// Inserts the lowest `width` bits of `bits` so that the new bits end before bit `high` of `words`.
+/// Bits are numbered from the lowest bit of the first word. The bits from `low + width` to `high`
+/// move down by `width`, so the moved bits start at `low`. Bits outside the range from `low` to
+/// `high` are unchanged. The bits of `bits` above `width` must be zero.
 ///
 /// # Panics
 ///
-/// If the range is outside the words or shorter than `width`; if `width` is not in 1..=63; if there
-/// are fewer than nine words.
+/// Panics if the range is outside the words or shorter than `width`; if `width` is not in 1..=63;
+/// if there are fewer than nine words.
 #[inline(always)]
 pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usize, bits: u64) {
     assert!((1..64).contains(&width) && low + width <= high && high <= words.len() * 64);
@@ -43,7 +44,8 @@ pub(crate) fn insert_bits(words: &mut [u64], low: usize, high: usize, width: usi
     let stays = u64::MAX << 1 << (used - 1);
     let old_bottom = words[bottom];
     let old_top = words[top];
-    // The new bits are placed above the moving bits. Therefore one shift of two words moves both.
+    // The new bits are placed above the moving bits, so one shift of two words moves the new bits
+    // and the moving bits.
     let moved = u128::from(bits) << used | u128::from(old_top & !stays);
     let new_top = old_top & stays | (moved >> width) as u64;
     let next = words[top.saturating_sub(1)] >> width | (moved as u64) << (64 - width);
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
     use crate::arch::level::run_wide;
 
-    /// The expected result, computed bit by bit.
+    /// Returns the expected result of `insert_bits`, computed bit by bit.
     fn expected(words: &[u64], low: usize, high: usize, width: usize, bits: u64) -> Vec<u64> {
         let mut new = words.to_vec();
         let mut set = |at: usize, bit: u64| {

@@ -16,11 +16,13 @@ use crate::no_std::*;
 pub(crate) struct Table<P = OwnedPages> {
     pub(super) growth: Growth,
     pub(super) select: Select,
-    /// The depth of the unsplit pages. The depth of split pages is one more.
+    /// The depth of the unsplit pages. The depth of split pages is one more than the depth of
+    /// unsplit pages.
     pub(super) depth: u32,
-    /// All ones if the unsplit pages are numbered by the inverted address.
+    /// All ones if the unsplit pages are numbered by the inverted address, or zero if not.
     pub(super) flip: u64,
-    /// The forms of the entries in unsplit pages and in split pages.
+    /// The form of entries in unsplit pages, and the form of entries in split pages. A form
+    /// contains the width of an entry and masks for comparisons.
     pub(super) forms: [Form; 2],
     pub(super) pages: P,
     pub(super) counts: Counts,
@@ -31,12 +33,12 @@ pub(crate) struct Table<P = OwnedPages> {
 /// The counters of a table's entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// The number of items that were new at their insertion.
+    /// The number of items that were new to the table when they were inserted.
     pub items: u64,
-    /// The number of stored entries. This number is at least the number of items. The number of
-    /// entries is higher if an entry covers several pages.
+    /// The number of stored entries. The number of entries is higher than the number of items if a
+    /// split has copied entries into both halves of a page.
     pub entries: u64,
-    /// The number of hashes, out of 2⁶⁴, that an entry covers.
+    /// The number of hashes, out of 2⁶⁴, that the entries of the table cover.
     pub covered: u64,
 }
 
@@ -46,7 +48,7 @@ pub(super) struct Found<'a> {
     pub(super) page: &'a [u64],
     /// The range of words of the item's block: the first word and the end.
     pub(super) block: (usize, usize),
-    /// True if the page is split. A split page uses the second form.
+    /// True if the page is split. A split page uses the second form in `forms`.
     pub(super) is_split: bool,
     pub(super) number: usize,
     /// The hash without its address bits.
@@ -59,11 +61,11 @@ pub(super) const NOTHING_FOUND: Found<'_> =
 /// The number of items that are prefetched before the first lookup of these items.
 pub(super) const BATCH: usize = 32;
 
-/// The minimum depth for prefetches of inserts. Tables with fewer pages fit in the L2 cache, where
-/// these prefetches cost more time than they save.
+/// The minimum depth for prefetches of inserts. Tables below `PREFETCH_FROM_DEPTH` fit in the L2
+/// cache, where prefetches cost more time than they save.
 const PREFETCH_FROM_DEPTH: u32 = 8;
 
-/// The minimum depth for prefetches of the directories without the pages.
+/// The minimum depth at which a batch prefetches the directory entries before the pages.
 const PREFETCH_DIRECTORY_FROM_DEPTH: u32 = 14;
 
 impl<P: Pages> Table<P> {
@@ -103,12 +105,14 @@ impl<P: Pages> Table<P> {
         Found { page: page.words, block, is_split, number, rest }
     }
 
-    /// Returns the directory of a hash's page, and the page's number in it.
+    /// Returns true if the page of a hash is a split page, and the number of the page in the
+    /// directory of split or unsplit pages.
     #[inline(always)]
     pub(super) fn place(&self, hash: u64) -> (bool, usize) {
         let unsplit = self.unsplit_number(hash);
         let is_split = unsplit >= self.pages.len_unsplit();
-        // The code has no branch here, because the CPU cannot predict the result while pages split.
+        // This function has no branch here, because the CPU cannot predict the result while pages
+        // split.
         (is_split, select_unpredictable(is_split, self.split_number(hash), unsplit))
     }
 
@@ -139,15 +143,16 @@ impl<P: Pages> Table<P> {
         page::contains(found.page, found.block, form, self.select, Place::of(found.rest, form))
     }
 
-    /// Prefetches the directory entry of a hash. A lookup reads this entry first.
+    /// Prefetches the directory entry of a hash. A lookup reads the directory entry before the
+    /// page.
     #[inline]
     fn prefetch(&self, hash: u64) {
         let (is_split, number) = self.place(hash);
         self.pages.prefetch_entry(is_split, number);
     }
 
-    /// Prefetches all memory that a batch reads. Each step runs for all hashes before the next step
-    /// starts.
+    /// Prefetches all memory that a batch reads. Each prefetch step runs for all hashes before the
+    /// next step starts.
     #[inline(always)]
     pub(super) fn prefetch_each<'a>(&'a self, hashes: &[u64], found: &mut [Found<'a>]) {
         if self.depth >= PREFETCH_DIRECTORY_FROM_DEPTH {
@@ -179,8 +184,8 @@ impl<P: Pages> Table<P> {
 
     #[inline(always)]
     fn contains_each_here(&self, hashes: &[u64], answers: &mut [u64]) {
-        // Small tables use this loop too. The steps of different items overlap, but each step of an
-        // item waits for the previous step of this item.
+        // Small tables also use this loop, because the CPU overlaps the steps of different items.
+        // The steps of one item cannot overlap, because each step waits for the previous step.
         let mut found = [NOTHING_FOUND; BATCH];
         for (word, hashes) in answers.iter_mut().zip(hashes.chunks(64)) {
             let mut mask = 0;
@@ -201,7 +206,7 @@ impl<P: Pages> Table<P> {
     }
 
     /// Returns true if the next new hash is refused, because the prefixes use all bits of a hash.
-    /// Constant time.
+    /// Takes constant time.
     pub(crate) fn is_full(&self) -> bool {
         self.depth >= self.growth.max_depth() && self.counts.entries >= self.next_split
     }
@@ -215,8 +220,8 @@ impl<P: Pages> Table<P> {
         (2 << self.depth) - self.pages.len_unsplit() as u64
     }
 
-    /// Calls `each` with each page, its depth, and its address. The address is in the lowest bits
-    /// of a word.
+    /// Calls `each` with each page, the depth of the page, and the address of the page. The address
+    /// is in the lowest bits of a word.
     pub(super) fn each_page<E>(
         &self,
         mut each: impl FnMut(&[u64], u32, u64) -> Result<(), E>,
@@ -254,7 +259,7 @@ impl<P: Pages> Table<P> {
     }
 }
 
-/// Returns the prefix of an entry in the highest bits of a word, and its length.
+/// Returns the prefix of an entry in the highest bits of a word, and the length of the prefix.
 pub(super) fn prefix(
     form: &Form,
     depth: u32,
@@ -265,7 +270,7 @@ pub(super) fn prefix(
     let known = form.entry_bits - 1 - entry.trailing_zeros();
     let bits = address << page::QUOTIENT_BITS | quotient as u64;
     let len = depth + page::QUOTIENT_BITS + known;
-    // Prefixes fit in a hash. A prefix is never empty, because it contains the bits of the
-    // quotient.
+    // A prefix is at most as long as a hash. A prefix is never empty, because a prefix contains the
+    // bits of the quotient.
     (((bits << 1) << known | entry >> entry.trailing_zeros()) >> 1 << (64 - len), len)
 }

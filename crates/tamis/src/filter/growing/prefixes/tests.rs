@@ -172,7 +172,8 @@ proptest! {
 
 #[test]
 fn short_prefixes_merge_into_deep_tables_and_back() {
-    // At these high rates, the remainders of the first items are used up within a few depths.
+    // At high rates, remainders are short, so the entries of the first items have no remainder
+    // after a few depths.
     for rate in [0.9, 0.3] {
         let old = filled(rate, 0..200_000);
         let mut deep = filled(rate, 200_000..2_000_000);
@@ -268,8 +269,8 @@ fn hostile_words_are_an_error_or_a_usable_table() {
             }
         }
         assert!(usable > 0, "the number of items is not checked");
-        // Lookups do not check the words first. If another process changed a mapped file, lookups
-        // would return the same answers.
+        // Lookups do not check the words, so lookups must not panic if another process has changed
+        // the words of a mapped file.
         let [order, items, unsplit, ..] = good[..] else { panic!("a head") };
         for seed in 0..200 {
             let mut bad = good.clone();
@@ -285,10 +286,10 @@ fn hostile_words_are_an_error_or_a_usable_table() {
     }
 }
 
-/// Fills one page with hashes that all begin with `zeros` zeros, until it is full.
+/// Fills one page with hashes that all begin with `zeros` zeros, until the page is full.
 fn fill_one_page(table: &mut Table, zeros: u32) -> Vec<u64> {
     let mut taken = Vec::new();
-    // The hashes are odd multiples, so all hashes differ.
+    // The hashes are the high bits of multiples of an odd number, so nearly all hashes differ.
     for i in 0..500_000_u64 {
         let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> zeros;
         match table.insert(hash) {
@@ -309,7 +310,7 @@ fn a_crowded_page_refuses_items_but_other_pages_accept_items() {
         let crowd = fill_one_page(&mut table, zeros);
         check(&table);
         let mut refused = 0;
-        // With this number of items, the crowded page splits several times.
+        // With `others` items, the crowded page splits several times.
         let others = 100_000;
         for hash in hashes(0..others) {
             match table.insert(hash) {

@@ -15,11 +15,11 @@ use crate::no_std::*;
 pub(super) struct PageWriter {
     form: Form,
     select: Select,
-    /// The words of the page that are already written: its header and its completed blocks.
+    /// The words of the page that are already written: the header and the completed blocks.
     page: Vec<u64>,
     block: usize,
-    /// The code of the current block, and its entries. The first entry is in the highest bits of
-    /// the first word.
+    /// The code and the entries of the current block. The first entry is in the highest bits of the
+    /// first word of `entries`.
     code: Vec<u64>,
     code_bits: usize,
     entries: Vec<u64>,
@@ -27,12 +27,13 @@ pub(super) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Creates a writer for pages with at most `max_entries` entries. All memory is allocated here.
+    /// Creates a writer for pages with at most `max_entries` entries. Allocates all memory that the
+    /// writer needs.
     pub fn new(form: Form, max_entries: usize) -> Result<Self, OutOfMemory> {
         let f = form.entry_bits as usize;
         let code_words = (max_entries + BLOCK_QUOTIENTS + 1) / 64 + 3;
-        // A run is appended as a whole word, of which only a part is valid. Therefore one
-        // additional word is needed at the end.
+        // The writer appends a run as a whole word, of which only a part is valid, so the buffer
+        // has one additional word at the end.
         let entries_words = max_entries * f / 64 + 3;
         let page_words = HEAD_WORDS + BLOCKS * 2 + (max_entries * (f + 1) + QUOTIENTS) / 64;
         let mut writer = Self {
@@ -65,7 +66,8 @@ impl PageWriter {
         self.entries_bits = 0;
     }
 
-    /// Appends `len` entries in the highest bits of `window`, whose other bits are zero.
+    /// Appends `len` entries, which are in the highest bits of `window`. The other bits of `window`
+    /// are zero.
     #[inline(always)]
     fn push_entries(&mut self, window: u64, len: usize) {
         let (word, used) = (self.entries_bits / 64, self.entries_bits % 64);
@@ -76,12 +78,12 @@ impl PageWriter {
         self.entries_bits += len * self.form.entry_bits as usize;
     }
 
-    /// Ends the code of a quotient. `len` zeros precede the mark.
+    /// Ends the code of a quotient. `len` zeros precede the mark, which is a one.
     fn push_mark(&mut self, len: usize) {
         let at = self.code_bits + len;
         let last = (self.code_bits - 1) / 64;
         if at / 64 > last {
-            // These bits may still contain values of the previous block.
+            // The words after `last` may still contain bits of the previous block.
             self.code[last + 1..=at / 64].fill(0);
         }
         self.code[at / 64] |= 1 << (at % 64);
@@ -130,8 +132,7 @@ impl PageWriter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteError {
     Memory(OutOfMemory),
-    /// One page has more words than can be numbered. Only hashes that are not uniform cause this
-    /// error.
+    /// A page would have too many words. Only hashes that are not uniform cause `Crowded`.
     Crowded,
 }
 
@@ -150,7 +151,7 @@ pub(super) fn split(
     child_form: &Form,
 ) -> Result<[Box<[u64]>; 2], WriteError> {
     let max_entries = used_words(page) * 64 / (form.entry_bits as usize + 1);
-    // The number of entries is doubled, because an entry may be in both halves.
+    // The maximum number of entries is doubled, because a split may write an entry to both halves.
     let mut writer = PageWriter::new(*child_form, max_entries * 2)?;
     let children = [0, BLOCKS / 2].map(|first_block| -> Result<_, WriteError> {
         run_wide(
@@ -164,10 +165,11 @@ pub(super) fn split(
     Ok([first?, second?])
 }
 
-/// Splits half of the blocks of a page, beginning with block `first`. These blocks become one page.
+/// Splits half of the blocks of a page, beginning with block `first`. The split blocks become one
+/// page.
 #[inline(always)]
 fn split_blocks(page: &[u64], first: usize, form: &Form, writer: &mut PageWriter) -> Option<()> {
-    // The code uses a loop, because the compiler does not always inline the closures of an
+    // The function uses a loop, because the compiler does not always inline the closures of an
     // iterator.
     for block in first..first + BLOCKS / 2 {
         let (start, end) = block_bounds(page, block);
@@ -208,10 +210,10 @@ fn split_block(
 }
 
 /// Splits half a block into a whole block, without a step for each quotient. All entries move up by
-/// one bit. In the code of each run, a mark is inserted before the entries of the second half.
+/// one bit. In the code of each run, a mark is inserted before the zeros of the second half.
 ///
-/// Returns the number of entries. Returns `None` if the code is not in one word or an entry has no
-/// bits left. The writer's block is then unfinished.
+/// Returns the number of entries. Returns `None` if the code does not fit in one word, or if an
+/// entry has no remainder. If the result is `None`, the current block of the writer is unfinished.
 #[inline(always)]
 fn split_half(
     page: &[u64],
@@ -230,8 +232,8 @@ fn split_half(
     let all = u64::MAX >> (63 - last);
     let marks = word_at(block, bit) & all;
     let len = last as usize + 1 - BLOCK_QUOTIENTS / 2;
-    // `firsts` contains the first bits of all entries. The first bit of the first entry is the
-    // highest bit.
+    // `firsts` contains the first bit of each entry. In `firsts`, the first bit of the first entry
+    // is the highest bit.
     let (mut firsts, mut done) = (0, 0);
     while done < len {
         let now = (len - done).min(form.lanes as usize);
@@ -243,12 +245,12 @@ fn split_half(
         done += now;
     }
     let firsts = firsts.reverse_bits() >> 1 >> (63 - len);
-    // `ones` contains the marks and the entries of the second halves. These ones are the last bits
-    // of each run.
+    // `ones` contains the marks and the entries of the second halves. In each run, the entries of
+    // the second half come last.
     let ones = marks | select.deposit(firsts, all & !marks);
     let starts = ones & (marks << 1 | 1 | !(ones << 1));
-    // Inserts a mark before each start. To do this, every bit becomes two bits: a place for a mark,
-    // and the bit. The place is kept only before a start.
+    // Inserts a mark before each bit of `starts`. First, every bit becomes two bits: a place for a
+    // mark, and the bit. A place for a mark is kept only before a bit of `starts`.
     let half = |from: u32| {
         let [marks, starts, all] = [marks, starts, all].map(|bits| bits >> from & 0xffff_ffff);
         let starts = select.deposit(starts, EVEN);
@@ -280,7 +282,8 @@ fn split_run(
             if entry == whole {
                 writer.push_entries(1 << 63, 1);
             } else if entry >> (f - 1) == half {
-                // If an entry of the child is one bit shorter, the entry loses the zero at its end.
+                // If entries of the new page are one bit shorter than entries of the old page, an
+                // entry loses the zero at its end.
                 let rest = entry << (64 - f) << 1;
                 debug_assert!(rest << (child_f - 1) << 1 == 0, "no prefix is shortened");
                 writer.push_entries(rest, 1);
@@ -304,7 +307,7 @@ fn zeros_from(block: &[u64], bit: usize) -> usize {
     }
 }
 
-/// Returns the 64 bits that start at a given bit. Bits after the last bit are zero.
+/// Returns the 64 bits that start at a given bit. Bits after the end of the block are zero.
 #[inline(always)]
 fn word_at(block: &[u64], bit: usize) -> u64 {
     let word = |i: usize| block.get(i).copied().unwrap_or(0);
@@ -316,7 +319,7 @@ fn zeros_far(block: &[u64], from: usize) -> usize {
     (from..block.len() * 64).take_while(|bit| block[bit / 64] >> (bit % 64) & 1 == 0).count()
 }
 
-/// Writes entries in ascending order of quotient and entry.
+/// Writes a page of entries, which are in ascending order of quotient and entry.
 pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, WriteError> {
     let mut writer = PageWriter::new(*form, entries.len())?;
     let mut entries = entries.iter().peekable();
@@ -334,8 +337,8 @@ pub(super) fn write(form: &Form, entries: &[(u16, u64)]) -> Result<Box<[u64]>, W
     Ok(writer.end_page()?)
 }
 
-/// Returns the allocation size for `used` words, in steps of a cache line. One word of a line is
-/// reserved for the allocator, unless the program has set the sizes of its allocator.
+/// Returns the allocation size for `used` words, in steps of a cache line. One word of the last
+/// line is reserved for the allocator, unless the program has set the sizes of its allocator.
 pub(super) fn capacity_for(used: usize) -> usize {
     let words = (used + 1).next_multiple_of(STEP_WORDS) - 1;
     let bytes = global_allocation_bytes(words * size_of::<u64>());
