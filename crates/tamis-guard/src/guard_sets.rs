@@ -29,7 +29,7 @@ struct Snapshots {
 pub struct GuardSet {
     /// The name of the set in the configuration.
     pub name: String,
-    /// The ids.
+    /// The ids of the set.
     pub ids: Arc<IdSet>,
     /// The status of the source. The value is `None` if the set has no source.
     pub status: Option<SourceStatus>,

@@ -7,9 +7,9 @@ use http::header::{CACHE_CONTROL, PRAGMA};
 /// The cache permissions that the headers of a request or a response grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheControl {
-    /// True if a stored response may be reused without revalidation.
+    /// True if a cache may reuse a stored response without revalidation.
     pub(crate) may_reuse: bool,
-    /// True if the response may be stored.
+    /// True if a cache may store the response.
     pub(crate) may_store: bool,
 }
 

@@ -103,7 +103,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// [`HttpClientError`] if the exchange fails. The next request then opens a new connection.
+    /// [`HttpClientError`] if the exchange fails. After an error, the next request opens a new connection.
     pub fn get(
         &mut self,
         path: &str,

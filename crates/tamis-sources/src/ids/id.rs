@@ -55,7 +55,7 @@ impl Default for IntegerForm {
     }
 }
 
-/// The reason why a text is not an id of a type. The guard refuses the request without a lookup.
+/// The reason why a text is not an id of a type. The guard refuses a request with this text without a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAnId {
     /// The text does not have the form of an id.

@@ -110,7 +110,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the header for a body of unknown length. HTTP/1.1 needs this header, but HTTP/2 does not.
+/// Adds the header `Transfer-Encoding` to an HTTP/2 request whose body has an unknown length, because HTTP/1.1 needs
+/// the header.
 fn set_framing(parts: &mut Parts, body: &impl Body) {
     if parts.version == Version::HTTP_2
         && !body.is_end_stream()
@@ -123,7 +124,8 @@ fn set_framing(parts: &mut Parts, body: &impl Body) {
 /// Sets the headers for the connection to the upstream service.
 fn set_connection(parts: &mut Parts, asked: &Asked, body: &impl Body) {
     let protocols = tunnel::protocols(&parts.headers).unwrap_or_default();
-    // If the request had a body, the proxy and the upstream service could disagree about the end of the HTTP message.
+    // If an upgrade request had a body, the proxy and the upstream service could disagree about the end of the HTTP
+    // message.
     let upgrades = asked.upgrades
         && body.is_end_stream()
         && parts.version == Version::HTTP_11

@@ -49,8 +49,8 @@ pub struct ProxyOptions {
     /// True if the proxy emits an event of `tracing` for each request at level `info`. The event contains the route,
     /// the verdict, the status and the duration.
     pub logs_requests: bool,
-    /// True if the proxy adds the header `X-Request-Id` to requests without this header. Each response then contains
-    /// the id of its request.
+    /// True if the proxy adds the header `X-Request-Id` to requests without this header. With this setting, each
+    /// response contains the id of its request.
     pub gives_request_ids: bool,
 }
 

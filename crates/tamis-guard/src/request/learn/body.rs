@@ -1,4 +1,5 @@
-//! A response body. The guard keeps a copy of its first bytes until the JSON is complete.
+//! A response body from which the guard learns ids. The guard keeps a copy of the first bytes until the JSON is
+//! complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,8 +17,8 @@ use crate::request::learn::lessons::Lessons;
 pin_project! {
     /// A response body from which the guard may learn ids. The body forwards each frame immediately and unchanged.
     ///
-    /// The guard learns the ids before it forwards the last frame of the JSON. So the set contains the ids before a
-    /// client can read them.
+    /// The guard learns the ids before it forwards the last frame of the JSON, so the set contains the ids before a
+    /// client can read the ids.
     #[derive(Debug)]
     pub struct LearnBody<B> {
         #[pin]
@@ -111,7 +112,7 @@ struct JsonCopy {
 }
 
 impl JsonCopy {
-    /// Adds the next bytes. Returns true if no more bytes are needed.
+    /// Adds the next bytes. Returns true if the copy needs no more bytes.
     fn add(&mut self, data: &[u8]) -> bool {
         let left = self.max_bytes - self.bytes.len();
         let is_cut = data.len() > left;
@@ -142,7 +143,7 @@ impl JsonCopy {
 }
 
 impl Drop for JsonCopy {
-    /// Ends the copy. The body has ended, or the client has disconnected.
+    /// Ends the copy, because the body has ended or the client has disconnected.
     fn drop(&mut self) {
         self.end(NotLearnt::Incomplete);
     }

@@ -68,7 +68,7 @@ impl Lessons {
     }
 
     /// Learns the ids in the request and in the headers of its successful response. Returns the maximum number of body
-    /// bytes from which further ids may be learned. Returns `None` if all rules are finished.
+    /// bytes from which further ids may be learned. Returns `None` if no rule needs the response body.
     pub(super) fn learn_head(&mut self, headers: &HeaderMap) -> Option<usize> {
         let path = std::mem::take(&mut self.request_path);
         self.add(|place, _| place.values_in_answer(headers, &path));
@@ -141,7 +141,7 @@ impl Lesson {
                 self.has_wrong = true;
                 continue;
             };
-            // On an error, the filter cannot grow. The set contains the id nevertheless.
+            // An error means that the filter cannot grow. In spite of the error, the set contains the id.
             _ = rule.ids.insert_recent(&id);
             rule.counters.count_learnt();
             self.has_learnt = true;

@@ -22,8 +22,8 @@ use crate::errors::source_error::SourceError;
 /// The number of rows that are decoded at a time.
 const ROWS: usize = 1024;
 
-/// Returns the number of rows, limited to a plausible number for the size of the file. If the file contains more rows,
-/// the filter grows.
+/// Returns the number of rows, limited to a plausible number for the size of the file. If the file contains more rows
+/// than the returned number, the filter grows.
 pub(super) fn count_rows(file: &File) -> Result<u64, SourceError> {
     /// Limits the memory that a damaged row count can allocate.
     const ROWS_PER_BYTE: u64 = 64;

@@ -77,7 +77,7 @@ impl History {
 
     /// Adds a sample of a database that has not changed since the last sample.
     pub(super) fn repeat(&mut self, at: Instant, poll: Instant) {
-        // An older sample gives a smaller bound, so the method may skip a sample.
+        // An older sample gives a smaller bound than a newer sample, so the method may skip a sample.
         if self.samples.back().is_none_or(|(last, _)| *last + self.overlap / SAMPLES <= at) {
             self.samples.push_back((at, self.highest.clone()));
         }

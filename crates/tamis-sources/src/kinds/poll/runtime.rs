@@ -60,7 +60,7 @@ impl PollRuntime {
         })
     }
 
-    /// Waits for the end of `work`, for at most `limit`. The method ignores the result.
+    /// Waits for the end of `work`, for at most `limit`. The method ignores the result of `work`.
     pub(crate) fn finish(
         &self,
         limit: Duration,

@@ -20,8 +20,8 @@ pub(super) struct RowReader {
 
 impl RowReader {
     /// Opens a connection. With `snapshot`, the connection uses the snapshot with this name. With `None`, the
-    /// connection reads the current rows, and takes its snapshot after its locks. A snapshot before the locks could be
-    /// emptied by `TRUNCATE`.
+    /// connection reads the current rows, and takes its snapshot after its locks. If the snapshot were taken before the
+    /// locks, a concurrent `TRUNCATE` could empty the table in the snapshot.
     pub(super) async fn open(
         address: &Address,
         host: usize,
@@ -59,12 +59,13 @@ impl RowReader {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Locks the table until the connection is dropped, as later reads do. Returns an error if the lock takes longer
-    /// than `limit`.
+    /// Locks the table until the connection is dropped, in the lock mode of the later reads. Returns an error if the
+    /// lock takes longer than `limit`.
     ///
     /// The time limit prevents a deadlock. A command such as `ALTER TABLE` needs an exclusive lock, so it waits for the
-    /// connection that holds the table. A new connection waits behind this command. All other queries of the table wait
-    /// too. The server cannot detect this deadlock, because it does not see that the holder waits for the reads.
+    /// connection that holds the table. A new connection waits behind this command. All other queries of the table also
+    /// wait behind the command. The server cannot detect this deadlock, because the server does not see that the holder
+    /// waits for the reads.
     pub(super) async fn lock(&self, table: &str, limit: &str) -> Result<(), SourceError> {
         let sql = format!(
             "SET LOCAL lock_timeout = '{limit}'; SELECT FROM {table} LIMIT 0;
@@ -99,7 +100,8 @@ impl RowReader {
         let mut rest: Vec<u8> = Vec::new();
         let mut count = 0_u32;
         loop {
-            // A timer for each row took a sixth of the read time.
+            // The code starts no timer for a row that has already arrived, because a timer for each row took a sixth of
+            // the read time.
             let chunk = match lines.next().now_or_never() {
                 Some(chunk) => chunk,
                 None => {
@@ -124,7 +126,7 @@ impl RowReader {
             rest.extend_from_slice(chunk);
             count = count.wrapping_add(1);
             if count.is_multiple_of(1024) {
-                // The yield lets a dropped read end soon.
+                // If the caller has dropped the read, the task ends at this yield.
                 tokio::task::yield_now().await;
             }
         }

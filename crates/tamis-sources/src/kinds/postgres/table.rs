@@ -29,8 +29,8 @@ impl IdColumn {
         format!("COPY (SELECT {} FROM {}) TO STDOUT", self.column, self.table)
     }
 
-    /// Returns the `COPY` command that reads the ids in a range of blocks. A range without an end contains all further
-    /// blocks.
+    /// Returns the `COPY` command that reads the ids in a range of blocks. A range without an end contains all blocks
+    /// from `first` on.
     pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
         let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
         format!(
@@ -196,8 +196,8 @@ struct Described {
 struct Relations {
     /// True if an index of the table itself is unique.
     is_unique: bool,
-    /// True if the log contains only the id column of each deleted row. If true, the publication may list only the id
-    /// column.
+    /// True if the log contains only the id column of each deleted row. If the field is true, the publication may list
+    /// only the id column.
     may_list_column: bool,
 }
 

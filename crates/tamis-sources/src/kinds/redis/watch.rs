@@ -57,7 +57,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches additional keys. The caller reads the keys afterwards, with [`reader`](Self::reader).
+    /// Watches additional keys. After this call, the caller reads the keys with [`reader`](Self::reader).
     pub(super) fn watch(
         &mut self,
         keys: Vec<Vec<u8>>,
