@@ -66,7 +66,7 @@ struct Settings {
 pub(crate) type StatusValue = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl std::fmt::Debug for Settings {
-    /// Omits the token from the output.
+    /// Formats the settings without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").finish_non_exhaustive()
     }

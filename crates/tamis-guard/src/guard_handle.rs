@@ -36,11 +36,12 @@ impl GuardHandle {
         Self { started: Instant::now(), proxy, state }
     }
 
-    /// Loads a new configuration. Routes, refusals and lists change immediately. A set with unchanged settings keeps
-    /// its ids. A set with changed settings starts again in the state warming. The reload also reads the TLS files.
+    /// Loads a new configuration. Routes, refusals, allow lists and deny lists change immediately. A set with unchanged
+    /// settings keeps its ids. A set with changed settings starts again in the state warming. The reload also reads the
+    /// TLS files.
     ///
-    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed. Only a restart
-    /// applies changes of these settings.
+    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed, because only a
+    /// restart applies these changes.
     ///
     /// # Errors
     ///

@@ -76,7 +76,7 @@ impl FromText for Duration {
             "d" => 86_400_000,
             _ => return None,
         };
-        // The limit is one century, so that no clock overflows.
+        // The maximum duration is one century, so that no clock overflows.
         let millis = number.checked_mul(millis).filter(|&it| it <= 100 * 366 * 86_400_000)?;
         Some(Self::from_millis(millis))
     }

@@ -6,11 +6,11 @@
 //! # Why a synced follower has all ids
 //!
 //! A response of the leader contains all changes up to a position, and the lag `a` of the leader. Let `A` be the time
-//! of the response. The set at this position contains all ids that were committed before `K = A - a`. The follower
-//! cannot use `A`, because the clocks of two machines differ. The follower measures the time `S` before it sends the
-//! request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader measures `h`, the time
-//! for which it holds the request. Because of `S <= R`, `S + h - a <= K`. After the follower has applied the changes,
-//! it claims that its set contains all ids that were committed before `S + h - a`.
+//! of the response. The leader's set at this position contains all ids that were committed before `K = A - a`. The
+//! follower cannot use `A`, because the clocks of two machines differ. The follower measures the time `S` before it
+//! sends the request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader measures `h`,
+//! the time for which it holds the request. Because of `S <= R`, `S + h - a <= K`. After the follower has applied the
+//! changes, it claims that its set contains all ids that were committed before `S + h - a`.
 //!
 //! Only durations cross the network. The clocks of the follower and the leader may run at different speeds, so the
 //! follower rounds `h` and `a` by 1/1000 in the safe direction.
@@ -18,8 +18,8 @@
 //! A snapshot makes no claim about completeness. The first delta after a snapshot makes the first claim.
 //!
 //! Within one epoch, the leader guarantees the completeness of each new generation. The follower applies all changes
-//! after a snapshot before it publishes the snapshot. In another epoch, the follower has no guarantee, because another
-//! leader may lag. After a change of the epoch, the set is stale until the first claim of completeness.
+//! after a snapshot before it publishes the snapshot. In another epoch, the follower has no guarantee, because the new
+//! leader process may lag. After a change of the epoch, the set is stale until the first claim of completeness.
 
 mod error;
 mod exchange;

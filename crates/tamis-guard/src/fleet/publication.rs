@@ -28,11 +28,11 @@ const SNAPSHOT_KEPT: Duration = Duration::from_secs(30);
 /// The settings for publishing a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublicationOptions {
-    /// The name of the set. Each snapshot contains this name.
+    /// The name of the set. Each snapshot contains the name of the set.
     pub name: String,
     /// The token that followers must present. A snapshot contains the secret hash key of the set.
     pub token: BearerToken,
-    /// The maximum size of the recent changes in bytes. A follower that lacks more changes needs a snapshot.
+    /// The maximum size of the recent changes in bytes. A follower that lacks older changes needs a snapshot.
     pub history_bytes: usize,
 }
 
@@ -155,7 +155,7 @@ impl Publication {
         }
     }
 
-    /// Handles a request of a follower. The method ignores the path.
+    /// Handles a request of a follower. The method ignores the path of the request.
     pub async fn answer<B>(self: &Arc<Self>, request: &Request<B>) -> Response<PublicationBody> {
         let received = Instant::now();
         match self.asked(request) {
@@ -284,7 +284,7 @@ async fn forget_unused(publication: Weak<Publication>, position: FeedPosition) {
                     snapshots.last = None;
                 }
             }
-            // A newer snapshot has its own task.
+            // The last snapshot has another position, and has its own task.
             _ => return,
         }
     }

@@ -17,7 +17,7 @@ impl CacheControl {
     /// The permissions of a message without cache directives.
     pub(crate) const DEFAULT: Self = Self { may_reuse: true, may_store: true };
 
-    /// Parses the headers (RFC 9111, section 5.2). An age of 0 is treated as `no-cache`.
+    /// Parses the headers (RFC 9111, section 5.2). A `max-age` or `s-maxage` of 0 counts as `no-cache`.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut allowed = Self::DEFAULT;
         let values = headers.get_all(CACHE_CONTROL).iter();

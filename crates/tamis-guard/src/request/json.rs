@@ -94,7 +94,7 @@ fn text_of(value: &RawValue) -> Option<Vec<u8>> {
 const MAX_DIGITS: usize = 64;
 
 /// Returns an integer without its fraction and exponent, because programs read `7.0` and `7.0E0` as the integer 7.
-/// Returns all other numbers unchanged.
+/// Returns a number that is not an integer unchanged.
 fn integer_text(number: &str) -> Cow<'_, str> {
     if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return number.into();

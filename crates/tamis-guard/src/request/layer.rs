@@ -245,7 +245,8 @@ where
         _ => None,
     };
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
-    // An error means that the client has disconnected or that its body is malformed. The request cannot be forwarded.
+    // An error means that the client has disconnected or that its body is malformed, so the request cannot be
+    // forwarded.
     let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
         return Ok(without_body(StatusCode::BAD_REQUEST));
     };

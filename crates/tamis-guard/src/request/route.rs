@@ -130,7 +130,7 @@ impl Route {
         body: Option<&Json>,
     ) -> Decision {
         let mut decision = self.decide_values(parts, path, body);
-        // For a servlet, `7;v=1` is the id `7`. For other programs, `7;v=1` is a separate id.
+        // For a servlet, `7;v=1` is the id `7`. For a program that is not a servlet, `7;v=1` is a separate id.
         if decision.is_certain() || !parts.uri.path().contains(';') {
             return decision;
         }
@@ -352,8 +352,8 @@ impl Decision {
         }
     }
 
-    /// Returns the id of a request with exactly one id in the filter, if the negative cache may store its 404. Returns
-    /// `None` for all other requests.
+    /// Returns the id of a request with exactly one id in the filter. Returns `None` if the request has several ids or
+    /// no id in the filter, or if the negative cache must not store its 404.
     #[cfg(feature = "layer")]
     pub(crate) fn only_id(&self) -> Option<&[u8]> {
         match (self.request, &self.passed[..]) {

@@ -12,8 +12,8 @@
 //!
 //! * After a 404 response, the guard decides again about the waiting requests. At the second decision, the negative
 //!   cache refuses the waiting requests.
-//! * After any other response, all waiting requests go to the upstream service immediately. Requests do not share a
-//!   response, because a response may depend on a cookie or a header.
+//! * After any response except a 404, all waiting requests go to the upstream service immediately. Requests do not
+//!   share a response, because a response may depend on a cookie or a header.
 //! * If the first request ends without a response, the next request gets the turn. A request ends without a response if
 //!   the client disconnects.
 //!
@@ -86,7 +86,7 @@ impl Default for SingleFlight {
 
 impl SingleFlight {
     /// Creates the turns of a route. A request waits for at most `max_wait`. At most `max_waiting` requests wait for
-    /// one id. Further requests go to the upstream service immediately.
+    /// one id. Requests beyond this number go to the upstream service immediately.
     #[must_use]
     pub fn new(max_wait: Duration, max_waiting: usize) -> Self {
         Self {
@@ -184,8 +184,8 @@ impl SingleFlight {
 }
 
 impl Turn<'_> {
-    /// Ends the wait of the other requests after a response of the upstream service. The caller must store a 404 in the
-    /// negative cache before this call.
+    /// Ends the wait of all other requests for the id after a response of the upstream service. The caller must store a
+    /// 404 in the negative cache before this call.
     pub(crate) fn answered(self, status: StatusCode) {
         if status.is_success() || status.is_redirection() {
             self.single.proven_slot(self.hash).store(self.hash, Ordering::Relaxed);

@@ -145,8 +145,8 @@ fn push_case(key: &mut String, character: char) {
         match lower {
             'ı' => key.push('I'),
             'ς' => key.push('σ'),
-            // U+0307 is the combining dot above. The lower case of İ contains this dot, and Lithuanian combines the dot
-            // with an accent.
+            // U+0307 is the combining dot above. The lower case of İ contains the combining dot, and Lithuanian
+            // combines the dot with an accent.
             '\u{307}' => {}
             'ì' => key.push_str("I\u{300}"),
             'í' => key.push_str("I\u{301}"),

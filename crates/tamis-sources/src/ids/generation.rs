@@ -1,4 +1,5 @@
-//! A generation: a filter of all ids from one full read of the source. Later changes update the generation.
+//! A generation: a filter of all ids from one full read of the source. Changes after the full read update the
+//! generation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -41,7 +42,7 @@ pub struct Generation {
 impl Generation {
     /// Creates an empty generation for `items` ids at a false positive rate. The hash has a new random secret key.
     /// Because the key is secret, a client cannot choose absent ids that pass. Because the key is new, the false
-    /// positives of the previous generation do not pass again.
+    /// positives of the previous generation do not pass in the new generation.
     ///
     /// # Errors
     ///

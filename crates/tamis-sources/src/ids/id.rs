@@ -42,9 +42,9 @@ pub enum IdType {
 /// product under a text that the guard refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerForm {
-    /// `007` and `+7` are the id 7. `Long.parseLong` of Java and `strconv.Atoi` of Go accept both texts.
+    /// `007` and `+7` are the id 7. `Long.parseLong` of Java and `strconv.Atoi` of Go accept `007` and `+7`.
     pub is_padded: bool,
-    /// ` 7` and `7 ` are the id 7. `int()` of Python accepts both texts.
+    /// ` 7` and `7 ` are the id 7. `int()` of Python accepts ` 7` and `7 `.
     pub is_spaced: bool,
 }
 

@@ -57,8 +57,8 @@ pub struct IdSet {
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
     recent: Cache<Box<[u8]>, ()>,
-    /// True if `insert_recent` was ever called. Without this flag, the lookup in an empty cache would add a tenth to
-    /// the cost of a decision.
+    /// True if `insert_recent` was ever called. Without the flag `has_recent`, the lookup in an empty cache would add a
+    /// tenth to the cost of a decision.
     has_recent: AtomicBool,
     limiters: [Option<Limiter>; SyncState::ALL.len()],
     next: Limiter,
@@ -130,7 +130,7 @@ impl IdSet {
         &self.evidence
     }
 
-    /// Sets a synced state to stale. Other states stay unchanged.
+    /// Sets a synced state to stale. All states except synced stay unchanged.
     pub(crate) fn end_sync(&self) {
         if self.state.get() == SyncState::Synced {
             self.state.set(SyncState::Stale);
@@ -158,9 +158,9 @@ impl IdSet {
         }
     }
 
-    /// Registers the listener that `create` returns, and returns this listener. The listener receives all later
-    /// changes. A set has at most one listener: if a listener is registered, the set returns this listener and does not
-    /// call `create`.
+    /// Registers the listener that `create` returns, and returns this listener. The listener receives all changes after
+    /// its registration. A set has at most one listener: if a listener is registered, the set returns this listener and
+    /// does not call `create`.
     pub fn listen(
         &self,
         create: impl FnOnce() -> Arc<dyn ChangeListener>,
@@ -187,8 +187,8 @@ impl IdSet {
         self.current.load().fold().key(id)
     }
 
-    /// Starts a new generation for about `items` ids. The set applies all later changes to the new generation too. The
-    /// source [loads](Generation::load) all ids that existed when this call began, and then calls
+    /// Starts a new generation for about `items` ids. The set also applies all changes after this call to the new
+    /// generation. The source [loads](Generation::load) all ids that existed when this call began, and then calls
     /// [`publish_generation`](Self::publish_generation).
     ///
     /// If an earlier generation was started but not published, the set drops the earlier generation.
@@ -283,7 +283,7 @@ impl IdSet {
         self.change(ChangeKind::Delete, id, || {
             self.delete_current(id);
             if let Some(building) = &*self.building.load() {
-                // The full read of the building generation may find the id later.
+                // After this deletion, the full read of the building generation may find the id.
                 building.delete(id);
             }
             self.delete_current(id);
@@ -351,7 +351,7 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
-    /// from a filter, ids with this response prove the set.
+    /// from a filter, ids with a successful response prove the set.
     pub fn found(&self, id: &[u8]) {
         if self.evidence.is_open() {
             self.evidence.found(id, &self.generation());

@@ -24,12 +24,12 @@ pub struct IdSetOptions {
     /// The time during which a new id counts as recent. A recent id passes, even if the source still reports an older
     /// deletion. The negative cache does not store a 404 for a recent id.
     pub recent_for: Duration,
-    /// An integer id may pass if the distance from the highest id in the set to this id is at most this value.
+    /// An integer id may pass if the id exceeds the highest id in the set by at most this value.
     pub next_ids: u64,
     /// The maximum number of ids per second that pass because of `next_ids`.
     pub next_per_second: u32,
-    /// True if the guard trusts its decoding of the source filter without a proof. With this setting, responses of the
-    /// upstream service never make the set stale.
+    /// True if the guard trusts its decoding of the source filter without a proof. If the field is true, responses of
+    /// the upstream service never make the set stale.
     pub is_trusted: bool,
 }
 

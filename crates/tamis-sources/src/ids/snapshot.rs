@@ -77,7 +77,7 @@ const MAGIC: [u8; 8] = *b"\x89TGUARD\n";
 
 const VERSION: u32 = 1;
 
-/// The maximum number of parts of a generation. Each part doubles the capacity.
+/// The maximum number of parts of a generation. Each part doubles the capacity of the generation.
 const MAX_PARTS: u32 = 64;
 
 impl Generation {
@@ -130,7 +130,7 @@ impl Generation {
         }
         let deleted = self.tombstones().copy();
         out.u64(deleted.len() as u64)?;
-        // The end is taken after the last copy.
+        // The end position is read after the last part is copied.
         let end = end();
         for id in deleted {
             out.text(&id)?;

@@ -171,7 +171,7 @@ impl Reader for FileReader {
                 }
             }
             _ => {
-                // The time is read after the signature.
+                // The time is read after the signature, so that `quiet` does not end too early.
                 self.changed = Some((signature, Instant::now()));
                 return Ok(());
             }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! * **No id is missing.** The snapshot of the slot contains exactly the transactions that were committed before C in
-//!   the order of the log. The stream contains all later transactions, and the generation receives all changes of the
+//!   the order of the log. The stream contains all transactions after C, and the generation receives all changes of the
 //!   stream. The snapshot of an ordinary transaction is not sufficient, because a commit enters the log before other
 //!   transactions see the commit. A synchronous standby can extend the time between the log record and the visibility.
 //! * **Deleted ids stay deleted.** The stream may deliver the deletion of a row before the full read finds the row.

@@ -69,7 +69,7 @@ pub trait Reader: Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`SourceError::Stopped`] ends the source. The status of the source shows any other error.
+    /// [`SourceError::Stopped`] ends the source. After any other error, the status of the source shows the error.
     fn read(&mut self, run: &Run) -> Result<(), SourceError>;
 
     /// Ends the reader after its last read. The implementation must return within a bounded time.
@@ -266,7 +266,8 @@ impl Run {
         is_old || progress.answered < self.asked.load(Ordering::Relaxed)
     }
 
-    /// Tests the condition of `is_rebuild_asked`. Also returns true if too many ids of the generation are deleted.
+    /// Tests the condition of `is_rebuild_asked`. The method also returns true if too many ids of the generation are
+    /// deleted.
     #[cfg(feature = "databases")]
     pub(crate) fn is_rebuild_due(&self) -> bool {
         let generation = self.ids.generation();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::http::proxy::options::ProxyOptions;
 
-/// The activity of a connection. The stream, the bodies and the watcher of the connection share this state.
+/// The activity of a connection. The stream, the bodies and the watcher of the connection share the activity.
 ///
 /// All atomic accesses are relaxed, because they publish no other data. A slightly outdated time only delays the end of
 /// a connection.

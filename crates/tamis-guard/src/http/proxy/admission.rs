@@ -39,8 +39,8 @@ pub(super) fn admit(
         join_cookies(&mut parts.headers);
     }
     set_framing(parts, body);
-    // The proxy handles `100-continue` itself: it requests the body when the upstream service reads the body. Other
-    // expectations stay in the head.
+    // The proxy handles `100-continue` itself: it requests the body when the upstream service reads the body. All
+    // expectations except `100-continue` stay in the head.
     let is_continue = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"100-continue");
     if parts.headers.get_all(EXPECT).iter().all(is_continue) {
         parts.headers.remove(EXPECT);

@@ -77,7 +77,8 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        // The guard learns no ids from most bodies. The early return avoids moving the frames of these bodies.
+        // The guard learns no ids from most bodies. The early return avoids moving the frames of a body from which the
+        // guard learns no ids.
         let Some(copy) = this.copy else { return this.body.poll_frame(context) };
         let frame = ready!(this.body.poll_frame(context));
         let data = match &frame {

@@ -106,7 +106,7 @@ impl SnapshotStore {
     #[cfg(feature = "databases")]
     pub(crate) fn remove(&self) {
         *self.saved.lock() = None;
-        // If the file cannot be removed, the source still rejects the file later, because the source tests the
+        // If the file cannot be removed, a later start of the source rejects the file, because the source tests the
         // position.
         if std::fs::remove_file(&self.options.path).is_ok() {
             _ = sync_folder(&self.options.path);

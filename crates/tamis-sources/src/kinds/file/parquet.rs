@@ -1,4 +1,4 @@
-//! Reads the ids from one column of a Parquet file. The reader skips the other columns.
+//! Reads the ids from one column of a Parquet file, and skips all other columns.
 //!
 //! A Parquet file has its footer at the end, so the reader reads each part by its position in the opened file. The
 //! reader holds one page in memory at a time. The file may declare a page size of up to 2 GiB.

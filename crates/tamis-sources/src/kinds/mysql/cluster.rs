@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cluster {
     Alone,
-    /// Each node commits transactions, and the other nodes apply each commit later.
+    /// Each node commits transactions, and all other nodes apply each commit with a delay.
     Galera,
     /// A MySQL group in which one server commits transactions.
     Group,

@@ -18,7 +18,7 @@ const SETTINGS: [&str; 3] = [
     "SET /*M!100301 SESSION system_versioning_asof = DEFAULT, */ autocommit = 1, \
      sql_quote_show_create = 1, sql_select_limit = 18446744073709551615, sql_mode = \
      REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
-    // With this isolation level, queries do not see uncommitted rows.
+    // With the level `REPEATABLE READ`, queries do not see uncommitted rows.
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     // The server sends texts in UTF-8.
     "SET NAMES utf8mb4",

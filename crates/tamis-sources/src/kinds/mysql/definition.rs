@@ -31,7 +31,7 @@ struct ForeignKey {
 
 /// Returns the reason why a column gets values that are not in the log. The reason is a foreign key, because InnoDB
 /// does not log the actions of foreign keys. `is_generated` is true for a generated column. Returns `None` if all
-/// values are logged. An unreadable definition is also a reason.
+/// values are logged. If the definition is unreadable, the function also returns a reason.
 pub(super) fn unlogged_values(
     table: &str,
     column: &str,

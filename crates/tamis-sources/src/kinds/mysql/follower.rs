@@ -205,8 +205,8 @@ impl Follower {
         }
     }
 
-    /// Begins a full read into a new generation. The server has `limit` for each response. Allocating a large
-    /// generation also takes time.
+    /// Begins a full read into a new generation. The server has `limit` for each response. The allocation of a large
+    /// generation has no time limit.
     async fn begin_read(
         &mut self,
         run: &Run,
@@ -470,7 +470,7 @@ impl Follower {
 }
 
 /// Tests whether the server has closed the stream because another reader uses the same server id. MariaDB returns a
-/// code. MySQL returns only a text, which calls the reader a slave or a replica.
+/// specific error code for this case. MySQL returns only a text, which calls the reader a slave or a replica.
 fn is_same_id(error: &mysql_async::ServerError) -> bool {
     error.code == 1945 || error.message.contains("same server_uuid/server_id")
 }

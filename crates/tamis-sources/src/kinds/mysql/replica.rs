@@ -2,9 +2,9 @@
 //!
 //! A replica shows a row only after it has received and applied the row. A replica cannot detect missing log events.
 //! The lag that a replica reports stays at zero while its receiver is slow or disconnected. Therefore the guard queries
-//! the primary for the end of its log. When the replica has applied the log up to this end, the replica shows all rows
-//! that were committed before the query. If the replication has stopped, the source returns an error and the set
-//! becomes stale.
+//! the primary for the end of its log. When the replica has applied the log up to the queried end, the replica shows
+//! all rows that were committed before the query. If the replication has stopped, the source returns an error and the
+//! set becomes stale.
 
 use std::collections::HashSet;
 use std::time::Instant;

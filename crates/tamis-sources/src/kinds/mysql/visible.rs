@@ -1,9 +1,9 @@
 //! Waits until queries see all transactions up to a position in the binary log.
 //!
-//! A server writes a transaction to its log before the storage engine commits the transaction. Between the write and
-//! the commit, the server syncs the log to disk. With semi-synchronous replication, the server also waits for a
-//! replica. A query between the write and the commit does not see the transaction, although the log contains the
-//! transaction:
+//! A server writes a transaction to its log before the storage engine commits the transaction. Between the write to the
+//! log and the commit in the storage engine, the server syncs the log to disk. With semi-synchronous replication, the
+//! server also waits for a replica. A query between the write and the commit does not see the transaction, although the
+//! log contains the transaction:
 //!
 //! ```text
 //! log      T ── position of the stream ──────────────────▶

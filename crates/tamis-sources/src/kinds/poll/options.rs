@@ -26,7 +26,7 @@ pub struct PollOptions {
 ///
 /// Without `AUTOINCREMENT`, SQLite reuses the key of the last row after its deletion. Local time decreases when summer
 /// time ends, but a `TIMESTAMP` of MySQL does not decrease. If a new row has a smaller value than earlier rows, only
-/// the next full read finds the row. The lag of this row is up to [`PollOptions::reread`].
+/// the next full read finds the row. The lag of a row with a smaller value is up to [`PollOptions::reread`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeColumn {
     /// The name of the column. The column needs an index. A row with `NULL` counts as new.

@@ -64,7 +64,7 @@ pub(super) struct Follower<'r> {
 
 impl<'r> Follower<'r> {
     /// Connects, does a full read, and follows the stream until an error occurs. Returns `Ok` if the definition of the
-    /// table has changed, so that the caller starts again.
+    /// table has changed, so that the caller starts a new follower.
     pub(super) async fn follow(
         options: &PostgresOptions,
         run: &Run,

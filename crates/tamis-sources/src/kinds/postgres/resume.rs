@@ -8,9 +8,9 @@
 //! of a transaction and records its end under one lock. The writer copies the deletions before it reads the end under
 //! the lock of the follower.
 //!
-//! After a restart, the source applies all changes after the start again. When the source has passed the end of the
-//! snapshot, no id has a wrong state (see `snapshot.rs`). After the end of the snapshot, the source queries the end of
-//! the server log. The set is synced when the source has passed the end of the server log.
+//! After a restart, the source applies all changes after the start of the snapshot. When the source has passed the end
+//! of the snapshot, no id has a wrong state (see `snapshot.rs`). After the end of the snapshot, the source queries the
+//! end of the server log. The set is synced when the source has passed the end of the server log.
 //!
 //! The source continues if all of these conditions hold:
 //!

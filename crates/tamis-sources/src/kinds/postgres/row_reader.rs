@@ -63,7 +63,7 @@ impl RowReader {
     /// lock takes longer than `limit`.
     ///
     /// The time limit prevents a deadlock. A command such as `ALTER TABLE` needs an exclusive lock, so it waits for the
-    /// connection that holds the table. A new connection waits behind this command. All other queries of the table also
+    /// connection that holds the table. A new connection waits behind the command. All other queries of the table also
     /// wait behind the command. The server cannot detect this deadlock, because the server does not see that the holder
     /// waits for the reads.
     pub(super) async fn lock(&self, table: &str, limit: &str) -> Result<(), SourceError> {

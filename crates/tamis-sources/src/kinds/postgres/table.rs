@@ -183,7 +183,7 @@ struct Column {
 /// A column of the catalog.
 struct Described {
     type_number: u32,
-    /// The name of the column type. For a domain, this is the base type.
+    /// The name of the column type. For a domain, the field contains the name of the base type.
     base: String,
     /// The column type as SQL.
     full: String,

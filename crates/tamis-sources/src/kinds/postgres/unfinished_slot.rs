@@ -1,8 +1,8 @@
 //! Cancels the creation of a slot that the source no longer needs.
 //!
-//! The server creates a slot after all open transactions have ended. While the server waits for these transactions, it
-//! does not test whether the client is still connected. Without a cancel request, the server process and the slot stay
-//! until the open transactions end, and each further attempt of the source would add another slot.
+//! The server creates a slot after all open transactions have ended. While the server waits for the open transactions,
+//! it does not test whether the client is still connected. Without a cancel request, the server process and the slot
+//! stay until the open transactions end, and each further attempt of the source would add another slot.
 
 use std::cell::Cell;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use crate::kinds::sqlite::options::SqliteOptions;
 use crate::source::run::Run;
 use crate::source::status::Rows;
 
-/// The maximum wait of a query for a lock. The source tries again after a pause.
+/// The maximum wait of a query for a lock. The source repeats the query after a pause.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The number of virtual machine steps that SQLite runs between two tests of the stop flag.

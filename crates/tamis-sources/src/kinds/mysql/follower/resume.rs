@@ -17,9 +17,9 @@
 //!
 //! * The log is the log that the writer read. The server is the same, and the file has the same name and the same
 //!   creation time in seconds.
-//! * The stream passes the end exactly. If a server loses its last transactions in a crash, the server continues in
-//!   another file, so the stream skips the end. Without the test of the end, the set would refuse an id whose deletion
-//!   was lost.
+//! * The stream reaches exactly the end of the snapshot. If a server loses its last transactions in a crash, the server
+//!   continues in another file, so the stream skips the end. Without the test of the end, the set would refuse an id
+//!   whose deletion was lost.
 //! * The stream reaches the position that the server reported after the start of the reader.
 //!
 //! When the set becomes synced, the reader has applied all changes up to the end, so no id has a wrong state (see
