@@ -32,7 +32,8 @@ pub struct OneRoute {
     pub id_type: Option<String>,
     /// The false positive rate, a probability.
     pub rate: Option<f64>,
-    /// True if the guard decides with a filter before responses of the upstream service have proven its decoding.
+    /// True if the guard decides with a filter before responses of the upstream service have proven that the guard
+    /// decodes the filter correctly.
     pub is_trusted: bool,
     /// The message in the response to a refused request.
     pub message: Option<String>,

@@ -13,7 +13,7 @@
 //! changes, it claims that its set contains all ids that were committed before `S + h - a`.
 //!
 //! Only durations cross the network. The clocks of the follower and the leader may run at different speeds, so the
-//! follower rounds `h` and `a` by 1/1000 in the safe direction.
+//! follower decreases `h` by 1/1000 and increases `a` by 1/1000.
 //!
 //! A snapshot makes no claim about completeness. The first delta after a snapshot makes the first claim.
 //!
@@ -142,7 +142,8 @@ impl LeaderReader {
 
     /// Downloads a snapshot and the changes after the snapshot, and publishes the resulting generation.
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
-        // A leader may offer a new snapshot after each download, so the pace limits the number of downloads.
+        // A leader may offer a new snapshot after each download, so the code waits for a minimum time between two
+        // downloads.
         self.snapshot_pace.keep(run, run.options().interval.min(MAX_WAIT));
         self.step(run, Event::ReadBegun);
         let exchange = self.exchange.as_mut().expect("created before");

@@ -42,7 +42,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A client for one HTTP server. The client keeps one connection.
 pub struct HttpClient {
-    /// The runtime. The value is `None` only during the drop.
+    /// The runtime. The value is `None` only while the client is dropped.
     runtime: Option<Runtime>,
     address: (String, u16),
     host: HeaderValue,

@@ -34,7 +34,7 @@ pub struct PathTemplate {
 enum Segment {
     Text(String),
     Name(String),
-    /// Any number of further segments.
+    /// Any number of segments at the end of the path.
     Rest,
 }
 

@@ -64,8 +64,8 @@ struct Flight {
 pub(crate) struct Turn<'s> {
     single: &'s SingleFlight,
     hash: u64,
-    /// The permit and the membership. The value is `None` if other requests do not wait for this request. The permit is
-    /// dropped before the membership.
+    /// The permit of the turn, and the membership in the flight. The value is `None` if other requests do not wait for
+    /// this request. The permit is dropped before the membership.
     _turn: Option<(OwnedSemaphorePermit, Membership<'s>)>,
 }
 

@@ -16,8 +16,8 @@
 //! refuted  ──▶ any           the source has the missing ids now
 //! ```
 //!
-//! A set whose ids do not come from a filter is proven from the start. The responses on a shadow route can refute the
-//! set.
+//! A set whose ids do not come from a filter is proven from the start. The responses on a shadow route can refute a set
+//! that was proven from the start.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -33,7 +33,7 @@ use crate::ids::generation::Generation;
 const LEAST_FOUND: u64 = 10;
 const MOST_FOUND: u64 = 100;
 
-/// The number of found ids that outweighs one unexplained id.
+/// The number of additional found ids that a proof needs for each unexplained or missing id.
 const FOUND_PER_UNEXPLAINED: usize = 20;
 
 /// The maximum number of unexplained ids, and of missing ids, that the record keeps. A set that exceeds the maximum

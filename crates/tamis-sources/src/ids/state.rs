@@ -65,7 +65,7 @@ pub struct Policies {
     pub warming: Policy,
     /// The policy while the guard contains all ids.
     pub synced: Policy,
-    /// The policy while changes are missing.
+    /// The policy while the set may lack changes.
     pub stale: Policy,
     /// The policy while the filter of the source is not proven.
     pub unproven: Policy,

@@ -256,7 +256,7 @@ impl<P> Phase<P> {
         }
     }
 
-    /// Returns the phase after a full read without a result.
+    /// Returns the phase after a full read that failed or was dropped.
     fn without_read(self) -> Self {
         match self {
             Self::Snapshot | Self::CatchingUp(_) => Self::Lost,

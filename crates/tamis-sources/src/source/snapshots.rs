@@ -149,7 +149,8 @@ impl Snapshots {
         }
     }
 
-    /// Writes a last snapshot. The method waits for the write, but at most for [`LIMIT`] if the disk hangs.
+    /// Writes the last snapshot before the source ends. The method waits for the write, but at most for [`LIMIT`] if
+    /// the disk hangs.
     pub(crate) fn finish(
         &mut self,
         run: &Run,

@@ -40,8 +40,8 @@ pub struct ProxyOptions {
     pub shutdown_timeout: Duration,
     /// The maximum number of concurrent client connections. Further clients wait.
     pub max_connections: u32,
-    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum is 8192. The value also limits each buffer of
-    /// a connection.
+    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum value is 8192. The value also limits each
+    /// buffer of a connection.
     pub max_head_bytes: usize,
     /// True if a trusted proxy in front of this proxy sets `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
     /// and `Forwarded`. If the field is false, the proxy removes the forwarding headers that the client has sent.

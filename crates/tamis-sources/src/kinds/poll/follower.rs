@@ -166,7 +166,7 @@ impl Follower {
         Some(place.encode())
     }
 
-    /// Writes a last snapshot.
+    /// Writes the last snapshot before the source ends.
     pub(crate) fn stop(&mut self, run: &Run, database: &impl PolledDatabase) {
         let position = self.position(database);
         self.snapshots.finish(run, position, Vec::new);

@@ -235,8 +235,8 @@ impl<'r> Follower<'r> {
                         }
                         Effect::Defined => {
                             drop(reached);
-                            // The query runs before the next deletion is applied. If a later command alters the table,
-                            // the stream sends a new definition.
+                            // The query runs before the next deletion is applied. If a command alters the table after
+                            // the query, the stream sends a new definition.
                             let moment = Instant::now();
                             let state = self.connection.server.state(&self.slot).await?;
                             if !self.compare(moment, &state) {

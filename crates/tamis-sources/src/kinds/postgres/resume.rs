@@ -1,7 +1,8 @@
 //! Continues the log after a snapshot or a broken connection.
 //!
-//! Only a permanent slot retains the log. The guard requests that the server retains the log from the position of the
-//! last snapshot on disk. Therefore a restart with the last snapshot finds all changes after the snapshot.
+//! Only a permanent slot retains the log while the source is disconnected. The guard requests that the server retains
+//! the log from the position of the last snapshot on disk. Therefore a restart with the last snapshot finds all changes
+//! after the snapshot.
 //!
 //! A snapshot has a start and an end. The start and the end are ends of transactions. The ids of the snapshot contain
 //! all changes up to the start, and no deletion after the end. The reason is a lock: the follower applies the deletions
@@ -208,7 +209,7 @@ impl Resume {
         places.filter(|place| place.server == server).map(|place| place.position).min()
     }
 
-    /// Writes a last snapshot.
+    /// Writes the last snapshot before the source ends.
     pub(super) fn stop(&mut self, run: &Run) {
         let (position, end) = self.places();
         let position = position.filter(|_| self.is_saveable());

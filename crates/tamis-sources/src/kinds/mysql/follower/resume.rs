@@ -15,8 +15,8 @@
 //!
 //! The reader applies all changes after the start. The set becomes synced if three conditions hold:
 //!
-//! * The log is the log that the writer read. The server is the same, and the file has the same name and the same
-//!   creation time in seconds.
+//! * The log is the log from which the snapshot was written. The server is the same, and the file has the same name and
+//!   the same creation time in seconds.
 //! * The stream reaches exactly the end of the snapshot. If a server loses its last transactions in a crash, the server
 //!   continues in another file, so the stream skips the end. Without the test of the end, the set would refuse an id
 //!   whose deletion was lost.
@@ -88,7 +88,7 @@ impl Follower {
         (place, move || end().unwrap_or_default())
     }
 
-    /// Writes a last snapshot.
+    /// Writes the last snapshot before the source ends.
     pub(in crate::kinds::mysql) fn stop(&mut self, run: &Run) {
         let (position, end) = self.places();
         let position = position.filter(|_| self.follow.is_saveable());
