@@ -88,7 +88,8 @@ impl Reader for LeaderReader {
             }
             match result {
                 Ok(()) => has_succeeded = true,
-                // After a success, the method returns `Ok`, so that the pause after this failure is the minimum pause.
+                // If an earlier request of this call has succeeded, the method returns `Ok`, so that the pause after
+                // the failure is the minimum pause.
                 Err(error) if has_succeeded => {
                     run.ids().abandon_generation();
                     run.report(&error.into());

@@ -17,7 +17,8 @@
 //!   may insert a deleted id again.
 //! * **The lag is measured.** At a time T, the source queries the end of the log. The record of a commit enters the log
 //!   before the server confirms the commit, so all commits before T are before the end of the log. The server decodes
-//!   the log in order. When the stream has passed the end, the set contains all ids that were committed before T.
+//!   the log in order. When the stream has passed the queried end of the log, the set contains all ids that were
+//!   committed before T.
 //! * **The definition is watched.** The stream contains no DDL. If `RENAME` replaces a table, the stream follows the
 //!   old table under its new name, and does not send changes of the new table. The query for the end of the log
 //!   therefore also reads the catalog after T. The query compares the followed table with the table that the name means

@@ -72,7 +72,7 @@ impl TableMaps {
         if self.maps.len() >= MAX_TABLES {
             self.maps.clear();
         }
-        // The column types of other tables are not needed.
+        // The decoder needs the column types of the followed table only.
         self.maps.insert(number, is_table.then(|| columns(&mut event)));
         Ok(())
     }

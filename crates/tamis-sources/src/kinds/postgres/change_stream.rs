@@ -47,8 +47,8 @@ pub(super) struct Applied {
 }
 
 impl ChangeStream {
-    /// Starts the stream of a publication after the position `point`. The slot is confirmed up to `confirmed`. If the
-    /// session has created the slot, the snapshot of the slot ends.
+    /// Starts the stream of a publication after the position `point`. `confirmed` is the confirmed position of the
+    /// slot. If the session has created the slot, the snapshot of the slot ends.
     pub(super) async fn start(
         mut session: Session,
         slot: &str,

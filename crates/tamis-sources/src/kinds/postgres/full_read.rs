@@ -121,7 +121,7 @@ struct Job {
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
     /// Contains one permit for each thread except the first, after the first thread has opened its connection. If the
-    /// server allows only one more connection, the first thread gets the connection.
+    /// server allows only one additional connection, the first thread gets the connection.
     first_opened: Semaphore,
     /// Each thread sends a message when its connection sees the snapshot or has failed.
     opened: UnboundedSender<()>,

@@ -29,7 +29,7 @@ impl RowReader {
     ) -> Result<Self, SourceError> {
         let client = address.client(host).await?;
         let sql = match snapshot {
-            // The server has generated the name from hexadecimal digits and hyphens.
+            // The server has generated the name from hexadecimal digits and hyphens, so the SQL needs no escapes.
             Some(name) => format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'",
                 name.replace('\'', "''")
@@ -45,8 +45,8 @@ impl RowReader {
     /// a view.
     pub(super) async fn hold(&self, column: &IdColumn) -> Result<u64, SourceError> {
         self.lock(&column.table, "1s").await?;
-        // With older servers and some settings, each range would scan the whole table. The size of a table is NULL
-        // while the table is being dropped.
+        // Before PostgreSQL 14, or if `enable_tidscan` is off, each range would scan the whole table. The size of a
+        // table is NULL while the table is being dropped.
         let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
             FROM pg_class c JOIN pg_am a ON a.oid = c.relam
             WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND a.amname = 'heap'

@@ -48,7 +48,7 @@ pub(super) struct Table {
     pub(super) column: String,
     /// The OID of the column type.
     pub(super) column_type: u32,
-    /// True if no two rows have the same id. Only if ids are unique, a deleted row means a deleted id.
+    /// True if no two rows have the same id. A deleted row means a deleted id only if ids are unique.
     pub(super) is_unique: bool,
     pub(super) ids: IdColumn,
 }
@@ -357,7 +357,7 @@ impl Check<'_> {
                     "the log has no changes of {name}; run: ALTER TABLE {name} SET LOGGED"
                 ));
             }
-            // Only relations with rows have a replica identity.
+            // A partitioned table has no rows of its own, and needs no replica identity.
             if kind == "p" {
                 continue;
             }
@@ -371,7 +371,8 @@ impl Check<'_> {
             }
             relations.may_list_column &= row.get::<_, bool>(5);
         }
-        // Without partitions, the log columns of the first partition are unknown.
+        // If the table has no partition, the code cannot know which columns the log will contain for the first
+        // partition.
         relations.may_list_column &= rows.iter().any(|row| row.get::<_, &str>(2) == "r");
         Ok(relations)
     }

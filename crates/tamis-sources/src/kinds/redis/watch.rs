@@ -73,7 +73,8 @@ impl Watch {
         &mut self.other
     }
 
-    /// Tests whether the keys are unchanged since they were watched. The method continues the watch.
+    /// Tests whether the keys are unchanged since they were watched. After the test, the method continues to watch the
+    /// keys.
     pub(super) fn is_unchanged(
         &mut self,
         is_stopped: IsStopped<'_>,
