@@ -2,9 +2,9 @@
 //!
 //! The reader compares the signature of the file at each interval. If the signature differs from the published
 //! generation, the reader opens the file only after the new signature has stayed unchanged for [`FileOptions::quiet`].
-//! With the wait for `quiet`, the reader does not publish a file that a program is still writing, and detects two
-//! changes within one tick of the file system's clock. The reader publishes the ids only if the signature is still
-//! unchanged after the last byte.
+//! With the wait for `quiet`, the reader does not publish a file that a program is still writing. The wait also lets
+//! the reader detect two changes within one tick of the file system's clock. The reader publishes the ids only if the
+//! signature is still unchanged after the last byte.
 //!
 //! If a snapshot has the same signature as the file, a starting reader uses the snapshot and does not read the file.
 

@@ -17,8 +17,8 @@ use crate::request::learn::lessons::Lessons;
 pin_project! {
     /// A response body from which the guard may learn ids. The body forwards each frame immediately and unchanged.
     ///
-    /// The guard learns the ids before it forwards the last frame of the JSON, so the set contains the ids before a
-    /// client can read the ids.
+    /// The guard learns the ids before it forwards the last frame of the JSON, and thus before a client can read the
+    /// ids.
     #[derive(Debug)]
     pub struct LearnBody<B> {
         #[pin]

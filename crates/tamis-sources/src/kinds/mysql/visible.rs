@@ -60,8 +60,8 @@ impl Visible {
         let broken = |error: Error| SourceError::Connect(error.to_string());
         let Some(first) = committed(connection).await.map_err(broken)? else {
             sleep(LONGEST_SYNC).await;
-            // After the time limit, the full read begins although a session may still wait for a replica, because a
-            // busy server may always have a waiting session.
+            // After the time limit, the full read begins even if a session waits for a replica, because a busy server
+            // may always have a waiting session.
             let idle = timeout(LIMIT, wait_for_replicas(connection)).await;
             return idle.unwrap_or(Ok(())).map_err(broken);
         };

@@ -178,7 +178,7 @@ pub(super) fn without_limits() -> String {
 }
 
 /// Tests whether a URL has a second `@`. The first `@` ends the password. With a second `@`, a part of the password may
-/// be parsed as the host or the database, and error messages contain the host and the database.
+/// be parsed as the host or the database. Error messages contain the host and the database.
 fn has_stray_at(url: &str) -> bool {
     let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
     is_url && url.matches('@').count() > 1

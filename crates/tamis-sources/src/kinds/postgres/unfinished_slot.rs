@@ -2,7 +2,8 @@
 //!
 //! The server creates a slot after all open transactions have ended. While the server waits for the open transactions,
 //! it does not test whether the client is still connected. Without a cancel request, the server process and the slot
-//! stay until the open transactions end, and each further attempt of the source would add another slot.
+//! stay until the open transactions end. Without a cancel request, each new attempt of the source would also add a
+//! slot.
 
 use std::cell::Cell;
 use std::time::Duration;

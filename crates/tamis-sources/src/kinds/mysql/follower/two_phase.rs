@@ -1,9 +1,9 @@
 //! Handles two-phase transactions (`XA`).
 //!
 //! The log contains the rows before `XA PREPARE`. For an `XA COMMIT`, the log contains the statement but no rows. A
-//! query does not see prepared rows. A generation contains the rows of a two-phase transaction in two cases: the
-//! generation has received the log from `XA START` on, or its full read began after the commit. In all other cases, the
-//! commit of a two-phase transaction requires a full read.
+//! query does not see prepared rows. A generation contains the rows of a two-phase transaction if the generation has
+//! received the log from `XA START` on. The generation also contains the rows if its full read began after the commit
+//! of the transaction. In all other cases, the commit of a two-phase transaction requires a full read.
 
 use std::time::Instant;
 
