@@ -63,7 +63,8 @@ pub enum SourceError {
     /// The source cannot read all changes, because of the URL, the table, a setting of the server or the privileges of
     /// the user. The error message tells the operator what to change, often as SQL.
     Preflight(String),
-    /// The source must read all ids again, because the table or the log has changed. The message states the reason.
+    /// The source must read all ids again, because the table or the log has changed. The error message states the
+    /// reason for the full read.
     Reread(String),
     /// The error of a source kind that another crate implements.
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -2,8 +2,8 @@
 //!
 //! A 404 may depend on more than the id: on the spelling of the path, the query, the host, a cookie or a token.
 //! Therefore a 404 counts only for a request with an equal [`RequestKey`]. If a 404 counted for all requests with the
-//! id, one client could block an id for all clients. The client would send a request that the upstream service does not
-//! support, such as `/products/7/`.
+//! id, one client could block an id for all clients. An example is the request `/products/7/`, if the upstream service
+//! supports only `/products/7`.
 //!
 //! The guard may contain an id before the upstream service finds the id, because the service may read from a lagging
 //! replica or cache. Therefore the cache does not store a 404 for an id that was inserted recently. Each insert writes

@@ -177,8 +177,8 @@ impl<P: LogPosition, M> Follow<P, M> {
                 Phase::Lost
             }
             (Event::ReadRequired, phase) => {
-                // The running full read continues. If each `ReadRequired` restarted the full read, a full read might
-                // never end.
+                // After `ReadRequired`, a running full read continues. If each `ReadRequired` restarted the full read,
+                // a full read might never end.
                 self.excess = if phase.has_read() { Excess::Twice } else { Excess::Once };
                 phase.with_due_read()
             }

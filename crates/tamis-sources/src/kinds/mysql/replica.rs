@@ -227,8 +227,8 @@ impl Primary {
         Ok(())
     }
 
-    /// Rejects a replica whose position may pass an unapplied transaction of another GTID domain. The log of the
-    /// primary contains the transactions of all domains up to its end.
+    /// Rejects a replica whose reported position may be after a transaction of another GTID domain that the replica has
+    /// not applied. The log of the primary contains the transactions of all domains up to its end.
     async fn check_domains(
         &mut self,
         replica: &mut Conn,
