@@ -66,7 +66,7 @@ struct Settings {
 pub(crate) type StatusValue = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl std::fmt::Debug for Settings {
-    /// Omits the token from the output.
+    /// Formats the settings without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings").finish_non_exhaustive()
     }
@@ -159,7 +159,7 @@ async fn unrestricted(
     }
 }
 
-/// Reads the guard on a blocking thread, because the estimate of a rate reads all bits of a filter.
+/// Calls `read` on a blocking thread, because the estimate of a false positive rate reads all bits of a filter.
 async fn read<T: Send + 'static>(guard: &GuardHandle, read: fn(&GuardHandle) -> T) -> T {
     let guard = guard.clone();
     match tokio::task::spawn_blocking(move || read(&guard)).await {
@@ -208,7 +208,7 @@ async fn published(
 
 async fn push(request: Request<Incoming>, guard: &GuardHandle, name: &str) -> Answer {
     let set = guard.sets().into_iter().find(|set| set.name == name);
-    // The response is the same as for a wrong token, so that clients cannot find out the names of sets.
+    // An unknown set and a wrong token get the same response, so that clients cannot find out the names of sets.
     let Some(source) = set.and_then(|set| set.push) else {
         return error(StatusCode::UNAUTHORIZED, "the token is wrong, or ids.NAME.push is not set");
     };

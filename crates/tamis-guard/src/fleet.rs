@@ -5,7 +5,7 @@
 //!              └─────▶ snapshot ─────────────────────────────▶ GET /filters/NAME
 //! ```
 //!
-//! `docs/formats/delta.md` defines the bytes. The same page proves that a synced follower contains all ids.
+//! `docs/formats/delta.md` defines the bytes of a delta, and proves that a synced follower contains all ids.
 
 mod delta;
 mod feed;

@@ -72,7 +72,7 @@ impl Guard {
     }
 
     /// Adds a field to the response of `/api/status`, for values of the embedding program. The admin server calls
-    /// `value` for each request. Without an admin server, this method has no effect.
+    /// `value` for each request of `/api/status`. Without an admin server, this method has no effect.
     #[must_use]
     pub fn with_status(
         mut self,
@@ -91,8 +91,8 @@ impl Guard {
         self.handle.clone()
     }
 
-    /// Serves requests until `shutdown` completes. Then the guard finishes the requests in progress and stops the
-    /// sources. Returns the number of connections that the guard had to close.
+    /// Serves requests until `shutdown` completes. After the shutdown begins, the guard finishes the requests in
+    /// progress and stops the sources. Returns the number of connections that were still open at the shutdown timeout.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
         // Dropping the `JoinSet` ends the task of the admin server.
         let mut admin = tokio::task::JoinSet::new();

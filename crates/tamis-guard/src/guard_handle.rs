@@ -36,16 +36,16 @@ impl GuardHandle {
         Self { started: Instant::now(), proxy, state }
     }
 
-    /// Loads a new configuration. Routes, refusals and lists change immediately. A set with unchanged settings keeps
-    /// its ids. A set with changed settings starts again in the state warming. The method also reads the TLS files
-    /// again.
+    /// Loads a new configuration. Routes, refusals, allow lists and deny lists change immediately. A set with unchanged
+    /// settings keeps its ids. A set with changed settings starts again in the state warming. The reload also reads the
+    /// TLS files.
     ///
-    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed. Only a restart
-    /// applies changes of these settings.
+    /// Returns a message if the settings of the proxy, the admin server or the snapshots have changed, because only a
+    /// restart applies these changes.
     ///
     /// # Errors
     ///
-    /// [`GuardError`] if the configuration cannot be used. The guard then keeps its current configuration.
+    /// [`GuardError`] if the configuration cannot be used. After an error, the guard keeps its current configuration.
     pub fn reload(&self, config: Config) -> Result<Option<&'static str>, GuardError> {
         let mut state = self.state.lock();
         let sets = state.sets.changed_to(&state.config, &config)?;

@@ -29,13 +29,14 @@ struct Snapshots {
 pub struct GuardSet {
     /// The name of the set in the configuration.
     pub name: String,
-    /// The ids.
+    /// The ids of the set.
     pub ids: Arc<IdSet>,
     /// The status of the source. The value is `None` if the set has no source.
     pub status: Option<SourceStatus>,
-    /// Accepts ids from programs that present the token. The value is `None` if the set has no token.
+    /// Accepts ids from programs that present the token of `push`. The value is `None` if the set has no token.
     pub push: Option<Arc<PushSource>>,
-    /// Handles requests of followers that present the token. The value is `None` if the set is not published.
+    /// Handles requests of followers that present the token of `publish`. The value is `None` if the set is not
+    /// published.
     pub publication: Option<Arc<Publication>>,
 }
 

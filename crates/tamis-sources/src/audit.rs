@@ -1,5 +1,5 @@
-//! Compares a set of ids with its source. Each id in the source must pass. Absent ids must pass only at the planned
-//! rate.
+//! Compares a set of ids with its source. Each id in the source must pass. Absent ids may pass only at the planned
+//! false positive rate.
 //!
 //! The audit reads the source itself, so the audit also finds ids that the set has missed. The audit generates random
 //! absent ids from a seed. If the filter contains a generated id, the audit looks up the id in the source. If the id
@@ -55,7 +55,7 @@ pub struct AuditReport {
     pub absent_passed: u64,
     /// The planned rate of the filter, a probability.
     pub planned_rate: f64,
-    /// The estimated present rate of the filter, computed from its bits.
+    /// The estimated current false positive rate of the filter, computed from its bits.
     pub estimated_rate: f64,
     /// The probability that at least `absent_passed` absent ids pass at the planned rate. The value is 1 if
     /// `absent_passed` is at most the expected number.
@@ -102,9 +102,9 @@ impl AuditReport {
 /// that the filter contains. If the set refuses existing ids, the audit waits for up to
 /// [`patience`](AuditOptions::patience) and then reads the source again.
 ///
-/// The audit ignores the state, the policies and the lists of the set. The audit respects the negative cache, because
-/// the cache must not refuse an existing id. The audit keeps all absent integers and at most 100 000 refused ids in
-/// memory. The audit only counts further refused ids.
+/// The audit ignores the state, the policies, the allow list and the deny list of the set. The audit respects the
+/// negative cache, because the cache must not refuse an existing id. The audit keeps all absent integers and at most
+/// 100 000 refused ids in memory. The audit only counts refused ids beyond this number.
 ///
 /// # Errors
 ///
@@ -150,7 +150,7 @@ pub fn audit(
     })
 }
 
-/// The ids of the source.
+/// The ids of the source that the audit has checked.
 #[derive(Debug, Default)]
 struct Present {
     checked: u64,

@@ -7,8 +7,8 @@
 //! > [`SourceOptions::stale_after`] before the request.
 //!
 //! Each successful read proves that the set contains all ids that were committed before the start of the read. A second
-//! thread watches the start time of the last successful read. If this time is older than `stale_after`, the thread sets
-//! the state to [`SyncState::Stale`], even if the source hangs in a read.
+//! thread watches the start time of the last successful read. If the start time is older than `stale_after`, the second
+//! thread sets the state to [`SyncState::Stale`], even if the source hangs in a read.
 //!
 //! An `IdSet` has at most one source that builds generations. A [`PushSource`] can insert ids into the same set.
 //!

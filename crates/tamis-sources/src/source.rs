@@ -195,7 +195,7 @@ mod tests {
         wait("an error", || source.status().last_error.is_some() || source.status().failures > 0);
         wait("read again", || ids.state() == SyncState::Synced && source.status().failures == 1);
         allow[1].send(()).unwrap();
-        // The source has no reader left that succeeds.
+        // No remaining reader of the source succeeds.
         wait("a second panic", || source.status().failures > 1);
         let error = source.status().last_error.unwrap();
         assert!(error.contains("panicked"), "{error}");

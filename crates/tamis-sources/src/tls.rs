@@ -43,8 +43,8 @@ impl fmt::Display for CertificateError {
     }
 }
 
-/// Returns the certificates that a client trusts. With `ca`, these are the certificates in this PEM file. With `None`,
-/// these are the certificates of the operating system.
+/// Returns the certificates that a client trusts. With `ca`, the client trusts the certificates in the PEM file `ca`.
+/// With `None`, the client trusts the certificates of the operating system.
 ///
 /// # Errors
 ///
@@ -65,8 +65,8 @@ pub fn trusted(ca: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, Certif
     Ok(listed)
 }
 
-/// Returns the settings of a TLS client. With `ca`, the client trusts a server certificate that is in this PEM file or
-/// that is signed by a certificate in this file. With `None`, the client trusts the certificate authorities of the
+/// Returns the settings of a TLS client. With `ca`, the client trusts a server certificate that is in the PEM file `ca`
+/// or that is signed by a certificate in this file. With `None`, the client trusts the certificate authorities of the
 /// operating system.
 ///
 /// # Errors
@@ -99,8 +99,8 @@ pub fn client_config(ca: Option<&Path>) -> Result<ClientConfig, CertificateError
 /// Accepts the certificates that `signed` accepts, and the certificates in a list.
 ///
 /// The command `openssl req -x509` creates a self-signed certificate that is marked as a certificate authority. The
-/// rules of the web PKI forbid a server certificate with this mark. The verifier accepts this certificate because the
-/// user has listed it.
+/// rules of the web PKI forbid a server certificate with the mark of an authority. The verifier accepts a listed
+/// certificate with the mark, because the user has listed the certificate.
 #[derive(Debug)]
 struct Verifier {
     signed: Arc<WebPkiServerVerifier>,
@@ -117,7 +117,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match self.signed.verify_server_cert(certificate, chain, name, ocsp_response, now) {
-            // rustls tests the validity period before the key usage. So a certificate that reaches this code is within
+            // rustls tests the validity period before the key usage, so a certificate that reaches this code is within
             // its validity period.
             Err(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)))
                 if self.listed.contains(certificate) =>

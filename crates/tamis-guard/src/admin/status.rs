@@ -12,8 +12,8 @@ use crate::request::learn::NotLearnt;
 use crate::request::route::Route;
 use crate::request::single_flight::SingleFlight;
 
-/// Tests whether each set with a source is synced or unproven. An unproven set counts as ready: its proof needs
-/// requests, so a load balancer must not wait for the proof.
+/// Tests whether each set with a source is synced or unproven. A set in the state unproven counts as ready: the guard
+/// proves the set with requests, so a load balancer must not wait for the proof.
 pub(super) fn is_ready(guard: &GuardHandle) -> bool {
     guard.sets().iter().all(|set| set.ids.state().is_complete() || set.status.is_none())
 }
@@ -76,7 +76,7 @@ fn set(set: &GuardSet, routes: &[Route]) -> Value {
     })
 }
 
-/// Returns the observed rate of the routes whose ids all belong to this set.
+/// Returns the observed false positive rate of the routes whose ids all belong to this set.
 fn observed_rate(set: &GuardSet, routes: &[Route]) -> Option<f64> {
     let is_of_set = |route: &&Route| route.ids.iter().all(|id| Arc::ptr_eq(&id.ids, &set.ids));
     let counters = || routes.iter().filter(is_of_set).map(|route| &route.counters);

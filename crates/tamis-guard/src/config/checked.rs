@@ -61,8 +61,8 @@ impl Config {
         Self::parse(&text, path)
     }
 
-    /// Parses the text of a configuration file. Messages contain `path`. Paths in the text are relative to the folder
-    /// of `path`.
+    /// Parses the text of a configuration file. Error messages contain `path`. Paths in the text are relative to the
+    /// folder of `path`.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Config {
         let snapshots = snapshots.transpose().map_err(value)?;
         check_slots(&sets, snapshots.is_some()).map_err(value)?;
         let config = Self { file, proxy, sets, admin, snapshots };
-        // The routes that are created here only check the configuration. A running guard creates its own routes.
+        // The code creates routes here only to check the configuration. A running guard creates its own routes.
         let mut empty = BTreeMap::new();
         for (name, set) in &config.sets {
             let ids = IdSet::new(IdSetOptions { items: 0, ..set.options.clone() });
@@ -147,8 +147,8 @@ impl Config {
             && self.snapshots == other.snapshots
     }
 
-    /// Returns the same configuration without snapshots. A command uses this configuration for a full read while a
-    /// guard with the same configuration runs.
+    /// Returns the same configuration without snapshots. A command uses the configuration without snapshots for a full
+    /// read while a guard with the same configuration runs.
     #[must_use]
     pub fn without_snapshots(self) -> Self {
         Self { snapshots: None, ..self }
@@ -181,7 +181,7 @@ impl Config {
     }
 }
 
-/// Rejects permanent slots without snapshots, and a slot that two sets use.
+/// Rejects a permanent replication slot if the configuration has no snapshots, and a slot that two sets use.
 fn check_slots(
     sets: &BTreeMap<String, SetConfig>,
     has_snapshots: bool,

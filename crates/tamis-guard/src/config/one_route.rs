@@ -32,7 +32,8 @@ pub struct OneRoute {
     pub id_type: Option<String>,
     /// The false positive rate, a probability.
     pub rate: Option<f64>,
-    /// True if the guard trusts its decoding of a filter without a proof.
+    /// True if the guard decides with a filter before responses of the upstream service have proven that the guard
+    /// decodes the filter correctly.
     pub is_trusted: bool,
     /// The message in the response to a refused request.
     pub message: Option<String>,
@@ -71,7 +72,8 @@ impl Config {
             places = path.names().map(|name| format!("path:{name}")).collect();
         }
         let path = route.ids;
-        // The code checks the path now. With a wrong path, the guard would wait for the file and pass all requests.
+        // The code opens the file now, because with a wrong path the guard would wait for the file and pass all
+        // requests.
         let is_filter = is_filter(&path)
             .map_err(|error| value("ids", format!("{}: {}", path.display(), PlainIo(&error))))?;
         let source = if is_filter {

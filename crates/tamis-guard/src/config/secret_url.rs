@@ -28,8 +28,8 @@ impl<'de> Deserialize<'de> for SecretUrl {
 /// The characters that must be percent-encoded in the user name and the password of a URL.
 const USER_INFO: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Expands variables like `expand`, and percent-encodes the values in the user name and the password. In other parts, a
-/// variable may contain a whole URL, or an address with a port.
+/// Expands variables as `expand` does, and percent-encodes the values in the user name and the password. In other parts
+/// of the URL, a variable may contain a whole URL, or an address with a port.
 fn expand_url(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let start = text.find("://").map_or(0, |at| at + 3);
     let length = text[start..].find(['/', '?', '#']).unwrap_or(text.len() - start);

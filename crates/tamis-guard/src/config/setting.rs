@@ -32,7 +32,7 @@ pub(super) fn set_to<T>(setting: &mut T, value: Option<T>) {
     }
 }
 
-/// Replaces a setting like `set_to`. The file writes the value as text.
+/// Replaces a setting as `set_to` does. The file contains the value as text.
 pub(super) fn set_to_text<T>(setting: &mut T, value: Option<Text<T>>) {
     set_to(setting, value.map(|Text(value)| value));
 }

@@ -24,16 +24,16 @@ pub(crate) struct SnapshotFolder {
 
 impl Drop for SnapshotFolder {
     /// Unlocks the folder explicitly. A child process that another thread has just forked may hold a copy of the file
-    /// handle. Without the explicit unlock, the lock would end only when the last copy is closed.
+    /// handle. Without the explicit unlock, the lock would end only when the last copy of the file handle is closed.
     fn drop(&mut self) {
-        // After an error, closing the file is the only remaining way to unlock.
+        // If the unlock fails, the lock ends when the file is closed.
         _ = self.lock.unlock();
     }
 }
 
 impl SnapshotFolder {
-    /// Locks the folder, and tests whether files can be written. The method also removes the unfinished files of a
-    /// killed guard.
+    /// Locks the folder, and tests whether the guard can write files in the folder. The method also removes the
+    /// unfinished files of a killed guard.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let fail = |error: io::Error| {
             format!("no snapshot can be written in {}: {}", path.display(), PlainIo(&error))
@@ -46,7 +46,8 @@ impl SnapshotFolder {
                 let path = path.display();
                 return Err(format!("another guard uses {path}; give each guard its own folder"));
             }
-            // Some network file systems do not support locks. Each file is still replaced atomically.
+            // Some network file systems do not support locks. Without a lock, the guard still replaces each file
+            // atomically.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(fail(error)),
         }

@@ -1,7 +1,7 @@
 //! The table of source kinds: the allowed values for the field `source` of a set.
 //!
 //! Each kind of source has a variant of [`SourceTable`] and a file in the folder `source`. The file defines the fields
-//! of the kind, and checks them in `SourceFields::kind`.
+//! of the source kind, and checks the fields in `SourceFields::kind`.
 
 mod fields;
 mod file;

@@ -56,7 +56,7 @@ impl<'de, T: FromText> Deserialize<'de> for Text<T> {
     }
 }
 
-/// Splits a text into a number and the rest.
+/// Splits a text such as `60s` into a number and a unit.
 fn split(text: &str) -> Option<(u64, &str)> {
     let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let number = text[..text.len() - unit.len()].parse().ok()?;
@@ -76,7 +76,7 @@ impl FromText for Duration {
             "d" => 86_400_000,
             _ => return None,
         };
-        // The limit is one century, so that no clock overflows.
+        // The maximum duration is one century, so that no clock overflows.
         let millis = number.checked_mul(millis).filter(|&it| it <= 100 * 366 * 86_400_000)?;
         Some(Self::from_millis(millis))
     }

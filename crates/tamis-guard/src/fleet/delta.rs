@@ -16,7 +16,7 @@
 //! | | each change: its length and kind (LEB128: 4 × length + kind), its id |
 //! | 8 | XXH3 of all bytes before |
 //!
-//! The kinds are 0 (inserted), 1 (deleted) and 2 (recently inserted, as a program has reported).
+//! The kinds of changes are 0 (inserted), 1 (deleted) and 2 (recently inserted, as a program has reported).
 
 use std::fmt;
 use std::time::Duration;
@@ -26,7 +26,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fleet::position::FeedPosition;
 
-/// The first byte is not ASCII, and the last byte is a line feed, so that the reader detects a text-mode transfer.
+/// The first byte of the magic number is not ASCII, and the last byte is a line feed, so that the reader detects a
+/// text-mode transfer.
 const MAGIC: [u8; 8] = *b"\x89TDELTA\n";
 
 const VERSION: u32 = 1;
@@ -197,7 +198,7 @@ impl Delta {
         let knowledge = match knowledge {
             0 if age.is_zero() => Knowledge::Unknown,
             1 => Knowledge::Age(age),
-            // Without a change, a reader would request the same position again.
+            // If a delta without changes announced more changes, the reader would request the same position forever.
             2 if age.is_zero() && count > 0 => Knowledge::More,
             _ => return Err(DeltaError::Invalid("knowledge")),
         };

@@ -60,7 +60,8 @@ impl ChangeListener for Feed {
         let mut state = self.state.lock();
         apply();
         if id.len() > MAX_ID {
-            // A snapshot cannot contain this id either. The followers load a snapshot again, and report the error.
+            // Neither a delta nor a snapshot can contain an id of this length. The followers load a new snapshot, and
+            // report the error.
             state.forget();
         } else {
             state.push(kind, id, self.max_bytes);
@@ -68,7 +69,7 @@ impl ChangeListener for Feed {
         self.notify(state);
     }
 
-    /// Replaces all ids of the set. Followers then need a new snapshot.
+    /// Replaces all ids of the set. After the replacement, followers need a new snapshot.
     fn replace(&self, swap: &mut dyn FnMut()) {
         let mut state = self.state.lock();
         swap();
@@ -97,8 +98,8 @@ impl Feed {
         Self { epoch, max_bytes, state: Mutex::default(), news: Notify::new() }
     }
 
-    /// Returns the current position and the result of `read`. The feed is locked during `read`, so no change happens in
-    /// between. Returns `None` before the first generation.
+    /// Returns the current position and the result of `read`. The feed is locked during `read`, so no change happens
+    /// between the position and the result. Returns `None` before the first generation.
     pub(crate) fn at_position<R>(&self, read: impl FnOnce() -> R) -> Option<(FeedPosition, R)> {
         let state = self.state.lock();
         state.is_complete.then(|| (self.position(state.next), read()))
@@ -118,7 +119,8 @@ impl Feed {
     }
 
     /// Waits for at most `limit`, until the feed contains changes after `since`. The wait also ends when the set
-    /// becomes complete or incomplete. Returns the changes. `asked` is the time at which the request arrived.
+    /// becomes complete or incomplete. Returns the changes after `since`. `asked` is the time at which the request
+    /// arrived.
     pub(crate) async fn changes_after(
         &self,
         since: FeedPosition,
@@ -150,7 +152,8 @@ impl Feed {
         let (count, changes) = state.changes_after(since.number);
         let is_all = since.number + u64::from(count) == state.next;
         // The completeness and the changes are read under one lock. The source applies all changes before it calls
-        // `set_known_until`. Therefore the delta contains all changes that the completeness implies.
+        // `set_known_until`. Therefore, after applying the delta, a follower has all ids that were committed before
+        // `known_until`.
         let now = Instant::now();
         let knowledge = match state.known_until {
             _ if !is_all => Knowledge::More,
@@ -195,7 +198,7 @@ impl State {
         }
     }
 
-    /// Drops all changes. After this call, every older position is invalid.
+    /// Drops all changes. After this call, every earlier position is invalid.
     fn forget(&mut self) {
         self.blocks.clear();
         self.bytes = 0;

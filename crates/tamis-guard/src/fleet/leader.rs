@@ -6,20 +6,20 @@
 //! # Why a synced follower has all ids
 //!
 //! A response of the leader contains all changes up to a position, and the lag `a` of the leader. Let `A` be the time
-//! of the response. The set at this position contains all ids that were committed before `K = A - a`. The follower
-//! cannot use `A`, because the clocks of two machines differ. The follower measures the time `S` before it sends the
-//! request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader measures `h`, the time
-//! for which it holds the request. So `S + h - a <= K`. After the follower has applied the changes, it claims that its
-//! set contains all ids that were committed before `S + h - a`.
+//! of the response. The leader's set at this position contains all ids that were committed before `K = A - a`. The
+//! follower cannot use `A`, because the clocks of two machines differ. The follower measures the time `S` before it
+//! sends the request. The leader receives the request at `R >= S` and responds at `A = R + h`. The leader measures `h`,
+//! the time for which it holds the request. Because of `S <= R`, `S + h - a <= K`. After the follower has applied the
+//! changes, it claims that its set contains all ids that were committed before `S + h - a`.
 //!
 //! Only durations cross the network. The clocks of the follower and the leader may run at different speeds, so the
-//! follower rounds `h` and `a` by 1/1000 in the safe direction.
+//! follower decreases `h` by 1/1000 and increases `a` by 1/1000.
 //!
-//! A snapshot makes no claim. The first delta after the snapshot makes the first claim.
+//! A snapshot makes no claim about completeness. The first delta after a snapshot makes the first claim.
 //!
 //! Within one epoch, the leader guarantees the completeness of each new generation. The follower applies all changes
-//! after a snapshot before it publishes the snapshot. In another epoch, the follower has no guarantee, because another
-//! leader may lag. The set is then stale until the first claim.
+//! after a snapshot before it publishes the snapshot. In another epoch, the follower has no guarantee, because the new
+//! leader process may lag. After a change of the epoch, the set is stale until the first claim of completeness.
 
 mod error;
 mod exchange;
@@ -45,8 +45,8 @@ use pace::Pace;
 /// The maximum time for which the leader holds a request. If `interval` is shorter, the follower uses `interval`.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The minimum time between two requests for changes. Faster changes arrive in one response. The minimum also limits
-/// the CPU load if a leader responds immediately without changes.
+/// The minimum time between two requests for changes. Several changes within this time arrive in one response. The
+/// minimum time also limits the CPU load if a leader responds immediately without changes.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 
 /// The maximum relative speed difference between the clocks of two machines.
@@ -67,7 +67,7 @@ impl SourceKind for LeaderOptions {
 struct LeaderReader {
     options: LeaderOptions,
     exchange: Option<Exchange>,
-    /// The sync state. Each response contains all changes, so the state has no log positions.
+    /// The sync state. Each response contains all changes up to its time, so the sync state needs no log positions.
     follow: Follow<(), Instant>,
     /// The position up to which all changes are applied.
     position: Option<FeedPosition>,
@@ -88,7 +88,8 @@ impl Reader for LeaderReader {
             }
             match result {
                 Ok(()) => has_succeeded = true,
-                // The earlier success resets the pause after this failure to the minimum.
+                // If an earlier request of this call has succeeded, the method returns `Ok`, so that the pause after
+                // the failure is the minimum pause.
                 Err(error) if has_succeeded => {
                     run.ids().abandon_generation();
                     run.report(&error.into());
@@ -142,7 +143,8 @@ impl LeaderReader {
 
     /// Downloads a snapshot and the changes after the snapshot, and publishes the resulting generation.
     fn load_snapshot(&mut self, run: &Run) -> Result<(), LeaderError> {
-        // A leader may offer a new snapshot after each download, so the pace limits the downloads.
+        // A leader may offer a new snapshot after each download, so the code waits for a minimum time between two
+        // downloads.
         self.snapshot_pace.keep(run, run.options().interval.min(MAX_WAIT));
         self.step(run, Event::ReadBegun);
         let exchange = self.exchange.as_mut().expect("created before");
@@ -162,8 +164,8 @@ impl LeaderReader {
         let position: FeedPosition = position.ok_or(LeaderError::Position)?;
         run.count(Rows { ids: generation.items(), invalid: 0 });
         let generation = run.start_generation_from(generation);
-        // The snapshot may be older than the current set. So the code applies all changes only to the new generation,
-        // and then publishes the generation.
+        // Because the snapshot may be older than the current set, the code applies all changes only to the new
+        // generation before it publishes the generation.
         let mut at = position;
         let (delta, asked) = loop {
             self.changes_pace.keep(run, MIN_PERIOD);
@@ -219,7 +221,7 @@ impl LeaderReader {
             Knowledge::Unknown => run.lost(),
             Knowledge::Age(age) => match claim(asked, delta.held, age) {
                 Some(moment) => self.step(run, Event::LogEnd(moment, ())),
-                // The clock cannot represent a time this long ago.
+                // The lag is so long that the clock cannot represent the claimed time.
                 None => run.lost(),
             },
         }
@@ -244,8 +246,8 @@ fn each_change(
     Ok(())
 }
 
-/// Tests whether a leader may send a text as an id. For text ids, a leader sends keys. The key of a blank id is empty,
-/// and a key may exceed the maximum length of an id. The format of the delta limits the length.
+/// Tests whether a leader may send a text as an id. For text ids, a leader sends the folded text (the key). The key of
+/// a blank id is empty, and a key may exceed the maximum length of an id. The format of the delta limits the length.
 fn is_key(id_type: &IdType, text: &[u8]) -> bool {
     match id_type {
         IdType::Text { .. } => true,
@@ -255,7 +257,7 @@ fn is_key(id_type: &IdType, text: &[u8]) -> bool {
     }
 }
 
-/// Returns the time for which the follower may claim completeness. The module documentation contains the proof.
+/// Returns the time for which the follower may claim completeness. The module documentation proves the formula.
 fn claim(asked: Instant, held: Duration, age: Duration) -> Option<Instant> {
     // A leader that reports a longer hold time than the duration of the request is wrong.
     let held = held.min(asked.elapsed()).mul_f64(1.0 - CLOCK_ERROR);

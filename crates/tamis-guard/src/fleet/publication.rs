@@ -28,11 +28,11 @@ const SNAPSHOT_KEPT: Duration = Duration::from_secs(30);
 /// The settings for publishing a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublicationOptions {
-    /// The name of the set. Each snapshot contains this name.
+    /// The name of the set. Each snapshot contains the name of the set.
     pub name: String,
     /// The token that followers must present. A snapshot contains the secret hash key of the set.
     pub token: BearerToken,
-    /// The maximum size of the recent changes in bytes. A follower that lacks more changes needs a snapshot.
+    /// The maximum size of the recent changes in bytes. A follower that lacks older changes needs a snapshot.
     pub history_bytes: usize,
 }
 
@@ -85,7 +85,7 @@ pub struct Publication {
 struct Snapshots {
     /// The last snapshot, which all followers share.
     last: Option<Snapshot>,
-    /// The snapshot before the last snapshot, while a response still sends the bytes.
+    /// The snapshot before the last snapshot, while a response still sends its bytes.
     retired: Weak<SharedSnapshot>,
 }
 
@@ -105,11 +105,11 @@ impl Snapshot {
 
 impl Snapshots {
     /// Removes the last snapshot to free memory for a new snapshot. Responses that send the last snapshot continue
-    /// until the next call.
+    /// until the next call of this method.
     ///
-    /// After the next call, the snapshot is useless for followers. The leader retires a snapshot after a new
-    /// generation, or when the later changes fill half of the history. After two halves, the history no longer contains
-    /// the position of the snapshot.
+    /// The leader retires a snapshot after a new generation, or when the changes after the snapshot fill half of the
+    /// history. At the next call of this method, the history no longer contains the position of the snapshot, so
+    /// followers cannot use the snapshot.
     fn retire_last(&mut self) {
         let Some(last) = self.last.take() else { return };
         if !last.is_being_sent() {
@@ -136,7 +136,8 @@ enum NoSnapshot {
 
 impl Publication {
     /// Publishes a set. The caller must call this function before the source of the set starts. Followers wait for a
-    /// generation that is published after this call. Several publications of one set share the recorded changes.
+    /// generation that the source publishes after this call. Several publications of one set share the recorded
+    /// changes.
     ///
     /// # Panics
     ///
@@ -154,7 +155,7 @@ impl Publication {
         }
     }
 
-    /// Handles a request of a follower. The method ignores the path.
+    /// Handles a request of a follower. The method ignores the path of the request.
     pub async fn answer<B>(self: &Arc<Self>, request: &Request<B>) -> Response<PublicationBody> {
         let received = Instant::now();
         match self.asked(request) {
@@ -225,13 +226,14 @@ impl Publication {
             return answer.map(Into::into);
         }
         let mut answer = Response::new(PublicationBody::of_snapshot(snapshot.bytes));
-        // Shared caches must not store the response, because it contains the hash key.
+        // Shared caches must not store the response, because the response contains the secret hash key.
         add_headers(answer.headers_mut(), snapshot.position, "private, no-cache");
         answer
     }
 
-    /// Returns the last snapshot. Builds a new snapshot if the later changes fill more than half of the history. All
-    /// followers share a snapshot, so each half of the history causes at most one build.
+    /// Returns the last snapshot. Builds a new snapshot if the changes after the last snapshot fill more than half of
+    /// the history. All followers share a snapshot, so the leader builds at most one snapshot for each half of the
+    /// history.
     async fn snapshot(self: &Arc<Self>) -> Result<Snapshot, NoSnapshot> {
         let mut snapshots = Arc::clone(&self.snapshots).lock_owned().await;
         if let Some(last) = &mut snapshots.last
@@ -247,7 +249,7 @@ impl Publication {
             source: self.name.clone(),
             position: position.to_string().into_bytes(),
             created: SystemTime::now(),
-            // The current time makes followers rebuild whenever their leader rebuilds.
+            // With the current time, the age of the ids of a follower starts again at each rebuild of the leader.
             built: SystemTime::now(),
         };
         // The memory of an old snapshot is freed before the next snapshot is built.
@@ -282,7 +284,7 @@ async fn forget_unused(publication: Weak<Publication>, position: FeedPosition) {
                     snapshots.last = None;
                 }
             }
-            // A newer snapshot has its own task.
+            // The last snapshot has another position, and has its own task.
             _ => return,
         }
     }
@@ -294,7 +296,7 @@ fn encode(generation: &Generation, head: &SnapshotHead) -> io::Result<Vec<u8>> {
     let expected = usize::try_from(generation.bytes()).map_err(io::Error::other)?;
     let reserved = bytes.try_reserve_exact(expected.saturating_add(expected / 64 + (64 << 10)));
     reserved.map_err(|_| io::ErrorKind::OutOfMemory)?;
-    // Followers get the changes by position, so the snapshot needs no end.
+    // Followers get the changes by position, so the snapshot needs no end position.
     generation.write_snapshot(head, Vec::new, &mut bytes)?;
     Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! The bytes of a snapshot. Several responses send these bytes, and the leader can free them.
+//! The bytes of a snapshot. Several responses send the bytes of one snapshot, and the leader can free the bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use parking_lot::RwLock;
 
-/// The maximum number of bytes that a response copies at once. A connection holds a few of these chunks.
+/// The maximum number of bytes that a response copies at once. A connection holds a few copied chunks.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The bytes of a snapshot.
@@ -26,12 +26,12 @@ impl SharedSnapshot {
         Self { len_bytes: bytes.len(), bytes: RwLock::new(Some(bytes)) }
     }
 
-    /// Frees the memory immediately. Incomplete responses fail.
+    /// Frees the memory immediately. Responses that are still sending the snapshot fail.
     pub(super) fn take_away(&self) {
         *self.bytes.write() = None;
     }
 
-    /// Copies the next bytes, starting at `at`. Returns `None` if the bytes are freed.
+    /// Copies the next bytes of the snapshot, starting at the index `at`. Returns `None` if the bytes are freed.
     fn chunk(&self, at: usize) -> Option<Bytes> {
         let bytes = self.bytes.read();
         let rest = &bytes.as_deref()?[at..];

@@ -7,9 +7,9 @@ use http::header::{CACHE_CONTROL, PRAGMA};
 /// The cache permissions that the headers of a request or a response grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheControl {
-    /// True if a stored response may be reused without revalidation.
+    /// True if a cache may reuse a stored response without revalidation.
     pub(crate) may_reuse: bool,
-    /// True if the response may be stored.
+    /// True if a cache may store the response.
     pub(crate) may_store: bool,
 }
 
@@ -17,7 +17,7 @@ impl CacheControl {
     /// The permissions of a message without cache directives.
     pub(crate) const DEFAULT: Self = Self { may_reuse: true, may_store: true };
 
-    /// Parses the headers (RFC 9111, section 5.2). An age of 0 is treated as `no-cache`.
+    /// Parses the headers (RFC 9111, section 5.2). A `max-age` or `s-maxage` of 0 counts as `no-cache`.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut allowed = Self::DEFAULT;
         let values = headers.get_all(CACHE_CONTROL).iter();

@@ -42,7 +42,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A client for one HTTP server. The client keeps one connection.
 pub struct HttpClient {
-    /// The runtime. The value is `None` only during the drop.
+    /// The runtime. The value is `None` only while the client is dropped.
     runtime: Option<Runtime>,
     address: (String, u16),
     host: HeaderValue,
@@ -103,7 +103,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// [`HttpClientError`] if the exchange fails. The next request then opens a new connection.
+    /// [`HttpClientError`] if the exchange fails. After an error, the next request opens a new connection.
     pub fn get(
         &mut self,
         path: &str,

@@ -26,7 +26,8 @@ impl EntityTag {
         Self::new(tag.strip_prefix('"')?.strip_suffix('"')?)
     }
 
-    /// Tests whether `If-None-Match` of a request contains the tag. If true, the response is 304.
+    /// Tests whether `If-None-Match` of a request contains the tag. If the result is true, the server should respond
+    /// with 304.
     #[must_use]
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
         let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());

@@ -5,8 +5,8 @@
 //! accept → TLS → hyper → admission → guard → forward → upstream
 //! ```
 //!
-//! Admission rejects ambiguous requests and removes hop-by-hop headers. So the guard decides about exactly the same
-//! request head that the upstream service receives. Bodies are streamed in both directions.
+//! Admission rejects ambiguous requests and removes hop-by-hop headers. After the admission, the guard decides about
+//! exactly the request head that the upstream service receives. Bodies are streamed in both directions.
 
 mod activity;
 mod admission;
@@ -126,10 +126,11 @@ impl Proxy {
         ProxyHandle { shared: Arc::clone(&self.shared) }
     }
 
-    /// Serves requests until `shutdown` completes. Then the proxy stops accepting connections and finishes the requests
-    /// in progress. After [`ProxyOptions::shutdown_timeout`], the proxy closes the remaining connections.
+    /// Serves requests until `shutdown` completes. After `shutdown` completes, the proxy accepts no more connections
+    /// and finishes the requests in progress. After [`ProxyOptions::shutdown_timeout`], the proxy closes all open
+    /// connections.
     ///
-    /// Returns the number of connections that the proxy had to close.
+    /// Returns the number of connections that were still open after the shutdown timeout.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
         let mut acceptors = JoinSet::new();
         for listener in self.listeners {
@@ -171,7 +172,7 @@ impl ProxyHandle {
     ///
     /// # Errors
     ///
-    /// [`ProxyError`] if a file cannot be used. The proxy then keeps its current certificates and keys.
+    /// [`ProxyError`] if a file cannot be used. After an error, the proxy keeps its current certificates and keys.
     pub fn reload_tls(&self) -> Result<(), ProxyError> {
         let upstream = Upstream::new(&self.shared.options)?;
         if let (Some(tls), Some(files)) = (&self.shared.tls, &self.shared.options.tls) {

@@ -22,7 +22,8 @@ use tokio::time::sleep;
 
 use crate::http::patient_stream::PatientStream;
 
-/// The maximum number of concurrent connections. Further clients wait. A waiting follower occupies one connection.
+/// The maximum number of concurrent connections. Further clients wait. A follower that waits for changes occupies one
+/// connection.
 const MAX_CONNECTIONS: usize = 1024;
 /// The maximum size of a request head in bytes.
 const MAX_HEAD: usize = 16 << 10;

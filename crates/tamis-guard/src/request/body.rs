@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// The body of a request that passed a guard: the bytes that the guard has read, and then the rest.
+    /// The body of a request that passed a guard: the bytes that the guard has read, followed by the unread bytes.
     #[derive(Debug)]
     pub struct GuardedBody<B> {
         read: std::collections::VecDeque<Frame<Bytes>>,
@@ -26,8 +26,8 @@ impl<B: Body<Data = Bytes>> GuardedBody<B> {
         Self { read: [].into(), read_bytes: 0, is_complete: false, rest }
     }
 
-    /// Reads a body of at most `max_bytes`. Returns its bytes and an equivalent body. Returns no bytes if the body is
-    /// larger.
+    /// Reads a body of at most `max_bytes`. Returns its bytes and an equivalent body. Returns no bytes if the body
+    /// exceeds the limit.
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl<B: Body<Data = Bytes>> GuardedBody<B> {
 }
 
 impl<B: Body> GuardedBody<B> {
-    /// Returns the minimum length of the body: the bytes that were read, and the bytes that the rest announces.
+    /// Returns the minimum length of the body: the number of bytes that were read, plus the minimum length of the
+    /// unread bytes.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.read_bytes + if self.is_complete { 0 } else { self.rest.size_hint().lower() }
     }

@@ -3,9 +3,9 @@
 //! Before some requests, a browser sends a preflight, which requests permission for a page to send the request. The
 //! preflight contains the path and the query of the request, so the guard can decide about ids in the path and the
 //! query. If preflights of absent ids reached the upstream service, an attacker could bypass the guard with preflights.
-//! But if the guard refused the preflight, the browser would not send the request. The page would then see a network
-//! error instead of the 404. So the guard responds to these preflights itself if the page may read its refusals. Then
-//! the guard refuses the actual request.
+//! But if the guard refused the preflight, the browser would not send the request. After a refused preflight, the page
+//! would see a network error instead of the 404. Therefore the guard itself responds to preflights of absent ids if the
+//! page may read its refusals. After its response to the preflight, the guard refuses the actual request.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -18,7 +18,7 @@ use http::{HeaderMap, Method};
 /// The pages of other origins that may read a refusal.
 ///
 /// The upstream service responds to preflights of existing ids, and adds the CORS headers to its own responses. A
-/// refusal needs the same headers. Without these headers, a page sees a network error instead of the 404.
+/// refusal of the guard needs CORS headers too. Without CORS headers, a page sees a network error instead of the 404.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cors {
     /// The allowed origins, such as `https://shop.example.com`. An empty list allows all origins.
@@ -47,7 +47,7 @@ impl Cors {
     }
 }
 
-/// Allows a page to send the request of a preflight, if `answer` allows the page to read the refusal.
+/// Allows a page to send the request that follows a preflight, if `answer` allows the page to read the refusal.
 pub(crate) fn allow_request(preflight: &HeaderMap, answer: &mut HeaderMap) {
     for (asked, allowed) in [
         (ACCESS_CONTROL_REQUEST_METHOD, ACCESS_CONTROL_ALLOW_METHODS),
@@ -57,12 +57,13 @@ pub(crate) fn allow_request(preflight: &HeaderMap, answer: &mut HeaderMap) {
             answer.insert(allowed, value.clone());
         }
     }
-    // The browser must not cache this permission, so that requests reach the upstream service as soon as the id exists.
+    // The browser must not cache the permission of a preflight, so that requests reach the upstream service as soon as
+    // the id exists.
     answer.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("0"));
 }
 
-/// Returns the method of the request that follows a preflight. Returns `None` if this request is not a preflight. A
-/// preflight does not contain the headers, the cookies or the body of the following request.
+/// Returns the method of the request that follows a preflight. Returns `None` if the request `parts` is not a
+/// preflight. A preflight does not contain the headers, the cookies or the body of the request that follows it.
 pub(crate) fn method_after_preflight(parts: &Parts) -> Option<Method> {
     if parts.method != Method::OPTIONS || !parts.headers.contains_key(ORIGIN) {
         return None;

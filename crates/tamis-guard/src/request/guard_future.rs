@@ -81,7 +81,7 @@ impl Decided {
 }
 
 impl<F, B, E> GuardFuture<F, B, E> {
-    /// Returns a future that is ready.
+    /// Returns a future that is ready with a response.
     pub(crate) fn answered(response: Response<AnswerBody<B>>) -> Self {
         Self { state: State::Answered { response: Some(response) } }
     }

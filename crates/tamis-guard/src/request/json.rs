@@ -25,8 +25,8 @@ impl Json {
 
     /// Returns the text of each string and number at a path. `*` stands for all elements of a list.
     ///
-    /// Programs differ in two points: which of two equal names they use, and whether they treat `ID` as `id`. So the
-    /// method returns the values of all fields whose names are equal when the case of ASCII letters is ignored.
+    /// Programs differ in which of two equal field names they use, and in whether they treat `ID` as `id`. To cover all
+    /// programs, the method ignores the case of ASCII letters, and returns the values of all fields with an equal name.
     pub(crate) fn values_at(&self, path: &[String]) -> Vec<Vec<u8>> {
         let mut found = vec![&*self.text];
         for part in path {
@@ -94,7 +94,7 @@ fn text_of(value: &RawValue) -> Option<Vec<u8>> {
 const MAX_DIGITS: usize = 64;
 
 /// Returns an integer without its fraction and exponent, because programs read `7.0` and `7.0E0` as the integer 7.
-/// Returns all other numbers unchanged.
+/// Returns a number that is not an integer unchanged.
 fn integer_text(number: &str) -> Cow<'_, str> {
     if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
         return number.into();
@@ -140,7 +140,7 @@ mod tests {
             (r#"{"id": 1, "ID": "2", "iD": 3.0}"#, &["1", "2", "3"]),
             (r#"{"\u0069d": 1, "i": 2}"#, &["1"]),
             (r#"{"id": "\u4e03"}"#, &["七"]),
-            // Java writes a `double` in this form.
+            // Java writes a `double` in the form `1.0E7`.
             (
                 r#"{"id": 1.0E7, "id": 1.2345678E7, "id": -7e+1, "id": 120e-1, "id": 0.0E5}"#,
                 &["10000000", "12345678", "-70", "12", "0"],

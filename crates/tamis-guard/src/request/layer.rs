@@ -139,7 +139,7 @@ where
     }
 }
 
-/// The decision from the request head, with the index of the route.
+/// The decision that the guard makes from the request head alone, with the index of the route.
 enum ByHead {
     Unguarded,
     NeedsBody(Matches),
@@ -181,8 +181,9 @@ fn decide_by_head(routes: &[Route], parts: &Parts) -> ByHead {
 /// Decides for each interpretation of the path that matches a route, because the upstream service may use any
 /// interpretation. Returns the first refusal. If all decisions pass, returns the first decision.
 ///
-/// Exception: an existing id may contain dots, for example `a/../b`, which a request writes as `a%2F..%2Fb`. The
-/// request passes, although a service that decodes slashes first would find another id in the path.
+/// Exception: an existing id may contain dots, for example `a/../b`, which a request writes as `a%2F..%2Fb`. A request
+/// for an existing id with dots passes, although a service that decodes slashes first would find another id in the
+/// path.
 fn decide_in_each(
     routes: &[Route],
     parts: &Parts,
@@ -244,7 +245,8 @@ where
         _ => None,
     };
     let lesson_bytes = lessons.as_ref().and_then(Lessons::max_request_bytes);
-    // An error means that the client has disconnected or that its body is malformed. The request cannot be forwarded.
+    // An error means that the client has disconnected or that its body is malformed, so the request cannot be
+    // forwarded.
     let Ok((json, body)) = read_json(body, route_bytes.max(lesson_bytes)).await else {
         return Ok(without_body(StatusCode::BAD_REQUEST));
     };
@@ -291,8 +293,8 @@ where
     Ok(answer_of(answer, lessons))
 }
 
-/// Reads a JSON body of at most `max_bytes`. Returns no JSON if `max_bytes` is `None`, if the body is larger, or if the
-/// body is not valid JSON. The returned body is equivalent to the original body.
+/// Reads a JSON body of at most `max_bytes`. Returns no JSON if `max_bytes` is `None`, if the body exceeds the limit,
+/// or if the body is not valid JSON. The returned body is equivalent to the original body.
 async fn read_json<B>(
     body: B,
     max_bytes: Option<usize>,

@@ -8,8 +8,8 @@
 //!
 //! The client may request the new id immediately, before the source has seen the new row. A [`LearnRule`] selects the
 //! requests that create rows, and the places that contain the new id. The guard learns an id only from a response with
-//! a status from 200 to 299. If the guard learns a wrong id, requests for this id only reach the upstream service. So
-//! learn rules never cause a wrong refusal.
+//! a status from 200 to 299. If the guard learns a wrong id, the only effect is that requests for the wrong id reach
+//! the upstream service. A learn rule never causes a wrong refusal.
 //!
 //! The guard does not learn deletions from responses. The response to a `DELETE` may precede the commit, the deletion
 //! may be undone, or a soft delete may keep the row. After learning a wrong deletion, the guard would refuse an

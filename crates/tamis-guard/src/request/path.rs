@@ -1,9 +1,9 @@
 //! Path templates, such as `/pms/productInfo/{id}`.
 //!
 //! Programs interpret the same path differently. An attacker could bypass the guard with a path that only the upstream
-//! service accepts. So the guard matches a path in the most tolerant way. The guard ignores empty segments, resolves
-//! `.` and `..`, and ignores the case of letters in the template. Programs differ even more in `;v=1`, `%2F` and `..`.
-//! A [`Reading`] describes one interpretation of these parts.
+//! service accepts. To prevent a bypass, the guard matches a path in the most tolerant way. The guard ignores empty
+//! segments, resolves `.` and `..`, and ignores the case of letters in the template. Programs also interpret `;v=1`,
+//! `%2F` and `..` differently. A [`Reading`] describes one interpretation of a path.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +34,7 @@ pub struct PathTemplate {
 enum Segment {
     Text(String),
     Name(String),
-    /// Any number of further segments.
+    /// Any number of segments at the end of the path.
     Rest,
 }
 
@@ -172,8 +172,9 @@ impl Reading {
         Self { cuts_parameters: true, ..self }
     }
 
-    /// Returns the other interpretations in which a route may match a path. `is_matched` is true if a route matches in
-    /// the default interpretation. If `is_matched` is true, only a path with `..` can contain another id.
+    /// Returns the interpretations, except the default interpretation, in which a route may match a path. `is_matched`
+    /// is true if a route matches in the default interpretation. If `is_matched` is true, another interpretation can
+    /// find a different id only in a path with `..`.
     pub(crate) fn others(path: &str, is_matched: bool) -> SmallVec<[Self; 3]> {
         let mut readings = SmallVec::new();
         if is_plain(path) {

@@ -165,7 +165,7 @@ pub(crate) fn is_same_header(name: &HeaderName, other: &HeaderName) -> bool {
     name.map(dashed).eq(other.map(dashed))
 }
 
-/// Returns the value of a cookie if the cookie has this name.
+/// Returns the value of a cookie if the cookie has the name `name`.
 fn value_of_cookie<'c>(pair: &'c [u8], name: &[u8]) -> Option<&'c [u8]> {
     let equals = pair.iter().position(|&byte| byte == b'=')?;
     if pair[..equals].trim_ascii() != name {

@@ -30,7 +30,8 @@ pub struct Refusal {
     pub body: Bytes,
     /// Additional headers, which replace the headers of the guard.
     pub headers: HeaderMap,
-    /// The value of `Retry-After` in seconds. The guard sends this header while its set is not complete.
+    /// The value of `Retry-After` in seconds. The guard sends the header `Retry-After` while the set of ids is not
+    /// complete.
     pub retry_after: u32,
     /// The pages of other origins that may read the response. With `None`, only pages of the same origin may read the
     /// response.
@@ -64,7 +65,7 @@ impl Refusal {
     #[must_use]
     pub fn response(&self, reason: RefuseReason) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(self.body.clone()));
-        // The capacity includes the two headers below. A clone would have to grow.
+        // The capacity includes the two headers below. A clone of the headers would have to grow.
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
         headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         *response.headers_mut() = headers;

@@ -54,15 +54,16 @@ pub struct Route {
     pub ids: Vec<RouteId>,
     /// The ids that must exist.
     pub required: Required,
-    /// True if the guard refuses a request without an id. If false, the request passes. An empty value is not an id,
-    /// and a body that is not JSON contains no id.
+    /// True if the guard refuses a request without an id. If the field is false, a request without an id passes. An
+    /// empty value is not an id, and a body that is not JSON contains no id.
     pub refuses_missing: bool,
     /// The response to a refused request.
     pub refusal: Refusal,
     /// True if the route refuses no request, but counts the requests that it would refuse.
     pub is_shadow: bool,
-    /// The maximum size of a body in which the guard finds ids, in bytes. A larger body passes unchanged. If the route
-    /// [refuses requests without an id](Self::refuses_missing), the guard refuses a larger body with status 413.
+    /// The maximum size of a body in which the guard finds ids, in bytes. A body that exceeds the limit passes
+    /// unchanged. If the route [refuses requests without an id](Self::refuses_missing), the guard refuses a body that
+    /// exceeds the limit with status 413.
     pub max_body_bytes: usize,
     /// Limits concurrent GET and HEAD requests for one id. With `None`, requests do not wait for each other. The
     /// setting has no effect without the negative cache, on a shadow route, and on requests with several ids.
@@ -129,7 +130,7 @@ impl Route {
         body: Option<&Json>,
     ) -> Decision {
         let mut decision = self.decide_values(parts, path, body);
-        // For a servlet, `7;v=1` is the id `7`. For other programs, `7;v=1` is a separate id.
+        // For a servlet, `7;v=1` is the id `7`. For a program that is not a servlet, `7;v=1` is a separate id.
         if decision.is_certain() || !parts.uri.path().contains(';') {
             return decision;
         }
@@ -195,8 +196,8 @@ impl Route {
         decision
     }
 
-    /// Decides about one value of a request. Some programs decode the value of a cookie, and other programs do not. So
-    /// the value passes if its decoded form or its original form passes.
+    /// Decides about one value of a request. Some programs decode the value of a cookie, and other programs do not.
+    /// Therefore the value of a cookie passes if its decoded form or its original form passes.
     fn decide_value(&self, id: &RouteId, value: &[u8], decision: &mut Decision) -> Verdict {
         let verdict = self.decide_text(id, value, decision);
         let is_certain = verdict.passes() && verdict != Verdict::Pass(PassReason::Unproven);
@@ -261,7 +262,8 @@ pub(crate) struct Decision {
     values: usize,
     /// The ids that passed because they are in the filter.
     passed: SmallVec<[PassedId; 1]>,
-    /// An id of a read request that the set does not contain, if the request reaches the upstream service nevertheless.
+    /// An id that the set does not contain, if the request passes because the filter is unproven or the route is a
+    /// shadow route.
     unknown: Option<(Arc<IdSet>, Vec<u8>)>,
     /// True if the response of the upstream service is no evidence about the ids, because the service may extract other
     /// ids from the request.
@@ -302,14 +304,14 @@ impl Decision {
         self.values == 1 && self.verdict == Verdict::Pass(PassReason::Known)
     }
 
-    /// Tests whether the request passes, and would also pass if the filter of the source were proven.
+    /// Tests whether the request passes, and would also pass if responses had proven the filter of the source.
     pub(crate) fn is_certain(&self) -> bool {
         self.verdict.passes() && self.verdict != Verdict::Pass(PassReason::Unproven)
     }
 
     /// Marks the response of the upstream service as no evidence about the ids, because the service may extract other
-    /// ids from the request. The mark also excludes ids in the filter. The filter may contain these ids as false
-    /// positives. If only ids in the filter counted, a wrong filter would look correct.
+    /// ids from the request. The mark also excludes ids in the filter, because the filter may contain an id as a false
+    /// positive. If ambiguous responses counted only for ids in the filter, a wrong filter would look correct.
     pub(crate) fn be_no_evidence(&mut self) {
         self.is_ambiguous = true;
     }
@@ -324,7 +326,8 @@ impl Decision {
         }
     }
 
-    /// Records a 404 response, unless the headers of the request or the response forbid it.
+    /// Records a 404 response, unless the headers of the request or the response forbid the cache to store the
+    /// response.
     pub(crate) fn not_found(&self, headers: &HeaderMap) {
         let answer = CacheControl::of(headers);
         if let (Some(request), [PassedId { ids, id, version }]) = (self.request, &self.passed[..])
@@ -349,8 +352,8 @@ impl Decision {
         }
     }
 
-    /// Returns the id of a request with exactly one id in the filter, if the negative cache may store its 404. Returns
-    /// `None` for all other requests.
+    /// Returns the id of a request with exactly one id in the filter. Returns `None` if the request has several ids or
+    /// no id in the filter, or if the negative cache must not store its 404.
     #[cfg(feature = "layer")]
     pub(crate) fn only_id(&self) -> Option<&[u8]> {
         match (self.request, &self.passed[..]) {

@@ -1,8 +1,8 @@
 //! Sends one request per id to the upstream service at a time, until the service responds.
 //!
 //! Assume that a thousand concurrent requests contain an id that is a false positive of the filter. Without this
-//! module, all requests would reach the database before the negative cache contains the first 404. So the first request
-//! for an id gets the turn, and the other requests wait:
+//! module, all requests would reach the database before the negative cache contains the first 404. With this module,
+//! the first request for an id gets the turn, and all other requests for the id wait:
 //!
 //! ```text
 //! first   ──▶ service ──▶ 404 ──▶ negative cache          first   ──▶ service ──▶ 200
@@ -10,14 +10,14 @@
 //! third   ── waits ────────────── refused                 third   ── waits ──────▶ service ──▶
 //! ```
 //!
-//! * After a 404 response, the guard decides again about the waiting requests. The negative cache then refuses these
-//!   requests.
-//! * After any other response, all waiting requests go to the upstream service immediately. Requests do not share a
-//!   response, because a response may depend on a cookie or a header.
+//! * After a 404 response, the guard decides again about the waiting requests. At the second decision, the negative
+//!   cache refuses the waiting requests.
+//! * After any response except a 404, all waiting requests go to the upstream service immediately. Requests do not
+//!   share a response, because a response may depend on a cookie or a header.
 //! * If the first request ends without a response, the next request gets the turn. A request ends without a response if
 //!   the client disconnects.
 //!
-//! Requests for popular ids must not wait for each other. So an id is *proven* if its last response was a success or a
+//! Requests for popular ids must not wait for each other. An id is *proven* if its last response was a success or a
 //! redirect, and requests for a proven id do not wait. A table of fixed size contains the hashes of the proven ids. If
 //! another id has displaced an id from the table, requests for the displaced id wait for one response again.
 
@@ -37,7 +37,7 @@ const PROVEN: usize = 1 << 14;
 
 /// The turns of the requests of one route, with counters for the metrics.
 ///
-/// Waiting requires a tokio runtime with a timer. Without this runtime, a request that must wait panics.
+/// Waiting requires a tokio runtime with a timer. Without a tokio runtime, a request that must wait panics.
 #[derive(Debug)]
 pub struct SingleFlight {
     max_wait: Duration,
@@ -64,8 +64,8 @@ struct Flight {
 pub(crate) struct Turn<'s> {
     single: &'s SingleFlight,
     hash: u64,
-    /// The permit and the membership. The value is `None` if other requests do not wait for this request. The permit is
-    /// dropped first.
+    /// The permit of the turn, and the membership in the flight. The value is `None` if other requests do not wait for
+    /// this request. The permit is dropped before the membership.
     _turn: Option<(OwnedSemaphorePermit, Membership<'s>)>,
 }
 
@@ -78,7 +78,7 @@ struct Membership<'s> {
 }
 
 impl Default for SingleFlight {
-    /// Creates a limit of 5 seconds and 4096 waiting requests.
+    /// Creates the turns of a route with a limit of 5 seconds and 4096 waiting requests.
     fn default() -> Self {
         Self::new(Duration::from_secs(5), 4096)
     }
@@ -86,7 +86,7 @@ impl Default for SingleFlight {
 
 impl SingleFlight {
     /// Creates the turns of a route. A request waits for at most `max_wait`. At most `max_waiting` requests wait for
-    /// one id. Further requests go to the upstream service immediately.
+    /// one id. Requests beyond this number go to the upstream service immediately.
     #[must_use]
     pub fn new(max_wait: Duration, max_waiting: usize) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl SingleFlight {
         self.proven_slot(hash).load(Ordering::Relaxed) == hash
     }
 
-    /// Records that the upstream service responded with 404 for an id. The id is no longer proven.
+    /// Records that the upstream service responded with 404 for an id. After the call, the id is not proven.
     pub(crate) fn not_found(&self, id: &[u8]) {
         let hash = self.hash(id);
         // An error means that the slot contains another id.
@@ -153,7 +153,7 @@ impl SingleFlight {
         self.waited.fetch_add(1, Ordering::Relaxed);
         match timeout(self.max_wait, turn.acquire_owned()).await {
             Ok(Ok(permit)) => Turn { _turn: Some((permit, member)), ..free },
-            // The upstream service has responded to another request.
+            // The upstream service has responded to another request for the id.
             Ok(Err(_)) => free,
             Err(_) => {
                 self.gave_up.fetch_add(1, Ordering::Relaxed);
@@ -184,8 +184,8 @@ impl SingleFlight {
 }
 
 impl Turn<'_> {
-    /// Ends the wait of the other requests after a response of the upstream service. The caller must store a 404 in the
-    /// negative cache before this call.
+    /// Ends the wait of all other requests for the id after a response of the upstream service. The caller must store a
+    /// 404 in the negative cache before this call.
     pub(crate) fn answered(self, status: StatusCode) {
         if status.is_success() || status.is_redirection() {
             self.single.proven_slot(self.hash).store(self.hash, Ordering::Relaxed);

@@ -21,7 +21,7 @@ const MAX_INTEGER: i128 = 10_i128.pow(38) - 1;
 /// The length of a text id.
 const TEXT_BYTES: usize = 16;
 
-/// The maximum number of repeated integers in a row. After this number, the range counts as exhausted.
+/// The maximum number of repeated integers in a row. After this number of repeats, the range counts as exhausted.
 const MAX_REPEATS: usize = 1000;
 
 impl<'t> AbsentIds<'t> {
@@ -48,7 +48,7 @@ impl<'t> AbsentIds<'t> {
 
     fn uuid(&mut self) -> String {
         let (high, low) = (self.random.next(), self.random.next());
-        // The bits mark a UUID of version 4 (RFC 9562).
+        // These two lines set the bits that mark a UUID of version 4 (RFC 9562).
         let high = high & !0xf000 | 0x4000;
         let low = low & !(0b11 << 62) | 0b10 << 62;
         format!(

@@ -10,7 +10,7 @@ pub(super) fn upper_tail(trials: u64, rate: f64, successes: u64) -> f64 {
     if p <= 0.0 || k > n {
         return 0.0;
     }
-    // `choose` is the logarithm of the binomial coefficient n over k. The plain product would overflow.
+    // `choose` is the logarithm of the binomial coefficient n over k. The coefficient itself would overflow an `f64`.
     let choose: f64 = (1..=successes).map(|i| ((n - k + i as f64) / i as f64).ln()).sum();
     let first = choose + k * p.ln() + (n - k) * (-p).ln_1p();
     // The terms decrease, because `k` is above the mean.

@@ -13,7 +13,7 @@ use crate::errors::plain_io::PlainIo;
 /// The formats of strings that the source reads.
 pub(crate) const FORMATS: [&str; 3] = ["redis-bitmap", "redis-bits", "java-bitmap"];
 
-/// The reason why a filter cannot be read from a Redis server. The set keeps its present ids.
+/// The reason why a filter cannot be read from a Redis server. After an error, the set keeps its present ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedisSourceError {
@@ -50,7 +50,7 @@ pub enum RedisSourceError {
     NoFormat,
     /// The settings do not define how ids are converted to bytes.
     NoFunnel,
-    /// The filter forgets items over time, but the copy of the filter does not.
+    /// The filter forgets items over time, but a copy of the filter would not forget items.
     Window,
     /// The value is damaged, or the settings do not match the filter.
     Decode(DecodeError),

@@ -12,7 +12,7 @@ use crate::errors::plain_io::PlainIo;
 #[cfg(feature = "databases")]
 use crate::errors::redis_error::RedisSourceError;
 
-/// The reason why a read of a source failed. The set keeps its present ids.
+/// The reason why a read of a source failed. After an error, the set keeps its present ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SourceError {
@@ -36,7 +36,7 @@ pub enum SourceError {
     Filter(ReadError),
     /// The filter forgets items, so an id that is not in the filter may still exist.
     Forgets,
-    /// The source is a filter, so it cannot list its ids.
+    /// The source is a filter, which cannot list its ids.
     NoList,
     /// The list contains fewer ids than the source expects.
     TooFew {
@@ -60,10 +60,11 @@ pub enum SourceError {
     /// A connection to the database failed, or a query failed. The message comes from the server or from the operating
     /// system.
     Connect(String),
-    /// The source cannot read all changes. The cause is the URL, the table, a setting of the server or the privileges
-    /// of the user. The message says what to change, often as SQL.
+    /// The source cannot read all changes, because of the URL, the table, a setting of the server or the privileges of
+    /// the user. The error message tells the operator what to change, often as SQL.
     Preflight(String),
-    /// The source must read all ids again, because the table or the log has changed. The message states the reason.
+    /// The source must read all ids again, because the table or the log has changed. The error message states the
+    /// reason for the full read.
     Reread(String),
     /// The error of a source kind that another crate implements.
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -9,8 +9,8 @@ use crate::ids::change_kind::ChangeKind;
 /// Receives the changes of a set, for example to feed other programs. [`IdSet::listen`](crate::IdSet::listen) registers
 /// the listener.
 ///
-/// Each method must call its function argument exactly once. The listener may hold a lock during this call. With a
-/// lock, the listener records the changes of an id in the order in which the set applies the changes.
+/// Each method must call its function argument exactly once. The listener may hold a lock while it calls the function
+/// argument. With a lock, the listener records the changes of an id in the order in which the set applies the changes.
 pub trait ChangeListener: Any + fmt::Debug + Send + Sync {
     /// Applies a change of an id by calling `apply`, and records the change.
     fn record(&self, kind: ChangeKind, id: &[u8], apply: &mut dyn FnMut());

@@ -2,13 +2,13 @@
 //!
 //! A filter reveals neither its ids nor the encoding that a program used for the ids. With a wrong charset, funnel or
 //! plan, the guard reads the filter without an error, but does not find the existing ids. Therefore a set whose ids
-//! come from a filter is *unproven* at first: unknown ids pass. An id exists if the upstream service responds with 2xx.
-//! For this id, two cases are possible:
+//! come from a filter is *unproven* at first: unknown ids pass. If the upstream service responds with 2xx to a request
+//! for an id, the id exists. For an existing id, two cases are possible:
 //!
 //! * The set contains the id. If the set contains enough existing ids, the set is *proven*.
-//! * The set does not contain the id. The id may be new. The guard waits until the source has read everything up to the
-//!   time of the response. If the set still does not contain the id, the id is *missing*. A set with several missing
-//!   ids is *refuted*: the guard would refuse existing ids.
+//! * The set does not contain the id, which may be new. The guard waits until the source has read everything up to the
+//!   time of the response. If the set does not contain the id after the wait, the id is *missing*. A set with several
+//!   missing ids is *refuted*: the guard would refuse existing ids.
 //!
 //! ```text
 //! unproven ──▶ proven        enough ids were found, and few are unexplained
@@ -16,8 +16,8 @@
 //! refuted  ──▶ any           the source has the missing ids now
 //! ```
 //!
-//! A set whose ids do not come from a filter is proven from the start. The responses on a shadow route can refute the
-//! set.
+//! A set whose ids do not come from a filter is proven from the start. The responses on a shadow route can refute a set
+//! that was proven from the start.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -28,11 +28,12 @@ use parking_lot::Mutex;
 use crate::ids::fold::Fold;
 use crate::ids::generation::Generation;
 
-/// The minimum and the maximum number of found ids that prove a set. A set of fewer than 200 ids needs half of its ids.
+/// The minimum and the maximum number of found ids that prove a set. For a set of fewer than 200 ids, the number is
+/// half of the ids, but at least the minimum.
 const LEAST_FOUND: u64 = 10;
 const MOST_FOUND: u64 = 100;
 
-/// The number of found ids that outweighs one unexplained id.
+/// The number of additional found ids that a proof needs for each unexplained or missing id.
 const FOUND_PER_UNEXPLAINED: usize = 20;
 
 /// The maximum number of unexplained ids, and of missing ids, that the record keeps. A set that exceeds the maximum
@@ -71,10 +72,10 @@ struct Record {
     needs_proof: bool,
     /// The number of found ids that proves the set.
     needed: usize,
-    /// Ids of the set for which the upstream service responded with 2xx. The record also tests later generations with
-    /// these ids.
+    /// Ids of the set for which the upstream service responded with 2xx. The record also tests each later generation
+    /// with the found ids.
     found: HashSet<Box<[u8]>>,
-    /// Other ids for which the upstream service responded with 2xx, with the time of the response.
+    /// Ids outside the set for which the upstream service responded with 2xx, with the time of the response.
     unexplained: Vec<(Box<[u8]>, Instant)>,
     missing: Vec<Box<[u8]>>,
 }
@@ -146,7 +147,8 @@ impl Evidence {
         }
     }
 
-    /// Decides about the unexplained ids. The set contains all ids that were committed before `moment`.
+    /// Decides about the unexplained ids. The caller guarantees that the set contains all ids that were committed
+    /// before `moment`.
     pub(crate) fn settle(&self, moment: Instant, generation: &Generation) {
         let mut record = self.record.lock();
         if record.unexplained.is_empty() && record.missing.is_empty() {

@@ -1,11 +1,9 @@
-//! Folds text ids to keys: texts that are equal in the column of a database have the same key.
-//!
 //! Folds text ids to keys: texts that are equal in a database column have the same key.
 //!
 //! Under a collation such as `utf8mb4_general_ci`, a query for `abc` finds the row `Abc`. A filter stores only hashes,
 //! so the guard folds each text to a key before hashing. All texts that are equal under the collation must have the
-//! same key. Otherwise the guard would refuse an id that the query finds. Different ids may have the same key. If
-//! different ids have the same key, more absent ids pass.
+//! same key. If equal texts had different keys, the guard would refuse an id that the query finds. Different ids may
+//! have the same key. If an existing id and an absent id have the same key, the absent id passes.
 //!
 //! # Weights
 //!
@@ -15,13 +13,14 @@
 //! table has a unique weight. The fold replaces each character of a text; the result is the key. Therefore texts with
 //! equal weights have equal keys.
 //!
-//! In three cases, texts with different weights have the same key. In these cases, keys are not precise.
+//! In the following three cases, texts with different weights have the same key, so keys are not precise.
 //!
 //! * In the collations of `uca.txt`, some pairs of characters have other weights than the single characters
 //!   (contractions). The versions of the collations differ in a few characters. The table maps the characters of
-//!   contractions, and the characters that differ, to nothing.
+//!   contractions, and the characters that differ between versions, to nothing.
 //! * A key has no trailing spaces, also for collations that compare trailing spaces (`NO PAD`).
-//! * Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that do not.
+//! * Collations that distinguish accents or case (`_as_cs`) have the same keys as collations that ignore accents and
+//!   case.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -32,9 +31,9 @@ pub(crate) enum Fold {
     /// The key is the unchanged text.
     #[default]
     Exact,
-    /// Trailing spaces are ignored.
+    /// The key ignores trailing spaces.
     Padded,
-    /// Case is ignored, as in the type `citext` of PostgreSQL and in `NOCASE` of SQLite.
+    /// The key ignores case, as in the type `citext` of PostgreSQL and in `NOCASE` of SQLite.
     Case,
     /// The collation `general_ci` of MySQL and MariaDB.
     General,
@@ -82,8 +81,8 @@ impl Fold {
         })
     }
 
-    /// Tests whether texts with equal keys are always equal in the database. If false, the deletion of one text does
-    /// not imply that another text with the same key was deleted.
+    /// Tests whether texts with equal keys are always equal in the database. If the result is false, the deletion of
+    /// one text does not imply that another text with the same key was deleted.
     pub(crate) fn is_precise(self) -> bool {
         !matches!(self, Self::Case | Self::Uca)
     }
@@ -146,8 +145,8 @@ fn push_case(key: &mut String, character: char) {
         match lower {
             'ı' => key.push('I'),
             'ς' => key.push('σ'),
-            // U+0307 is the combining dot above. The lower case of İ contains this dot, and Lithuanian combines the dot
-            // with an accent.
+            // U+0307 is the combining dot above. The lower case of İ contains the combining dot, and Lithuanian
+            // combines the dot with an accent.
             '\u{307}' => {}
             'ì' => key.push_str("I\u{300}"),
             'í' => key.push_str("I\u{301}"),

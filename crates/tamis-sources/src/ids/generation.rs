@@ -1,4 +1,5 @@
-//! A generation: a filter of all ids from one full read of the source. Later changes update the generation.
+//! A generation: a filter of all ids from one full read of the source. Changes after the full read update the
+//! generation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,8 +19,8 @@ const LEAST_ITEMS: u64 = 10_000;
 
 /// A filter of ids, and the ids that were deleted from the filter.
 ///
-/// The filter grows: when a part is full, the generation adds another part with a lower rate. The sum of the rates of
-/// all parts stays below the planned rate.
+/// The filter grows: when a part is full, the generation adds a new part with a lower rate than the full part. The sum
+/// of the rates of all parts stays below the planned rate.
 #[derive(Debug)]
 pub struct Generation {
     hasher: Hasher,
@@ -39,9 +40,9 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Creates an empty generation for `items` ids at a false positive rate. The hash has a new random secret key for
-    /// two reasons. A client cannot choose absent ids that pass. The false positives of the previous generation do not
-    /// pass again.
+    /// Creates an empty generation for `items` ids at a false positive rate. The hash has a new random secret key.
+    /// Because the key is secret, a client cannot choose absent ids that pass. Because the key is new, the false
+    /// positives of the previous generation do not pass in the new generation.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl Generation {
         self.base.as_ref()
     }
 
-    /// Returns the filters of new ids.
+    /// Returns the filters that contain all ids outside the base filter.
     pub(crate) fn parts(&self) -> Arc<Vec<Arc<Part>>> {
         self.parts.load_full()
     }
@@ -156,17 +157,19 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if the filter must grow and the system has no memory. The full part then contains the id.
+    /// [`PlanError`] if the filter must grow and the system has no memory. After the error, the full part contains the
+    /// id.
     pub fn insert(&self, id: &[u8], value: Option<i64>) -> Result<(), PlanError> {
         let added = self.load(id, value);
         let key = self.fold.key(id);
-        // The tombstone is removed after the filter contains the id. Otherwise a concurrent lookup could miss the id.
+        // The tombstone is removed after the filter contains the id. If the tombstone were removed first, a concurrent
+        // lookup could miss the id.
         self.tombstones.remove(&key);
         self.ignored.remove(&key);
         added
     }
 
-    /// Inserts an id that the full read found. If the id was deleted meanwhile, the id stays deleted.
+    /// Inserts an id that the full read found. If the id was deleted during the full read, the id stays deleted.
     ///
     /// # Errors
     ///
@@ -219,7 +222,7 @@ impl Generation {
             return Ok(());
         }
         let _growing = self.growing.lock();
-        // Another thread may have added a part.
+        // While this thread waited for the lock, another thread may have added a part.
         if !is_full() {
             return Ok(());
         }
@@ -239,8 +242,8 @@ impl Generation {
         deleted.insert(&self.fold.key(id));
     }
 
-    /// Removes the deletions of ids that the filter does not contain. The full read has ended, so the full read cannot
-    /// insert these ids later.
+    /// Removes the deletions of ids that the filter does not contain. The caller must end the full read first, because
+    /// a full read may insert a deleted id.
     pub(crate) fn forget_absent_deletions(&self) {
         let has = |key: &[u8]| {
             let hash = self.hasher.hash(key);
@@ -311,7 +314,7 @@ mod tests {
             generation.insert(&id(i), Some(i as i64)).unwrap();
         }
         assert!((0..100_000).all(|i| generation.contains(&id(i))));
-        // The id 0 is in an older part.
+        // An older part than the last part contains the id 0.
         generation.insert(&id(0), Some(0)).unwrap();
         let wrong = (100_000..200_000).filter(|&i| generation.contains(&id(i))).count() as f64;
         // The bound is five standard deviations above 1 %, for at most ten parts.

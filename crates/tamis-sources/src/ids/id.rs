@@ -42,9 +42,9 @@ pub enum IdType {
 /// product under a text that the guard refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegerForm {
-    /// `007` and `+7` are the id 7. `Long.parseLong` of Java and `strconv.Atoi` of Go accept both texts.
+    /// `007` and `+7` are the id 7. `Long.parseLong` of Java and `strconv.Atoi` of Go accept `007` and `+7`.
     pub is_padded: bool,
-    /// ` 7` and `7 ` are the id 7. `int()` of Python accepts both texts.
+    /// ` 7` and `7 ` are the id 7. `int()` of Python accepts ` 7` and `7 `.
     pub is_spaced: bool,
 }
 
@@ -55,7 +55,7 @@ impl Default for IntegerForm {
     }
 }
 
-/// The reason why a text is not an id of a type. The guard refuses the request without a lookup.
+/// The reason why a text is not an id of a type. The guard refuses a request with this text without a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAnId {
     /// The text does not have the form of an id.

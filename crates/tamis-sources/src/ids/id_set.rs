@@ -49,15 +49,16 @@ const MAX_RECENT: u64 = 100_000;
 pub struct IdSet {
     options: IdSetOptions,
     current: ArcSwap<Generation>,
-    /// The generation whose full read is running. The set applies all changes to this generation too.
+    /// The generation whose full read is running. The set applies each change to the current generation and to this
+    /// generation.
     building: ArcSwapOption<Generation>,
     state: TimedState,
     allowed: ArcSwap<HashSet<Box<[u8]>>>,
     denied: ArcSwap<HashSet<Box<[u8]>>>,
     negative: NegativeCache,
     recent: Cache<Box<[u8]>, ()>,
-    /// True if an id was ever recent. Without this flag, the lookup in an empty cache would add a tenth to the cost of
-    /// a decision.
+    /// True if `insert_recent` was ever called. Without the flag `has_recent`, the lookup in an empty cache would add a
+    /// tenth to the cost of a decision.
     has_recent: AtomicBool,
     limiters: [Option<Limiter>; SyncState::ALL.len()],
     next: Limiter,
@@ -129,15 +130,15 @@ impl IdSet {
         &self.evidence
     }
 
-    /// Sets a synced state to stale. Other states stay unchanged.
+    /// Sets a synced state to stale. All states except synced stay unchanged.
     pub(crate) fn end_sync(&self) {
         if self.state.get() == SyncState::Synced {
             self.state.set(SyncState::Stale);
         }
     }
 
-    /// Sets the state. The source calls this method. A program that fills the set itself calls this method after it has
-    /// loaded all ids.
+    /// Sets the state. A source calls this method for its set. A program without a source calls this method after the
+    /// program has loaded all ids.
     pub fn set_state(&self, state: SyncState) {
         self.state.set(state);
     }
@@ -157,9 +158,9 @@ impl IdSet {
         }
     }
 
-    /// Registers the listener that `create` returns, and returns this listener. The listener receives all later
-    /// changes. A set has at most one listener: if a listener is registered, the set returns this listener and does not
-    /// call `create`.
+    /// Registers the listener that `create` returns, and returns this listener. The listener receives all changes after
+    /// its registration. A set has at most one listener: if a listener is registered, the set returns this listener and
+    /// does not call `create`.
     pub fn listen(
         &self,
         create: impl FnOnce() -> Arc<dyn ChangeListener>,
@@ -186,8 +187,8 @@ impl IdSet {
         self.current.load().fold().key(id)
     }
 
-    /// Starts a new generation for about `items` ids. The set applies all later changes to this generation too. The
-    /// source [loads](Generation::load) all ids that existed when this call began, and then calls
+    /// Starts a new generation for about `items` ids. The set also applies all changes after this call to the new
+    /// generation. The source [loads](Generation::load) all ids that existed when this call began, and then calls
     /// [`publish_generation`](Self::publish_generation).
     ///
     /// If an earlier generation was started but not published, the set drops the earlier generation.
@@ -229,8 +230,8 @@ impl IdSet {
             Some(listener) => listener.replace(&mut swap),
             None => swap(),
         }
-        // The old generation is dropped outside of the listener, because freeing a large filter takes time and other
-        // changes would wait.
+        // The old generation is dropped outside of the listener, because freeing a large filter takes time, and other
+        // changes would wait for the listener.
         drop(old);
         self.negative.clear();
     }
@@ -244,7 +245,8 @@ impl IdSet {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if a filter must grow and the system has no memory. The set contains the id nevertheless.
+    /// [`PlanError`] if a filter must grow and the system has no memory. After the error, the set contains the id
+    /// nevertheless.
     pub fn insert(&self, id: &[u8]) -> Result<(), PlanError> {
         self.change(ChangeKind::Insert, id, || self.apply_insert(id))
     }
@@ -257,7 +259,7 @@ impl IdSet {
             None => Ok(()),
         };
         // If a generation was published between the two inserts above, neither insert has changed the new generation.
-        // The third insert closes this gap.
+        // Therefore a third insert adds the id to the new generation.
         self.current.load().insert(id, value)?;
         self.negative.remove(&self.key(id));
         current.and(building)
@@ -281,7 +283,7 @@ impl IdSet {
         self.change(ChangeKind::Delete, id, || {
             self.delete_current(id);
             if let Some(building) = &*self.building.load() {
-                // The full read of the building generation may find the id later.
+                // After this deletion, the full read of the building generation may find the id.
                 building.delete(id);
             }
             self.delete_current(id);
@@ -330,8 +332,8 @@ impl IdSet {
         if has(&self.denied) {
             return Verdict::Refuse(RefuseReason::Denied);
         }
-        // The state is read before the generation. If a state was set after a publication, the decision then also uses
-        // the published generation.
+        // The state is read before the generation. If a state was set after a publication, a decision with this state
+        // also uses the published generation.
         let state = self.state.read();
         let generation = self.current.load();
         if generation.contains(id) {
@@ -349,7 +351,7 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with a status from 200 to 299 for an id of the set. If the set comes
-    /// from a filter, ids with this response prove the set.
+    /// from a filter, ids with a successful response prove the set.
     pub fn found(&self, id: &[u8]) {
         if self.evidence.is_open() {
             self.evidence.found(id, &self.generation());
@@ -357,13 +359,13 @@ impl IdSet {
     }
 
     /// Records that the upstream service responded with a status from 200 to 299 for an unknown id. Many unknown ids
-    /// with this response show that the guard decodes the source wrongly.
+    /// with a successful response show that the guard decodes the source wrongly.
     pub fn missed(&self, id: &[u8]) {
         self.evidence.missed(id);
     }
 
-    /// Tests whether the set contains an id in its canonical text. The function ignores the lists, the state and the
-    /// policies.
+    /// Tests whether the set contains an id in its canonical text. The function ignores the allow list, the deny list,
+    /// the state and the policies.
     pub(crate) fn knows(&self, id: &[u8]) -> bool {
         let (generation, key) = (self.generation(), self.key(id));
         match generation.contains(id) {
@@ -402,17 +404,18 @@ impl IdSet {
     }
 
     /// Returns a token for [`not_found`](Self::not_found). The caller must call this method before it forwards the
-    /// request. If the id is inserted meanwhile, `not_found` ignores the 404.
+    /// request. If the id is inserted after this call, `not_found` ignores the 404.
     #[must_use]
     pub fn passed(&self, id: &[u8]) -> Passed {
         self.negative.passed(&self.key(id))
     }
 
-    /// Records that the upstream service responded with 404 for an id that passed. The guard then refuses the same
-    /// request for [`IdSetOptions::negative_for`].
+    /// Records that the upstream service responded with 404 for an id that passed. After this call, the guard refuses
+    /// the same request for [`IdSetOptions::negative_for`].
     ///
-    /// The set ignores the 404 if the id was created meanwhile, or within [`IdSetOptions::recent_for`] before the
-    /// response. The upstream service may read an inserted id from a replica that lags.
+    /// The set ignores the 404 if the id was created after [`passed`](Self::passed) was called, or within
+    /// [`IdSetOptions::recent_for`] before the response. The upstream service may read an inserted id from a replica
+    /// that lags.
     pub fn not_found(&self, id: &[u8], passed: Passed, request: RequestKey) {
         self.negative.insert(&self.key(id), passed, request);
     }

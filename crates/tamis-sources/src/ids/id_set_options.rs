@@ -10,7 +10,7 @@ use crate::ids::state::Policies;
 pub struct IdSetOptions {
     /// The type of the ids.
     pub id: IdType,
-    /// The planned number of ids of the first generation. The generation grows if the source has more ids.
+    /// The planned number of ids of the first generation. The generation grows if the source has more ids than planned.
     pub items: u64,
     /// The false positive rate, a probability between 0 and 1.
     pub rate: f64,
@@ -24,12 +24,12 @@ pub struct IdSetOptions {
     /// The time during which a new id counts as recent. A recent id passes, even if the source still reports an older
     /// deletion. The negative cache does not store a 404 for a recent id.
     pub recent_for: Duration,
-    /// An integer id may pass if the distance from the highest id in the set to this id is at most this value.
+    /// An integer id may pass if the id exceeds the highest id in the set by at most this value.
     pub next_ids: u64,
     /// The maximum number of ids per second that pass because of `next_ids`.
     pub next_per_second: u32,
-    /// True if the guard trusts its decoding of the source filter without a proof. Responses of the upstream service
-    /// then never make the set stale.
+    /// True if the guard trusts its decoding of the source filter without a proof. If the field is true, responses of
+    /// the upstream service never make the set stale.
     pub is_trusted: bool,
 }
 

@@ -1,8 +1,9 @@
 //! Requests to which the upstream service responded with 404, although the filter contains their id.
 //!
 //! A 404 may depend on more than the id: on the spelling of the path, the query, the host, a cookie or a token.
-//! Therefore a 404 counts only for a request with an equal [`RequestKey`]. Otherwise one client could block an id for
-//! all clients, with a request such as `/products/7/` that the upstream service does not support.
+//! Therefore a 404 counts only for a request with an equal [`RequestKey`]. If a 404 counted for all requests with the
+//! id, one client could block an id for all clients. An example is the request `/products/7/`, if the upstream service
+//! supports only `/products/7`.
 //!
 //! The guard may contain an id before the upstream service finds the id, because the service may read from a lagging
 //! replica or cache. Therefore the cache does not store a 404 for an id that was inserted recently. Each insert writes
@@ -48,8 +49,8 @@ const IGNORED: [&str; 13] = [
 pub struct RequestKey(u64);
 
 impl RequestKey {
-    /// Returns the key of a request. Returns `None` if the method is neither GET nor HEAD, because the cache does not
-    /// store other responses.
+    /// Returns the key of a request. Returns `None` if the method is neither GET nor HEAD, because the cache stores
+    /// only responses to GET and HEAD.
     #[must_use]
     pub fn of(parts: &Parts) -> Option<Self> {
         // The hash key is secret, so that an attacker cannot choose two requests with the same hash.
@@ -126,8 +127,8 @@ impl NegativeCache {
     /// Tests whether the upstream service responded with 404 to a request.
     pub(crate) fn contains(&self, id: &[u8], key: RequestKey) -> bool {
         let keys = self.cache.as_ref().and_then(|cache| cache.get(id));
-        // The time to live of the cache starts at the last response for the id. So the closure below tests the time of
-        // each request.
+        // The time to live of a cache entry starts at the last response for the id, so the closure below tests the time
+        // of each request.
         let is_kept = |(other, at): &(RequestKey, Instant)| *other == key && self.is_kept(*at);
         keys.is_some_and(|keys| keys.iter().any(is_kept))
     }
@@ -145,7 +146,8 @@ impl NegativeCache {
         }
     }
 
-    /// Records a 404 for a request. The cache ignores the 404 if the id was created meanwhile or recently.
+    /// Records a 404 for a request. The cache ignores the 404 if the id was created after [`passed`](Self::passed) was
+    /// called, or recently before the call.
     pub(crate) fn insert(&self, id: &[u8], passed: Passed, key: RequestKey) {
         let Some(cache) = &self.cache else { return };
         let is_unchanged = || {
@@ -166,7 +168,7 @@ impl NegativeCache {
         }
         keys.push((key, Instant::now()));
         cache.insert(id.into(), keys);
-        // A change between the test and the insert above has not removed the entry.
+        // If the id has changed between the test and the insert above, the change has not removed the new entry.
         if !is_unchanged() {
             cache.invalidate(id);
         }
@@ -201,7 +203,8 @@ impl NegativeCache {
     }
 
     fn counter(&self, id: &[u8]) -> &AtomicU64 {
-        // The hash is FNV-1a. If an attacker fills one counter, ids of this counter only stay out of the cache.
+        // The hash is FNV-1a. If an attacker creates many ids with one counter, the only effect is that the cache
+        // stores no 404 for ids of this counter.
         let hash = id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

@@ -1,13 +1,13 @@
 //! A snapshot file: a generation, with a position in the change stream of the source.
 //!
-//! A guard that starts with a snapshot does not read its source again. The guard loads the ids from the snapshot, and
-//! continues the change stream at the position.
+//! A guard that starts with a snapshot does not read all ids from its source. The guard loads the ids from the
+//! snapshot, and continues the change stream at the position.
 //!
 //! # Consistency
 //!
-//! The writer takes the position before it reads the bits. Other threads continue to apply changes during the write. So
-//! the snapshot file contains all changes up to the position, and possibly some later changes. The reader applies all
-//! changes after the position in order. Two cases are possible for each id:
+//! The writer takes the position before it reads the bits. Other threads continue to apply changes during the write.
+//! Therefore the snapshot file contains all changes up to the position, and possibly some changes after the position.
+//! The reader applies all changes after the position in order. Two cases are possible for each id:
 //!
 //! * The stream has a change of the id after the position. The last change decides the state of the id. An insert sets
 //!   bits, which may be set already, and removes the tombstone. A deletion adds the tombstone.
@@ -16,9 +16,9 @@
 //!
 //! During the replay, an id may have a wrong state. Example: the file contains the tombstone of an id, and the writer
 //! had already applied a later insert of the same id. The state is correct after the reader has replayed all changes
-//! that the writer had applied. So the writer takes a second position, the end, after it has copied the tombstones. The
-//! file contains no change after the end. The reader becomes synced only after it has applied all changes up to the
-//! end.
+//! that the writer had applied. Therefore, after copying the tombstones, the writer takes a second position, called the
+//! end. The file contains no change after the end. The reader becomes synced only after it has applied all changes up
+//! to the end.
 //!
 //! If the stream does not contain the end, the stream is not the stream that the writer read. For example, the source
 //! may have lost its last changes in a crash. Without the end in the stream, the reader reads all ids from the source.
@@ -71,12 +71,13 @@ use crate::ids::generation::Generation;
 use crate::ids::part::Part;
 use crate::ids::tombstones::Tombstones;
 
-/// The first byte is not ASCII, and the last byte is a line feed, so that the reader detects a text-mode transfer.
+/// The first byte of the magic number is not ASCII, and the last byte is a line feed, so that the reader detects a
+/// text-mode transfer.
 const MAGIC: [u8; 8] = *b"\x89TGUARD\n";
 
 const VERSION: u32 = 1;
 
-/// The maximum number of parts of a generation. Each part doubles the capacity.
+/// The maximum number of parts of a generation. Each part doubles the capacity of the generation.
 const MAX_PARTS: u32 = 64;
 
 impl Generation {
@@ -129,7 +130,7 @@ impl Generation {
         }
         let deleted = self.tombstones().copy();
         out.u64(deleted.len() as u64)?;
-        // The end is taken after the last copy.
+        // The end position is read after the last part is copied.
         let end = end();
         for id in deleted {
             out.text(&id)?;

@@ -10,7 +10,8 @@ pub enum SyncState {
     Warming,
     /// The guard contains all ids of the source, except ids that were committed within the last `stale_after`.
     Synced,
-    /// The guard contained all ids, but later changes may be missing. New ids may be unknown.
+    /// The guard contained all ids at an earlier time, but changes after this time may be missing. The guard may not
+    /// know new ids.
     Stale,
     /// The guard has read a whole filter. The responses of the upstream service have not yet proven that the guard
     /// decodes the filter correctly.
@@ -53,7 +54,7 @@ pub enum Policy {
     Pass,
     /// The guard refuses the request.
     Reject,
-    /// At most this number of requests pass per second. The guard refuses further requests.
+    /// At most this number of requests pass per second. The guard refuses requests beyond this number.
     Limit(u32),
 }
 
@@ -64,7 +65,7 @@ pub struct Policies {
     pub warming: Policy,
     /// The policy while the guard contains all ids.
     pub synced: Policy,
-    /// The policy while changes are missing.
+    /// The policy while the set may lack changes.
     pub stale: Policy,
     /// The policy while the filter of the source is not proven.
     pub unproven: Policy,

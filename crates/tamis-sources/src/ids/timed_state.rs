@@ -7,9 +7,8 @@ use crate::ids::state::SyncState;
 
 /// The state of a set, and the deadline of the state synced.
 ///
-/// A thread of the source sets the state to stale. That thread may run late, or the operating system
-/// may suspend the process. A decision about an unknown id therefore also compares the deadline with
-/// the clock.
+/// A thread of the source sets the state to stale. The thread may run late, or the operating system may suspend the
+/// process. A decision about an unknown id therefore also compares the deadline with the clock.
 #[derive(Debug)]
 pub(crate) struct TimedState {
     state: AtomicU8,
@@ -37,7 +36,7 @@ impl TimedState {
 
     /// Returns the state that was set.
     pub(crate) fn get(&self) -> SyncState {
-        // Acquire: a reader that sees `Synced` also sees the generation that was published before.
+        // Acquire: a reader that sees `Synced` also sees the generation that was published before the state was set.
         SyncState::ALL[usize::from(self.state.load(Ordering::Acquire))]
     }
 
@@ -54,7 +53,7 @@ impl TimedState {
     /// Sets the state to synced until `end`.
     pub(crate) fn set_synced_until(&self, end: Instant) {
         let nanos = end.saturating_duration_since(self.created).as_nanos();
-        // Release: a reader that sees the deadline also sees the ids that were committed before.
+        // Release: a reader that sees the deadline also sees the ids that the source inserted before this call.
         self.deadline.store(u64::try_from(nanos).unwrap_or(u64::MAX), Ordering::Release);
         self.state.store(SyncState::Synced as u8, Ordering::Release);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
-/// The ids that were deleted after a filter was built. The filter still contains these ids.
+/// The ids that were deleted after a filter was built. The filter still contains the deleted ids.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
     /// The number of deleted ids. Most lookups read only this number.

@@ -45,7 +45,7 @@ pub enum RefuseReason {
     NotAnId,
     /// The deny list contains the id.
     Denied,
-    /// The upstream service recently responded with 404 for the id.
+    /// The upstream service recently responded with 404 to the same request.
     Negative,
     /// The set is not complete at present, and its policy refuses unknown ids.
     Unsure,

@@ -1,10 +1,10 @@
 //! Reads ids from a file: a list, a column of a CSV or Parquet file, or a filter.
 //!
 //! The reader compares the signature of the file at each interval. If the signature differs from the published
-//! generation, the new signature must stay unchanged for [`FileOptions::quiet`]. Only then the reader opens the file.
-//! Therefore the reader does not publish a file that a program is still writing. The reader also detects two changes
-//! within one tick of the file system's clock. The reader publishes the ids only if the signature is still unchanged
-//! after the last byte.
+//! generation, the reader opens the file only after the new signature has stayed unchanged for [`FileOptions::quiet`].
+//! With the wait for `quiet`, the reader does not publish a file that a program is still writing. The wait also lets
+//! the reader detect two changes within one tick of the file system's clock. The reader publishes the ids only if the
+//! signature is still unchanged after the last byte.
 //!
 //! If a snapshot has the same signature as the file, a starting reader uses the snapshot and does not read the file.
 
@@ -42,8 +42,8 @@ use unpacked::unpacked;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// Each line contains one id. The reader skips empty lines. The file may be compressed with gzip or Zstandard. CSV
-    /// files may be compressed too.
+    /// Each line contains one id. The reader skips empty lines. The file may be compressed with gzip or Zstandard. A
+    /// CSV file may also be compressed with gzip or Zstandard.
     Lines,
     /// A column of a CSV file. A missing closing quote hides all following rows.
     Csv {
@@ -70,16 +70,16 @@ pub struct FileOptions {
     pub path: PathBuf,
     /// The format in which the file stores ids.
     pub format: FileFormat,
-    /// The time for which a changed file must stay unchanged before the reader opens it. This time must exceed the
-    /// pauses of the program that writes the file, and the resolution of the file system's clock. `stale_after` of
-    /// [`SourceOptions`](crate::SourceOptions) must exceed this time. If the file changes more often, the reader never
-    /// reads the file and the set becomes stale.
+    /// The time for which a changed file must stay unchanged before the reader opens the file. This time must exceed
+    /// the pauses of the program that writes the file, and the resolution of the file system's clock. `stale_after` of
+    /// [`SourceOptions`](crate::SourceOptions) must exceed this time. If the file changes at shorter intervals than
+    /// this time, the reader never reads the file and the set becomes stale.
     pub quiet: Duration,
-    /// The minimum number of ids in a list. A list with fewer ids is not published. The default 1 keeps the last
-    /// generation when the file is truncated.
+    /// The minimum number of ids in a list. The source does not publish a list with fewer ids than this number. The
+    /// default 1 keeps the last generation when the file is truncated.
     pub min_items: u64,
-    /// The minimum number of ids in a new list, as a share of the ids in the last generation. The value 0 turns the
-    /// test off. The test does not apply to filter files.
+    /// The minimum number of ids in a new list, as a share of the ids in the last generation. The value 0 turns this
+    /// limit off. The limit does not apply to filter files.
     pub min_share: f64,
     /// The maximum share of rows that are not ids.
     pub max_invalid: f64,
@@ -138,7 +138,8 @@ struct FileReader {
     options: FileOptions,
     /// The signature of the published file, and the number of its ids.
     published: Option<(Signature, u64)>,
-    /// The last signature that differs from the published one, and the time at which the reader first saw it.
+    /// The last signature that differs from the published signature, and the time at which the reader first saw the new
+    /// signature.
     changed: Option<(Signature, Instant)>,
     snapshots: Snapshots,
 }
@@ -170,7 +171,7 @@ impl Reader for FileReader {
                 }
             }
             _ => {
-                // The time is read after the signature.
+                // The time is read after the signature, so that `quiet` does not end too early.
                 self.changed = Some((signature, Instant::now()));
                 return Ok(());
             }
@@ -221,7 +222,7 @@ impl FileReader {
             return Ok(());
         }
         let generation = self.load(run, &file);
-        // If the file has changed meanwhile, the reader ignores the error. The next read decides.
+        // If the file has changed during the read, the reader ignores the error, because the next read may succeed.
         if !is_same()? {
             run.ids.abandon_generation();
             self.changed = None;
@@ -284,7 +285,7 @@ impl FileReader {
 }
 
 /// Passes the id of each row of a list to `row`. A Parquet file may contain many rows without an id, so its reader also
-/// tests `is_stopped` between these rows.
+/// tests `is_stopped` between two rows.
 fn each_row(
     options: &FileOptions,
     file: &File,

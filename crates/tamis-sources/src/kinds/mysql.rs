@@ -6,31 +6,32 @@
 //! ```
 //!
 //! * **No id is missing.** The full read finds each row that was committed before the noted position and that keeps its
-//!   id. If a row was committed later or gets another id, the log contains the change after the position. The
-//!   generation receives all changes of the log after the position. `visible.rs` describes when a query sees a
-//!   transaction of the log.
+//!   id. If a row was committed after the noted position or gets another id, the log contains the change after the
+//!   position. The generation receives all changes of the log after the position. `visible.rs` describes when a query
+//!   sees a transaction of the log.
 //! * **Deleted ids stay deleted.** The full read may find a row that is deleted shortly afterwards. The log contains
-//!   this deletion, and [`Generation::load`](crate::Generation::load) does not undo a deletion.
+//!   the deletion, and [`Generation::load`](crate::Generation::load) does not undo a deletion.
 //! * **The source applies a transaction atomically.** The source inserts new ids immediately. The source delays
 //!   deletions until the commit, because a transaction may delete a row and insert the row again (`REPLACE`).
 //! * **The lag is measured.** At each interval the source queries the log position of the server. When the stream has
-//!   reached this position, the set contains all ids that were committed before the query.
+//!   reached the queried position, the set contains all ids that were committed before the query.
 //!
 //! After a broken connection, the source continues at the end of the last transaction. The source does a full read if
-//! the server is another server, or if the server has deleted the following part of the log. The source also does a
-//! full read after a statement that the source cannot interpret. Examples are statements that change the definition of
-//! the table, replace or empty the table, or change rows in the statement format. The set is stale until the full read
-//! ends.
+//! the server is another server, or if the server has deleted the log after that transaction. The source also does a
+//! full read after a statement that the source cannot interpret. The source cannot interpret statements that change the
+//! definition of the table, replace or empty the table, or change rows in the statement format. The set is stale until
+//! the full read ends.
 //!
-//! A snapshot contains the end of a transaction in the log. A starting source continues at this position. `snapshot.rs`
-//! proves the consistency. The source continues if the server is the same, the log file was created at the same time,
-//! and the log contains the end of the snapshot. Otherwise the source does a full read. The source also does a full
-//! read if the columns or the unique indexes of the table have changed.
+//! A snapshot contains the end of a transaction in the log. A starting source continues at the end of that transaction.
+//! `snapshot.rs` proves the consistency of a snapshot. The source continues from a snapshot if the server is the same,
+//! the log file was created at the same time, and the log contains the end of the snapshot. If the source cannot
+//! continue from a snapshot, the source does a full read. The source also does a full read if the columns or the unique
+//! indexes of the table have changed.
 //!
-//! InnoDB does not log the changes that a foreign key causes. If a foreign key deletes a row (`ON DELETE CASCADE`), its
-//! id passes until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions). If a foreign key can
-//! change the id column (`ON UPDATE CASCADE`), the source rejects the table. The source also rejects the other cases in
-//! `definition.rs` and `log_filter.rs`.
+//! InnoDB does not log the changes that a foreign key causes. If a foreign key deletes a row (`ON DELETE CASCADE`), the
+//! id of the row passes until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions). If a
+//! foreign key can change the id column (`ON UPDATE CASCADE`), the source rejects the table. The source also rejects
+//! the cases that `definition.rs` and `log_filter.rs` describe.
 
 mod audit;
 mod cluster;

@@ -5,7 +5,7 @@
 //!
 //! * Without a change column, each poll does a full read into a new generation, if the database has changed.
 //! * With a change column, each poll reads only the rows with a new value. The source does a full read every
-//!   [`reread`](PollOptions::reread). `poll/history.rs` derives the bound for these polls.
+//!   [`reread`](PollOptions::reread). `poll/history.rs` derives the smallest value that a poll must read.
 //!
 //! The source continues to poll during a full read. The full read finds each row that exists during the whole read. A
 //! poll finds each row that is committed during the full read.

@@ -1,5 +1,5 @@
 //! Reads ids from a table of PostgreSQL, and follows its changes by logical replication. `polled.rs` polls a table
-//! instead.
+//! instead of following its changes.
 //!
 //! ```text
 //! create a temporary slot at the point C, with a snapshot ─▶ follow the changes after C ─────▶
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! * **No id is missing.** The snapshot of the slot contains exactly the transactions that were committed before C in
-//!   the order of the log. The stream contains all later transactions, and the generation receives all changes of the
+//!   the order of the log. The stream contains all transactions after C, and the generation receives all changes of the
 //!   stream. The snapshot of an ordinary transaction is not sufficient, because a commit enters the log before other
 //!   transactions see the commit. A synchronous standby can extend the time between the log record and the visibility.
 //! * **Deleted ids stay deleted.** The stream may deliver the deletion of a row before the full read finds the row.
@@ -16,8 +16,9 @@
 //!   inserts new ids on arrival. The source delays deletions until the end of the transaction, because the transaction
 //!   may insert a deleted id again.
 //! * **The lag is measured.** At a time T, the source queries the end of the log. The record of a commit enters the log
-//!   before the server confirms the commit, so all commits before T are before this end. The server decodes the log in
-//!   order. When the stream has passed the end, the set contains all ids that were committed before T.
+//!   before the server confirms the commit, so all commits before T are before the end of the log. The server decodes
+//!   the log in order. When the stream has passed the queried end of the log, the set contains all ids that were
+//!   committed before T.
 //! * **The definition is watched.** The stream contains no DDL. If `RENAME` replaces a table, the stream follows the
 //!   old table under its new name, and does not send changes of the new table. The query for the end of the log
 //!   therefore also reads the catalog after T. The query compares the followed table with the table that the name means
@@ -27,11 +28,11 @@
 //! * **A stopped guard retains no log on the server.** The slot is temporary: the slot ends with its connection. After
 //!   a broken connection, the source does a full read. The set keeps the present ids during the full read.
 //! * **A permanent slot is possible.** With a permanent slot, the source continues the log after a broken connection
-//!   and after a restart. `resume.rs` describes how the source continues. The server must limit the size of the log for
-//!   slots.
+//!   and after a restart. `resume.rs` describes how the source continues. The server must limit the size of the log
+//!   that it retains for slots.
 //!
-//! A deletion removes an id only if a unique index shows that no other row has the same id. Otherwise the id passes
-//! until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions).
+//! A deletion removes an id only if a unique index shows that no other row has the same id. Without a unique index, the
+//! id passes until the next full read: see [`SourceOptions::rebuild_after`](crate::SourceOptions).
 
 mod address;
 mod audit;

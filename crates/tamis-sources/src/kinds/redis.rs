@@ -9,17 +9,17 @@
 //! ```
 //!
 //! * **The check is cheap and reliable.** `EXEC` fails if any client has changed a watched key since `WATCH`. A change
-//!   is an added item, a deletion, a replacement or an expiry. The number of items cannot show a change, because
-//!   another filter may have the same number.
+//!   is an added item, a deletion, a replacement or an expiry. The number of items cannot show a change, because a
+//!   replaced filter may have the same number of items as the old filter.
 //! * **The check misses no change.** The second connection watches the keys before the first connection runs `EXEC`.
-//!   Then the two connections exchange their roles.
-//! * **A copy contains all items of its time.** The source watches the keys before it reads them. One command reads a
-//!   whole value. The source reads the shards of `tamis-redis` one by one. Reading the shards one by one is correct,
-//!   because clients only set bits.
+//!   After the check, the two connections exchange their roles.
+//! * **A copy lacks no item.** The source watches the keys before it reads the values. One command reads a whole value.
+//!   The source reads the shards of `tamis-redis` one by one. Reading the shards one by one is correct, because clients
+//!   only set bits.
 //! * **The server is a primary.** The source checks the role of the server before each check of the keys. A replica
-//!   lags. A replaced primary receives no more items.
-//! * **The source reads a changed filter as a whole.** If the filter always changes, the source reads it at each
-//!   interval.
+//!   lags. A replaced primary receives no new items.
+//! * **The source reads a changed filter as a whole.** If the filter always changes, the source reads the whole filter
+//!   at each interval.
 //!
 //! After a broken connection, the source reads the filter again, because it may have missed a change.
 

@@ -8,9 +8,9 @@
 //! were committed after the last poll. The source does a full read in three cases: the file was replaced, the machine
 //! was restarted after the snapshot, or the schema has changed.
 //!
-//! If the file at the path was replaced or the schema has changed, the table may be another table. The set is then
-//! stale until the next full read ends. Each statement that changes the schema makes the set stale, including `VACUUM`
-//! and `CREATE INDEX`.
+//! If the file at the path was replaced or the schema has changed, the table may be another table. After a replacement
+//! of the file or a change of the schema, the set is stale until the next full read ends. Each statement that changes
+//! the schema makes the set stale, including `VACUUM` and `CREATE INDEX`.
 
 mod audit;
 mod column_value;

@@ -9,9 +9,9 @@
 //!   each phase ── changes are lost ──▶ Lost
 //! ```
 //!
-//! In the phase `Current`, the source may do another full read into a second generation (a [`Renewal`]). The reason is
-//! that many ids are deleted, or that a caller requested a new generation. The current generation stays valid during
-//! the second full read.
+//! In the phase `Current`, the source may do another full read into a second generation (a [`Renewal`]). The reason for
+//! a second full read is that many ids are deleted, or that a caller requested a new generation. The current generation
+//! stays valid during the second full read.
 //!
 //! The driver of a source does all input and output. The driver reports each [`Event`] and executes each [`Effect`].
 //! The driver begins a full read while [`Follow::is_read_due`] is true. A generation receives all changes that the log
@@ -38,11 +38,11 @@ enum Phase<P> {
     Lost,
     /// A full read is running.
     Snapshot,
-    /// The full read has ended. The new generation contains changes up to this position, but may lack some earlier
-    /// changes.
+    /// The full read has ended. The new generation contains changes up to this position, but may lack some changes
+    /// before this position.
     CatchingUp(P),
     /// The current generation was loaded from disk. The generation contains changes up to this position, but may lack
-    /// some earlier changes.
+    /// some changes before this position.
     Resuming(P),
     /// The current generation contains all changes up to the position of the log.
     Current(Renewal<P>),
@@ -62,8 +62,8 @@ enum Renewal<P> {
 /// An event that the driver reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<P, M> {
-    /// A connection begins. If the log does not continue, the current generation lacks the changes since the last
-    /// connection. The last [`Effect::KnownUntil`] remains valid.
+    /// A connection begins. If the log does not continue where the last connection ended, the current generation lacks
+    /// the changes since the last connection. The last [`Effect::KnownUntil`] remains valid.
     Connected {
         /// True if the log continues at the position where the last connection ended.
         continues: bool,
@@ -104,7 +104,7 @@ pub enum Effect<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Follow<P, M> {
     phase: Phase<P>,
-    /// A time, and the end of the log after this time.
+    /// The pending query: a time, and the end of the log that the driver queried after this time.
     asked: Option<(M, P)>,
     /// Whether the current generation contains ids that no longer exist.
     excess: Excess,
@@ -115,7 +115,7 @@ pub struct Follow<P, M> {
 enum Excess {
     #[default]
     None,
-    /// The current generation contains deleted ids. The next generation does not.
+    /// The current generation contains deleted ids, but the next generation will not contain deleted ids.
     Once,
     /// The current generation and the generation of the running full read contain deleted ids.
     Twice,
@@ -155,7 +155,7 @@ impl<P: LogPosition, M> Follow<P, M> {
         if let Phase::Resuming(to) = &self.phase { Some(to) } else { None }
     }
 
-    /// Returns the pending [`Event::LogEnd`]: the log has not reached its position yet.
+    /// Returns the pending [`Event::LogEnd`]: the log has not reached the position of this event yet.
     pub fn asked(&self) -> Option<&(M, P)> {
         self.asked.as_ref()
     }
@@ -177,8 +177,8 @@ impl<P: LogPosition, M> Follow<P, M> {
                 Phase::Lost
             }
             (Event::ReadRequired, phase) => {
-                // The running full read continues. If each `ReadRequired` restarted the full read, a full read might
-                // never end.
+                // After `ReadRequired`, a running full read continues. If each `ReadRequired` restarted the full read,
+                // a full read might never end.
                 self.excess = if phase.has_read() { Excess::Twice } else { Excess::Once };
                 phase.with_due_read()
             }
@@ -256,7 +256,7 @@ impl<P> Phase<P> {
         }
     }
 
-    /// Returns the phase after a full read without a result.
+    /// Returns the phase after a full read that failed or was dropped.
     fn without_read(self) -> Self {
         match self {
             Self::Snapshot | Self::CatchingUp(_) => Self::Lost,
@@ -457,7 +457,8 @@ mod tests {
                     }
                 }
             }
-            // If another log continued from the position, the later changes in the generation would be wrong.
+            // If another log continued from the position, the changes after the position in the generation would be
+            // wrong.
             if self.follow.is_current() && self.current.newest > self.position {
                 return Err("the generation has changes after the position".to_owned());
             }

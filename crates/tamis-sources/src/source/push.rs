@@ -11,7 +11,7 @@ use crate::ids::id_set::IdSet;
 /// Inserts and deletes ids for a caller that presents the token.
 ///
 /// A push source neither builds generations nor sets the state. A pushed id passes immediately. Another source of the
-/// set may publish a generation without the id. Without the id in the generation, the id is unknown again after
+/// set may publish a generation without the pushed id. If the generation lacks the pushed id, the id is unknown after
 /// [`recent_for`](crate::IdSetOptions::recent_for).
 ///
 /// # Examples
@@ -51,7 +51,7 @@ pub enum PushError {
     Token,
     /// The configured token is empty.
     NoToken,
-    /// The filter must grow and the system has no memory. The set contains all pushed ids nevertheless.
+    /// The filter must grow and the system has no memory. In spite of the error, the set contains all pushed ids.
     Plan(PlanError),
 }
 

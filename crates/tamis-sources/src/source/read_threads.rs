@@ -14,8 +14,8 @@ use crate::source::stop_flag::StopFlag;
 
 /// The work of the reading threads.
 pub(crate) trait ReadJob: Send + Sync + 'static {
-    /// Reads ranges until no range is left. Any thread except the first may return early. The first thread then reads
-    /// the remaining ranges.
+    /// Reads ranges until no range is left. Any thread except the first may return early. If all other threads return
+    /// early, the first thread reads all remaining ranges.
     fn read(&self, is_first: bool, stop: &StopFlag) -> Result<Rows, SourceError>;
 }
 

@@ -33,9 +33,9 @@ pub struct SourceOptions {
     /// The share of deleted ids in the filter above which the source does a full read. Below this share, each deleted
     /// id stays in the filter and takes additional memory, but the set refuses the id.
     pub max_deleted: f64,
-    /// The time after which the source does a full read, even if no event requires it. With `None`, the age of a
-    /// generation never causes a full read. The new generation has a new hash key. The new generation does not contain
-    /// ids whose deletion the change stream missed.
+    /// The time after which the source does a full read, even if no event requires a full read. With `None`, the age of
+    /// a generation never causes a full read. The new generation has a new hash key. The new generation does not
+    /// contain ids whose deletion the change stream missed.
     pub rebuild_after: Option<Duration>,
     /// Where the source stores its ids, so that a restart does not need a full read. The setting has no effect for a
     /// source that cannot report the changes since a snapshot. The page of the guard lists the kinds that support
@@ -65,11 +65,11 @@ const FEW_DELETED: u64 = 1000;
 /// Reads the ids of one kind of source. A reader runs on its own thread.
 pub trait Reader: Send + 'static {
     /// Reads the changes since the last call, and reports them to `run`. The source calls this method again after
-    /// [`SourceOptions::interval`]. After an error, the pause is longer.
+    /// [`SourceOptions::interval`]. After an error, the pause may be longer than the interval.
     ///
     /// # Errors
     ///
-    /// [`SourceError::Stopped`] ends the source. The status of the source shows any other error.
+    /// [`SourceError::Stopped`] ends the source. After any other error, the status of the source shows the error.
     fn read(&mut self, run: &Run) -> Result<(), SourceError>;
 
     /// Ends the reader after its last read. The implementation must return within a bounded time.
@@ -114,9 +114,8 @@ impl Run {
         Arc::clone(&self.is_stopped)
     }
 
-    /// Runs a reader until the source is stopped. If a reader panics, a new reader replaces it, because database
-    /// drivers panic on malformed responses. After a panic, the set is stale until the
-    /// new reader succeeds.
+    /// Runs a reader until the source is stopped. If a reader panics, a new reader replaces the reader, because
+    /// database drivers panic on malformed responses. After a panic, the set is stale until the new reader succeeds.
     pub(crate) fn work(&self, reader: impl Fn() -> Box<dyn Reader>) {
         let least = self.options.interval.max(LEAST_PAUSE);
         let mut pause = least;
@@ -179,7 +178,7 @@ impl Run {
         self.ids.end_sync();
     }
 
-    /// Tests whether the source is stopped. If true, a reader must return [`SourceError::Stopped`].
+    /// Tests whether the source is stopped. If the source is stopped, a reader must return [`SourceError::Stopped`].
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
@@ -267,7 +266,8 @@ impl Run {
         is_old || progress.answered < self.asked.load(Ordering::Relaxed)
     }
 
-    /// Tests the condition of `is_rebuild_asked`. Also returns true if too many ids of the generation are deleted.
+    /// Tests the condition of `is_rebuild_asked`. The method also returns true if too many ids of the generation are
+    /// deleted.
     #[cfg(feature = "databases")]
     pub(crate) fn is_rebuild_due(&self) -> bool {
         let generation = self.ids.generation();
@@ -302,8 +302,8 @@ impl Run {
 
     /// Starts a generation that may already contain ids.
     pub fn start_generation_from(&self, generation: Generation) -> Arc<Generation> {
-        // The number is read before the full read starts. A request that arrives during the full read requires another
-        // full read.
+        // The number of requests is read before the full read starts. A request that arrives during the full read
+        // requires another full read.
         self.progress.lock().answering = self.asked.load(Ordering::Relaxed);
         self.ids.start_generation_from(generation)
     }
@@ -325,7 +325,7 @@ impl Run {
     }
 
     fn publish(&self, age: Duration) {
-        // The function takes the lock before the publication. A thread that sees the new ids then also reads the new
+        // The function takes the lock before the publication, so that a thread that sees the new ids also reads the new
         // status.
         let mut progress = self.progress.lock();
         self.ids.publish_generation();

@@ -42,7 +42,7 @@ impl Snapshots {
         }
     }
 
-    /// Reads the snapshot at the first call. Returns `None` at later calls.
+    /// Reads the snapshot at the first call. Returns `None` at each call after the first call.
     pub(crate) fn load(&mut self, run: &Run) -> Option<Snapshot> {
         // After a panic of its reader, the set contains newer ids than the snapshot.
         if std::mem::replace(&mut self.is_loaded, true) || run.published_items() > 0 {
@@ -62,7 +62,7 @@ impl Snapshots {
         }
     }
 
-    /// Records why the source does not continue the snapshot that it has loaded. Has no effect after
+    /// Records why the source does not continue the snapshot that it has loaded. The method has no effect after
     /// [`end_resume`](Self::end_resume).
     pub(crate) fn refuse(&mut self, run: &Run, reason: &str) {
         if std::mem::take(&mut self.is_resuming) {
@@ -94,7 +94,7 @@ impl Snapshots {
         let Some((built, position)) = run.built().zip(position) else { return };
         let generations = run.progress.lock().generations;
         let now = Some((position.clone(), generations));
-        // If the last write failed, the source tries again.
+        // If the last write failed, the source writes the snapshot again.
         if self.saved == now && !run.snapshots.has_failed() {
             return;
         }
@@ -114,8 +114,8 @@ impl Snapshots {
         }
     }
 
-    /// Returns the positions at which a restart may continue: the position of the file, and the position of the write
-    /// in progress.
+    /// Returns the positions at which a restart may continue: the position of the snapshot file, and the position of
+    /// the write in progress.
     #[cfg(feature = "databases")]
     pub(crate) fn positions(&mut self) -> impl Iterator<Item = &[u8]> {
         self.is_writing();
@@ -149,7 +149,8 @@ impl Snapshots {
         }
     }
 
-    /// Writes a last snapshot. The method waits for the write, but at most for [`LIMIT`] if the disk hangs.
+    /// Writes the last snapshot before the source ends. The method waits for the write, but at most for [`LIMIT`] if
+    /// the disk hangs.
     pub(crate) fn finish(
         &mut self,
         run: &Run,

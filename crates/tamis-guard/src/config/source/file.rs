@@ -129,7 +129,7 @@ impl SourceFields for Filter {
     }
 }
 
-/// Sets the limits at which a list is rejected. After a rejection, the guard keeps its present ids.
+/// Sets the limits at which the guard rejects a list. After a rejection, the guard keeps its present ids.
 fn set_limits(
     options: &mut FileOptions,
     min_items: Option<u64>,

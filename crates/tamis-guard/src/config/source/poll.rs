@@ -1,4 +1,4 @@
-//! Parses the polling fields that the databases share.
+//! Parses the polling fields that all kinds of databases share.
 
 use std::time::Duration;
 

@@ -58,8 +58,8 @@ impl SourceFields for Postgres {
     }
 }
 
-/// Tests whether a name is allowed for the replication slot of a guard. The guard drops an unusable slot with its name,
-/// so the name must not match slots of other programs.
+/// Tests whether a name is allowed for the replication slot of a guard. The guard drops an unusable slot with the
+/// configured name, so the name must not match a slot of another program.
 fn is_slot_name(name: &str) -> bool {
     let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
     name.starts_with("tamis_guard") && name.len() <= 63 && name.bytes().all(is_allowed)

@@ -9,7 +9,7 @@ use tamis_sources::{SnapshotError, SourceError};
 use crate::fleet::delta::DeltaError;
 use crate::http::client::HttpClientError;
 
-/// The reason why a leader cannot be followed. The set keeps its present ids.
+/// The reason why a leader cannot be followed. After an error, the set keeps its present ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LeaderError {
@@ -31,14 +31,14 @@ pub enum LeaderError {
     Replaced,
     /// The snapshot cannot be used.
     Snapshot(SnapshotError),
-    /// The leader has ids of another type.
+    /// The type of the leader's ids differs from the type of the follower's ids.
     OtherIds {
         /// The type of the leader's ids.
         found: String,
         /// The type in the settings of the follower.
         expected: String,
     },
-    /// The text of a change is not an id of the type.
+    /// The text of a change is not an id of the configured type.
     NotAnId(String),
     /// The system has no memory for a filter.
     Plan(PlanError),

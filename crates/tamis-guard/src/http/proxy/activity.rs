@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::http::proxy::options::ProxyOptions;
 
-/// The activity of a connection. The stream, the bodies and the watcher of the connection share this state.
+/// The activity of a connection. The stream, the bodies and the watcher of the connection share the activity.
 ///
 /// All atomic accesses are relaxed, because they publish no other data. A slightly outdated time only delays the end of
 /// a connection.
@@ -91,7 +91,7 @@ impl Activity {
 
     /// Returns the action for the connection now, or the time of the next check.
     pub(super) fn due(&self, options: &ProxyOptions) -> Due {
-        // A head may begin at any time, so the watcher checks at least this often.
+        // A request head may begin at any time, so the watcher checks the connection at least once per `pause`.
         let pause = options.header_timeout.min(options.body_timeout).min(options.idle_timeout);
         let next = Instant::now() + pause.max(Duration::from_millis(1));
         let after = |millis: u64, limit: Duration, due: Due| {

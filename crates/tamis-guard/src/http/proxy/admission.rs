@@ -39,8 +39,8 @@ pub(super) fn admit(
         join_cookies(&mut parts.headers);
     }
     set_framing(parts, body);
-    // The proxy handles `100-continue` itself: it requests the body when the upstream service reads the body. Other
-    // expectations stay in the head.
+    // The proxy handles `100-continue` itself: it requests the body when the upstream service reads the body. All
+    // expectations except `100-continue` stay in the head.
     let is_continue = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"100-continue");
     if parts.headers.get_all(EXPECT).iter().all(is_continue) {
         parts.headers.remove(EXPECT);
@@ -110,7 +110,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds the header for a body of unknown length. HTTP/1.1 needs this header, but HTTP/2 does not.
+/// Adds the header `Transfer-Encoding` to an HTTP/2 request whose body has an unknown length, because HTTP/1.1 needs
+/// the header.
 fn set_framing(parts: &mut Parts, body: &impl Body) {
     if parts.version == Version::HTTP_2
         && !body.is_end_stream()
@@ -123,7 +124,8 @@ fn set_framing(parts: &mut Parts, body: &impl Body) {
 /// Sets the headers for the connection to the upstream service.
 fn set_connection(parts: &mut Parts, asked: &Asked, body: &impl Body) {
     let protocols = tunnel::protocols(&parts.headers).unwrap_or_default();
-    // If the request had a body, the proxy and the upstream service could disagree about the end of the HTTP message.
+    // If an upgrade request had a body, the proxy and the upstream service could disagree about the end of the HTTP
+    // message.
     let upgrades = asked.upgrades
         && body.is_end_stream()
         && parts.version == Version::HTTP_11

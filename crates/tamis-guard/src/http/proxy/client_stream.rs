@@ -19,8 +19,8 @@ const LINGER: Duration = Duration::from_secs(2);
 /// A stream that records its activity.
 ///
 /// If a socket is closed before all received bytes are read, TCP resets the connection and the client loses the
-/// response. So after an early response, the proxy first closes its sending direction. Then the proxy discards received
-/// bytes for a limited time.
+/// response. Therefore, after an early response, the proxy closes its sending direction, and discards received bytes
+/// for a limited time before it closes the socket.
 #[derive(Debug)]
 pub(super) struct ClientStream {
     transport: Transport,

@@ -45,7 +45,7 @@ pub(super) async fn serve(stream: TcpStream, context: Arc<ConnectionContext>) {
     let transport = match &context.shared.tls {
         None => Transport::Plain(stream),
         Some(tls) => {
-            // The handshake uses a separate receiver, because the loop below must see each change.
+            // The handshake uses a separate receiver, because the loop below must see each change of the phase.
             let mut closed = phase.clone();
             let handshake = TlsAcceptor::from(tls.load_full()).accept(stream);
             tokio::select! {
@@ -159,7 +159,7 @@ impl Future for Answer {
     }
 }
 
-/// The actions when the response head is complete.
+/// The actions that the proxy takes when the response head is complete.
 struct After {
     logged: Option<LoggedRequest>,
     request_id: Option<HeaderValue>,
@@ -181,7 +181,7 @@ impl After {
 
     fn apply<B>(self, response: &mut Response<B>) {
         if let Some(id) = self.request_id {
-            // If the response of the upstream service already contains an id, this id stays.
+            // If the response of the upstream service already contains a request id, the proxy keeps that id.
             response.headers_mut().entry(REQUEST_ID).or_insert(id);
         }
         if let Some(mut logged) = self.logged {

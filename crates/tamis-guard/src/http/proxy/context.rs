@@ -30,7 +30,7 @@ pub(super) struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Serving,
-    /// The proxy accepts no new connections, and finishes its requests.
+    /// The proxy accepts no new connections, and finishes the requests in progress.
     Draining,
     /// All connections are closed.
     Closed,

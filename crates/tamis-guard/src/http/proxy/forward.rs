@@ -41,7 +41,7 @@ const SLOW_BODY: Failure =
 const BAD_BODY: Failure =
     Failure::new(StatusCode::BAD_REQUEST, "the body of the request is malformed");
 
-/// The inner service behind the guard. Each value serves one request.
+/// The inner service behind the guard. Each `Forward` serves one request.
 #[derive(Clone, Debug)]
 pub(super) struct Forward {
     pub(super) context: Arc<ConnectionContext>,
@@ -90,7 +90,7 @@ impl Forward {
         Ok(answer.unwrap_or_else(|failure| failure.response().map(Either::Left)))
     }
 
-    /// Returns the time at which the response is late, if the client sends no more data until then.
+    /// Returns the time after which the response is late, if the client sends no more data.
     fn late(&self) -> Instant {
         self.upload.idle_since() + self.context.shared.options.response_timeout
     }
@@ -108,7 +108,7 @@ impl Forward {
         upgrade
     }
 
-    /// Returns the response in the form for the client.
+    /// Prepares the response of the upstream service for the client.
     fn finish(
         &self,
         mut answer: Response<UpstreamBody>,
@@ -153,8 +153,8 @@ fn clean(answer: &mut Response<UpstreamBody>) -> Result<(), Failure> {
     if status != StatusCode::UPGRADE_REQUIRED {
         headers.remove(UPGRADE);
     } else if headers.contains_key(UPGRADE) {
-        // The header `Upgrade` names the protocol that the client must request. The proxy then opens a tunnel to the
-        // upstream service.
+        // The header `Upgrade` names the protocol that the client must request. If the client requests the protocol,
+        // the proxy opens a tunnel to the upstream service.
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
     Ok(())

@@ -14,8 +14,8 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
-/// Removes the headers that only a trusted proxy may set. The function also removes variants of these names with `_`
-/// instead of `-`.
+/// Removes the headers that only a trusted proxy may set. The function also removes variants of the header names with
+/// `_` instead of `-`.
 pub(super) fn remove(headers: &mut HeaderMap) {
     let names = [FOR, PROTO, FORWARDED_HOST, REAL_IP, FORWARDED];
     for name in &names {

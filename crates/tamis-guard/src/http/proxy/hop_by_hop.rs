@@ -57,7 +57,8 @@ pub(super) fn is_framing_clear(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_number =
         |value: &HeaderValue| !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
-    // The removal of the header would lose another coding such as gzip.
+    // Every coding except `chunked` is rejected, because removing the header `Transfer-Encoding` would lose a coding
+    // such as gzip.
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     let (length, coding) = (lengths.next(), codings.next());
     length.is_none_or(is_number)

@@ -42,8 +42,8 @@ impl IdleConnections {
         self.connections.lock().push(Idle { connection, since: Instant::now() });
     }
 
-    /// Closes the connections whose idle time exceeds the limit. Also removes the connections that the upstream service
-    /// has closed.
+    /// Closes the connections whose idle time exceeds the limit. The method also removes the connections that the
+    /// upstream service has closed.
     pub(super) fn close(&self) {
         let mut context = Context::from_waker(Waker::noop());
         self.connections.lock().retain_mut(|idle| {

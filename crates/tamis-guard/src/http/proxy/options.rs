@@ -29,7 +29,7 @@ pub struct ProxyOptions {
     pub response_timeout: Duration,
     /// The time limit for receiving a request head. After the limit, the proxy closes the connection.
     pub header_timeout: Duration,
-    /// The maximum pause between two parts of a body. After a longer pause, the proxy aborts the transfer.
+    /// The maximum pause between two parts of a body. If a pause exceeds the limit, the proxy aborts the transfer.
     pub body_timeout: Duration,
     /// The time for which a client connection stays open between two requests.
     pub idle_timeout: Duration,
@@ -40,21 +40,22 @@ pub struct ProxyOptions {
     pub shutdown_timeout: Duration,
     /// The maximum number of concurrent client connections. Further clients wait.
     pub max_connections: u32,
-    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum is 8192. The value also limits each buffer of
-    /// a connection.
+    /// The maximum size of an HTTP/1.1 message head in bytes. The minimum value is 8192. The value also limits each
+    /// buffer of a connection.
     pub max_head_bytes: usize,
     /// True if a trusted proxy in front of this proxy sets `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`
-    /// and `Forwarded`. If false, the proxy removes the values that the client has sent.
+    /// and `Forwarded`. If the field is false, the proxy removes the forwarding headers that the client has sent.
     pub trust_forwarded: bool,
     /// True if the proxy emits an event of `tracing` for each request at level `info`. The event contains the route,
     /// the verdict, the status and the duration.
     pub logs_requests: bool,
-    /// True if the proxy adds the header `X-Request-Id` to requests without this header. Each response then contains
-    /// the id of its request.
+    /// True if the proxy adds the header `X-Request-Id` to requests without this header. With this setting, each
+    /// response contains the id of its request.
     pub gives_request_ids: bool,
 }
 
-/// The idle time after which the system probes the connection of a silent peer. Tunnels have no other time limit.
+/// The idle time after which the system probes the connection of a silent peer. A tunnel has no time limit except this
+/// probe.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// A certificate and its private key.

@@ -7,7 +7,7 @@ use http::header::{HeaderName, HeaderValue};
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Generates ids for requests without an id. An id consists of a random number of this process and a counter. So an id
+/// Generates ids for requests without an id. An id consists of a random number of this process and a counter, so an id
 /// is unique but predictable.
 #[derive(Debug)]
 pub(super) struct RequestIds {

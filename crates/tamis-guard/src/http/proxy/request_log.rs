@@ -16,8 +16,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The maximum length of a client-supplied text in the log, in bytes.
 const MAX_TEXT: usize = 256;
 
-/// A request without a known response. Dropping the `LoggedRequest` writes the event, so that the log also contains
-/// requests of clients that disconnect.
+/// The log entry of a request whose response is not complete. Dropping the `LoggedRequest` writes the event, so that
+/// the log also contains requests of clients that disconnect.
 #[derive(Debug)]
 pub(super) struct LoggedRequest {
     start: Instant,

@@ -10,8 +10,8 @@ use tokio::io::copy_bidirectional;
 
 use crate::http::proxy::context::{ConnectionContext, Phase};
 
-/// Tests whether a client may request a protocol. HTTP itself is not allowed, because the guard would not see its
-/// requests.
+/// Tests whether a client may request a protocol. The protocol HTTP is not allowed, because the guard would not see the
+/// HTTP requests in the tunnel.
 pub(super) fn is_allowed(protocol: &str) -> bool {
     let name = protocol.split('/').next().unwrap_or_default().trim();
     !["", "h2c", "h2", "http", "tls"].iter().any(|other| name.eq_ignore_ascii_case(other))

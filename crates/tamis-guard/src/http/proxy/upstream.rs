@@ -104,7 +104,7 @@ impl Upstream {
         while let Some(connection) = poll_fn(|context| Poll::Ready(self.idle.take(context))).await {
             match connection.send(request, upload).await {
                 Ok(answer) => return Ok(self.with_body(answer)),
-                // The upstream service has closed the idle connection in the meantime.
+                // The upstream service has closed the idle connection before it received the request.
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(SendError::Http(error.into_error())),
@@ -136,7 +136,8 @@ impl Upstream {
             Some((tls, name)) => Either::Right(Box::new(tls.connect(name.clone(), stream).await?)),
         };
         let mut builder = http1::Builder::new();
-        // Each message uses one buffer. A vectored write costs a tenth more for small messages.
+        // Each message uses one buffer. For a small message, a vectored write costs a tenth more than a write from one
+        // buffer.
         builder.max_buf_size(self.max_head_bytes).writev(false);
         let (sender, connection) =
             builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;

@@ -54,7 +54,7 @@ impl http_body::Body for UpstreamBody {
         match frame {
             Poll::Ready(Some(Err(error))) => {
                 // The error is delayed, because the server does not flush earlier frames after an error. The delay
-                // ensures that the client gets the earlier frames first.
+                // ensures that the client gets the earlier frames before the error.
                 this.broken = Some(error);
                 context.waker().wake_by_ref();
                 Poll::Pending

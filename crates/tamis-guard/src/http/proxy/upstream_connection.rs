@@ -63,7 +63,7 @@ impl UpstreamConnection {
         let upgrades = request.headers().contains_key(UPGRADE);
         let mut answer = pin!(self.sender.try_send_request(request));
         if upgrades && let Some(driver) = self.driver.take() {
-            // The upgraded stream outlives this exchange.
+            // The upgraded stream outlives this method, so a separate task drives the connection.
             tokio::spawn(driver.with_upgrades());
         }
         let answer = std::future::poll_fn(|context| {
@@ -74,7 +74,8 @@ impl UpstreamConnection {
         if !upload.is_complete()
             && let Some(driver) = self.driver.take()
         {
-            // A client may send the rest of its body before it reads the response.
+            // A client may send the rest of its body before it reads the response, so a separate task drives the
+            // connection.
             tokio::spawn(driver);
         }
         let connection = self.driver.is_some().then_some(self);

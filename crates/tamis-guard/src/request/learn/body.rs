@@ -1,4 +1,5 @@
-//! A response body. The guard keeps a copy of its first bytes until the JSON is complete.
+//! A response body from which the guard learns ids. The guard keeps a copy of the first bytes until the JSON is
+//! complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,8 +17,8 @@ use crate::request::learn::lessons::Lessons;
 pin_project! {
     /// A response body from which the guard may learn ids. The body forwards each frame immediately and unchanged.
     ///
-    /// The guard learns the ids before it forwards the last frame of the JSON. So the set contains the ids before a
-    /// client can read them.
+    /// The guard learns the ids before it forwards the last frame of the JSON, and thus before a client can read the
+    /// ids.
     #[derive(Debug)]
     pub struct LearnBody<B> {
         #[pin]
@@ -76,7 +77,8 @@ impl<B: Body<Data = Bytes>> Body for LearnBody<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        // The guard learns no ids from most bodies. The early return avoids moving the frames of these bodies.
+        // The guard learns no ids from most bodies. The early return avoids moving the frames of a body from which the
+        // guard learns no ids.
         let Some(copy) = this.copy else { return this.body.poll_frame(context) };
         let frame = ready!(this.body.poll_frame(context));
         let data = match &frame {
@@ -111,7 +113,7 @@ struct JsonCopy {
 }
 
 impl JsonCopy {
-    /// Adds the next bytes. Returns true if no more bytes are needed.
+    /// Adds the next bytes. Returns true if the copy needs no more bytes.
     fn add(&mut self, data: &[u8]) -> bool {
         let left = self.max_bytes - self.bytes.len();
         let is_cut = data.len() > left;
@@ -142,7 +144,7 @@ impl JsonCopy {
 }
 
 impl Drop for JsonCopy {
-    /// Ends the copy. The body has ended, or the client has disconnected.
+    /// Ends the copy, because the body has ended or the client has disconnected.
     fn drop(&mut self) {
         self.end(NotLearnt::Incomplete);
     }

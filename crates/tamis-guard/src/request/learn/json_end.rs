@@ -13,7 +13,7 @@ pub(super) struct JsonEnd {
 /// The result of scanning a part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonPart {
-    /// The end is not reached yet.
+    /// The scanned bytes do not contain the end of the JSON.
     More,
     /// The closing bracket is the byte before this index.
     EndsAt(usize),

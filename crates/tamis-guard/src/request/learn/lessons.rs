@@ -16,7 +16,7 @@ use crate::request::learn::rule::LearnRule;
 pub(crate) struct Lessons {
     rules: Arc<[LearnRule]>,
     lessons: Vec<Lesson>,
-    /// The path of the request. A relative address in the response may refer to this path.
+    /// The path of the request. A relative address in the response is resolved against the path of the request.
     request_path: String,
 }
 
@@ -68,7 +68,7 @@ impl Lessons {
     }
 
     /// Learns the ids in the request and in the headers of its successful response. Returns the maximum number of body
-    /// bytes from which further ids may be learned. Returns `None` if all rules are finished.
+    /// bytes from which the rules may learn ids. Returns `None` if no rule needs the response body.
     pub(super) fn learn_head(&mut self, headers: &HeaderMap) -> Option<usize> {
         let path = std::mem::take(&mut self.request_path);
         self.add(|place, _| place.values_in_answer(headers, &path));
@@ -91,7 +91,7 @@ impl Lessons {
         self.finish(NotLearnt::NoId);
     }
 
-    /// Counts the response for all remaining rules. `reason` explains why the body contains no id.
+    /// Counts the response for all rules that are not finished. `reason` explains why the body contains no id.
     pub(super) fn finish(mut self, reason: NotLearnt) {
         self.finish_without(|_| false, reason);
     }
@@ -141,7 +141,7 @@ impl Lesson {
                 self.has_wrong = true;
                 continue;
             };
-            // On an error, the filter cannot grow. The set contains the id nevertheless.
+            // An error means that the filter cannot grow. In spite of the error, the set contains the id.
             _ = rule.ids.insert_recent(&id);
             rule.counters.count_learnt();
             self.has_learnt = true;

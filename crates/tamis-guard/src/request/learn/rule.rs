@@ -12,8 +12,8 @@ use crate::request::path::{PathTemplate, Reading};
 
 /// A rule for learning ids from the successful responses to matching requests.
 ///
-/// The matching requests must reach the upstream service. So a [`Route`](crate::Route) with the same path should be
-/// limited to other methods.
+/// The matching requests must reach the upstream service. A [`Route`](crate::Route) with the path of the rule should
+/// exclude the methods of the rule.
 ///
 /// # Examples
 ///
@@ -43,7 +43,8 @@ pub struct LearnRule {
     /// The set that learns the ids.
     pub ids: Arc<IdSet>,
     /// The maximum size of a JSON body from which the rule learns, in bytes. The limit applies to requests and
-    /// responses. A larger body passes unchanged. The guard keeps a copy of up to this size for each response.
+    /// responses. A body that exceeds the limit passes unchanged. For each response, the guard keeps a copy of up to
+    /// `max_body_bytes` bytes.
     pub max_body_bytes: usize,
     /// The counters of the rule.
     pub counters: LearnCounters,

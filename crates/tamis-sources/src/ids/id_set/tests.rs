@@ -212,8 +212,8 @@ fn false_positives_do_not_survive_a_rebuild() {
     let before = false_positives(&set, 2_000_000);
     load_thousand(&set);
     let still = before.iter().filter(|id| set.decide(id.as_bytes()).passes()).count();
-    // About 250 absent ids passed before the rebuild. About 5 % of these ids pass again. With the same hash key, all of
-    // these ids would pass again.
+    // About 250 absent ids passed before the rebuild. About 5 % of the passed ids pass again after the rebuild. If the
+    // rebuild kept the hash key, all passed ids would pass again.
     assert!(before.len() > 20 && still < before.len() / 2, "{still} of {}", before.len());
 }
 

@@ -9,7 +9,8 @@ use tamis_formats::ReadError;
 use crate::errors::escaped::Escaped;
 use crate::errors::plain_io::PlainIo;
 
-/// The reason why a snapshot cannot be read, written or used. The guard then reads its source instead.
+/// The reason why a snapshot cannot be read, written or used. Without a usable snapshot, the guard reads all ids from
+/// its source.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -46,7 +47,7 @@ pub enum SnapshotError {
     Filter(ReadError),
     /// The checksum does not match.
     Checksum,
-    /// The snapshot belongs to other ids, another source or another rate.
+    /// The id type, the source or the rate of the snapshot differs from the settings of the set.
     Other {
         /// The name of the field that differs.
         field: &'static str,

@@ -49,7 +49,7 @@ impl<W: Write> FieldWriter<W> {
     }
 }
 
-/// The serialization of the filters uses this implementation.
+/// The serialization of the filters uses this implementation of `Write`.
 impl<W: Write> Write for FieldWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes(bytes).map(|()| bytes.len())
@@ -64,7 +64,7 @@ impl<W: Write> Write for FieldWriter<W> {
 pub(super) struct FieldReader<R> {
     stream: R,
     checksum: Xxh3,
-    /// The number of bytes that may still be read.
+    /// The number of bytes that the reader may still read.
     left: u64,
     max_bytes: u64,
 }
@@ -127,7 +127,7 @@ impl<R: Read> FieldReader<R> {
     }
 }
 
-/// The deserialization of the filters uses this implementation.
+/// The deserialization of the filters uses this implementation of `Read`.
 impl<R: Read> Read for FieldReader<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(bytes)?;

@@ -47,7 +47,7 @@ pub struct SnapshotStore {
 }
 
 impl SnapshotStore {
-    /// The name prefix of files that are still being written. A killed program may leave these files behind.
+    /// The name prefix of files that are still being written. A killed program may leave unfinished files behind.
     pub const UNFINISHED: &str = ".tamis-snapshot-";
 
     /// Creates a store. The store has not read or written its file yet.
@@ -67,8 +67,8 @@ impl SnapshotStore {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError`] if the file cannot be read or is damaged, or if it belongs to another source, other ids or
-    /// another rate. After an error, the source reads all ids.
+    /// [`SnapshotError`] if the file cannot be read or is damaged, or if its source, its id type or its rate differs
+    /// from the arguments. After an error, the source reads all ids.
     pub fn load(
         &self,
         source: &str,
@@ -106,7 +106,7 @@ impl SnapshotStore {
     #[cfg(feature = "databases")]
     pub(crate) fn remove(&self) {
         *self.saved.lock() = None;
-        // If the file cannot be removed, the source still rejects the file later, because the source tests the
+        // If the file cannot be removed, a later start of the source rejects the file, because the source tests the
         // position.
         if std::fs::remove_file(&self.options.path).is_ok() {
             _ = sync_folder(&self.options.path);
@@ -119,7 +119,7 @@ impl SnapshotStore {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::File`] if the file cannot be written. The old file stays unchanged.
+    /// [`SnapshotError::File`] if the file cannot be written. After an error, the old file stays unchanged.
     pub fn save(
         &self,
         head: &SnapshotHead,

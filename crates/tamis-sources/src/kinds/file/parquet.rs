@@ -1,4 +1,4 @@
-//! Reads the ids from one column of a Parquet file. The reader skips the other columns.
+//! Reads the ids from one column of a Parquet file, and skips all other columns.
 //!
 //! A Parquet file has its footer at the end, so the reader reads each part by its position in the opened file. The
 //! reader holds one page in memory at a time. The file may declare a page size of up to 2 GiB.
@@ -22,8 +22,8 @@ use crate::errors::source_error::SourceError;
 /// The number of rows that are decoded at a time.
 const ROWS: usize = 1024;
 
-/// Returns the number of rows, limited to a plausible number for the size of the file. If the file contains more rows,
-/// the filter grows.
+/// Returns the number of rows, limited to a plausible number for the size of the file. If the file contains more rows
+/// than the returned number, the filter grows.
 pub(super) fn count_rows(file: &File) -> Result<u64, SourceError> {
     /// Limits the memory that a damaged row count can allocate.
     const ROWS_PER_BYTE: u64 = 64;

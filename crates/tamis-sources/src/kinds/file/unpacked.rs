@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _};
 
 /// Reads a file from its start. If the first bytes are the magic number of gzip or Zstandard, the reader decompresses
-/// the file. The file name is ignored.
+/// the file. The reader ignores the file name.
 pub(super) fn unpacked(mut file: &File) -> io::Result<Box<dyn Read + '_>> {
     file.rewind()?;
     #[cfg(feature = "databases")]
@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(text_of(b"").unwrap(), "");
         for packed in [&gzip, &zstd] {
             assert_eq!(text_of(packed).unwrap(), "1\n2\n");
-            // A log that was appended to has several gzip members or Zstandard frames.
+            // If a program appends to a compressed file, the file has several gzip members or Zstandard frames.
             assert_eq!(text_of(&[&packed[..], packed].concat()).unwrap(), "1\n2\n1\n2\n");
             for end in 4..packed.len() {
                 text_of(&packed[..end]).unwrap_err();

@@ -33,14 +33,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cluster {
     Alone,
-    /// Each node commits transactions, and the other nodes apply each commit later.
+    /// Each node commits transactions, and all other nodes apply each commit with a delay.
     Galera,
     /// A MySQL group in which one server commits transactions.
     Group,
 }
 
 /// Waits until the server shows all rows that any server of its cluster had committed before the call. Rejects a server
-/// that cannot guarantee that it shows these rows.
+/// that cannot guarantee that it shows all committed rows.
 pub(super) async fn catch_up(
     connection: &mut Conn,
     options: &MysqlOptions,
@@ -158,7 +158,7 @@ fn check_member(state: &str, role: &str, members: u64, lost: u64) -> Result<(), 
     if role != "PRIMARY" {
         return Err(behind(&format!("is a {role} of its group")));
     }
-    // The other partition of the group may have another primary.
+    // If half of the members are unreachable, another partition of the group may have its own primary.
     if 2 * lost >= members {
         return Err(behind(&format!(
             "does not reach {lost} of the {members} members of its group"

@@ -64,7 +64,7 @@ impl ColumnKind {
             "int" => 32,
             "bigint" => 64,
             "char" | "varchar" | "text" | "tinytext" | "mediumtext" | "longtext" => {
-                // With these character sets, the log and the queries return the same bytes.
+                // With UTF-8 or ASCII, the log and the queries return the same bytes.
                 let is_utf8 = ["utf8", "utf8mb3", "utf8mb4", "ascii"].contains(&charset);
                 return is_utf8.then_some(Self::Text);
             }

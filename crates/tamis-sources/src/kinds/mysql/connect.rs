@@ -18,7 +18,7 @@ const SETTINGS: [&str; 3] = [
     "SET /*M!100301 SESSION system_versioning_asof = DEFAULT, */ autocommit = 1, \
      sql_quote_show_create = 1, sql_select_limit = 18446744073709551615, sql_mode = \
      REPLACE(REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_BACKSLASH_ESCAPES', '')",
-    // With this isolation level, queries do not see uncommitted rows.
+    // With the level `REPEATABLE READ`, queries do not see uncommitted rows.
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     // The server sends texts in UTF-8.
     "SET NAMES utf8mb4",
@@ -42,7 +42,7 @@ pub(super) async fn connect_at(url: &str, options: &MysqlOptions) -> Result<Conn
     let opts = opts(url)?;
     let tls = match (opts.ssl_opts(), &options.ca) {
         (None, None) => None,
-        // The client verifies no certificate, so it needs none of the system.
+        // The client verifies no certificate, so the client needs no certificates of the operating system.
         (Some(tls), None) if tls.accept_invalid_certs() => Some(tls.clone()),
         (tls, ca) => Some(with_trusted(tls.cloned().unwrap_or_default(), ca.as_deref())?),
     };
@@ -69,8 +69,8 @@ pub(super) fn opts(url: &str) -> Result<Opts, SourceError> {
 
 /// Parses a URL. The error describes the problem without any part of the URL.
 fn parsed(url: &str) -> Result<Opts, &'static str> {
-    // The host ends at the first of these characters. If an `@` follows, a part of the password may be parsed as the
-    // host or the database. Messages contain the host and the database, so the URL is rejected.
+    // The host ends at the first `/`, `?` or `#`. If an `@` follows, a part of the password may be parsed as the host
+    // or the database. Error messages contain the host and the database, so the code rejects the URL.
     let (_, rest) = url.split_once("://").unwrap_or_default();
     if rest.find(['/', '?', '#']).is_some_and(|end| rest[end..].contains('@')) {
         return Err("has an `@` after a `/`, `?` or `#`; percent-encode the characters of the \
@@ -87,7 +87,7 @@ fn parsed(url: &str) -> Result<Opts, &'static str> {
     })
 }
 
-/// Returns a description of the problem in a URL, without the text of the URL. The text may contain the password.
+/// Returns a description of the problem in a URL, without the text of the URL, which may contain the password.
 fn explained_url(error: &UrlError) -> &'static str {
     match error {
         UrlError::UnsupportedScheme { .. } => "does not begin with mysql://",
@@ -115,7 +115,7 @@ pub(super) async fn connect_to(
     Ok(connection)
 }
 
-/// Rejects another server, because its log and its rows differ from the first server.
+/// Rejects another server, because its log and its rows differ from the log and the rows of the first server.
 pub(super) fn check_identity(known: &str, other: &str) -> Result<(), SourceError> {
     if other == known {
         return Ok(());

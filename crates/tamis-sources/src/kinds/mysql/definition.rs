@@ -1,7 +1,7 @@
-//! Detects changes that the definition of a table hides from the binary log.
+//! Detects table definitions that cause changes outside the binary log.
 //!
-//! The definition comes from `SHOW CREATE TABLE`. With only the privilege `SELECT`, the information schema does not
-//! show foreign keys.
+//! The definition comes from `SHOW CREATE TABLE`, because the information schema hides foreign keys from a user with
+//! only the privilege `SELECT`.
 
 /// Storage engines that store the rows in this server and log their changes.
 const LOGGED_ENGINES: [&str; 9] =
@@ -31,7 +31,7 @@ struct ForeignKey {
 
 /// Returns the reason why a column gets values that are not in the log. The reason is a foreign key, because InnoDB
 /// does not log the actions of foreign keys. `is_generated` is true for a generated column. Returns `None` if all
-/// values are logged. An unreadable definition is also a reason.
+/// values are logged. If the definition is unreadable, the function also returns a reason.
 pub(super) fn unlogged_values(
     table: &str,
     column: &str,
@@ -65,7 +65,8 @@ pub(super) fn unlogged_values(
     ))
 }
 
-/// Tests whether the actions of a foreign key change values. The deletion of a row changes no value.
+/// Tests whether the actions of a foreign key change values. The action `ON DELETE CASCADE` deletes a row, but changes
+/// no value.
 fn changes(actions: &str) -> bool {
     ["ON UPDATE CASCADE", "SET NULL", "SET DEFAULT"].iter().any(|it| actions.contains(it))
 }

@@ -71,7 +71,7 @@ pub(super) struct Follower {
     known: Arc<Mutex<Option<LogPlace>>>,
     /// The position of the stream.
     position: Position,
-    /// The time at which the server created this log file.
+    /// The time at which the server created the current log file.
     created: Option<u32>,
     /// The value of [`Table::shape`] at the last connection.
     shape: String,
@@ -152,7 +152,8 @@ impl Follower {
                 event = stream.next() => {
                     let event = event.unwrap_or_else(|| Err(closed()));
                     let event = event.map_err(|error| self.broken(run, &error))?;
-                    // A large transaction may take longer than the limit, so each event resets the time.
+                    // A large transaction may take longer than the limit, so each event resets the start of the time
+                    // limit.
                     answered = Instant::now();
                     self.apply(run, &event, &server.table)?;
                 }
@@ -204,8 +205,8 @@ impl Follower {
         }
     }
 
-    /// Begins a full read into a new generation. The server has `limit` for each response. Allocating a large
-    /// generation also takes time.
+    /// Begins a full read into a new generation. The server has `limit` for each response. The allocation of a large
+    /// generation has no time limit.
     async fn begin_read(
         &mut self,
         run: &Run,
@@ -239,7 +240,7 @@ impl Follower {
         self.is_file_closed = false;
         self.is_log_synced = server.is_log_synced;
         if !self.shape.is_empty() && self.shape != server.table.shape {
-            // Log events before the change contain rows with the old columns.
+            // Log events before a change of the columns contain rows with the old columns.
             *self.known.lock() = None;
         }
         self.shape.clone_from(&server.table.shape);
@@ -304,7 +305,7 @@ impl Follower {
         if let mysql_async::Error::Server(server) = error
             && server.code == 1236
         {
-            // The server has deleted this part of the log.
+            // The server has deleted the part of the log that the source requested.
             *self.known.lock() = None;
             self.snapshots
                 .refuse(run, &format!("the server no longer has its log: {}", server.message));
@@ -381,7 +382,8 @@ impl Follower {
                 return Ok(Step::EndTransaction);
             }
             Some(EventData::TransactionPayloadEvent(_)) => {
-                // The events inside this event follow. The stream reaches the position after these events.
+                // The events inside this compressed event follow. After the last inner event, the stream is at the end
+                // of the compressed event.
                 self.payload_end = Some(end);
                 return Ok(Step::KeepPosition);
             }
@@ -395,7 +397,8 @@ impl Follower {
     fn apply_query(&mut self, run: &Run, query: &QueryEvent<'_>, table: &Table) -> Step {
         match meaning(&query.query(), &query.schema(), &table.database, &table.name) {
             Statement::Begin => return Step::ToEnd,
-            // The deleted rows may still exist or may exist again. The ids of these rows pass until the next full read.
+            // After the rollback, the deleted rows may exist. The ids of the deleted rows pass until the next full
+            // read.
             Statement::RollbackTo => {
                 self.deleted.clear();
                 return Step::ToEnd;
@@ -446,8 +449,8 @@ impl Follower {
             return Ok(());
         };
         for (before, after) in ids {
-            // Another row may have the same id. A row with an unchanged id may have become visible to the upstream
-            // service.
+            // Without a unique index, another row may have the same id, so the id is not deleted. A row with an
+            // unchanged id may have become visible to the upstream service, so its id is inserted.
             let is_moved = table.is_unique && before != after;
             let before = before.filter(|_| is_moved);
             if let Some(id) = before.as_deref().and_then(|text| run.canonical(text)) {
@@ -458,7 +461,7 @@ impl Follower {
             }
         }
         if self.deleted.len() > MAX_DELETED {
-            // The ids pass until the next full read.
+            // The ids of the deleted rows pass until the next full read.
             self.deleted.clear();
             self.step(run, follow::Event::ReadRequired);
         }
@@ -467,7 +470,7 @@ impl Follower {
 }
 
 /// Tests whether the server has closed the stream because another reader uses the same server id. MariaDB returns a
-/// code. MySQL returns only a text, which calls the reader a slave or a replica.
+/// specific error code for this case. MySQL returns only a text, which calls the reader a slave or a replica.
 fn is_same_id(error: &mysql_async::ServerError) -> bool {
     error.code == 1945 || error.message.contains("same server_uuid/server_id")
 }

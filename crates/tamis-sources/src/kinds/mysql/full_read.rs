@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each id is in at least one range, for any bounds and any order of the database. Proof: let bᵢ be the last bound with
-//! bᵢ ≤ id. Then id < bᵢ₊₁, or no further bound exists. Unsuitable bounds therefore only cost time. Reading a range
-//! twice is harmless.
+//! bᵢ ≤ id. Then id < bᵢ₊₁, or no further bound exists. Unsuitable bounds therefore only cost time. An id that is in
+//! two ranges is read twice, which is harmless.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::source::runtime::runtime;
 use crate::source::status::Rows;
 use crate::source::stop_flag::StopFlag;
 
-/// If a table has fewer rows, the source reads the table over one connection.
+/// If a table has fewer rows than this number, the source reads the table over one connection.
 const FEW_ROWS: u64 = 50_000;
 
 /// The number of ranges, which exceeds the number of threads so that no thread waits long for the last range.
@@ -100,7 +100,7 @@ fn ranges(column: &str, bounds: &[String]) -> Vec<String> {
 
 impl Server {
     /// Returns bounds as SQL that split the ids into about `ranges` ranges. Returns no bounds if the column has no
-    /// index, because each range would then scan the whole table.
+    /// index, because without an index, each range would scan the whole table.
     async fn bounds(&mut self, ranges: u64) -> Result<Vec<String>, SourceError> {
         if !self.table.has_index {
             return Ok(Vec::new());
@@ -128,7 +128,7 @@ impl Server {
             ColumnKind::Uuid => {
                 (1..ranges).map(|i| format!("x'{:02x}'", 256 * i / ranges)).collect()
             }
-            // Many texts are UUIDs or begin with a digit.
+            // The bounds are digits and letters, because many texts are UUIDs or begin with a digit.
             ColumnKind::Text => "123456789abcdefghijklmnopqrstuvwxyz"
                 .chars()
                 .map(|first| format!("'{first}'"))
@@ -150,7 +150,7 @@ impl Job {
         let reader = RowReader::open(&self.options, &self.identity, self.visible.as_ref()).await;
         let mut reader = match reader {
             Ok(reader) => reader,
-            // The server may limit the number of connections. The first thread then reads all ranges.
+            // If the server limits the number of connections, the first thread reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };

@@ -64,7 +64,7 @@ mod tests {
             ("", "a", true),
             ("", "a,shop", false),
             ("shops", "", false),
-            // The server tests the second list only if the first list is empty.
+            // The server tests `binlog_ignore_db` only if `binlog_do_db` is empty.
             ("shop", "shop", true),
         ] {
             assert_eq!(filtered("shop", only, ignored).is_none(), is_logged, "{only} {ignored}");

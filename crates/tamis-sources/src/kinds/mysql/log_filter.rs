@@ -9,7 +9,7 @@ use crate::kinds::mysql::replica::Replica;
 /// Tests whether the server is a replica that does not log the changes of its primary. If the replica does not log the
 /// changes, returns a message with the setting that enables the log.
 pub(super) async fn unlogged_updates(connection: &mut Conn) -> Result<Option<String>, Error> {
-    // MySQL 8.0.26 has renamed the variable.
+    // MySQL 8.0.26 has renamed the variable `log_slave_updates`.
     let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
         ('log_slave_updates', 'log_replica_updates')";
     let settings: Vec<(String, String)> = connection.query(sql).await?;
@@ -45,7 +45,7 @@ pub(super) fn unlogged_writers(settings: &[(String, String)]) -> Option<String> 
                 .to_owned(),
         );
     }
-    // The first variable exists only while the plugin is loaded.
+    // The variable `daemon_memcached_enable_binlog` exists only while the memcached plugin is loaded.
     let is_memcached = value("daemon_memcached_enable_binlog").is_some();
     (is_memcached && is_off("innodb_api_enable_binlog")).then(|| {
         "the plugin daemon_memcached writes rows that are not in the binary log; add to the configuration of the \

@@ -45,7 +45,7 @@ pub(super) struct LogPlace {
 }
 
 impl LogPlace {
-    /// Encodes the position for a snapshot. Returns `None` for a position that the reader could not identify later.
+    /// Encodes the position for a snapshot. Returns `None` if the creation time of the log file is unknown.
     pub(super) fn encode(&self, shape: &str) -> Option<Vec<u8>> {
         let place = json!({
             "server": self.server,

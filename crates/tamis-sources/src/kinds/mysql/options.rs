@@ -24,8 +24,8 @@ pub struct MysqlOptions {
     pub table: String,
     /// The column that contains the ids. The type is an integer, a text, or `BINARY(16)` for UUIDs.
     pub column: String,
-    /// True if requests write each text id exactly as the table stores it. If false, every text passes that is equal to
-    /// an id under the collation of the column.
+    /// True if requests write each text id exactly as the table stores it. If the field is false, every text passes
+    /// that is equal to an id under the collation of the column.
     pub exact: bool,
     /// The server id of the source, which must be unique among the replicas of the server. `None` selects a random id.
     pub server_id: Option<u32>,

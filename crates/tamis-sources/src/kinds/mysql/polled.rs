@@ -75,7 +75,7 @@ impl PolledTable for MysqlTable {
 }
 
 impl MysqlTable {
-    /// Passes the first column of each row.
+    /// Passes the first column of each row to `each`.
     async fn each(
         &self,
         sql: &str,
@@ -123,12 +123,12 @@ fn column_value(value: &Value) -> ColumnValue {
     match *value {
         Value::NULL | Value::Time(..) => ColumnValue::Null,
         Value::Int(value) => ColumnValue::Integer(value),
-        // The conversion may return a smaller bound. A smaller bound only finds more rows.
+        // The conversion may return a smaller bound than the value. With a smaller bound, a poll only finds more rows.
         Value::UInt(value) => ColumnValue::Integer(i64::try_from(value).unwrap_or(i64::MAX)),
         Value::Float(value) => ColumnValue::Real(value.into()),
         Value::Double(value) => ColumnValue::Real(value),
         Value::Bytes(ref bytes) => ColumnValue::Text(bytes.clone()),
-        // The order of texts in this form is the chronological order.
+        // For texts in the form `YYYY-MM-DD hh:mm:ss`, the order of texts is the chronological order.
         Value::Date(year, month, day, hour, minute, second, micros) => {
             let text = format!(
                 "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"

@@ -1,9 +1,10 @@
 //! Determines how current the rows of a replica are.
 //!
 //! A replica shows a row only after it has received and applied the row. A replica cannot detect missing log events.
-//! Its own count of seconds stays at zero while its receiver is slow or disconnected. So the guard queries the primary
-//! for the end of its log. When the replica has applied the log up to this end, the replica shows all rows that were
-//! committed before the query. If the replication has stopped, the source returns an error and the set becomes stale.
+//! The lag that a replica reports stays at zero while its receiver is slow or disconnected. Therefore the guard queries
+//! the primary for the end of its log. When the replica has applied the log up to the queried end, the replica shows
+//! all rows that were committed before the query. If the replication has stopped, the source returns an error and the
+//! set becomes stale.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -44,7 +45,7 @@ struct Primary {
     replica_id: u64,
     /// The replication state of the primary. The field `primary` of this value stays `None`.
     replication: Box<Replica>,
-    /// A time, and the end of the log after this time.
+    /// The time before the last query, and the end of the log of the primary that the query returned.
     asked: Option<(Instant, Position)>,
     /// The replica shows all rows that were committed before this time.
     known: Option<Instant>,
@@ -76,7 +77,8 @@ enum Answer {
 
 impl Replica {
     /// Returns a time: the server shows all rows that were committed before this time. The guarantee includes commits
-    /// on the primary of a replica and on other nodes of a cluster. Returns `None` if no time is known yet.
+    /// on the primary of a replica and on other nodes of a cluster. Returns `None` if a replica has not reached any
+    /// queried position yet.
     pub(super) async fn known_before(
         &mut self,
         connection: &mut Conn,
@@ -225,8 +227,8 @@ impl Primary {
         Ok(())
     }
 
-    /// Rejects a replica whose position may pass an unapplied transaction of another GTID domain. The log of the
-    /// primary contains the transactions of all domains up to its end.
+    /// Rejects a replica whose reported position may be after a transaction of another GTID domain that the replica has
+    /// not applied. The log of the primary contains the transactions of all domains up to its end.
     async fn check_domains(
         &mut self,
         replica: &mut Conn,
@@ -269,8 +271,8 @@ impl Primary {
 impl Status {
     /// Tests whether the replica has applied the log of the primary up to the position `end`.
     fn has_applied(&self, end: &Position) -> bool {
-        // After a change of the primary, the replica may still apply the log of the old primary. The positions of the
-        // old log are not comparable.
+        // After a change of the primary, the replica may still apply the log of the old primary. Positions of the old
+        // log are not comparable with positions of the new log.
         self.received.has_reached(&self.applied) && self.applied.has_reached(end)
     }
 }

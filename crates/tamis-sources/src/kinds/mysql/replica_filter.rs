@@ -18,8 +18,8 @@ pub(super) const FILTERS: [&str; 10] = [
 
 /// Rejects a replica whose filters may exclude changes of a table.
 ///
-/// Each `Do` list must contain the table, and no `Ignore` list may contain the table. The servers are less strict if a
-/// `Do` list and an `Ignore` list are combined.
+/// Each `Do` list must contain the table, and no `Ignore` list may contain the table. The servers are less strict than
+/// this rule if a `Do` list and an `Ignore` list are combined.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! Extracts the ids from the row events of the binary log.
 //!
 //! A row event refers to a table map, which contains the types of the columns. A value in a row has no length prefix,
-//! so the decoder skips each column by its type until it reaches the id. The decoder does not decode the other columns.
+//! so the decoder skips each column by its type until it reaches the id. The decoder does not decode any column except
+//! the id.
 //!
 //! ```text
 //! TABLE_MAP   table id 6 │ flags 2 │ len, database, 0 │ len, table, 0 │ columns │ types │ len, metadata │ …
@@ -17,8 +18,8 @@ use mysql_async::Value;
 
 use crate::kinds::mysql::table::Table;
 
-/// The maximum number of tables per transaction whose maps are kept. The decoder does not find the rows of further
-/// tables.
+/// The maximum number of tables per transaction whose maps the decoder keeps. The decoder does not find the rows of
+/// tables beyond this number.
 const MAX_TABLES: usize = 1 << 16;
 
 /// The types of row events.
@@ -71,7 +72,7 @@ impl TableMaps {
         if self.maps.len() >= MAX_TABLES {
             self.maps.clear();
         }
-        // The column types of other tables are not needed.
+        // The decoder needs the column types of the followed table only.
         self.maps.insert(number, is_table.then(|| columns(&mut event)));
         Ok(())
     }
@@ -279,7 +280,7 @@ impl<'e> Cursor<'e> {
             254 => match low {
                 247 | 248 => high,
                 _ => {
-                    // The first byte contains the two upper bits of the length, inverted.
+                    // The first byte of the metadata contains the two upper bits of the length, inverted.
                     let most = high | ((low & 0x30) ^ 0x30) << 4;
                     self.number(if most < 256 { 1 } else { 2 })? as usize
                 }

@@ -62,7 +62,7 @@ impl RowReader {
         let mut count = 0_u32;
         loop {
             let mut next = pin!(rows.next());
-            // Most rows have already arrived, so they need no timer.
+            // Most rows have already arrived, so the code starts no timer for these rows.
             let row = match (&mut next).now_or_never() {
                 Some(row) => row,
                 None => timeout(ROW_TIMEOUT, next).await.map_err(late)?,
@@ -71,7 +71,7 @@ impl RowReader {
             each(row.as_ref(0).and_then(|value| table.kind.text(value)).as_deref())?;
             count = count.wrapping_add(1);
             if count.is_multiple_of(4096) {
-                // The yield lets a dropped read end soon.
+                // If the caller has dropped the read, the task ends at this yield.
                 tokio::task::yield_now().await;
             }
         }

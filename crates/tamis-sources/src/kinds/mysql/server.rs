@@ -160,7 +160,7 @@ impl Server {
             self.connection.query_first("SHOW GLOBAL STATUS LIKE 'Com\\_xa\\_commit'").await;
         let count: Option<(String, u64)> =
             count.map_err(|error| explained(&error, &self.options))?;
-        // If the count is unknown, the method assumes a commit.
+        // If the server does not report the count, the method assumes that an `XA COMMIT` was executed.
         Ok(count.is_none_or(|(_, count)| count > 0))
     }
 }

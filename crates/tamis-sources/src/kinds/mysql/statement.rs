@@ -55,8 +55,8 @@ pub(super) fn meaning(text: &str, current: &str, database: &str, table: &str) ->
     if !is_readable {
         return Statement::Unexplained;
     }
-    // A definition statement affects only the objects that it names. Row changes differ, because triggers can change
-    // other tables.
+    // A definition statement affects only the objects that it names. A statement that changes rows may affect other
+    // tables, because triggers can change other tables.
     if current.to_lowercase() != database && !has_name(&text, &database) {
         return Statement::Other;
     }
@@ -125,7 +125,7 @@ fn is_of_system_table(text: &str, first: &str) -> bool {
         "delete" => matches!(words.next(), None | Some("where")),
         _ => false,
     };
-    // A call of any other function may change any table.
+    // A call of a function that is not in the list below may change any table.
     let before =
         |at: usize| text[..at].trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default();
     let mut calls = text.match_indices('(').map(|(at, _)| before(at));

@@ -22,7 +22,7 @@ pub(super) struct Table {
     pub(super) table_type: String,
     /// The name of the id column.
     pub(super) column: String,
-    /// True if an index begins with this column.
+    /// True if an index begins with the id column.
     pub(super) has_index: bool,
     /// True if a unique index guarantees that no two rows have the same id.
     pub(super) is_unique: bool,
@@ -135,8 +135,8 @@ async fn has_index(
     Ok(count.is_some_and(|count| count > 0))
 }
 
-/// Tests whether a unique index covers only this column. A unique index may contain NULL several times, but NULL is not
-/// an id.
+/// Tests whether a unique index covers only the id column. A unique index may contain NULL several times, but NULL is
+/// not an id.
 async fn is_unique(
     connection: &mut Conn,
     database: &str,

@@ -1,21 +1,21 @@
 //! Waits until queries see all transactions up to a position in the binary log.
 //!
-//! A server writes a transaction to its log first. Then the storage engine commits the transaction. Between the write
-//! and the commit, the server syncs the log to disk. With semi-synchronous replication, the server also waits for a
-//! replica. A query between the write and the commit does not see the transaction, although the log contains the
-//! transaction:
+//! A server writes a transaction to its log before the storage engine commits the transaction. Between the write to the
+//! log and the commit in the storage engine, the server syncs the log to disk. With semi-synchronous replication, the
+//! server also waits for a replica. A query between the write and the commit does not see the transaction, although the
+//! log contains the transaction:
 //!
 //! ```text
 //! log      T ── position of the stream ──────────────────▶
 //! engine                      query ─── T is committed ──▶
 //! ```
 //!
-//! A generation receives the transactions of the log after its start, and the rows of its full read. So the full read
-//! begins only after the storage engine has committed all transactions up to the start position of the stream.
+//! A generation receives the transactions of the log after its start, and the rows of its full read. Therefore the full
+//! read begins only after the storage engine has committed all transactions up to the start position of the stream.
 //!
-//! Proof: let T be a transaction. If all of T is after the position, the stream applies T to the generation. Otherwise
-//! the engine has committed T before the full read, so the full read sees T. The position may also be inside T. The
-//! status of the server contains only ends of transactions, so the engine has committed T if the position is inside T.
+//! Proof: let T be a transaction. If all of T is after the position, the stream applies T to the generation. If all of
+//! T is before the position, the engine has committed T before the full read, so the full read sees T. If the position
+//! is inside T, the full read also sees T, because the status of the server contains only ends of transactions.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub(super) struct Visible {
 }
 
 impl Visible {
-    /// Waits until queries on a server see the transactions.
+    /// Waits until queries on a server see the transactions up to `place`.
     pub(super) async fn wait(&self, connection: &mut Conn) -> Result<(), SourceError> {
         if let Some(moment) = self.last_xa_commit {
             sleep(LONGEST_SECOND_PHASE.saturating_sub(moment.elapsed())).await;
@@ -60,7 +60,8 @@ impl Visible {
         let broken = |error: Error| SourceError::Connect(error.to_string());
         let Some(first) = committed(connection).await.map_err(broken)? else {
             sleep(LONGEST_SYNC).await;
-            // After the limit, the full read begins anyway, because a busy server may always have a waiting session.
+            // After the time limit, the full read begins even if a session waits for a replica, because a busy server
+            // may always have a waiting session.
             let idle = timeout(LIMIT, wait_for_replicas(connection)).await;
             return idle.unwrap_or(Ok(())).map_err(broken);
         };
@@ -96,7 +97,7 @@ async fn committed(connection: &mut Conn) -> Result<Option<Position>, Error> {
     Ok(file.zip(offset).map(|(file, offset)| Position { file, offset }))
 }
 
-/// Waits until no session waits for a replica.
+/// Waits until no session of the server waits for a replica.
 async fn wait_for_replicas(connection: &mut Conn) -> Result<(), Error> {
     loop {
         // MySQL 8.0.26 has renamed `master` to `source`.

@@ -100,7 +100,7 @@ impl Follower {
         if is_due && Instant::now() >= self.read_after {
             match self.read_all(run, database, self.version) {
                 Ok(()) => self.report_known(run),
-                // The current generation stays valid without the new generation.
+                // After a failed full read, the current generation stays valid.
                 Err(error)
                     if self.follow.is_current() && !matches!(error, SourceError::Stopped) =>
                 {
@@ -166,7 +166,7 @@ impl Follower {
         Some(place.encode())
     }
 
-    /// Writes a last snapshot.
+    /// Writes the last snapshot before the source ends.
     pub(crate) fn stop(&mut self, run: &Run, database: &impl PolledDatabase) {
         let position = self.position(database);
         self.snapshots.finish(run, position, Vec::new);
@@ -300,7 +300,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Drops all state about the database. A full read is then required.
+    /// Drops all state about the database. After this call, a full read is required.
     pub(crate) fn forget(&mut self, run: &Run) {
         self.step(run, Event::Lost);
         self.schema = None;

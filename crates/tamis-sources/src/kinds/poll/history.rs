@@ -1,8 +1,8 @@
 //! Derives the smallest value of the change column that a poll must read.
 //!
 //! An application takes a value for the change column, for example the current time. The application commits the value
-//! at most `overlap` later. Another transaction may take a larger value and commit this value earlier. Therefore the
-//! largest value of a poll is not a valid bound for the next poll.
+//! at most `overlap` after taking the value. Another transaction may take a larger value and commit before the first
+//! transaction. Therefore the largest value of a poll is not a valid bound for the next poll.
 //!
 //! ```text
 //!            sample s                 last poll p              commit c
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// Returns the smallest value of the rows that were committed after `poll`, or after the last poll of an earlier
-    /// process. Returns `None` if the first sample is too young.
+    /// process. Returns `None` if no sample is old enough and no bound of an earlier process exists.
     pub(super) fn bound(&self, poll: Option<Instant>) -> Option<&ColumnValue> {
         let is_old = |&&(at, _): &&(Instant, ColumnValue)| {
             poll.is_some_and(|poll| at + self.overlap <= poll)
@@ -77,7 +77,7 @@ impl History {
 
     /// Adds a sample of a database that has not changed since the last sample.
     pub(super) fn repeat(&mut self, at: Instant, poll: Instant) {
-        // An older sample gives a smaller bound, so the method may skip a sample.
+        // An older sample gives a smaller bound than a newer sample, so the method may skip a sample.
         if self.samples.back().is_none_or(|(last, _)| *last + self.overlap / SAMPLES <= at) {
             self.samples.push_back((at, self.highest.clone()));
         }

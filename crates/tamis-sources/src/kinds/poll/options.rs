@@ -25,20 +25,21 @@ pub struct PollOptions {
 /// that is at least as large as all earlier values.
 ///
 /// Without `AUTOINCREMENT`, SQLite reuses the key of the last row after its deletion. Local time decreases when summer
-/// time ends, but a `TIMESTAMP` of MySQL does not decrease. If a row has a smaller value, only the next full read finds
-/// the row. The lag of this row is up to [`PollOptions::reread`].
+/// time ends, but a `TIMESTAMP` of MySQL does not decrease. If a new row has a smaller value than earlier rows, only
+/// the next full read finds the row. The lag of a row with a smaller value is up to [`PollOptions::reread`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeColumn {
     /// The name of the column. The column needs an index. A row with `NULL` counts as new.
     pub column: String,
     /// The maximum time between taking a value and committing the transaction. If several machines take values from
-    /// their own clocks, add the maximum difference between these clocks. The first full read starts after this time.
+    /// their own clocks, add the maximum difference between these clocks. The first full read starts after the time
+    /// `overlap`.
     pub overlap: Duration,
 }
 
 impl Default for PollOptions {
-    /// Returns settings without a change column. If a change column is set later, the source does a full read every 10
-    /// minutes.
+    /// Returns settings without a change column. If the caller sets a change column, the source does a full read every
+    /// 10 minutes.
     fn default() -> Self {
         Self { changes: None, deletions: None, reread: Duration::from_secs(600) }
     }

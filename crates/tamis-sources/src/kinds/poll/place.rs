@@ -1,4 +1,4 @@
-//! The position at which the snapshot of a polled database continues.
+//! The position at which the polls continue after the source has loaded the snapshot of a polled database.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::poll::column_value::ColumnValue;
 
-/// The position at which a snapshot continues.
+/// The position at which the polls continue after the source has loaded a snapshot.
 #[derive(Debug, PartialEq)]
 pub(super) struct Place {
     /// The identity of the database.

@@ -12,7 +12,8 @@ use crate::source::run::Run;
 /// A callback that receives a deleted id, and whether a row with the id exists.
 pub(crate) type EachDeleted<'e> = &'e mut dyn FnMut(&[u8], bool) -> Result<(), SourceError>;
 
-/// Adds the name of the setting `deletions` to the error of the query, because an operator writes this query.
+/// Adds the name of the setting `deletions` to the error of the query for deletions, because an operator writes the
+/// query.
 pub(crate) fn in_deletions(error: SourceError) -> SourceError {
     match error {
         SourceError::Connect(why) => {
@@ -24,14 +25,14 @@ pub(crate) fn in_deletions(error: SourceError) -> SourceError {
 
 /// A database that is polled. The default methods fit every database server.
 pub(crate) trait PolledDatabase {
-    /// Returns a number that changes after each commit of another connection. Returns `None` if the database has no
-    /// such number. After `None`, the caller must assume that the database has changed.
+    /// Returns a number that changes after each commit of another connection. Returns `None` if the database does not
+    /// count its commits. After `None`, the caller must assume that the database has changed.
     fn version(&self) -> Result<Option<i64>, SourceError> {
         Ok(None)
     }
 
-    /// Returns a time. The following queries see all rows that were committed before this time. A replica returns an
-    /// earlier time than a primary. Returns `None` if no time is known.
+    /// Returns a time: the following queries see all rows that were committed before this time. A replica returns an
+    /// earlier time than a primary. Returns `None` if a replica has not returned any time yet.
     fn known_before(&self) -> Result<Option<Instant>, SourceError> {
         Ok(Some(Instant::now()))
     }
@@ -49,7 +50,7 @@ pub(crate) trait PolledDatabase {
         Err(SourceError::Reread(message.to_owned()))
     }
 
-    /// Tests whether the opened database is still the same database.
+    /// Tests whether the path or the address still leads to the opened database.
     fn is_same(&self) -> Result<bool, SourceError> {
         // A connection always talks to the same server.
         Ok(true)

@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// sends nothing for longer than `limit`.
 #[derive(Debug)]
 pub(crate) struct PollRuntime {
-    /// The runtime. The value is `None` only during the drop.
+    /// The runtime. The value is `None` only while the `PollRuntime` is dropped.
     runtime: Option<Runtime>,
     is_stopped: Arc<AtomicBool>,
     /// The maximum time without data from the server.
@@ -60,7 +60,7 @@ impl PollRuntime {
         })
     }
 
-    /// Waits for the end of `work`, for at most `limit`. The method ignores the result.
+    /// Waits for the end of `work`, for at most `limit`. The method ignores the result of `work`.
     pub(crate) fn finish(
         &self,
         limit: Duration,

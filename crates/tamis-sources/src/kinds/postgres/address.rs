@@ -78,7 +78,7 @@ impl Address {
             }
             _ => None,
         };
-        // The transport handles TLS, so the driver must not.
+        // The transport handles TLS, so the driver must not use TLS.
         config.ssl_mode(SslMode::Disable);
         if config.get_application_name().is_none() {
             config.application_name("tamis-guard");
@@ -100,7 +100,7 @@ impl Address {
         }
     }
 
-    /// Returns the password. Returns an empty password if the URL has none.
+    /// Returns the password. Returns an empty password if the URL has no password.
     pub(super) fn password(&self) -> &[u8] {
         self.config.get_password().unwrap_or_default()
     }
@@ -154,15 +154,15 @@ impl Address {
 }
 
 /// The SQL that lets the server end a session about a minute after the guard becomes unreachable. The initial snapshot
-/// holds a lock on the table. Commands that change the table wait for this lock, and queries wait behind these
-/// commands. By default, a server detects a lost client only after two hours.
+/// holds a lock on the table. Commands that change the table wait for this lock, and all queries of the table wait
+/// behind a waiting command. By default, a server detects a lost client only after two hours.
 const ENDS_WHEN_LOST: &str = "SELECT set_config(name, CASE name
         WHEN 'tcp_keepalives_count' THEN '3' WHEN 'tcp_user_timeout' THEN '60000' ELSE '15' END, false)
     FROM pg_settings WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval',
         'tcp_keepalives_count', 'tcp_user_timeout')";
 
-/// Returns the SQL that removes the time limits of a session. An older server supports only some of these settings:
-/// `transaction_timeout` is new in PostgreSQL 17.
+/// Returns the SQL that removes the time limits of a session. An older server supports only some of the settings for
+/// time limits: `transaction_timeout` is new in PostgreSQL 17.
 pub(super) fn without_limits() -> String {
     let limits = [
         "statement_timeout",
@@ -178,7 +178,7 @@ pub(super) fn without_limits() -> String {
 }
 
 /// Tests whether a URL has a second `@`. The first `@` ends the password. With a second `@`, a part of the password may
-/// be parsed as the host or the database, which messages contain.
+/// be parsed as the host or the database. Error messages contain the host and the database.
 fn has_stray_at(url: &str) -> bool {
     let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
     is_url && url.matches('@').count() > 1

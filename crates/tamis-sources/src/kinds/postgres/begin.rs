@@ -156,7 +156,7 @@ impl<'r> Connection<'r> {
     ) -> Result<Option<Lsn>, SourceError> {
         let rows = full_read.finish().await?;
         // The full read locks the definition of the table until `full_read` is dropped below. If the table was
-        // rewritten before the full read began, the table looks empty in the older snapshot.
+        // rewritten after the snapshot and before the full read, the table looks empty in the snapshot.
         let state = self.server.state(&stream_slot).await?;
         drop(full_read);
         if state.definition != definition {

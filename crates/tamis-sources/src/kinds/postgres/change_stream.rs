@@ -1,4 +1,4 @@
-//! The stream of changes.
+//! The stream of changes from a replication slot.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,7 +21,7 @@ const EPOCH: Duration = Duration::from_secs(946_684_800);
 #[derive(Debug)]
 pub(super) enum Event {
     Change(Change),
-    /// The server has decoded the log up to this position, and has sent all changes before it.
+    /// The server has decoded the log up to this position, and has sent all changes before this position.
     Decoded {
         end: Lsn,
         wants_reply: bool,
@@ -47,8 +47,8 @@ pub(super) struct Applied {
 }
 
 impl ChangeStream {
-    /// Starts the stream of a publication after the position `point`. The slot is confirmed up to `confirmed`. If the
-    /// session has created the slot, the snapshot of the slot ends.
+    /// Starts the stream of a publication after the position `point`. `confirmed` is the confirmed position of the
+    /// slot. If the session has created the slot, the snapshot of the slot ends.
     pub(super) async fn start(
         mut session: Session,
         slot: &str,
@@ -92,10 +92,11 @@ impl ChangeStream {
     /// Sends the progress to the server.
     ///
     /// A server that shuts down waits until the last status reports the whole log as flushed. If the last status
-    /// reports no flushed position, the server waits for the written position instead. So the method sends a second
-    /// status without a flushed position, unless the server may delete the whole log.
+    /// reports no flushed position, the server waits for the written position instead of the flushed position.
+    /// Therefore the method sends a second status without a flushed position, unless the server may delete the whole
+    /// log.
     pub(super) async fn confirm(&mut self, applied: Applied) -> Result<(), SourceError> {
-        // Some servers would move the slot back to an earlier position.
+        // If a status reported an earlier flushed position than the last status, some servers would move the slot back.
         let deletable = applied.deletable.max(self.told.deletable);
         let Applied { position, .. } = applied;
         if deletable > self.told.deletable || deletable == position {

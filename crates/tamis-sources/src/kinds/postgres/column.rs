@@ -13,9 +13,9 @@ pub(super) enum ColumnKind {
     Uuid,
     /// The types `text` and `varchar`.
     Text,
-    /// The type `char(n)`. Trailing spaces of a value are ignored.
+    /// The type `char(n)`. The source ignores trailing spaces of a value.
     Padded,
-    /// The type `citext`. Case is ignored.
+    /// The type `citext`. The source ignores the case of a value.
     Case,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn explained(error: &Error) -> SourceError {
     }
 }
 
-/// Adds the URL parameter for a server that requires TLS.
+/// Adds to a message the URL parameter for a server that requires TLS.
 fn without_tls(message: &str) -> String {
     format!("{message}; if the server wants TLS, add ?sslmode=require to the URL")
 }
@@ -41,7 +41,7 @@ impl SessionError {
         Self::Broken(error.to_string())
     }
 
-    /// Converts the error, and adds the SQL that fixes it.
+    /// Converts the error, and adds the SQL that fixes the error.
     pub(super) fn explained(self, user: &str) -> SourceError {
         let (code, message) = match self {
             Self::Server { code, message } => (code, message),

@@ -1,4 +1,4 @@
-//! Follows the stream of changes and applies it to the set.
+//! Follows the stream of changes and applies the changes to the set.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The follower requests a message if the server sends no message for this time.
 const ASK_AFTER: Duration = Duration::from_secs(10);
 
-/// The time that the follower waits until the server flushes its log without a request.
+/// The time for which the follower waits for the server to flush its log, before the follower requests the flush.
 const FLUSH_AFTER: Duration = Duration::from_millis(100);
 
 /// The connections and the state of following a table.
@@ -64,7 +64,7 @@ pub(super) struct Follower<'r> {
 
 impl<'r> Follower<'r> {
     /// Connects, does a full read, and follows the stream until an error occurs. Returns `Ok` if the definition of the
-    /// table has changed, so that the caller starts again.
+    /// table has changed, so that the caller starts a new follower.
     pub(super) async fn follow(
         options: &PostgresOptions,
         run: &Run,
@@ -235,8 +235,8 @@ impl<'r> Follower<'r> {
                         }
                         Effect::Defined => {
                             drop(reached);
-                            // The query runs before the next deletion is applied. If a later command alters the table,
-                            // the stream sends a new definition.
+                            // The query runs before the next deletion is applied. If a command alters the table after
+                            // the query, the stream sends a new definition.
                             let moment = Instant::now();
                             let state = self.connection.server.state(&self.slot).await?;
                             if !self.compare(moment, &state) {
@@ -304,7 +304,7 @@ impl<'r> Follower<'r> {
             Ok(Some(point)) => self.step(follow::Event::ReadEnded(point)),
             Ok(None) => return Ok(false),
             Err(error) if !self.resume.follow.is_current() => return Err(error),
-            // The current generation stays valid without the new generation.
+            // After a failed full read, the current generation stays valid.
             Err(error) => {
                 self.run.report(&error);
                 self.run.ids.abandon_generation();

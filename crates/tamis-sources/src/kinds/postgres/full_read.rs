@@ -27,7 +27,7 @@ use crate::source::stop_flag::StopFlag;
 /// The number of ranges, which exceeds the number of threads so that no thread waits long for the last range.
 const RANGES: u64 = 32;
 
-/// If a table has fewer blocks of 8 KiB, the source reads the table over one connection.
+/// If a table has fewer blocks of 8 KiB than this number, the source reads the table over one connection.
 const FEW_BLOCKS: u64 = 256;
 
 /// The time limit for opening the connection of each thread except the first.
@@ -51,7 +51,7 @@ pub(super) struct FullRead {
 
 impl FullRead {
     /// Starts a full read into a generation. For a slot, the caller must not use the connection of the slot until this
-    /// method returns. The next command on this connection would end the snapshot.
+    /// method returns. The next command on the connection of the slot would end the snapshot.
     pub(super) async fn start(
         run: &Run,
         address: &Address,
@@ -85,7 +85,7 @@ impl FullRead {
         });
         let threads = ReadThreads::start(&job, job.copies.len())?;
         for _ in 0..threads.running() {
-            // The threads keep the sender while they run.
+            // The threads hold the sender while they run, so the channel stays open.
             _ = all_opened.recv().await;
         }
         Ok(Self { threads, _holder: holder })
@@ -120,8 +120,8 @@ struct Job {
     copies: Ranges,
     generation: Arc<Generation>,
     ids: Arc<IdSet>,
-    /// Contains one permit for each other thread after the first thread has opened its connection. If the server allows
-    /// only one more connection, the first thread gets it.
+    /// Contains one permit for each thread except the first, after the first thread has opened its connection. If the
+    /// server allows only one additional connection, the first thread gets the connection.
     first_opened: Semaphore,
     /// Each thread sends a message when its connection sees the snapshot or has failed.
     opened: UnboundedSender<()>,
@@ -141,8 +141,8 @@ impl Job {
         let mut loader = Loader::new(&self.ids.options().id, &self.generation);
         let reader = match reader {
             Ok(reader) => reader,
-            // The server may limit the number of connections, or another command may wait for the table. The first
-            // thread then reads all ranges.
+            // The server may limit the number of connections, or another command may wait for the table. If a thread
+            // cannot open its connection, the first thread reads all ranges.
             Err(_) if !is_first => return loader.finish(),
             Err(error) => return Err(error),
         };

@@ -20,8 +20,8 @@ impl Lsn {
     ///
     /// A page of the log begins with a header of 24 bytes, and a segment begins with a header of 40 bytes. The last
     /// record may end exactly at the end of a page. If the record ends at the end of a page, the server reports the
-    /// position after the next header as the end of the log. A stream that has decoded this record reports the position
-    /// before the header.
+    /// position after the next header as the end of the log. A stream that has decoded the last record reports the
+    /// position before the header.
     pub(super) fn end_of_record(self, page: u64, segment: u64) -> Self {
         let (in_page, in_segment) = (self.0 % page, self.0 % segment);
         let header = if in_segment < page { 40 } else { 24 };

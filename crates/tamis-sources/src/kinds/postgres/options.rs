@@ -27,9 +27,9 @@ pub struct PostgresOptions {
     /// The settings for polling a table or view, for a server without logical replication. With `None`, the source
     /// follows the changes. The change column must have an integer type, `timestamptz` or `timestamp`.
     pub poll: Option<PollOptions>,
-    /// The name of a permanent replication slot. With this slot, a restart does not need a full read. Each source needs
-    /// a unique slot: the source creates the slot, and drops an unusable slot with this name. The source uses the slot
-    /// only together with a snapshot. `None` selects a temporary slot, which ends with its connection.
+    /// The name of a permanent replication slot. With a permanent slot, a restart does not need a full read. Each
+    /// source needs a unique slot: the source creates the slot, and drops an unusable slot with this name. The source
+    /// uses the slot only together with a snapshot. `None` selects a temporary slot, which ends with its connection.
     pub slot: Option<String>,
 }
 

@@ -26,8 +26,8 @@ pub(super) struct PermanentSlot {
     pub(super) state: Option<SlotState>,
 }
 
-/// Finds a slot. `former` is the server process of the last connection of this source. This process may still use the
-/// slot.
+/// Finds a slot. `former` is the server process of the last connection of this source. The former process may still use
+/// the slot.
 pub(super) async fn open_slot(
     connection: Connection<'_>,
     name: &str,

@@ -7,8 +7,8 @@ use crate::kinds::postgres::lsn::Lsn;
 /// A message of the output plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The columns of a relation. The message precedes the first change of the relation, and each change after a new
-    /// definition.
+    /// The columns of a relation. The message precedes the first change of the relation, and the first change after
+    /// each new definition.
     Relation(Relation),
     Insert {
         relation: u32,

@@ -95,7 +95,7 @@ impl PolledTable for PostgresTable {
                 Some(changed) => Some(check_change_column(&client, &name, options, changed).await?),
                 None => None,
             };
-            // One id may have several texts, but a deleted row has only one of these texts.
+            // In a text column, one UUID may have several texts, but a deleted row has only one of these texts.
             if poll.deletions.is_some() && !column.kind.is_one_to_one(id) {
                 let message = "deletions needs a column of the type uuid: a text column may have \
                     one UUID in upper and in lower case";
@@ -177,8 +177,8 @@ fn schema_sql() -> String {
 }
 
 impl PostgresTable {
-    /// Waits for a response. If the wait fails, the method cancels the query. Otherwise the query would continue on the
-    /// server, which does not detect the closed connection.
+    /// Waits for a response. If the wait fails, the method cancels the query. Without a cancel request, the query would
+    /// continue on the server, which does not detect the closed connection.
     fn wait<T>(
         &self,
         answer: impl Future<Output = Result<T, SourceError>>,
@@ -194,7 +194,7 @@ impl PostgresTable {
         result
     }
 
-    /// Passes the first column of each row.
+    /// Passes the first column of each row to `each`.
     async fn each(
         &self,
         sql: &str,

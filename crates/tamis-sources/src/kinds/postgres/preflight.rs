@@ -46,8 +46,9 @@ pub(super) async fn check_version(client: &Client, oldest: i32) -> Result<(), So
     refuse(format!("the server is PostgreSQL {version}; {oldest} or newer is needed"))
 }
 
-/// Rejects a database with the encoding `SQL_ASCII`. This server sends texts unconverted, so the same id may have other
-/// bytes in a request. For every other encoding, the server converts texts to UTF-8.
+/// Rejects a database with the encoding `SQL_ASCII`. A server with the encoding `SQL_ASCII` does not convert texts, so
+/// the bytes of an id may differ from the bytes in a request. For every encoding except `SQL_ASCII`, the server
+/// converts texts to UTF-8.
 pub(super) async fn check_text_encoding(client: &Client) -> Result<(), SourceError> {
     let sql = "SELECT current_setting('server_encoding') = 'SQL_ASCII'";
     let row = client.query_one(sql, &[]).await.map_err(|error| explained(&error))?;

@@ -1,16 +1,17 @@
 //! Continues the log after a snapshot or a broken connection.
 //!
-//! Only a permanent slot retains the log. The guard requests that the server retains the log from the position of the
-//! last snapshot on disk. So a restart with the last snapshot finds all later changes.
+//! Only a permanent slot retains the log while the source is disconnected. The guard requests that the server retains
+//! the log from the position of the last snapshot on disk. Therefore a restart with the last snapshot finds all changes
+//! after the snapshot.
 //!
 //! A snapshot has a start and an end. The start and the end are ends of transactions. The ids of the snapshot contain
 //! all changes up to the start, and no deletion after the end. The reason is a lock: the follower applies the deletions
-//! of a transaction and records its end under one lock. The writer copies the deletions, and then reads the end under
-//! the same lock.
+//! of a transaction and records its end under one lock. The writer copies the deletions before it reads the end under
+//! the lock of the follower.
 //!
-//! After a restart, the source applies all changes after the start again. When the source has passed the end, no id has
-//! a wrong state (see `snapshot.rs`). Then the source queries the end of the server log. The set is synced when the
-//! source has passed this end.
+//! After a restart, the source applies all changes after the start of the snapshot. When the source has passed the end
+//! of the snapshot, no id has a wrong state (see `snapshot.rs`). After the end of the snapshot, the source queries the
+//! end of the server log. The set is synced when the source has passed the end of the server log.
 //!
 //! The source continues if all of these conditions hold:
 //!
@@ -19,9 +20,9 @@
 //! * The slot has retained all changes after the start.
 //! * The table has the same definition, and no command has altered its relations (see `definition.rs`).
 //!
-//! Otherwise the source removes the snapshot file, replaces the slot by a new slot, and does a full read. The source
-//! never confirms a position before the confirmed position of the slot. Older releases of PostgreSQL would move the
-//! slot back, although they have deleted this part of the log.
+//! If the source cannot continue, the source removes the snapshot file, replaces the slot by a new slot, and does a
+//! full read. The source never confirms a position before the confirmed position of the slot. Older releases of
+//! PostgreSQL would move the slot back, although the server has deleted the log before the confirmed position.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,7 +57,7 @@ pub(super) struct Resume {
     place: Arc<Mutex<Option<LogPlace>>>,
     /// The state of the set at the position of the stream.
     pub(super) follow: Follow<Lsn, Instant>,
-    /// The loaded snapshot. The source publishes it when the stream has begun.
+    /// The loaded snapshot. The source publishes the snapshot when the stream has begun.
     snapshot: Option<Snapshot>,
     /// The server process that used the slot for the last connection.
     pub(super) process: Option<i32>,
@@ -64,7 +65,8 @@ pub(super) struct Resume {
     attempts: u32,
     /// The definition of the table at the last connection.
     definition: Option<Definition>,
-    /// The name of the permanent slot. `None` without a snapshot: nothing could continue the slot.
+    /// The name of the permanent slot. The value is `None` if the source writes no snapshots, because a slot can be
+    /// continued only from a snapshot.
     pub(super) slot: Option<String>,
 }
 
@@ -83,8 +85,8 @@ impl Resume {
         }
     }
 
-    /// Compares the table definition with the last connection. If the definition has changed, the set is stale until
-    /// the next full read ends.
+    /// Compares the table definition with the definition at the last connection. If the definition has changed, the set
+    /// is stale until the next full read ends.
     pub(super) fn compare(&mut self, run: &Run, definition: Definition) {
         if self.definition.replace(definition).is_some_and(|known| known != definition) {
             self.step(run, Event::Lost, Lsn::default());
@@ -156,7 +158,7 @@ impl Resume {
     }
 
     /// Records that the current ids no longer match the table, with the reason. The method removes the snapshot, so
-    /// that no later start continues from it.
+    /// that no later start continues from the snapshot.
     pub(super) fn forget(&mut self, run: &Run, reason: &str) {
         self.snapshots.refuse(run, reason);
         *self.place.lock() = None;
@@ -203,11 +205,11 @@ impl Resume {
     /// Returns the position from which a restart needs the log of a server. Returns `None` if no snapshot exists.
     pub(super) fn needed(&mut self, server: &str) -> Option<Lsn> {
         let places = self.snapshots.positions().filter_map(LogPlace::decode);
-        // The positions of another server are not comparable.
+        // Positions of another server are not comparable with positions of this server.
         places.filter(|place| place.server == server).map(|place| place.position).min()
     }
 
-    /// Writes a last snapshot.
+    /// Writes the last snapshot before the source ends.
     pub(super) fn stop(&mut self, run: &Run) {
         let (position, end) = self.places();
         let position = position.filter(|_| self.is_saveable());

@@ -20,8 +20,8 @@ pub(super) struct RowReader {
 
 impl RowReader {
     /// Opens a connection. With `snapshot`, the connection uses the snapshot with this name. With `None`, the
-    /// connection reads the current rows, and takes its snapshot after its locks. A snapshot before the locks could be
-    /// emptied by `TRUNCATE`.
+    /// connection reads the current rows, and takes its snapshot after its locks. If the snapshot were taken before the
+    /// locks, a concurrent `TRUNCATE` could empty the table in the snapshot.
     pub(super) async fn open(
         address: &Address,
         host: usize,
@@ -29,7 +29,7 @@ impl RowReader {
     ) -> Result<Self, SourceError> {
         let client = address.client(host).await?;
         let sql = match snapshot {
-            // The server has generated the name from hexadecimal digits and hyphens.
+            // The server has generated the name from hexadecimal digits and hyphens, so the SQL needs no escapes.
             Some(name) => format!(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'",
                 name.replace('\'', "''")
@@ -45,8 +45,8 @@ impl RowReader {
     /// a view.
     pub(super) async fn hold(&self, column: &IdColumn) -> Result<u64, SourceError> {
         self.lock(&column.table, "1s").await?;
-        // With older servers and some settings, each range would scan the whole table. The size of a table is NULL
-        // while the table is being dropped.
+        // Before PostgreSQL 14, or if `enable_tidscan` is off, each range would scan the whole table. The size of a
+        // table is NULL while the table is being dropped.
         let sql = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint
             FROM pg_class c JOIN pg_am a ON a.oid = c.relam
             WHERE c.oid = to_regclass($1) AND c.relkind = 'r' AND a.amname = 'heap'
@@ -59,12 +59,13 @@ impl RowReader {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Locks the table until the connection is dropped, as later reads do. Returns an error if the lock takes longer
-    /// than `limit`.
+    /// Locks the table until the connection is dropped, in the lock mode of the later reads. Returns an error if the
+    /// lock takes longer than `limit`.
     ///
     /// The time limit prevents a deadlock. A command such as `ALTER TABLE` needs an exclusive lock, so it waits for the
-    /// connection that holds the table. A new connection waits behind this command. All other queries of the table wait
-    /// too. The server cannot detect this deadlock, because it does not see that the holder waits for the reads.
+    /// connection that holds the table. A new connection waits behind the command. All other queries of the table also
+    /// wait behind the command. The server cannot detect this deadlock, because the server does not see that the holder
+    /// waits for the reads.
     pub(super) async fn lock(&self, table: &str, limit: &str) -> Result<(), SourceError> {
         let sql = format!(
             "SET LOCAL lock_timeout = '{limit}'; SELECT FROM {table} LIMIT 0;
@@ -99,7 +100,8 @@ impl RowReader {
         let mut rest: Vec<u8> = Vec::new();
         let mut count = 0_u32;
         loop {
-            // A timer for each row took a sixth of the read time.
+            // The code starts no timer for a row that has already arrived, because a timer for each row took a sixth of
+            // the read time.
             let chunk = match lines.next().now_or_never() {
                 Some(chunk) => chunk,
                 None => {
@@ -124,7 +126,7 @@ impl RowReader {
             rest.extend_from_slice(chunk);
             count = count.wrapping_add(1);
             if count.is_multiple_of(1024) {
-                // The yield lets a dropped read end soon.
+                // If the caller has dropped the read, the task ends at this yield.
                 tokio::task::yield_now().await;
             }
         }

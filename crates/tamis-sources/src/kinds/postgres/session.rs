@@ -1,8 +1,8 @@
 //! A replication connection.
 //!
-//! `tokio-postgres` does not support replication connections. The crate `pgwire-replication` supports them, but adds a
-//! second cryptography library besides ring. So this module implements the required part of the protocol with the
-//! messages of `postgres-protocol`: the login, queries, and the bidirectional stream.
+//! `tokio-postgres` does not support replication connections. The crate `pgwire-replication` supports replication
+//! connections, but adds a second cryptography library besides ring. Therefore this module implements the required part
+//! of the protocol with the messages of `postgres-protocol`: the login, queries, and the bidirectional stream.
 
 use std::io;
 
@@ -30,7 +30,7 @@ pub(super) type Row = Vec<Option<String>>;
 enum Incoming {
     /// A chunk of a stream.
     Copy(Bytes),
-    /// The stream begins.
+    /// The message that begins a stream.
     CopyBoth,
     Other(Message),
 }

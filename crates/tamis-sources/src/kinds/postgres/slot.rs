@@ -17,7 +17,8 @@ use crate::source::run::Run;
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) name: String,
-    /// The snapshot contains the transactions before this position. The stream contains the later transactions.
+    /// The snapshot contains the transactions before this position. The stream contains the transactions after this
+    /// position.
     pub(super) point: Lsn,
     /// The name of the snapshot. The snapshot exists until the next command on the connection.
     pub(super) snapshot: String,

@@ -29,8 +29,8 @@ impl IdColumn {
         format!("COPY (SELECT {} FROM {}) TO STDOUT", self.column, self.table)
     }
 
-    /// Returns the `COPY` command that reads the ids in a range of blocks. A range without an end contains all further
-    /// blocks.
+    /// Returns the `COPY` command that reads the ids in a range of blocks. A range without an end contains all blocks
+    /// from `first` on.
     pub(super) fn copy_of_blocks(&self, first: u64, end: Option<u64>) -> String {
         let end = end.map_or(String::new(), |end| format!(" AND ctid < '({end},0)'"));
         format!(
@@ -48,7 +48,7 @@ pub(super) struct Table {
     pub(super) column: String,
     /// The OID of the column type.
     pub(super) column_type: u32,
-    /// True if no two rows have the same id. Only if ids are unique, a deleted row means a deleted id.
+    /// True if no two rows have the same id. A deleted row means a deleted id only if ids are unique.
     pub(super) is_unique: bool,
     pub(super) ids: IdColumn,
 }
@@ -183,7 +183,7 @@ struct Column {
 /// A column of the catalog.
 struct Described {
     type_number: u32,
-    /// The name of the column type. For a domain, this is the base type.
+    /// The name of the column type. For a domain, the field contains the name of the base type.
     base: String,
     /// The column type as SQL.
     full: String,
@@ -196,8 +196,8 @@ struct Described {
 struct Relations {
     /// True if an index of the table itself is unique.
     is_unique: bool,
-    /// True if the log contains only the id column of each deleted row. If true, the publication may list only the id
-    /// column.
+    /// True if the log contains only the id column of each deleted row. If the field is true, the publication may list
+    /// only the id column.
     may_list_column: bool,
 }
 
@@ -357,7 +357,7 @@ impl Check<'_> {
                     "the log has no changes of {name}; run: ALTER TABLE {name} SET LOGGED"
                 ));
             }
-            // Only relations with rows have a replica identity.
+            // A partitioned table has no rows of its own, and needs no replica identity.
             if kind == "p" {
                 continue;
             }
@@ -371,7 +371,8 @@ impl Check<'_> {
             }
             relations.may_list_column &= row.get::<_, bool>(5);
         }
-        // Without partitions, the log columns of the first partition are unknown.
+        // If the table has no partition, the code cannot know which columns the log will contain for the first
+        // partition.
         relations.may_list_column &= rows.iter().any(|row| row.get::<_, &str>(2) == "r");
         Ok(relations)
     }

@@ -21,7 +21,7 @@ pub(super) enum Effect {
     /// The set contains ids that may not exist any more. A full read is required.
     NeedsRead,
     /// The stream has sent the definition of the table. The definition precedes the first change and follows each
-    /// command that alters the table. After the command, two rows may have the same id.
+    /// command that alters the table. After a command that alters the table, two rows may have the same id.
     Defined,
     /// The stream no longer contains the ids of the table.
     OtherTable,
@@ -38,7 +38,7 @@ pub(super) struct Transaction<'r> {
 
 /// The reason why a value of the stream cannot be used.
 enum Unusable {
-    /// A change arrived before the definition of its relation, or has other columns.
+    /// A change arrived before the definition of its relation, or has other columns than the definition.
     Undefined,
     /// The log contains only the key of a deleted row, and the id is not part of the key.
     NoIdentity,
@@ -125,7 +125,7 @@ impl<'r> Transaction<'r> {
             run.insert_live(kind.id_text(&new), |id| _ = deleted.remove(id))?;
         }
         if self.deleted.len() > MAX_DELETED {
-            // The ids pass until the next full read.
+            // The ids of the deleted rows pass until the next full read.
             self.deleted.clear();
             return Ok(Effect::NeedsRead);
         }

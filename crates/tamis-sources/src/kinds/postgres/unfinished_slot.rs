@@ -1,8 +1,9 @@
 //! Cancels the creation of a slot that the source no longer needs.
 //!
-//! The server creates a slot after all open transactions have ended. Until then, the server does not test whether the
-//! client is still connected. Without a cancel request, the server process and the slot stay until these transactions
-//! end. Each further attempt of the source would add another slot.
+//! The server creates a slot after all open transactions have ended. While the server waits for the open transactions,
+//! it does not test whether the client is still connected. Without a cancel request, the server process and the slot
+//! stay until the open transactions end. Without a cancel request, each new attempt of the source would also add a
+//! slot.
 
 use std::cell::Cell;
 use std::time::Duration;

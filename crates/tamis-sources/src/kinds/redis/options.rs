@@ -18,10 +18,11 @@ pub struct RedisOptions {
     pub ca: Option<PathBuf>,
     /// The maximum size of a value in bytes.
     pub max_bytes: u64,
-    /// The minimum number of ids in a filter, as estimated from its bits or its counter. A filter with fewer ids is not
-    /// published. The default 1 keeps the current ids if the filter is emptied.
+    /// The minimum number of ids in a filter, as estimated from its bits or its counter. The source does not publish a
+    /// filter with fewer ids than this number. The default 1 keeps the current ids if the filter is emptied.
     pub min_items: u64,
-    /// The minimum number of ids in a new filter, as a share of the previous number. The value 0 turns the test off.
+    /// The minimum number of ids in a new filter, as a share of the number of ids in the previous filter. The value 0
+    /// turns this limit off.
     pub min_share: f64,
     /// The format of a string that does not identify its own format: `redis-bitmap`, `redis-bits` or `java-bitmap`.
     pub format: Option<&'static Format>,

@@ -99,8 +99,8 @@ impl Reading<'_> {
         match self.value(&[b"TM.DUMP", self.key], max_bytes) {
             Ok(Some(bytes)) => return tamis(TamisFile::decode(&bytes)?.filter),
             Ok(None) => return Err(RedisSourceError::NoKey),
-            // `TM.DUMP` fails in two cases. RedisBloom does not have the command. Tamis does not support `TM.DUMP` for
-            // a filter with the layout of RedisBloom.
+            // `TM.DUMP` fails on RedisBloom, which does not have the command. `TM.DUMP` also fails on Tamis for a
+            // filter with the layout of RedisBloom.
             Err(RedisSourceError::Server(_)) => {}
             Err(error) => return Err(error),
         }
@@ -127,7 +127,8 @@ impl Reading<'_> {
         let metadata = self.value(&[b"GET", self.key], MAX_SETTINGS)?;
         let metadata = metadata.ok_or(RedisSourceError::NoKey)?;
         let mut builder = RedisCopyBuilder::new(self.key, &metadata)?;
-        // Adding a layer changes the first layer of its shard, so this watch also detects new layers.
+        // Adding a layer changes the first layer of its shard, so the watch on the first layers also detects new
+        // layers.
         let keys = (0..builder.shards()).map(|shard| builder.key(shard, 0)).collect();
         self.watch.watch(keys, self.is_stopped)?;
         let mut left = self.options.max_bytes;

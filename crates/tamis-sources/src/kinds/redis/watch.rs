@@ -57,7 +57,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches additional keys. The caller reads the keys afterwards, with [`reader`](Self::reader).
+    /// Watches additional keys. After this call, the caller reads the keys with [`reader`](Self::reader).
     pub(super) fn watch(
         &mut self,
         keys: Vec<Vec<u8>>,
@@ -73,7 +73,8 @@ impl Watch {
         &mut self.other
     }
 
-    /// Tests whether the keys are unchanged since they were watched. The method continues the watch.
+    /// Tests whether the keys are unchanged since they were watched. After the test, the method continues to watch the
+    /// keys.
     pub(super) fn is_unchanged(
         &mut self,
         is_stopped: IsStopped<'_>,

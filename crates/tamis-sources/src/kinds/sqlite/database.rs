@@ -20,7 +20,7 @@ use crate::kinds::sqlite::options::SqliteOptions;
 use crate::source::run::Run;
 use crate::source::status::Rows;
 
-/// The maximum wait of a query for a lock. The source tries again after a pause.
+/// The maximum wait of a query for a lock. The source repeats the query after a pause.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The number of virtual machine steps that SQLite runs between two tests of the stop flag.
@@ -55,7 +55,7 @@ impl Database {
         id_type: &IdType,
         is_stopped: Arc<AtomicBool>,
     ) -> Result<Self, SourceError> {
-        // If another file is opened between the two calls, `is_same` returns false later.
+        // If another program replaces the file between the two calls below, `is_same` returns false later.
         let identity = Signature::of_path(&options.path)?.identity();
         // The flags omit `SQLITE_OPEN_CREATE`, so that SQLite does not create a missing file.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -70,7 +70,7 @@ impl Database {
         let chunk = options.chunk.max(1);
         let condition = options.condition.as_deref().unwrap_or("1");
         let all_ids = format!("SELECT {id} FROM {from} WHERE ({condition}) AND {id} IS NOT NULL");
-        // Under another collation, two distinct ids may be equal, and a chunk may end between them.
+        // Under another collation, two distinct ids may be equal, and a chunk may end between the two ids.
         let order = format!("ORDER BY {id} COLLATE BINARY LIMIT {chunk}");
         let column = options.changes.as_ref().map(|changes| &changes.column);
         Ok(Self {

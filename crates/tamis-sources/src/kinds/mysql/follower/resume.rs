@@ -4,8 +4,8 @@
 //!
 //! A snapshot has a start and an end. The start and the end are ends of transactions. The ids of the snapshot contain
 //! all changes up to the start, and no deletion after the end. The reason is a lock: [`Follower`] applies the deletions
-//! of a transaction and records its end under one lock. The writer copies the deletions, and then reads the end under
-//! the same lock.
+//! of a transaction and records its end under one lock. The writer copies the deletions before it reads the end under
+//! the lock of [`Follower`].
 //!
 //! ```text
 //! log   ──────┬───────────────┬──────────────────┬────────▶
@@ -15,13 +15,15 @@
 //!
 //! The reader applies all changes after the start. The set becomes synced if three conditions hold:
 //!
-//! * The log is the log that the writer read. The server is the same, and the file has the same name and the same
-//!   creation time in seconds.
-//! * The stream passes the end exactly. If a server loses its last transactions in a crash, the server continues in
-//!   another file, so the stream skips the end. Without this test, the set would refuse an id whose deletion was lost.
+//! * The log is the log from which the snapshot was written. The server is the same, and the file has the same name and
+//!   the same creation time in seconds.
+//! * The stream reaches exactly the end of the snapshot. If a server loses its last transactions in a crash, the server
+//!   continues in another file, so the stream skips the end. Without the test of the end, the set would refuse an id
+//!   whose deletion was lost.
 //! * The stream reaches the position that the server reported after the start of the reader.
 //!
-//! The reader has then applied all changes up to the end again, so no id has a wrong state (see `snapshot.rs`).
+//! When the set becomes synced, the reader has applied all changes up to the end, so no id has a wrong state (see
+//! `snapshot.rs`).
 
 use std::sync::Arc;
 
@@ -86,7 +88,7 @@ impl Follower {
         (place, move || end().unwrap_or_default())
     }
 
-    /// Writes a last snapshot.
+    /// Writes the last snapshot before the source ends.
     pub(in crate::kinds::mysql) fn stop(&mut self, run: &Run) {
         let (position, end) = self.places();
         let position = position.filter(|_| self.follow.is_saveable());

@@ -1,16 +1,17 @@
 //! Handles two-phase transactions (`XA`).
 //!
-//! The log contains the rows before `XA PREPARE`. At `XA COMMIT`, the log contains only the statement. A query does not
-//! see prepared rows. So a generation contains the rows if the generation has received the log from `XA START` on. A
-//! generation also contains the rows if its full read began after the commit. Otherwise a full read is required.
+//! The log contains the rows before `XA PREPARE`. For an `XA COMMIT`, the log contains the statement but no rows. A
+//! query does not see prepared rows. A generation contains the rows of a two-phase transaction if the generation has
+//! received the log from `XA START` on. The generation also contains the rows if its full read began after the commit
+//! of the transaction. In all other cases, the commit of a two-phase transaction requires a full read.
 
 use std::time::Instant;
 
 use crate::kinds::mysql::follower::Follower;
 use crate::source::run::Run;
 
-/// The maximum number of prepared transactions. If the maximum is exceeded, the commits of these transactions require a
-/// full read.
+/// The maximum number of prepared transactions. If the maximum is exceeded, the commit of each prepared transaction
+/// requires a full read.
 const MAX_PREPARED: usize = 10_000;
 
 /// The maximum length of a transaction name in the log: two texts of 64 bytes in hexadecimal digits, and a number.
