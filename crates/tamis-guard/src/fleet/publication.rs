@@ -249,7 +249,7 @@ impl Publication {
             source: self.name.clone(),
             position: position.to_string().into_bytes(),
             created: SystemTime::now(),
-            // With the current time, the age of the ids of a follower starts again at each rebuild of the leader.
+            // With the current time as the build time, followers rebuild their filters when their leader does.
             built: SystemTime::now(),
         };
         // The memory of an old snapshot is freed before the next snapshot is built.
