@@ -1,4 +1,5 @@
-//! Tests which transactions concern a wallet. A node uses the same rules for a filter of BIP-37.
+//! Tests which transactions concern a wallet. The tests follow the rules of a Bitcoin node for a
+//! wallet filter (BIP-37).
 
 use tamis_formats::bip37::{Update, WalletFilter};
 
@@ -7,8 +8,8 @@ use crate::merkle_block::{BlockTooLarge, MerkleBlock};
 use crate::script::{is_bare_multisig, is_pay_to_public_key, pushes};
 use crate::transaction::Transaction;
 
-/// Tests whether a transaction may concern the wallet. Inserts the outpoints that [`Update`]
-/// selects into the filter.
+/// Tests whether a transaction may concern the wallet. Inserts into the filter the outpoints that
+/// the filter's [`Update`] setting selects.
 ///
 /// A transaction matches if the filter contains at least one of these items:
 ///

@@ -133,8 +133,8 @@ impl<'a> Transaction<'a> {
         self.bytes
     }
 
-    /// Returns the hash of the transaction without witnesses. Other transactions refer to this
-    /// transaction by this hash.
+    /// Returns the hash of the transaction without witnesses. Other transactions refer to a
+    /// transaction by its hash without witnesses.
     #[must_use]
     pub fn txid(&self) -> Hash256 {
         self.txid

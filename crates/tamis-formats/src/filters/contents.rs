@@ -108,7 +108,7 @@ impl Contents {
     ///
     /// `info` describes this filter. `planned` is the planned rate that the caller gives. If `planned` is `None`, the
     /// planned rate in the file is used. Half of all filters that hold exactly their capacity exceed their planned rate
-    /// by chance. Therefore, a small excess does not count.
+    /// by chance, so a small excess does not count.
     #[must_use]
     pub fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         self.0.exceeded_rate(info, planned)
