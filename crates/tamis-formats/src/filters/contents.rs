@@ -92,7 +92,7 @@ impl Contents {
     }
 
     /// Returns the image of a filter that only a Tamis server supports: see [`StoredFilter::server_image`]. Returns
-    /// `None` for any other filter.
+    /// `None` for all filters except the filters that only a Tamis server supports.
     #[must_use]
     pub fn server_image(&self) -> Option<Vec<u8>> {
         self.0.server_image()

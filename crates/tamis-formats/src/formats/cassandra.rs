@@ -43,7 +43,8 @@ const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2)
 pub enum Release {
     /// 1.2 to 2.2, versions `ia` to `lb`.
     Until22,
-    /// 3.0 to 3.11, versions `ma` to `me`. In the probes, the two halves of the hash have swapped roles.
+    /// 3.0 to 3.11, versions `ma` to `me`. Compared with 2.2, the two halves of the hash have swapped roles in the
+    /// probes.
     Since30,
     /// 4.0 and later, versions `na`, `nb`, `oa` and `da`. The bits are the same as in 3.x, but each word is stored with
     /// its bytes in little-endian order.
@@ -52,7 +53,7 @@ pub enum Release {
 
 impl Release {
     /// Returns the releases that write SSTables of a version, such as `nb` in `nb-1-big-Filter.db`. Returns `None` for
-    /// an unknown version. A version before 1.2 is unknown, because its hash is different.
+    /// an unknown version. A version before 1.2 is unknown, because releases before 1.2 used a different hash.
     ///
     /// # Examples
     ///
@@ -81,15 +82,15 @@ impl Release {
     }
 }
 
-/// The half of the hash at which the probes start. The other half is the step.
+/// Which half of the hash is the start of the probes, and which half is the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HalfOrder {
     H1First,
     H2First,
 }
 
-/// The rules of Cassandra: double hashing with the two halves of a Murmur3 hash. This Murmur3 reads the last bytes of
-/// an item as signed bytes.
+/// The rules of Cassandra: double hashing with the two halves of a Murmur3 hash. Cassandra's Murmur3 reads the last
+/// bytes of an item as signed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cassandra {
     bits: Modulus,
@@ -246,8 +247,8 @@ pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, C
     ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, release: Release) -> Rule {
@@ -279,7 +280,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
         return Sniff::No;
     };
     let (probes, words) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-    // No row of the table has more than 20 probes.
+    // No row of Cassandra's table has more than 20 probes.
     let is_whole =
         (1..=20).contains(&probes) && words > 0 && u64::from(words) * 8 == data.len() as u64;
     Sniff::maybe(is_whole)

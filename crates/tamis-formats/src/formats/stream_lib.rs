@@ -84,8 +84,8 @@ impl ProbeRule for StreamLib {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if no entry of the table reaches the rate, or if `items` is 0. The same error is returned if the
-/// filter exceeds stream-lib's maximum size, or if the allocation fails.
+/// [`CreateError`] if no entry of the table reaches the rate, or if `items` is 0. [`CreateError`] if the filter exceeds
+/// stream-lib's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -113,8 +113,8 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(Rule::new(StreamLib { words, probes }))?)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 255;
 
 /// Decodes the output of `serialize`. Rejects trailing bytes.

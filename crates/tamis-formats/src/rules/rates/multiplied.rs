@@ -1,22 +1,23 @@
 //! The rate of rules that multiply a 64-bit state by an odd factor for each probe.
 //!
-//! Let the number of bits be 2ᵃ · o, with o odd. The product wraps at 2⁶⁴. The state modulo 2ᵃ therefore depends only
-//! on the previous state modulo 2ᵃ, and visits the residues in a fixed order. The bits form 2ᵃ classes of o bits each.
-//! If two items are in the same class at some probe, all their later classes are also the same:
+//! Let the number of bits be 2ᵃ · o, with o odd. Because the product wraps at 2⁶⁴, the state modulo 2ᵃ depends only on
+//! the previous state modulo 2ᵃ. The states visit the residues modulo 2ᵃ in a fixed order. The bits form 2ᵃ classes of
+//! o bits each. If two items are in the same class at some probe, the classes of all following probes of both items are
+//! equal:
 //!
 //! ```text
 //! item      5 → 12 → 3 → 7
 //! absent        12 → 3 → 7 → 10      the last probe alone leaves the classes of the item
 //! ```
 //!
-//! Within a class, the bit depends on the high bits of the state. This bit is treated as independent. The rate is the
+//! Within a class, the bit depends on the high bits of the state, so the bit is treated as independent. The rate is the
 //! mean, over all first classes, of the product of the fills of the visited classes.
 
 use crate::rules::rates::measure::{SplitMix, is_set, measure, test_bits};
 use crate::rules::rates::{EstimatedRate, chance};
 
-/// The number of bits in a class from which all classes are about equally full. The product then differs from a power
-/// of the fill by less than a hundredth.
+/// The number of bits in a class from which all classes are about equally full. If all classes are about equally full,
+/// the product of their fills differs from a power of the fill by less than a hundredth.
 const WIDE: u64 = 4096;
 
 /// The number of bits that an estimate reads.
@@ -87,8 +88,9 @@ impl Multiplied<'_> {
         sum / count as f64
     }
 
-    /// Returns the rate of absent items that share almost all classes with an inserted item. This rate is a lower bound
-    /// for a filter with few items. In a filter with few items, random first classes give no false positives.
+    /// Returns the rate of absent items that share almost all classes with an inserted item. The returned rate is a
+    /// lower bound for a filter with few items. In a filter with few items, random first classes give no false
+    /// positives.
     fn shared(&self, fill: f64, classes: u64, width: u64) -> f64 {
         let items = -(-fill).ln_1p() * self.bits as f64 / f64::from(self.probes);
         let in_class = 1.0 / width as f64;
