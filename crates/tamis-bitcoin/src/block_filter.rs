@@ -41,9 +41,9 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the
-/// block, except empty scripts and scripts that start with `OP_RETURN`. The filter also contains
-/// the scripts of all outputs that the block spends, except empty scripts.
+/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the block, except empty
+/// scripts and scripts that start with `OP_RETURN`. In addition to the scripts of the block's own outputs, the filter
+/// contains the scripts of all outputs that the block spends, except empty scripts.
 ///
 /// A block does not store the scripts of the outputs that the block spends. The caller must pass the scripts of the
 /// spent outputs in `spent`, one script for each input, in order. The input of the first transaction spends no output,

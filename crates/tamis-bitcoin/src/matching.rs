@@ -17,7 +17,7 @@ use crate::transaction::Transaction;
 /// * data that an output script or an input script pushes;
 /// * an outpoint that the transaction spends.
 ///
-/// This function ignores witnesses.
+/// The test ignores the witnesses of the transaction.
 pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
     let update = filter.update();
     let mut is_found = filter.contains(&transaction.txid().0);
@@ -43,8 +43,8 @@ pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_
 }
 
 /// Creates the `merkleblock` message of a node for a block. The message proves that the
-/// transactions that [match](match_transaction) are in the block. This function tests the
-/// transactions in the order of the block.
+/// transactions that [match](match_transaction) are in the block. The transactions are tested in
+/// the order of the block.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub struct Format {
     /// The values of [`DecodeOptions::version`]. `None` if the format has only one version.
     pub versions: Option<Versions>,
     /// Reads a whole file. Reading takes memory of at most four times the size of the bytes, plus the memory that the
-    /// decode options allow. Two kinds of files may take more memory than this limit:
+    /// decode options allow. Two kinds of files may take more memory than four times the size of the bytes:
     ///
     /// * A [`Roaring`](crate::formats::roaring::Roaring) bitmap of widely spaced values takes up to 18 times the size
     ///   of the bytes.
@@ -99,19 +99,19 @@ pub enum Detection {
 /// The result of format detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sniff {
-    /// The bytes are not of this format.
+    /// The bytes are not of the tested format.
     No,
-    /// The bytes are probably of this format: about 32 bits of the header and of the file length match the format. No
-    /// command changes a file whose format is only probable.
+    /// The bytes are probably of the tested format: about 32 bits of the header and of the file length match the
+    /// format. No command changes a file whose format is only probable.
     Maybe,
-    /// The bytes are of this format: a magic number or a checksum matches. The file may be damaged.
+    /// The bytes are of the tested format: a magic number or a checksum matches. The file may be damaged.
     Yes,
 }
 
 /// The items of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Items {
-    /// The items have this funnel unless the user gives another funnel.
+    /// The default funnel, which converts the items unless the user gives a funnel.
     Default(Funnel),
     /// The file does not store the funnel, so the user must give the funnel.
     Unspecified,
@@ -151,7 +151,7 @@ impl Sniff {
 }
 
 impl ItemDomain {
-    /// Tests whether the items of a funnel belong to this kind of items.
+    /// Tests whether the items of a funnel belong to the kind `self`.
     ///
     /// # Examples
     ///

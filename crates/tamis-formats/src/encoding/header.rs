@@ -100,8 +100,8 @@ impl Header {
         Self::fields(header, len, checksum)
     }
 
-    /// Decodes the fields of a header whose checksum matches. Checks every field, because a hostile writer can also
-    /// compute a valid checksum.
+    /// Decodes the fields of a header whose checksum matches. Checks every field, because a hostile writer can compute
+    /// a valid checksum.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = DecodeError::new;
         let mut reader = ByteReader::new(header);

@@ -14,7 +14,7 @@ pub enum EncodeError {
     /// computes different probes for an item. A new filter of the format can be built from the items. The text is the
     /// reason.
     NeedsItems(Box<str>),
-    /// The format cannot store this filter. The text gives the reason and says what to do.
+    /// The format cannot store the given filter. The text gives the reason and says what to do.
     Refused(Box<str>),
     /// The file holds several filters, but the format stores one filter. The caller can merge the filters with
     /// [`DecodeOptions::union`](crate::DecodeOptions::union), or build a new filter from the items.

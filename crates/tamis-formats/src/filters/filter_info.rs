@@ -32,7 +32,7 @@ pub struct FilterInfo {
     /// The standard deviation of `rate_now`, divided by `rate_now`. The value is 0 if the standard deviation is
     /// unknown. The rate varies because chance decides which bits the items set.
     pub rate_std_error: f64,
-    /// The planned rate. For a growing filter, this rate is the planned rate of all layers together. `None` if the file
+    /// The planned rate. For a growing filter, the value is the planned rate of all layers together. `None` if the file
     /// does not store the planned rate.
     pub rate_planned: Option<f64>,
     /// True if the present rate exceeds the planned rate.
@@ -62,11 +62,11 @@ pub enum ItemCount {
     /// The number was estimated from the bits.
     #[default]
     Estimated,
-    /// Inserts were counted. The count may include repeated inserts of an item.
+    /// The number counts inserts, which may include repeated inserts of an item.
     Inserted,
-    /// New items were counted. The count is at most the number of distinct items.
+    /// The number counts new items. The count of new items is at most the number of distinct items.
     Distinct,
-    /// Items were counted. The filter is an exact set.
+    /// The number counts the items of an exact set.
     Exact,
 }
 

@@ -96,17 +96,17 @@ impl GolombSet {
         Ok(set)
     }
 
-    /// Decodes a set as Bitcoin Core does, but also checks every value. Rejects trailing bytes.
+    /// Decodes a set as Bitcoin Core does, and checks every value in addition. Rejects trailing bytes.
     ///
     /// # Errors
     ///
     /// [`DecodeError`] if the number of items is 2³² or more, or is not in its shortest form. [`DecodeError`] if values
     /// are missing or out of range, or if bytes follow the last value.
     ///
-    /// Other libraries accept bytes that this method rejects. The library rust-bitcoin accepts trailing bytes.
-    /// rust-bitcoin decodes bytes without a number of items as the empty set. rust-bitcoin detects missing values only
-    /// during a lookup. Bitcoin Core accepts values out of range, which no writer produces. A value out of range could
-    /// be a long run of 1 bits, which would take a long time to read.
+    /// Some libraries accept bytes that `decode` rejects. The library rust-bitcoin accepts trailing bytes. rust-bitcoin
+    /// decodes bytes without a number of items as the empty set. rust-bitcoin detects missing values only during a
+    /// lookup. Bitcoin Core accepts values out of range, which no writer produces. A value out of range could be a long
+    /// run of 1 bits, which would take a long time to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })

@@ -8,7 +8,7 @@ use tamis::Answers;
 use crate::errors::ChangeError;
 use crate::filters::filter_info::FilterInfo;
 
-/// A filter with the data that its file stores. The module of each kind of filter implements this trait.
+/// A filter with the data that its file stores. The module of each kind of filter implements `StoredFilter`.
 /// [`Contents`](crate::Contents) holds a filter of any kind.
 ///
 /// A key is the byte form of an item that the original system hashes: see [`Funnel`](crate::Funnel).
@@ -31,7 +31,8 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the layouts are equal but the filters cannot merge. In this case, the filter is unchanged.
+    /// [`ChangeError`] if the layouts are equal but the filters cannot merge. If the merge fails, the filter is
+    /// unchanged.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let _ = other;
         Ok(false)
@@ -49,8 +50,8 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
 
     /// Returns the planned rate if the present rate exceeds the planned rate by more than chance explains.
     ///
-    /// `info` describes this filter. `planned` is the planned rate that the caller gives. If `planned` is `None`, the
-    /// planned rate in the file is used.
+    /// `info` is the report about `self`. `planned` is the planned rate that the caller gives. If `planned` is `None`,
+    /// the planned rate in the file is used.
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         planned.or(info.rate_planned).filter(|&planned| info.is_over(planned))
     }

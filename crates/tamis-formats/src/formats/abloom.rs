@@ -196,8 +196,8 @@ const THREADING_AT: usize = BLOCKS_AT + size_of::<u64>();
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are exactly one filter with the size of the plan in the header. As this function
-/// does, the library abloom checks that the size equals the size of the plan.
+/// [`DecodeError`] unless `bytes` are exactly one filter with the size of the plan in the header. The library abloom
+/// itself rejects a filter with a size that differs from the plan.
 pub fn decode(bytes: &[u8]) -> Result<Abloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     if reader.bytes("magic number", MAGIC.len())? != MAGIC {

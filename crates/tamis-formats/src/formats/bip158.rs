@@ -19,8 +19,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "bip158",
     extensions: &["bip158", "cfilter"],
     summary: "Bitcoin's basic filters of blocks (BIP-158)",
-    // Detection can check only the number of items and the end of the last code. A short text file often passes both
-    // checks.
+    // Detection can check only the number of items and the end of the last code. A short text file often has a valid
+    // number of items and a valid end of the last code.
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hex),
     parameters: Parameters { required: &[Parameter::BlockHash], planning: &[], ..Parameters::NONE },

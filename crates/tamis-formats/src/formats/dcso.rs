@@ -40,7 +40,7 @@ impl Multiplied {
     }
 }
 
-/// The largest prime below 2⁶⁴. The product of the state and the factor wraps at 2⁶⁴ before the reduction modulo this
+/// The largest prime below 2⁶⁴. The product of the state and the factor wraps at 2⁶⁴ before the reduction modulo the
 /// prime.
 const PRIME: u64 = 18_446_744_073_709_551_557;
 

@@ -1,8 +1,8 @@
 //! The `byte[]` bitmap of hand-written Java programs: `bits[num >> 3] |= 1 << (num & 7)`. Layout:
 //! `docs/formats/java-bitmap.md`.
 //!
-//! The bitmap is an exact set, [`IntegerBitmap`]. Some Java programs use a bitmap of this form to find repeated values.
-//! In Tamis, [`tamis::RepeatFinder`] finds repeated values:
+//! The bitmap is an exact set, [`IntegerBitmap`]. Some Java programs use a `byte[]` bitmap to find repeated values. In
+//! Tamis, [`tamis::RepeatFinder`] finds repeated values:
 //!
 //! ```
 //! let mut finder = tamis::RepeatFinder::new()?;

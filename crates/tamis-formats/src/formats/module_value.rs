@@ -24,7 +24,7 @@ pub const CUCKOO_TYPE: &str = "MBbloomCF";
 /// The name of the type of all filters of Tamis that have no type in RedisBloom.
 pub const TAMIS_TYPE: &str = "tamis-flt";
 
-/// The version of RedisBloom's types in written values. Tamis reads only this version of RedisBloom's types.
+/// The version of RedisBloom's types in written values. Tamis reads only version 4 of RedisBloom's types.
 pub const VERSION: u64 = 4;
 /// The version of [`TAMIS_TYPE`] in written values.
 pub const TAMIS_VERSION: u64 = 2;

@@ -8,8 +8,8 @@
 //!
 //! `*` binds tighter than `&`, so the seed becomes a mask and the bits are not mixed. All six probes are copies of one
 //! number, and each copy has different bits cleared. Two of the six masks keep the sign bit. If only the sign bit is
-//! left, `abs` returns a negative number and `BitSet` throws an exception. The code below reproduces these defects,
-//! because existing filters depend on the defects.
+//! left, `abs` returns a negative number and `BitSet` throws an exception. The code below reproduces the defects of the
+//! Java class, because existing filters depend on the defects.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -180,7 +180,7 @@ impl MyBloomFilter {
     }
 
     /// Estimates the number of hash codes, out of all 2³², for which the filter returns true. The number of inserted
-    /// items is at most about this estimate.
+    /// items is at most about the estimated number of hash codes.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
         let (found, step) = self.found();
@@ -207,8 +207,8 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // Hash codes that are the only explanation of a bit come first. Hash codes that share a bit with few other hash
-        // codes come next.
+        // Hash codes are sorted by the number of hash codes that explain the same bit. Hash codes that are the only
+        // explanation of a bit therefore come first.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))

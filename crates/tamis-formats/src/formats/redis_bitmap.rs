@@ -65,8 +65,8 @@ impl RedisBitmapPlan {
         Self { bits, probes: ((k + 0.5).floor() as i32).max(1).cast_unsigned() }
     }
 
-    /// Tests whether the plan needs more bits than an `int` can count. If the plan needs more bits, the rate of the
-    /// filter is above the planned rate.
+    /// Tests whether the plan needs more bits than an `int` can count. If the plan needs more bits than an `int` can
+    /// count, the rate of the filter is above the planned rate.
     #[must_use]
     pub fn is_clipped(&self) -> bool {
         self.bits == i32::MAX

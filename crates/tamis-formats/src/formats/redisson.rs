@@ -20,8 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    // The key of the settings shows the format, because no program except Redisson stores settings under keys of this
-    // form.
+    // The key of the settings shows the format, because only Redisson stores the settings of a filter under a key that
+    // ends in `:config`.
     detection: Detection::ByBytes(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))

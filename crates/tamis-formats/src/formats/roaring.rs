@@ -200,7 +200,7 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
             Container::Runs(runs) => {
                 // The first insert decides the representation of a range of 65,536 values. If the first insert has one
                 // or two values, the representation is a list. A long run after a short run would convert the list to a
-                // bitmap of 8 KiB. To avoid this conversion, the longest run is inserted first.
+                // bitmap of 8 KiB. To avoid the conversion of a list to a bitmap, the longest run is inserted first.
                 let longest = runs.iter().map(ends).max_by_key(|(first, last)| last - first);
                 for (first, last) in longest.into_iter().chain(runs.iter().map(ends)) {
                     set.insert_range(base | u64::from(first)..=base | u64::from(last));

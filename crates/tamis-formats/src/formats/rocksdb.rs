@@ -65,7 +65,7 @@ pub enum Generation {
     FastLocal,
 }
 
-/// A filter block whose trailer RocksDB reserves for later releases. A RocksDB release that does not support the
+/// A filter block whose trailer RocksDB reserves for future releases. A RocksDB release that does not support the
 /// trailer treats every item as possibly present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {

@@ -1,7 +1,8 @@
 //! Encodes text in a charset as Java does.
 //!
-//! The tables of `encoding_rs` follow the WHATWG standard. Java's tables of GBK and GB 18030 differ from this standard
-//! in some characters, which `charset/java.rs` lists. The test data in `tests/golden/charsets` cover every character.
+//! The tables of `encoding_rs` follow the WHATWG standard. Java's tables of GBK and GB 18030 differ from the WHATWG
+//! standard in some characters, which `charset/java.rs` lists. The test data in `tests/golden/charsets` cover every
+//! character.
 
 mod java;
 

@@ -49,7 +49,7 @@ pub enum PayloadError {
     },
     /// The value is valid but is neither a string nor a known filter.
     OtherType,
-    /// No server writes a value with these bytes.
+    /// No server writes a value with the given bytes.
     Value,
     /// The strings of the value need more memory than allowed, or the filter needs more memory than available.
     TooLarge,

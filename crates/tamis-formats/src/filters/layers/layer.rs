@@ -5,7 +5,7 @@ use crate::filters::foreign_bloom::ForeignBloom;
 /// A Bloom filter with its planned capacity and its planned rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// The Bloom filter of this layer.
+    /// The Bloom filter of the layer.
     pub filter: ForeignBloom,
     /// The number of items that the filter was planned for.
     pub capacity: u64,

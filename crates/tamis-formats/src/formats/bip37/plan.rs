@@ -15,7 +15,8 @@ pub enum Bip37Sizing {
     /// The formula of Bitcoin Core, which rounds the bits per item down to a whole number.
     #[default]
     Core,
-    /// The formula of BIP-37 and of most programs except Bitcoin Core. This formula uses the exact bits per item.
+    /// The formula of BIP-37 and of most programs except Bitcoin Core. The formula of BIP-37 uses the exact bits per
+    /// item.
     Real,
 }
 

@@ -19,8 +19,8 @@ pub enum Update {
     None = 0,
     /// All outpoints.
     All = 1,
-    /// Only outpoints whose output is locked by one or several public keys. A transaction that spends an output of this
-    /// kind does not reveal the keys.
+    /// Only outpoints whose output is locked by one or several public keys. A transaction that spends an output locked
+    /// by public keys does not reveal the keys.
     PublicKeyOnly = 2,
 }
 

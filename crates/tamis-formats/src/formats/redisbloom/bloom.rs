@@ -69,7 +69,7 @@ impl StoredFilter for RedisBloom {
     }
 }
 
-/// The bits of a layer, as counts and as the first words.
+/// The counts of the bits of a layer, and the first words of the layer.
 struct LayerBits {
     /// The number of bits that the probes can reach.
     used: u64,

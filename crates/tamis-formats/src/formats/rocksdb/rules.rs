@@ -124,8 +124,8 @@ impl ProbeRule for FastLocal {
     }
 
     /// Estimates the rate as the sum of two parts. The first part of the rate is the mean rate of all lines. The second
-    /// part of the rate is the probability that an absent item has the same probes as an item of its line. The second
-    /// part exists because the probes come from only 32 bits of the hash.
+    /// part of the rate is the probability that an absent item has the same probes as an item of its line. The probes
+    /// come from only 32 bits of the hash, so two items can have equal probes.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let of_lines = blocks_rate(words, (LINE_BITS / 64) as usize, self.probes);
         let items_of_line = self.estimate_items(words) / f64::from(self.lines);

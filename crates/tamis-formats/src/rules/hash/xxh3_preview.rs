@@ -2,10 +2,10 @@
 //!
 //! The hash of the preview differs from the final XXH3 at every length of the input:
 //!
-//! * For an input of any length, the last multiplier of [`avalanche`] differs.
-//! * For an input of up to 8 bytes, the mixing differs.
-//! * For an input above 240 bytes, two things differ: the lane to which a word is added, and the start of the last
-//!   stripe.
+//! * For an input of any length, the last multiplier of [`avalanche`] differs from the final XXH3.
+//! * For an input of up to 8 bytes, the mixing differs from the final XXH3.
+//! * For an input above 240 bytes, two things differ from the final XXH3: the lane to which a word is added, and the
+//!   start of the last stripe.
 //!
 //! Source: Collet, xxHash, the public specification of XXH3, and hashes recorded from RocksDB.
 

@@ -5,12 +5,14 @@
 //! are a, a + s and a + 2s, and so on. For filters of every size, three effects raise the rate above the fill to the
 //! power of the number of probes:
 //!
-//! * **Uneven fill.** If m is even, the probes 2s, 4s, … are even, so even positions are fuller than odd positions. For
-//!   the same reason, multiples of 4 are fuller than all other even positions. Either several probes of an item are in
-//!   the fuller classes, or no probe of the item is in a fuller class.
+//! * **Uneven fill.** If m is even, the probes 2s, 4s, … are even, so even positions are fuller than odd positions. If
+//!   m is a multiple of 4, the probes 4s, 8s, … are multiples of 4, so multiples of 4 are fuller than all other even
+//!   positions. Either several probes of an item are in the fuller classes, or no probe of the item is in a fuller
+//!   class.
 //! * **Shared multiples.** If an inserted item has the s of an absent item, or twice or half of this s, the inserted
-//!   item has set many of the positions s, 2s, 3s, … The probability of such a pair is 1/m for each inserted item. In a
-//!   full filter, a few per cent of all absent items have such a pair.
+//!   item has set many of the positions s, 2s, 3s, … For each pair of an absent item and an inserted item, the
+//!   probability of shared multiples is 1/m. In a full filter, a few per cent of all absent items share multiples with
+//!   an inserted item.
 //! * **Repeated probes.** Probes repeat if r·s is a multiple of m for a small r: see [`progression`].
 //!
 //! The sums have 63 bits and wrap. The averages are taken over a fixed sample of a and b, and of the wraps of the sums.
@@ -207,8 +209,7 @@ impl Alternating {
                         .map(|(_, &bit)| fills.at(bit))
                         .collect();
                     if shared.len() > 1 {
-                        // Independent probes share a single bit with the same probability, so a single shared bit does
-                        // not count.
+                        // A single shared bit does not raise the rate above the rate of independent probes.
                         let by_chance: f64 = shared.iter().map(|fill| (1.0 - fill) / fill).sum();
                         sum += all * (1.0 / shared.iter().product::<f64>() - 1.0 - by_chance);
                     }

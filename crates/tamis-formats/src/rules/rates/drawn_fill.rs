@@ -5,9 +5,9 @@ use std::ops::Range;
 /// Returns the probability that a probe finds a set bit. The probe is the remainder of a random
 /// number of `log2_values` bits.
 ///
-/// If the number of values is not far above the number of bits, the remainders are uneven: each of the first positions
-/// gets one value more than each of the last positions. If there are fewer values than bits, the last positions are
-/// never drawn.
+/// If the number of values is not a multiple of `bits`, each of the first positions gets one value more than each of
+/// the last positions. The additional value matters if a position gets only a few values. If there are fewer values
+/// than bits, the last positions are never drawn.
 pub(crate) fn drawn_fill(words: &[u64], bits: u64, log2_values: u32) -> f64 {
     drawn_fill_of(words, 0..bits, log2_values)
 }

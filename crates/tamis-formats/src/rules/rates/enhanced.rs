@@ -5,8 +5,8 @@
 //! of distinct random positions:
 //!
 //! * Probes of one item repeat.
-//! * An absent item has the same a as an inserted item, and the values of b of both items are equal or differ by a
-//!   multiple of a simple fraction of m.
+//! * An absent item and an inserted item have equal values of a, and values of b that differ by a multiple of a simple
+//!   fraction of m.
 //!
 //! Source: Dillinger and Manolios, "Bloom Filters in Probabilistic Verification" (2004), section 5.2.
 
@@ -108,8 +108,7 @@ impl Enhanced {
         let (at_once, clear) = (fill.powi(k as i32), 1.0 - fill);
         let shared = |count: u32| {
             let (n, k, rest) = (f64::from(count), k as i32, (k - count) as i32);
-            // Independent probes share one or two positions with the same probability, so one or two shared positions
-            // do not count.
+            // One or two shared positions do not raise the rate above the rate of independent probes.
             let expected = at_once
                 + n * fill.powi(k - 1) * clear
                 + n * (n - 1.0) / 2.0 * fill.powi(k - 2) * clear * clear;

@@ -26,7 +26,7 @@ const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 20 };
 /// The smallest number of first classes that an estimate uses.
 const LEAST_SAMPLES: u64 = 16;
 
-/// A filter whose rule multiplies the state for each probe.
+/// A filter whose rule multiplies a state by a factor for each probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multiplied<'w> {
     pub(crate) words: &'w [u64],
@@ -89,13 +89,13 @@ impl Multiplied<'_> {
     }
 
     /// Returns the rate of absent items that share almost all classes with an inserted item. The returned rate is a
-    /// lower bound for a filter with few items. In a filter with few items, random first classes give no false
-    /// positives.
+    /// lower bound for a filter with few items. In a filter with few items, an absent item with a random first class
+    /// gives no false positive.
     fn shared(&self, fill: f64, classes: u64, width: u64) -> f64 {
         let items = -(-fill).ln_1p() * self.bits as f64 / f64::from(self.probes);
         let in_class = 1.0 / width as f64;
         let moved = |by: u32| in_class.powf((self.probes - by).into()) * fill.powf(by.into());
-        // The classes are shifted by each number of probes, in both directions.
+        // The sum contains the shifts of the classes by 1 to `probes` − 1 probes, in both directions.
         let both: f64 = (1..self.probes).map(|by| 2.0 * moved(by)).sum();
         (items / classes as f64 * (moved(0) + both)).min(1.0)
     }

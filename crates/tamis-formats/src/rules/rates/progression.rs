@@ -6,10 +6,11 @@
 //! * **Repeated probes.** If `r·b` is a multiple of m for a small `r`, the probes visit only `r` positions. For each
 //!   divisor `r` of m, φ(r) of the m residues of `b` give exactly `r` positions.
 //! * **Sums that wrap.** The sum has W bits. Each wrap of the sum moves the position by w = 2ᵂ mod m. Because of the
-//!   wraps, the probes repeat if `r·b ≡ t·w` modulo m for some `t`. Two probes of this kind are equal only if the sum
-//!   has wrapped `t` times between the two probes. If m is a power of two, w is 0 and wraps have no effect.
+//!   wraps, the probes repeat if `r·b ≡ t·w` modulo m for some `t`. Two probes that repeat because of wraps are equal
+//!   only if the sum has wrapped `t` times between the two probes. If m is a power of two, w is 0 and wraps have no
+//!   effect.
 //! * **Aligned items.** If an inserted item has the same step as an absent item, the positions of both items can differ
-//!   by a multiple of the step. The probability of this alignment is about 1/m² for each inserted item. If the two
+//!   by a multiple of the step. The probability of two aligned items is about 1/m² for each inserted item. If the two
 //!   items are aligned, nearly all bits of the absent item are set.
 //!
 //! Some rules count positions in the opposite direction while the sum is negative. For a rule that changes the
@@ -132,7 +133,7 @@ pub(crate) fn rates_of(
     let mean = samples.iter().sum::<f64>() / n;
     let variance = samples.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n;
     // The variance is not divided by the number of samples, because filters of a few sizes have a far higher excess
-    // than filters of all other sizes.
+    // than all other filters.
     (rates, variance.sqrt() * sum_of_parts / sum)
 }
 
@@ -215,8 +216,8 @@ impl Progression {
         let (at_once, clear) = (fill.powi(k), 1.0 - fill);
         let shared = |count: i32| {
             let n = f64::from(count);
-            // The increase of the rate if one item has set `count` of the bits. Independent probes share one or two
-            // bits with one item with the same probability, so the fill already includes one or two shared bits.
+            // The increase of the rate if one item has set `count` of the bits. One or two shared bits do not raise the
+            // rate above the rate of independent probes.
             fill.powi(k - count)
                 - at_once
                 - n * fill.powi(k - 1) * clear
