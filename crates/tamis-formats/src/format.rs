@@ -74,7 +74,8 @@ impl Parameters {
 pub struct Versions {
     /// The names of the versions, listed in a sentence.
     pub expected: &'static str,
-    /// Whether the versions differ only in the plan of a new filter. If true, all versions have the same file layout.
+    /// Whether the versions differ only in the plan of a new filter. If the versions differ only in the plan, all
+    /// versions have the same file layout.
     pub are_plans: bool,
 }
 
@@ -104,7 +105,8 @@ pub enum Sniff {
     /// The bytes are probably of the tested format: about 32 bits of the header and of the file length match the
     /// format. No command changes a file whose format is only probable.
     Maybe,
-    /// The bytes are of the tested format: a magic number or a checksum matches. The file may be damaged.
+    /// The bytes are of the tested format: a magic number or a checksum matches. The file may be damaged even if the
+    /// magic number matches.
     Yes,
 }
 

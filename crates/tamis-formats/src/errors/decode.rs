@@ -129,7 +129,7 @@ impl DecodeError {
         Self::new(field, at, DecodeErrorKind::Unexpected { expected, found: found.into() })
     }
 
-    /// Returns an error about a field that cannot be used. `why` is the reason.
+    /// Returns an error about a field that cannot be used. `why` is the reason why the field cannot be used.
     pub(crate) fn refused(field: &'static str, at: usize, why: impl Into<String>) -> Self {
         Self::new(field, at, DecodeErrorKind::Refused { why: why.into().into() })
     }

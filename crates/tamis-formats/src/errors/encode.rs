@@ -11,8 +11,8 @@ use crate::format::parameter::Parameter;
 #[non_exhaustive]
 pub enum EncodeError {
     /// The bits of the filter cannot be converted to the format. The format stores a different kind of filter, or
-    /// computes different probes for an item. A new filter of the format can be built from the items. The text is the
-    /// reason.
+    /// computes different probes for an item. A new filter of the format can be built from the items. The text gives
+    /// the reason.
     NeedsItems(Box<str>),
     /// The format cannot store the given filter. The text gives the reason and says what to do.
     Refused(Box<str>),

@@ -41,13 +41,13 @@ const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2)
 /// The releases of Cassandra that write the same layout. The file does not store the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
-    /// 1.2 to 2.2, versions `ia` to `lb`.
+    /// Cassandra 1.2 to 2.2, with the SSTable versions `ia` to `lb`.
     Until22,
-    /// 3.0 to 3.11, versions `ma` to `me`. Compared with 2.2, the two halves of the hash have swapped roles in the
-    /// probes.
+    /// Cassandra 3.0 to 3.11, with the SSTable versions `ma` to `me`. Compared with 2.2, the two halves of the hash
+    /// have swapped roles in the probes.
     Since30,
-    /// 4.0 and later, versions `na`, `nb`, `oa` and `da`. The bits are the same as in 3.x, but each word is stored with
-    /// its bytes in little-endian order.
+    /// Cassandra 4.0 and later, with the SSTable versions `na`, `nb`, `oa` and `da`. The bits are the same as in 3.x,
+    /// but each word is stored with its bytes in little-endian order.
     Since40,
 }
 
@@ -143,8 +143,8 @@ impl ProbeRule for Cassandra {
     }
 }
 
-/// The rates in Cassandra's table. Each row is a number of bits per item, starting with 2. Each column is a number of
-/// probes, starting with 1.
+/// The rates in Cassandra's table. Each row of the table stands for a number of bits per item, starting with 2. Each
+/// column of the table stands for a number of probes, starting with 1.
 ///
 /// Source: Fan, Cao, Almeida and Broder, "Summary Cache" (2000), tables of the technical report.
 const RATES: [&[f64]; 19] = [

@@ -35,7 +35,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The number of bits that the author intended.
+/// The number of bits that the author of the Java class intended.
 const MEANT_BITS: u32 = 2 << 24;
 
 const SEEDS: [u32; 6] = [3, 13, 46, 71, 91, 134];
@@ -191,7 +191,8 @@ impl MyBloomFilter {
     ///
     /// A hash code is certain if a set bit can only come from this hash code. The estimate is the number of hash codes
     /// that are needed to explain all set bits. The method returns the estimate only if three quarters of the needed
-    /// hash codes are certain. If three quarters are certain, the error of the estimate is at most a tenth.
+    /// hash codes are certain. If three quarters of the needed hash codes are certain, the error of the estimate is at
+    /// most a tenth.
     ///
     /// If the hash codes are random, 94 % of the hash codes are certain. Consecutive numbers, and texts that end in
     /// numbers, set the same bits many times. If items set the same bits many times, few hash codes are certain, and

@@ -115,13 +115,13 @@ pub struct RowGroups {
     filters: Vec<ForeignBloom>,
 }
 
-/// Field 1 of `BloomFilterIndex`, a message.
+/// The tag of field 1 of `BloomFilterIndex`, which is a message.
 const FILTER: u8 = 1 << 3 | LENGTH;
-/// Field 1 of `BloomFilter`, a number.
+/// The tag of field 1 of `BloomFilter`, which is a number.
 const PROBES: u8 = 1 << 3;
-/// Field 2 of `BloomFilter`, a word of the older stream `BLOOM_FILTER`.
+/// The tag of field 2 of `BloomFilter`, which is a word of the older stream `BLOOM_FILTER`.
 const OLD_WORD: u8 = 2 << 3 | FIXED_64;
-/// Field 3 of `BloomFilter`, bytes.
+/// The tag of field 3 of `BloomFilter`, which is bytes.
 const WORDS: u8 = 3 << 3 | LENGTH;
 /// The wire type of bytes with a length prefix.
 const LENGTH: u8 = 2;

@@ -152,8 +152,8 @@ pub fn create(
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The upper limits for each number of probes. Element `i` is the largest number of thousandths of a bit per key for
-/// which RocksDB uses `i + 1` probes.
+/// The upper limits of the bits per key for each number of probes. Element `i` is the largest number of thousandths of
+/// a bit per key for which RocksDB uses `i + 1` probes.
 const PROBES_UP_TO: [u64; 12] =
     [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
 

@@ -49,11 +49,11 @@ fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
 /// Spark's two probe rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// Sums of 32 bits, without a seed. Every Spark release reads version 1. Spark releases up to 4.0 read only version
-    /// 1.
+    /// The probes are sums of 32 bits, without a seed. Every Spark release reads version 1. Spark releases up to 4.0
+    /// read only version 1.
     #[default]
     V1,
-    /// Sums of 64 bits. Spark reads and creates version 2 since release 4.1.
+    /// The probes are sums of 64 bits. Spark reads and creates version 2 since release 4.1.
     V2 {
         /// The seed of the first hash.
         seed: i32,

@@ -39,7 +39,7 @@ const MAX_WORDS: u32 = (i32::MAX / 64).cast_unsigned();
 /// The rule of stream-lib: double hashing with two 32-bit hashes. The first hash is the seed of the second hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLib {
-    /// The number of words. Invariant: from 1 to [`MAX_WORDS`].
+    /// The number of words. Invariant: the number is from 1 to [`MAX_WORDS`].
     words: u32,
     probes: u32,
 }

@@ -58,7 +58,7 @@ pub(crate) const FORMAT: Format = Format {
 
 /// A filter, and all values that a Tamis file stores with the filter. `B` is the storage of the bits.
 ///
-/// Equal values give equal bytes in the file on every machine.
+/// Equal [`TamisFile`] values give equal bytes on every machine.
 ///
 /// # Examples
 ///

@@ -28,9 +28,10 @@ pub enum Charset {
     Utf16Be,
     /// UTF-16, little-endian, without a byte order mark.
     Utf16Le,
-    /// GBK in Java's encoding. 184 characters differ from the WHATWG encoding.
+    /// GBK in Java's encoding. In Java's GBK, 184 characters differ from the WHATWG encoding.
     Gbk,
-    /// GB 18030 of 2022 in Java's encoding. 19 private use characters differ from the WHATWG encoding.
+    /// GB 18030 of 2022 in Java's encoding. In Java's GB 18030, 19 private use characters differ from the WHATWG
+    /// encoding.
     Gb18030,
 }
 

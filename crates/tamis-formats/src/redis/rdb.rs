@@ -98,7 +98,7 @@ impl<'a> Rdb<'a> {
         Flavor::of(bytes).is_some()
     }
 
-    /// Tests whether the bytes start like a snapshot of any version. The snapshot may be damaged.
+    /// Tests whether the bytes start like a snapshot of any version. Does not check whether the snapshot is damaged.
     ///
     /// # Examples
     ///

@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn compressed_strings_are_expanded() {
         assert_eq!(expand(&[2, b'a', b'b', b'c'], 3).as_deref(), Some(&b"abc"[..]));
-        // The input consists of three literal bytes, and a copy of four bytes from three bytes back. The copy overlaps
-        // the bytes that the copy writes.
+        // The input consists of three literal bytes, and a copy of four bytes from three bytes back. The source of the
+        // copy overlaps the bytes that the copy writes.
         assert_eq!(expand(&[2, b'a', b'b', b'c', 2 << 5, 2], 7).as_deref(), Some(&b"abcabca"[..]));
         assert_eq!(expand(&[0, 0, 7 << 5, 255, 0], 265), Some(vec![0; 265]));
         for (packed, len) in [

@@ -16,10 +16,10 @@ use crate::rules::rates::{EstimatedRate, chance};
 /// The digest function of filters that need at most 128 bits of digest. The file does not store the digest function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShortDigest {
-    /// XXH3 of 128 bits, since release 4.
+    /// XXH3 of 128 bits, since release 4 of `pybloom_live`.
     #[default]
     Xxh128,
-    /// MD5, before release 4.
+    /// MD5, before release 4 of `pybloom_live`.
     Md5,
 }
 

@@ -23,9 +23,9 @@ pub const MAX_PROBES: u32 = 255;
 /// The rule of Hadoop: each hash of an item is the seed of the item's next hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hadoop {
-    /// The number of bits. Invariant: from 1 to 2³¹ − 1.
+    /// The number of bits. Invariant: the number is from 1 to 2³¹ − 1.
     pub(super) vector_size: u32,
-    /// The number of probes. Invariant: from 1 to [`MAX_PROBES`].
+    /// The number of probes. Invariant: the number is from 1 to [`MAX_PROBES`].
     pub(super) probes: u32,
     pub(super) hash_type: HashType,
 }

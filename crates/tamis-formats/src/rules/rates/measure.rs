@@ -2,7 +2,7 @@
 
 use crate::rules::rates::EstimatedRate;
 
-/// A generator of random numbers. The numbers are the same in every run, so equal filters have equal rates.
+/// A generator of random numbers. The random numbers are the same in every run, so equal filters have equal rates.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
 pub(crate) struct SplitMix(u64);

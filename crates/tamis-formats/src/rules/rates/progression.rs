@@ -1,4 +1,4 @@
-//! The rate of double hashing. Probe `i` is `a + i·b` modulo the number of bits.
+//! The rate of double hashing. For the hashes `a` and `b`, probe `i` is `a + i·b` modulo the number of bits.
 //!
 //! Let m be the number of bits, k the number of probes and f the fill. Three effects raise the rate
 //! above fᵏ:
@@ -73,7 +73,7 @@ pub(crate) struct Filled {
     pub(crate) rule: Progression,
     /// The share of set bits.
     pub(crate) fill: f64,
-    /// The number of items.
+    /// The number of items of the filter.
     pub(crate) items: f64,
 }
 
