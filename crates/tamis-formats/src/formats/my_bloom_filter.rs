@@ -208,8 +208,8 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // Hash codes are sorted by the number of hash codes that explain the same bit. Hash codes that are the only
-        // explanation of a bit therefore come first.
+        // Hash codes are sorted by the lowest number of hash codes that explain one of their bits. Hash codes that are
+        // the only explanation of a bit come first.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))

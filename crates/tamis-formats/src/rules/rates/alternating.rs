@@ -10,9 +10,9 @@
 //!   positions. Either several probes of an item are in the fuller classes, or no probe of the item is in a fuller
 //!   class.
 //! * **Shared multiples.** If an inserted item has the s of an absent item, or twice or half of this s, the inserted
-//!   item has set many of the positions s, 2s, 3s, … For each pair of an absent item and an inserted item, the
-//!   probability of shared multiples is 1/m. In a full filter, a few per cent of all absent items share multiples with
-//!   an inserted item.
+//!   item has set many of the positions s, 2s, 3s, … For each pair of an absent item and an inserted item, each of the
+//!   relations (equal, twice and half) has the probability 1/m. In a full filter, a few per cent of all absent items
+//!   share multiples with an inserted item.
 //! * **Repeated probes.** Probes repeat if r·s is a multiple of m for a small r: see [`progression`].
 //!
 //! The sums have 63 bits and wrap. The averages are taken over a fixed sample of a and b, and of the wraps of the sums.
