@@ -1,5 +1,5 @@
-//! Creates the filters of blocks (BIP-158) and the headers of these filters (BIP-157). A node
-//! offers one filter for each block.
+//! Creates the filters of blocks (BIP-158) and the headers of these filters (BIP-157). A Bitcoin node offers wallets
+//! one filter for each block.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::transaction::Transaction;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// The number of scripts differs from the number of outputs that the block spends.
+    /// The number of passed scripts differs from the number of outputs that the block spends.
     Spent {
         /// The number of outputs that the block spends.
         expected: usize,
@@ -41,13 +41,13 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the
-/// block, except empty scripts and scripts that start with `OP_RETURN`. The filter also contains
-/// the scripts of all outputs that the block spends, except empty scripts.
+/// Creates the basic filter of a block. The filter contains the scripts of all outputs of the block, except empty
+/// scripts and scripts that start with `OP_RETURN`. In addition to the scripts of the block's own outputs, the filter
+/// contains the scripts of all outputs that the block spends, except empty scripts.
 ///
-/// A block does not store the scripts of the outputs that the block spends. So the caller must pass
-/// these scripts in `spent`, one script for each input, in order. The input of the first
-/// transaction spends no output, so `spent` must not contain a script for this input.
+/// A block does not store the scripts of the outputs that the block spends. The caller must pass the scripts of the
+/// spent outputs in `spent`, one script for each input, in order. The input of the first transaction spends no output,
+/// so `spent` must not contain a script for this input.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ impl std::error::Error for FilterError {}
 /// ```
 /// use tamis_bitcoin::{Block, basic_filter};
 ///
-/// // A header of zeros, and a transaction that makes new coins and pays them to OP_1.
+/// // A header of zeros, and a transaction that creates new coins and pays the coins to OP_1.
 /// let first = [&[1, 0, 0, 0, 1][..], &[0; 32], &[0xff; 4], &[0], &[0xff; 4]].concat();
 /// let output = [&[1][..], &[0; 8], &[1, 0x51], &[0; 4]].concat();
 /// let bytes = [&[0; 80][..], &[1], &first, &output].concat();
@@ -84,8 +84,8 @@ pub fn basic_filter(
         .map_err(FilterError::Set)
 }
 
-/// Returns the header of a filter (BIP-157). The header is a hash that covers this filter and all
-/// filters of earlier blocks. Wallets compare the headers of several nodes.
+/// Returns the header of a filter (BIP-157). The header of a filter is a hash that covers the filter and the filters of
+/// all previous blocks. Wallets compare the filter headers that several nodes send.
 ///
 /// `previous` is the filter header of the previous block. For the first block, pass 32 zero bytes,
 /// which is the default value of [`Hash256`].

@@ -1,5 +1,6 @@
 //! Decodes Bitcoin's blocks, transactions and scripts for the filters of wallets (BIP-37) and the
-//! filters of blocks (BIP-158). The crate `tamis-formats` reads and writes the filters.
+//! filters of blocks (BIP-158). The crate `tamis-formats` reads and writes the filters of wallets
+//! and blocks.
 //!
 //! ```
 //! use tamis_bitcoin::{Transaction, match_transaction};
@@ -9,7 +10,7 @@
 //! let mut filter = WalletFilter::create(10, 0.0001, 0, Update::All, Bip37Sizing::Core)?;
 //! filter.insert(&key_hash);
 //!
-//! // A transaction that pays 5,000 satoshis to this key.
+//! // A transaction that pays 5,000 satoshis to the key with the hash `key_hash`.
 //! let script = [&[0x76, 0xa9, 20][..], &key_hash, &[0x88, 0xac]].concat();
 //! let input = [&[1][..], &[9; 36], &[0], &[0xff; 4]].concat();
 //! let output = [&[1][..], &5000_u64.to_le_bytes(), &[25], &script].concat();
@@ -22,12 +23,12 @@
 //!
 //! | item | meaning |
 //! | --- | --- |
-//! | [`Block`], [`BlockHeader`], [`Transaction`] | the wire format, borrowed from its bytes |
+//! | [`Block`], [`BlockHeader`], [`Transaction`] | the decoded wire format, which borrows the encoded bytes |
 //! | [`pushes`] | the data that a script pushes |
 //! | [`match_transaction`], [`merkle_block`] | the answers of a node for a filter of a wallet |
 //! | [`MerkleBlock`] | a proof that transactions are in a block |
-//! | [`PeerFilter`] | the filter that a node keeps for a wallet, and its messages |
-//! | [`basic_filter`], [`filter_header`] | the filter of a block, and the chain of its headers |
+//! | [`PeerFilter`] | the filter that a node keeps for a wallet, and the messages that change the filter |
+//! | [`basic_filter`], [`filter_header`] | the filter of a block, and the header of the filter |
 //!
 //! This crate does not validate blocks or transactions. The decoders reject bytes that a node would
 //! reject or would parse differently. The decoders borrow the bytes and allocate at most about

@@ -1,4 +1,5 @@
-//! Tests which transactions concern a wallet. A node uses the same rules for a filter of BIP-37.
+//! Tests which transactions concern a wallet. The tests follow the rules of a Bitcoin node for a
+//! wallet filter (BIP-37).
 
 use tamis_formats::bip37::{Update, WalletFilter};
 
@@ -7,8 +8,8 @@ use crate::merkle_block::{BlockTooLarge, MerkleBlock};
 use crate::script::{is_bare_multisig, is_pay_to_public_key, pushes};
 use crate::transaction::Transaction;
 
-/// Tests whether a transaction may concern the wallet. Inserts the outpoints that [`Update`]
-/// selects into the filter.
+/// Tests whether a transaction may concern the wallet. Inserts into the filter the outpoints that
+/// the filter's [`Update`] setting selects.
 ///
 /// A transaction matches if the filter contains at least one of these items:
 ///
@@ -16,7 +17,7 @@ use crate::transaction::Transaction;
 /// * data that an output script or an input script pushes;
 /// * an outpoint that the transaction spends.
 ///
-/// This function ignores witnesses.
+/// The test ignores the witnesses of the transaction.
 pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_>) -> bool {
     let update = filter.update();
     let mut is_found = filter.contains(&transaction.txid().0);
@@ -42,8 +43,8 @@ pub fn match_transaction(filter: &mut WalletFilter, transaction: &Transaction<'_
 }
 
 /// Creates the `merkleblock` message of a node for a block. The message proves that the
-/// transactions that [match](match_transaction) are in the block. This function tests the
-/// transactions in the order of the block.
+/// transactions that [match](match_transaction) are in the block. The transactions are tested in
+/// the order of the block.
 ///
 /// # Errors
 ///

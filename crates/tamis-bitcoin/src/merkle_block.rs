@@ -1,10 +1,10 @@
 //! A proof that transactions are in a block. The proof contains the branches of the Merkle tree
-//! that lead to these transactions.
+//! that lead to the proven transactions.
 //!
-//! The algorithm visits the tree in preorder, starting at the root. The proof stores a flag for
-//! each visited node. The flag is 1 if the node is a proven leaf or has a proven descendant. If the
-//! flag is 0 or the node is a leaf, the proof stores the hash of the node. The algorithm visits
-//! children only if the flag is 1.
+//! The algorithm visits the Merkle tree in preorder, starting at the root. The proof stores a flag
+//! for each visited node. The flag of a node is 1 if the node is a proven leaf or has a proven
+//! descendant. If the flag of a node is 0 or the node is a leaf, the proof stores the hash of the
+//! node. The algorithm visits the children of a node only if the flag of the node is 1.
 //!
 //! ```text
 //!              root 1              of a b c d e, c is proven
@@ -28,7 +28,7 @@ use crate::transaction::Transaction;
 /// the smallest transaction has 240 weight units.
 ///
 /// Before Bitcoin had witnesses, a block had at most 1,000,000 bytes and the smallest transaction
-/// had 60 bytes. The quotient is the same.
+/// had 60 bytes. The quotient 1,000,000 / 60 equals the quotient 4,000,000 / 240.
 pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
 
 /// The message `merkleblock`: a block header, and a proof that some transactions are in the block.
@@ -111,7 +111,7 @@ impl MerkleBlock {
     fn add_node(&mut self, levels: &[Vec<(Hash256, bool)>], index: usize, flags: &mut Vec<bool>) {
         let Some((level, below)) = levels.split_last() else { return };
         // If the last node of a level has no right neighbor, the parent hash covers the left hash
-        // twice. The proof then contains no right hash.
+        // twice. The proof contains no hash for a missing right neighbor.
         let Some(&(hash, is_proven)) = level.get(index) else { return };
         flags.push(is_proven);
         if below.is_empty() || !is_proven {
@@ -223,8 +223,8 @@ impl MerkleBlock {
         &self.header
     }
 
-    /// Returns the number of transactions of the block. The sender chose this number, and the proof
-    /// does not cover this number.
+    /// Returns the number of transactions of the block. The sender of the message chose the number
+    /// of transactions, and the proof does not cover this number.
     #[must_use]
     pub fn transactions(&self) -> u32 {
         self.transactions

@@ -9,7 +9,8 @@ use tamis_formats::{ByteReader, DecodeError};
 /// The maximum length of an item in `filteradd`, in bytes.
 pub const MAX_ITEM_BYTES: usize = 520;
 
-/// Decodes the payload of `filteradd` and returns the item. Ignores trailing bytes, like a node.
+/// Decodes the payload of `filteradd` and returns the item. Ignores trailing bytes, as a Bitcoin
+/// node does.
 ///
 /// # Errors
 ///
@@ -35,7 +36,7 @@ pub fn decode_filter_add(payload: &[u8]) -> Result<&[u8], DecodeError> {
 }
 
 /// Encodes the payload of `filteradd`. Returns `None` if the item is longer than 520 bytes, because
-/// a node would disconnect.
+/// a node would disconnect the wallet.
 #[must_use]
 pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     (item.len() <= MAX_ITEM_BYTES).then(|| {
@@ -46,7 +47,7 @@ pub fn encode_filter_add(item: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The filter that a node stores for a connected wallet. A new `PeerFilter` has no filter.
+/// The filter that a node stores for a connected wallet. A new `PeerFilter` contains no filter.
 ///
 /// # Examples
 ///
@@ -74,7 +75,7 @@ pub enum MessageError {
     OtherMessage,
     /// The wallet sent `filteradd` before `filterload`.
     NoFilter,
-    /// The payload is not valid for this message.
+    /// The payload of the message is not valid.
     Payload(DecodeError),
 }
 
@@ -105,7 +106,8 @@ impl PeerFilter {
     ///
     /// # Errors
     ///
-    /// [`MessageError`] if a node would disconnect. After an error, the filter is unchanged.
+    /// [`MessageError`] if a node would disconnect the wallet. After an error, the filter is
+    /// unchanged.
     pub fn receive(&mut self, command: &str, payload: &[u8]) -> Result<(), MessageError> {
         match command {
             "filterload" => self.loaded = Some(WalletFilter::decode_start(payload)?.0),

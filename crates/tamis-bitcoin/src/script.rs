@@ -8,7 +8,7 @@
 /// ```
 /// use tamis_bitcoin::pushes;
 ///
-/// // OP_DUP, push of two bytes, OP_0, push that is cut short.
+/// // OP_DUP, a push of two bytes, OP_0, a truncated push.
 /// let script = [0x76, 2, 0xaa, 0xbb, 0x00, 3, 0xcc];
 /// assert_eq!(pushes(&script).collect::<Vec<_>>(), [[0xaa, 0xbb]]);
 /// ```

@@ -33,7 +33,7 @@ pub struct Transaction<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
     /// The spent outpoint: the hash of the transaction that created the output, and the index of
-    /// the output in this transaction (32 bits, little-endian).
+    /// the output (32 bits, little-endian).
     pub outpoint: &'a [u8; 36],
     /// The script that unlocks the outpoint, without witnesses.
     pub script: &'a [u8],
@@ -133,8 +133,8 @@ impl<'a> Transaction<'a> {
         self.bytes
     }
 
-    /// Returns the hash of the transaction without witnesses. Other transactions refer to this
-    /// transaction by this hash.
+    /// Returns the hash of the transaction without witnesses. Other transactions refer to a
+    /// transaction by its hash without witnesses.
     #[must_use]
     pub fn txid(&self) -> Hash256 {
         self.txid

@@ -25,21 +25,22 @@ pub struct Format {
     pub detection: Detection,
     /// The default funnel of the items, if the format has a default funnel.
     pub items: Items,
-    /// The kind of items that the format can store. A funnel for another kind is rejected.
+    /// The kind of items that the format can store. A funnel for a different kind of items is rejected.
     pub item_domain: ItemDomain,
     /// The parameters that the file does not store.
     pub parameters: Parameters,
-    /// The values of [`DecodeOptions::version`]. `None` if the format has one version.
+    /// The values of [`DecodeOptions::version`]. `None` if the format has only one version.
     pub versions: Option<Versions>,
-    /// Reads a whole file. The memory is at most four times the size of the bytes, plus the memory that the decode
-    /// options allow. There are two exceptions:
+    /// Reads a whole file. Reading takes memory of at most four times the size of the bytes, plus the memory that the
+    /// decode options allow. Two kinds of files may take more memory than four times the size of the bytes:
     ///
     /// * A [`Roaring`](crate::formats::roaring::Roaring) bitmap of widely spaced values takes up to 18 times the size
     ///   of the bytes.
     /// * A compressed value of Redis counts with its expanded size. The expanded size is up to 88 times the compressed
     ///   size.
     pub decode: fn(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError>,
-    /// Writes a whole file, if the format can store the contents. All checks come before the first write.
+    /// Writes a whole file, if the format can store the contents. All checks of the contents come before the first
+    /// write.
     pub encode: Encode,
     /// Creates an empty filter for the planned items and the planned rate in the options.
     pub create: Create,
@@ -73,7 +74,8 @@ impl Parameters {
 pub struct Versions {
     /// The names of the versions, listed in a sentence.
     pub expected: &'static str,
-    /// Whether the versions differ only in the plan of a new filter. If true, all versions have the same file layout.
+    /// Whether the versions differ only in the plan of a new filter. If the versions differ only in the plan, all
+    /// versions have the same file layout.
     pub are_plans: bool,
 }
 
@@ -88,8 +90,8 @@ pub type Encode = fn(&Contents, &DecodeOptions, &mut dyn io::Write) -> Result<()
 pub enum Detection {
     /// The format is detected from all bytes of the file, in linear time.
     ByBytes(fn(bytes: &[u8]) -> Sniff),
-    /// The format is detected from the extension of the file name. The header is too short: files of many other formats
-    /// could start with the same bytes.
+    /// The format is detected from the extension of the file name. The header is too short to show the format, because
+    /// files of many formats could start with the same bytes.
     ByName,
     /// The user must name the format: any bytes could be of this format.
     ByOption,
@@ -98,19 +100,20 @@ pub enum Detection {
 /// The result of format detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sniff {
-    /// The bytes are not of this format.
+    /// The bytes are not of the tested format.
     No,
-    /// The bytes are probably of this format: about 32 bits of the header and of the file length match the format. No
-    /// command changes a file on this evidence alone.
+    /// The bytes are probably of the tested format: about 32 bits of the header and of the file length match the
+    /// format. No command changes a file whose format is only probable.
     Maybe,
-    /// The bytes are of this format: a magic number or a checksum matches. The file may be damaged.
+    /// The bytes are of the tested format: a magic number or a checksum matches. The file may be damaged even if the
+    /// magic number matches.
     Yes,
 }
 
 /// The items of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Items {
-    /// The items have this funnel unless the user gives another funnel.
+    /// The default funnel, which converts the items unless the user gives a funnel.
     Default(Funnel),
     /// The file does not store the funnel, so the user must give the funnel.
     Unspecified,
@@ -133,7 +136,7 @@ pub enum ItemDomain {
     OrcHashes,
     /// abloom's hashes of 64 bits.
     AbloomHashes,
-    /// Text in UTF-8. The original system hashes an object of another type as the text of the object.
+    /// Text in UTF-8. The original system converts an object of a type other than text to text before hashing.
     Text,
 }
 
@@ -150,7 +153,7 @@ impl Sniff {
 }
 
 impl ItemDomain {
-    /// Tests whether the items of a funnel belong to this kind of items.
+    /// Tests whether the items of a funnel belong to the kind `self`.
     ///
     /// # Examples
     ///
@@ -200,8 +203,8 @@ impl Format {
         create: |_| unreachable!("each row creates filters"),
     };
 
-    /// Returns the version in the extension of a file name, for [`DecodeOptions::version`]. The version is the part
-    /// after the format's first extension.
+    /// Returns the version in the extension of a file name, for [`DecodeOptions::version`]. The version is the part of
+    /// the extension that follows the format's first extension.
     ///
     /// # Examples
     ///
@@ -240,8 +243,8 @@ impl Format {
             || parameter == Parameter::Version && has_versions()
     }
 
-    /// Tests whether writing a file of this format uses a decode option. For
-    /// [`Parameter::Version`], see [`versions`](Self::versions) instead.
+    /// Tests whether writing a file of this format uses a decode option. For [`Parameter::Version`], use
+    /// [`versions`](Self::versions).
     #[must_use]
     pub fn writes(&self, parameter: Parameter) -> bool {
         self.parameters.required.contains(&parameter)
@@ -275,7 +278,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// The same errors as [`encode`](Self::encode).
+    /// The errors of [`encode`](Self::encode).
     ///
     /// # Examples
     ///

@@ -82,8 +82,8 @@ impl Format {
         FORMATS.iter().filter(|format| format.extensions.contains(&extension)).collect()
     }
 
-    /// Finds the formats of a file by all of its bytes. Returns one format if a format is certain, and all likely
-    /// formats otherwise.
+    /// Finds the formats of a file by all of its bytes. If one format is certain, returns only this format. If no
+    /// format is certain, returns all likely formats.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! Reads and writes filters in the file formats of many systems, one format per file.
+//! Reads and writes filters in the file formats of many systems. Each format has its own module.
 //!
 //! ```
 //! use tamis_formats::{Contents, DecodeOptions, Format, guava};

@@ -6,7 +6,8 @@ use crate::errors::{DecodeError, DecodeErrorKind, EncodeError};
 use crate::filters::{Contents, ForeignBloom};
 use crate::rules::{ProbeRule, Rule};
 
-/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the rule for a number of bytes, which is at least 1.
+/// Reads a file of 1 to `max_bytes` bytes. `rule` returns the probe rule for a file of a given number of bytes, at
+/// least 1.
 pub(crate) fn decode<R: ProbeRule>(
     bytes: &[u8],
     max_bytes: u64,
@@ -21,7 +22,7 @@ pub(crate) fn decode<R: ProbeRule>(
     ForeignBloom::from_bytes(Rule::new(rule), bytes).map_err(DecodeError::memory("bits", 0))
 }
 
-/// Writes the bits of a filter. `R` is the rule type of `system`.
+/// Writes the bits of a filter. `R` is the probe rule type of the program with the name `system`.
 pub(crate) fn encode<R: ProbeRule>(
     contents: &Contents,
     system: &str,

@@ -52,7 +52,7 @@ impl BitmapFile {
     }
 
     /// Writes an exact set of integers as a bitmap. An [`IntegerBitmap`] keeps its length. A [`Roaring`] set becomes a
-    /// bitmap for the planned items, or a longer bitmap if the values need more bits.
+    /// bitmap for the planned items, or a longer bitmap if a value does not fit.
     pub(crate) fn encode(
         &self,
         contents: &Contents,

@@ -7,8 +7,8 @@ use crate::encoding::reader::ByteReader;
 use crate::errors::{DecodeError, DecodeErrorKind};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The magic number of a Tamis file. The magic number contains a carriage return and a line feed, as in PNG. A file
-/// transfer that rewrites line ends is therefore detected.
+/// The magic number of a Tamis file. The magic number contains a carriage return and a line feed, as in PNG. If a file
+/// transfer rewrites line ends, the magic number no longer matches.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAMIS\r\n";
 
 /// The version in written files, and the newest version that can be read.
@@ -27,13 +27,13 @@ const ADDED_AT: usize = RATE_AT + size_of::<f64>();
 const METADATA_BYTES_AT: usize = ADDED_AT + size_of::<u64>();
 const METADATA_AT: usize = METADATA_BYTES_AT + size_of::<u32>();
 
-/// The number of bytes from which the length of the header can be computed.
+/// The number of bytes at the start of a header from which the length of the header can be computed.
 pub(crate) const FIXED_BYTES: usize = METADATA_AT;
 
-/// The checksum is the end of the header, directly before the words.
+/// The size of the checksum, which is the last field of the header.
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
-/// The offset of the words is a multiple of a cache line. A mapped file can therefore be used without a copy.
+/// The offset of the words is a multiple of a cache line, so a mapped file can be used without a copy.
 const ALIGN_BYTES: usize = 64;
 
 /// The fields of the header.
@@ -44,8 +44,8 @@ pub(crate) struct Header {
     pub metadata: Metadata,
     /// The length of the header, which is the offset of the words.
     pub len: usize,
-    /// The checksum of the header. The checksum of the words starts from this value, so words from another file do not
-    /// match.
+    /// The checksum of the header. The checksum of the words starts from the checksum of the header, so words from
+    /// another file do not match.
     pub checksum: u64,
 }
 
@@ -100,8 +100,8 @@ impl Header {
         Self::fields(header, len, checksum)
     }
 
-    /// Decodes the fields of a header whose checksum matches. Checks every field, because a hostile writer can also
-    /// compute a valid checksum.
+    /// Decodes the fields of a header whose checksum matches. Checks every field, because a hostile writer can compute
+    /// a valid checksum.
     fn fields(header: &[u8], len: usize, checksum: u64) -> Result<Self, DecodeError> {
         let error = DecodeError::new;
         let mut reader = ByteReader::new(header);
@@ -135,8 +135,8 @@ impl Header {
         Ok(Self { plan, hasher, added, metadata, len, checksum })
     }
 
-    /// Returns the bytes of a header, and the checksum of the header. `bits` is the size of the words. For a growing
-    /// filter, `bits` differs from the size in the plan.
+    /// Returns the bytes of a header, and the checksum of the header. `bits` is the number of bits that the words of
+    /// the file contain. For a growing filter, `bits` differs from the size in the plan.
     pub(crate) fn encode(
         plan: &Plan,
         bits: u64,

@@ -12,9 +12,9 @@ use std::fmt;
 use crate::encoding::reader::ByteReader;
 use crate::errors::DecodeError;
 
-/// Text that is stored with a filter. The text does not affect the answers of the filter.
+/// Text that is stored with a filter. Metadata does not affect the answers of the filter.
 ///
-/// Entries are sorted by key, so equal metadata have equal bytes. The size of all entries together is at most
+/// Entries are sorted by key, so equal metadata has equal bytes. The size of all entries together is at most
 /// [`MAX_BYTES`](Self::MAX_BYTES).
 ///
 /// # Examples
@@ -134,7 +134,7 @@ fn entry_bytes(key: &str, value: &str) -> usize {
     1 + 4 + key.len() + value.len()
 }
 
-/// Why an entry was rejected.
+/// The reason why a metadata entry was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataError {
     /// The key is empty, too long, or contains `=` or a control character.

@@ -6,7 +6,7 @@ use crate::errors::{DecodeError, DecodeErrorKind};
 
 /// Reads fields from bytes in order. Every method returns an error if the input ends too early.
 ///
-/// `field` names the next field; error messages contain this name.
+/// `field` is the name of the next field in error messages.
 ///
 /// # Examples
 ///
@@ -155,7 +155,7 @@ impl<'a> ByteReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] with the expected length if bytes follow.
+    /// [`DecodeError`] with the expected length if bytes follow the last field.
     pub fn end(&self, field: &'static str) -> Result<(), DecodeError> {
         if self.is_empty() { Ok(()) } else { Err(DecodeError::too_long(field, self.at as u64)) }
     }

@@ -25,7 +25,7 @@ const MAGIC_BYTES: usize = size_of::<u64>();
 const HANDLES_BYTES: usize = 40;
 
 impl TableKind {
-    /// Returns the kind of a whole table. The magic number at the end of the table shows the kind.
+    /// Returns the kind of a whole table. The magic number at the end of a table shows which program wrote the table.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.last_chunk::<MAGIC_BYTES>()? {
             b"\x57\xfb\x80\x8b\x24\x75\x47\xdb" => Some(TableKind::LevelDb),
@@ -91,13 +91,14 @@ impl TableKind {
         block(bytes, "filter block", handle_of(&mut ByteReader::new(&handle))?, checksums)
     }
 
-    /// Returns the position and the length of the metaindex, and the checksums of the blocks. The metaindex lists the
-    /// filters.
+    /// Returns the position and the length of the metaindex, and the checksums of the blocks. The metaindex is the
+    /// block that lists the filters of the table.
     fn footer(self, bytes: &[u8]) -> Result<((u64, u64), Checksums), DecodeError> {
         let invalid = |reason| DecodeError::invalid("footer", bytes.len(), reason);
         let footer_bytes = match self {
             TableKind::LevelDb => HANDLES_BYTES + MAGIC_BYTES,
-            // The type of the checksums is before the handles, and the version is after the handles.
+            // RocksDB stores the type of the checksums before the block positions, and the version after the block
+            // positions.
             TableKind::RocksDb => 1 + HANDLES_BYTES + size_of::<u32>() + MAGIC_BYTES,
         };
         let at = bytes.len().checked_sub(footer_bytes).ok_or(invalid("whole"))?;
@@ -106,7 +107,7 @@ impl TableKind {
             return Ok((handle_of(&mut footer)?, Checksums { kind: CRC32C, base: 0 }));
         }
         let kind = footer.u8("type of checksum")?;
-        // Since version 6, the metaindex is directly before the footer.
+        // Since version 6 of the RocksDB table format, the metaindex is directly before the footer.
         if footer.rest().starts_with(b"\x3e\x00\x7a\x00") {
             footer.bytes("start and checksum of the footer", 8)?;
             let base = footer.u32("base of the checksums")?;
@@ -123,7 +124,7 @@ impl TableKind {
 /// The RocksDB table property that is true if the filter contains whole keys.
 const WHOLE_KEYS: &[u8] = b"rocksdb.block.based.table.whole.key.filtering";
 
-/// The checksum types that are verified.
+/// The checksum types that Tamis verifies.
 const CRC32C: u8 = 1;
 const XXH3: u8 = 4;
 
@@ -137,7 +138,7 @@ struct Checksums {
 
 impl Checksums {
     /// Tests whether `checksum` is the checksum of a block at position `at` of the file. The checksum includes the type
-    /// byte after the block. If the type of checksum is not verified, the result is always true.
+    /// byte after the block. For a checksum type that Tamis does not verify, the result is always true.
     fn are_right(self, checksum: u32, at: u64, block: &[u8], type_byte: u8) -> bool {
         let expected = match self.kind {
             CRC32C => {
@@ -201,7 +202,7 @@ fn varint(reader: &mut ByteReader<'_>) -> Result<u64, DecodeError> {
     Err(DecodeError::invalid("position of a block", reader.at(), "at most ten bytes long"))
 }
 
-/// The longest accepted name of an entry. Names of filters and properties are much shorter.
+/// The longest accepted name of an entry. Names of filters and properties are much shorter than 1,024 bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
 /// Calls `visit` with each key and value of a block.
@@ -220,7 +221,7 @@ fn each_entry(block: &[u8], mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), D
         if shared > name.len() {
             return Err(invalid("with names that begin as the one before"));
         }
-        // Without this limit, many small entries could each repeat a name of several megabytes.
+        // Without a limit on the length of a name, many small entries could each repeat a name of several megabytes.
         if shared.saturating_add(more) > MAX_NAME_BYTES {
             return Err(invalid("with names of at most 1,024 bytes"));
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tamis::OutOfMemory;
 
-/// Why items cannot be inserted, or why filters cannot merge.
+/// The reason why items cannot be inserted, or why filters cannot merge.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChangeError {

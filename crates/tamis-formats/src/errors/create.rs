@@ -6,14 +6,14 @@ use tamis::OutOfMemory;
 
 use crate::format::parameter::Parameter;
 
-/// Why an empty filter cannot be created.
+/// The reason why an empty filter cannot be created.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CreateError {
     /// A required parameter is missing.
     Missing(Parameter),
-    /// The original system has no filter with these parameters. The text names the limit and what
-    /// to change.
+    /// The original system has no filter with the given parameters. The text names the limit and
+    /// what to change.
     Refused(Box<str>),
     /// The allocation failed.
     Memory(OutOfMemory),

@@ -7,7 +7,7 @@ use tamis::{OutOfMemory, PlanError};
 
 use crate::format::parameter::Parameter;
 
-/// Why bytes are not a filter of this format.
+/// The reason why bytes cannot be decoded as a filter of a format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeError {
     /// The name of the field, as in the documentation of the format.
@@ -22,16 +22,16 @@ pub struct DecodeError {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The magic number belongs to another format.
+    /// The file has the magic number of a format other than the expected format.
     OtherFormat,
-    /// A later release wrote the file.
+    /// The version in the file is later than the newest version that this release of Tamis reads.
     Newer {
         /// The version in the file.
         found: u64,
         /// The newest version that this release reads.
         newest: u64,
     },
-    /// The number is unknown to this release.
+    /// This release of Tamis does not know the number in the field.
     Unknown {
         /// The number that was found in the file.
         found: u64,
@@ -52,14 +52,14 @@ pub enum DecodeErrorKind {
     Checksum,
     /// Bytes or bits that must be zero are not zero.
     NotZero,
-    /// The format does not allow the value.
+    /// The format does not allow the value of the field.
     Invalid {
         /// The values that the format allows.
         reason: &'static str,
     },
-    /// No filter has these sizes.
+    /// No filter has the sizes in the file.
     Plan(PlanError),
-    /// The format does not allow this number in this field.
+    /// The format does not allow the number in the field.
     Unexpected {
         /// The values that the format allows.
         expected: &'static str,
@@ -71,19 +71,19 @@ pub enum DecodeErrorKind {
         /// The values that the file allows.
         expected: &'static str,
     },
-    /// A required parameter is not stored in the file and was not given.
+    /// The file does not store a required parameter, and the caller did not give this parameter.
     Missing(Parameter),
     /// The file contains several filters, and the caller gave no key.
     SeveralKeys {
         /// The first keys, and the number of the remaining keys.
         keys: Box<str>,
     },
-    /// The filter cannot be used. The text gives the reason and says what to do.
+    /// Tamis cannot use the filter. The text gives the reason and says what to do.
     Refused {
         /// The reason, and what to do.
         why: Box<str>,
     },
-    /// No valid filter has these bits: the file is damaged.
+    /// No valid filter has the bits in the file, so the file is damaged.
     Damaged {
         /// What is wrong with the bits.
         reason: &'static str,
@@ -97,8 +97,8 @@ pub enum DecodeErrorKind {
     },
     /// The allocation failed.
     Memory(OutOfMemory),
-    /// The words cannot be used in place. In-place use needs a little-endian machine and a start that is aligned to 8
-    /// bytes. Decode a copy instead.
+    /// The words of the file cannot be used in place, that is, without a copy. In-place use needs a little-endian
+    /// machine and a start that is aligned to 8 bytes. If in-place use is not possible, decode a copy of the bytes.
     NotInPlace,
 }
 
@@ -129,7 +129,7 @@ impl DecodeError {
         Self::new(field, at, DecodeErrorKind::Unexpected { expected, found: found.into() })
     }
 
-    /// Returns an error about a field that cannot be used. `why` is the reason.
+    /// Returns an error about a field that cannot be used. `why` is the reason why the field cannot be used.
     pub(crate) fn refused(field: &'static str, at: usize, why: impl Into<String>) -> Self {
         Self::new(field, at, DecodeErrorKind::Refused { why: why.into().into() })
     }
@@ -210,10 +210,10 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Why a filter cannot be read from a stream.
+/// The reason why a filter cannot be read from a stream.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The stream failed.
+    /// Reading from the stream failed.
     Io(io::Error),
     /// The bytes of the stream are not a filter.
     Decode(DecodeError),

@@ -6,18 +6,18 @@ use std::io;
 use crate::errors::create::CreateError;
 use crate::format::parameter::Parameter;
 
-/// Why a filter cannot be written in a format.
+/// The reason why a filter cannot be written in a format.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The bits cannot be converted to this format: the format stores another kind of filter, or the rule of the format
-    /// computes other probes. A new filter of the format can be built from the items. The text is the reason.
+    /// The bits of the filter cannot be converted to the format. The format stores a different kind of filter, or
+    /// computes different probes for an item. A new filter of the format can be built from the items. The text gives
+    /// the reason.
     NeedsItems(Box<str>),
-    /// The format cannot store this filter. The text gives the reason and says what to do.
+    /// The format cannot store the given filter. The text gives the reason and says what to do.
     Refused(Box<str>),
-    /// The file holds several filters, but the format stores one filter.
-    /// [`DecodeOptions::union`](crate::DecodeOptions::union) merges the filters. A new filter can also be built from
-    /// the items.
+    /// The file holds several filters, but the format stores one filter. The caller can merge the filters with
+    /// [`DecodeOptions::union`](crate::DecodeOptions::union), or build a new filter from the items.
     Several {
         /// The number of filters.
         filters: usize,

@@ -33,7 +33,7 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] with the reason `why` if the filter has another type.
+    /// [`EncodeError::NeedsItems`] with the reason `why` if the type of the filter is not `F`.
     pub(crate) fn filter<F: StoredFilter>(&self, why: &str) -> Result<&F, EncodeError> {
         self.downcast_ref().ok_or_else(|| EncodeError::needs_items(why))
     }
@@ -75,7 +75,7 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the two filters cannot merge. In this case, `self` is unchanged.
+    /// [`ChangeError`] if the two filters cannot merge. If the merge fails, `self` is unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<(), ChangeError> {
         if let Some(why) = self.0.merge_refusal().or(other.0.merge_refusal()) {
             return Err(ChangeError::refused(why));
@@ -92,7 +92,7 @@ impl Contents {
     }
 
     /// Returns the image of a filter that only a Tamis server supports: see [`StoredFilter::server_image`]. Returns
-    /// `None` for any other filter.
+    /// `None` for all filters except the filters that only a Tamis server supports.
     #[must_use]
     pub fn server_image(&self) -> Option<Vec<u8>> {
         self.0.server_image()
@@ -106,9 +106,9 @@ impl Contents {
 
     /// Returns the planned rate if the present rate exceeds the planned rate by more than chance explains.
     ///
-    /// `info` describes this filter. `planned` is the planned rate that the caller gives. If `planned` is `None`, the
-    /// planned rate in the file is used. Half of all filters that hold exactly their capacity exceed their planned rate
-    /// by chance. Therefore, a small excess does not count.
+    /// `info` is the report about `self`. `planned` is the planned rate that the caller gives. If `planned` is `None`,
+    /// the planned rate in the file is used. Half of all filters that hold exactly their capacity exceed their planned
+    /// rate by chance, so a small excess does not count.
     #[must_use]
     pub fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         self.0.exceeded_rate(info, planned)

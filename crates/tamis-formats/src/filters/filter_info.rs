@@ -4,7 +4,7 @@ use tamis::Span;
 
 /// The report about a filter: its kind, size, contents, present rate and free capacity.
 ///
-/// For a filter of another system, only the fields that the format determines are set. All other fields have their
+/// For a filter of another system, only the fields that the format determines are set. The unset fields have their
 /// default values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FilterInfo {
@@ -14,12 +14,12 @@ pub struct FilterInfo {
     pub layout: String,
     /// The number of bits.
     pub bits: u64,
-    /// The memory of the filter, in bytes. The value is 0 if unknown.
+    /// The memory of the filter, in bytes. The value is 0 if the memory is unknown.
     pub bytes: u64,
     /// The number of probes of an item. `None` if parts of the filter have different numbers of probes.
     pub probes: Option<u32>,
-    /// The number of items. The number is infinite if every bit is set, and NaN if the bits do not determine the
-    /// number.
+    /// The number of items. The number of items is infinite if every bit is set, and NaN if the bits do not determine
+    /// the number.
     pub items: f64,
     /// How `items` was determined.
     pub items_are: ItemCount,
@@ -29,16 +29,16 @@ pub struct FilterInfo {
     pub fill: f64,
     /// The present false positive rate, a probability. The rate of an exact set is 0.
     pub rate_now: f64,
-    /// The standard deviation of `rate_now`, divided by `rate_now`. The value is 0 if unknown. The rate varies because
-    /// chance decides which bits the items set.
+    /// The standard deviation of `rate_now`, divided by `rate_now`. The value is 0 if the standard deviation is
+    /// unknown. The rate varies because chance decides which bits the items set.
     pub rate_std_error: f64,
-    /// The planned rate. For a growing filter, the planned rate of all layers together. `None` if the file does not
-    /// store the planned rate.
+    /// The planned rate. For a growing filter, the value is the planned rate of all layers together. `None` if the file
+    /// does not store the planned rate.
     pub rate_planned: Option<f64>,
     /// True if the present rate exceeds the planned rate.
     pub is_over_rate: bool,
     /// The number of further items that the filter accepts before the filter is full or exceeds its planned rate.
-    /// `None` if the number is unknown, or if the filter keeps its rate at any number of items.
+    /// `None` if the headroom is unknown, or if the filter keeps its rate at any number of items.
     pub headroom_items: Option<u64>,
     /// True if the filter rejects items beyond its headroom.
     pub refuses: bool,
@@ -48,7 +48,7 @@ pub struct FilterInfo {
     pub layers: Vec<LayerInfo>,
     /// The parameters of the window, if the filter is a window.
     pub window: Option<WindowInfo>,
-    /// Further values that the format stores, as pairs of name and value in the order of display.
+    /// Values that are specific to the format, as pairs of name and value in the order of display.
     pub details: Vec<(&'static str, String)>,
     /// Warnings for the user, one per line.
     pub warnings: Vec<String>,
@@ -62,11 +62,11 @@ pub enum ItemCount {
     /// The number was estimated from the bits.
     #[default]
     Estimated,
-    /// Inserts were counted. The count may include repeated inserts of an item.
+    /// The number counts inserts, which may include repeated inserts of an item.
     Inserted,
-    /// New items were counted. The count is at most the number of distinct items.
+    /// The number counts new items. The count of new items is at most the number of distinct items.
     Distinct,
-    /// Items were counted. The filter is an exact set.
+    /// The number counts the items of an exact set.
     Exact,
 }
 
@@ -77,7 +77,7 @@ pub struct LayerInfo {
     pub items: u64,
     /// The planned number of items. `None` if the part accepts any number of items.
     pub capacity: Option<u64>,
-    /// The same measure as [`FilterInfo::fill`].
+    /// The fill of the part, in the same measure as [`FilterInfo::fill`].
     pub fill: f64,
 }
 
@@ -97,18 +97,20 @@ pub struct WindowInfo {
 const SLACK: f64 = 1.1;
 
 /// Returns the highest rate that is accepted for the rate `planned`. The rate may exceed `planned` by the factor
-/// `slack`. The share of rejected absent items may be lower by the same factor. The second limit matters for high
-/// rates. For `planned` = 0.9 and `slack` = 1.1, the first limit alone would be 0.99.
+/// `slack`. The share of absent items that the filter rejects may be lower than planned by the factor `slack`. The
+/// limit on rejected items matters for high rates. For `planned` = 0.9 and `slack` = 1.1, the limit on the rate alone
+/// would be 0.99.
 fn at_most(planned: f64, slack: f64) -> f64 {
     (planned * slack).min(1.0 - (1.0 - planned) / slack)
 }
 
 impl FilterInfo {
-    /// Tests whether the rate exceeds a planned rate by more than chance explains. The excess must be more than four
-    /// standard deviations. The excess must also be more than a tenth, because plans round the number of probes.
+    /// Tests whether the rate exceeds a planned rate by more than chance explains. The excess over the planned rate
+    /// must be more than four standard deviations and more than a tenth. The limit of a tenth is necessary because
+    /// plans round the number of probes.
     #[must_use]
     pub fn is_over(&self, planned: f64) -> bool {
-        // The rate is a power of the fill. Chance therefore changes the logarithm of the rate symmetrically.
+        // The rate is a power of the fill, so chance changes the logarithm of the rate symmetrically.
         let by_chance = planned * (4.0 * self.rate_std_error).exp();
         // Even in a small filter, chance alone does not make the filter accept nearly all absent items.
         let by_chance = by_chance.min(1.0 - (1.0 - planned) / 10.0);
@@ -137,8 +139,8 @@ impl FilterInfo {
     /// Returns the number of items at which the filter is as full as planned. Returns `None` if the filter accepts any
     /// number of items.
     ///
-    /// For most filters, this number is the capacity. The capacity of a window counts the items of one span. A window
-    /// also contains the items of up to one more slice, which the window removes next.
+    /// For most filters, the returned number is the capacity. The capacity of a window counts the items of one span. In
+    /// addition to the items of one span, a window contains the items of up to one slice that the window removes next.
     #[must_use]
     pub fn held_capacity(&self) -> Option<u64> {
         let capacity = self.capacity?;

@@ -1,7 +1,7 @@
 //! A Bloom filter of another system: its bits, and the rule that computes the bit numbers of an item.
 //!
-//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, independently of the order in the file. Formats with
-//! equal rules can therefore store the same filter.
+//! In memory, bit `i` is always bit `i % 64` of word `i / 64`, independently of the order in the file. Because the
+//! order in memory is fixed, formats with equal rules can store the same filter.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use crate::rules::{EstimatedRate, Rule, fill};
 
 /// A Bloom filter with the same bits and the same answers as a filter of another system.
 ///
-/// An item is given as the bytes that the other system hashes: see [`Funnel`](crate::Funnel).
+/// An item is given as the bytes that the original system hashes: see [`Funnel`](crate::Funnel).
 ///
 /// # Examples
 ///
@@ -115,7 +115,7 @@ impl ForeignBloom {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] if `contents` are another kind of filter.
+    /// [`EncodeError::NeedsItems`] if `contents` are not a [`ForeignBloom`].
     pub(crate) fn of<'c>(contents: &'c Contents, system: &str) -> Result<&'c Self, EncodeError> {
         contents.downcast_ref().ok_or_else(|| {
             EncodeError::needs_items(format!("{system} cannot store this kind of filter"))
@@ -126,7 +126,7 @@ impl ForeignBloom {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] if `contents` are another kind of filter or have a rule of another type.
+    /// [`EncodeError::NeedsItems`] if `contents` are not a [`ForeignBloom`], or if the type of the rule is not `R`.
     pub(crate) fn with_rule<'c, R: 'static>(
         contents: &'c Contents,
         system: &str,
@@ -139,7 +139,7 @@ impl ForeignBloom {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::NeedsItems`] if the rule has another type.
+    /// [`EncodeError::NeedsItems`] if the type of the rule is not `R`.
     pub(crate) fn rule_of<R: 'static>(&self, system: &str) -> Result<&R, EncodeError> {
         self.rule.downcast_ref().ok_or_else(|| {
             let rule = &self.rule;
@@ -253,12 +253,12 @@ impl ForeignBloom {
         self.rule.any().estimate_items(self.words())
     }
 
-    /// Estimates the false positive rate from the bits. Takes linear time. For a rule whose rate is measured, the
-    /// estimate takes up to about 50 ms more.
+    /// Estimates the false positive rate from the bits. Takes linear time, plus up to about 50 ms for a rule whose rate
+    /// is measured.
     ///
-    /// The rate is often above the textbook rate, which is [`fill`](Self::fill) to the power of the probes. The
-    /// textbook rate assumes independent probes. In most rules, the probes of an item are multiples of one number, are
-    /// in one block, or come from a short hash.
+    /// The rate is often above the textbook rate, which is [`fill`](Self::fill) to the power of the number of probes.
+    /// The textbook rate assumes independent probes. In most rules, the probes of an item are multiples of one number,
+    /// are in one block, or come from a short hash.
     ///
     /// # Examples
     ///

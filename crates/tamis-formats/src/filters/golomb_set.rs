@@ -7,8 +7,9 @@
 //!                   q ones
 //! ```
 //!
-//! A set takes about P + 2 bits per item, less than any filter with random access. The disadvantage is that each lookup
-//! reads the set from its start. All values depend on N, so inserting an item would change all values.
+//! A set with the parameter P takes about P + 2 bits per item, less than any filter with random access. The
+//! disadvantage of a Golomb-coded set is that each lookup reads the set from its start. All values depend on the number
+//! of items N, so inserting an item would change all values.
 //!
 //! Sources: Golomb, "Run-length encodings" (1966); Rice (1979) for the division by a power of two; BIP-158 for the
 //! bytes.
@@ -29,7 +30,7 @@ use crate::filters::stored_filter::StoredFilter;
 pub(crate) use coding::check;
 pub use params::{GolombError, GolombParams};
 
-/// An immutable set of items in about P + 2 bits each, with a false positive rate of 1/M.
+/// An immutable set of items with the parameters P and M: about P + 2 bits per item, and a false positive rate of 1/M.
 ///
 /// Every lookup reads the set from its start. Test items in batches to read the set only once.
 ///
@@ -62,8 +63,8 @@ impl GolombSet {
 
     /// Creates a set of the distinct items.
     ///
-    /// The items and the values are sorted. The memory is one reference and one number per item, in addition to the
-    /// bytes of the set.
+    /// Sorts the items and the values. Needs memory for one reference and one number per item, in addition to the bytes
+    /// of the set.
     ///
     /// # Errors
     ///
@@ -95,17 +96,17 @@ impl GolombSet {
         Ok(set)
     }
 
-    /// Decodes a set as Bitcoin Core does, but also checks every value. Rejects trailing bytes.
+    /// Decodes a set as Bitcoin Core does, and checks every value in addition. Rejects trailing bytes.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the number of items is 2³² or more, or is not in its shortest form. The same error is
-    /// returned if values are missing or out of range, or if bytes follow the last value.
+    /// [`DecodeError`] if the number of items is 2³² or more, or is not in its shortest form. [`DecodeError`] if values
+    /// are missing or out of range, or if bytes follow the last value.
     ///
-    /// Other libraries accept more. The library rust-bitcoin accepts trailing bytes. The library decodes bytes without
-    /// a number of items as the empty set. The library detects missing values only during a lookup. Bitcoin Core
-    /// accepts values out of range, which no writer produces. A value out of range could be a long run of 1 bits, which
-    /// would take a long time to read.
+    /// Some libraries accept bytes that `decode` rejects. The library rust-bitcoin accepts trailing bytes. rust-bitcoin
+    /// decodes bytes without a number of items as the empty set. rust-bitcoin detects missing values only during a
+    /// lookup. Bitcoin Core accepts values out of range, which no writer produces. A value out of range could be a long
+    /// run of 1 bits, which would take a long time to read.
     pub fn decode(bytes: &[u8], key: [u64; 2], params: GolombParams) -> Result<Self, DecodeError> {
         let (values_at, len) = check(bytes, params)?;
         Ok(Self { key, params, bytes: bytes.to_vec(), values_at, len })

@@ -1,4 +1,4 @@
-//! Bloom filters of other systems that store their capacity. Some of these filters grow by adding layers.
+//! Bloom filters of other systems that store their capacity. Some Bloom filters of other systems grow by adding layers.
 
 mod layer;
 mod scale;
@@ -19,11 +19,12 @@ use crate::filters::stored_filter::StoredFilter;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Growth {
-    /// The layer accepts the item, and the rate rises.
+    /// The full layer accepts the item, and the rate of the layer rises.
     None,
-    /// The filter rejects the item: `pybloom_live.BloomFilter`.
+    /// The filter rejects the item, as `pybloom_live.BloomFilter` does.
     Refuses,
-    /// The filter adds a larger layer with a lower rate: `pybloom_live.ScalableBloomFilter`.
+    /// The filter adds a layer with a larger capacity and a lower rate than the full layer, as
+    /// `pybloom_live.ScalableBloomFilter` does.
     Scales(Scale),
 }
 
@@ -127,7 +128,7 @@ impl StoredFilter for Layers {
         try_answer_each(keys, answers, |key| self.insert(key))
     }
 
-    /// Merges each layer with the layer at the same index.
+    /// Merges each layer with the layer at the same index of `other`.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.growth == other.growth
             && self.layers.len() == other.layers.len()

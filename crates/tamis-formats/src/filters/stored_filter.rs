@@ -8,12 +8,13 @@ use tamis::Answers;
 use crate::errors::ChangeError;
 use crate::filters::filter_info::FilterInfo;
 
-/// A filter as its file stores it. The module of each kind of filter implements this trait.
+/// A filter with the data that its file stores. The module of each kind of filter implements `StoredFilter`.
 /// [`Contents`](crate::Contents) holds a filter of any kind.
 ///
 /// A key is the byte form of an item that the original system hashes: see [`Funnel`](crate::Funnel).
 pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
-    /// If filters of this kind never merge: the reason, and what to do instead.
+    /// The reason why filters of this kind never merge, and what to do instead of a merge. `None` if filters of this
+    /// kind may merge.
     const MERGE_REFUSAL: Option<&'static str> = None;
 
     /// Tests for each item of a batch whether the item may be in the filter. Writes the results to `answers`.
@@ -30,14 +31,16 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if the layouts are equal but the filters cannot merge. In this case, the filter is unchanged.
+    /// [`ChangeError`] if the layouts are equal but the filters cannot merge. If the merge fails, the filter is
+    /// unchanged.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let _ = other;
         Ok(false)
     }
 
     /// Returns the image of a filter that only a Tamis server supports, for
-    /// [`RedisValue::Tamis`](crate::RedisValue::Tamis). Returns `None` for any other filter.
+    /// [`RedisValue::Tamis`](crate::RedisValue::Tamis). Returns `None` for all filters except the filters that only a
+    /// Tamis server supports.
     fn server_image(&self) -> Option<Vec<u8>> {
         None
     }
@@ -47,8 +50,8 @@ pub trait StoredFilter: Any + Clone + fmt::Debug + PartialEq + Send + Sync {
 
     /// Returns the planned rate if the present rate exceeds the planned rate by more than chance explains.
     ///
-    /// `info` describes this filter. `planned` is the planned rate that the caller gives. If `planned` is `None`, the
-    /// planned rate in the file is used.
+    /// `info` is the report about `self`. `planned` is the planned rate that the caller gives. If `planned` is `None`,
+    /// the planned rate in the file is used.
     fn exceeded_rate(&self, info: &FilterInfo, planned: Option<f64>) -> Option<f64> {
         planned.or(info.rate_planned).filter(|&planned| info.is_over(planned))
     }

@@ -23,7 +23,7 @@ pub struct DecodeOptions {
     /// The key of the filter, in a file with several keys.
     pub key: Option<Vec<u8>>,
     /// Whether to merge several filters into one filter, for a format that stores one filter. The merged filter has a
-    /// higher rate.
+    /// higher rate than each of the several filters.
     pub union: bool,
     /// Whether the filter hashes with MD5, as `pybloom_live` before release 4 does.
     pub md5: bool,

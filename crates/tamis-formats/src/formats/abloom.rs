@@ -24,12 +24,12 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The number of bits of a block, and the number of lanes of a block. A lane is a word.
+/// The number of bits of a block, and the number of lanes of a block. A lane is a word of 64 bits.
 const BLOCK_BITS: u64 = 512;
 const LANES: usize = 8;
 
-/// The rule of abloom: split blocks. The remainder of the high half of the hash selects the block,
-/// and the low half selects a bit of each lane.
+/// The rule of abloom: split blocks. The high half of the hash, modulo the number of blocks, selects the block. The low
+/// half of the hash selects a bit of each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemainderBlocks {
     // Invariant: there are at most 2⁵³ blocks, so that the number of bits does not overflow.
@@ -83,8 +83,9 @@ impl ProbeRule for RemainderBlocks {
             .map(move |(salt, lane)| block + lane * 64 + u64::from(low.wrapping_mul(salt) >> 26))
     }
 
-    /// Estimates the rate. The first part is the mean over all blocks of the product of the fills of the lanes. The
-    /// second part is the probability that an absent item has the same low half of the hash as an item of its block.
+    /// Estimates the rate as the sum of two parts. The first part of the rate is the mean, over all blocks, of the
+    /// product of the fills of the lanes. The second part of the rate is the probability that an absent item has the
+    /// same low half of the hash as an item of its block.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let (bits, probes) = self.sizes();
         let blocks = self.blocks.bits() as f64;
@@ -129,7 +130,7 @@ impl Abloom {
 /// ```
 #[must_use]
 pub fn plan(items: u64, rate: f64) -> u64 {
-    /// The number of terms. All numbers from 400 to 505 give the same plans.
+    /// The number of terms of the sum. All numbers of terms from 400 to 505 give equal plans.
     const TERMS: u32 = 500;
     let set_lane = |count: u32| (1.0 - (63.0_f64 / 64.0).powi(count as i32)).powi(LANES as i32);
     let set_lanes: Vec<f64> = (0..TERMS).map(set_lane).collect();
@@ -196,7 +197,7 @@ const THREADING_AT: usize = BLOCKS_AT + size_of::<u64>();
 /// # Errors
 ///
 /// [`DecodeError`] unless `bytes` are exactly one filter with the size of the plan in the header. The library abloom
-/// also checks this size.
+/// itself rejects a filter with a size that differs from the plan.
 pub fn decode(bytes: &[u8]) -> Result<Abloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     if reader.bytes("magic number", MAGIC.len())? != MAGIC {

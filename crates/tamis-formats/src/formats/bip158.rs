@@ -19,8 +19,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "bip158",
     extensions: &["bip158", "cfilter"],
     summary: "Bitcoin's basic filters of blocks (BIP-158)",
-    // Most of the bytes cannot be checked: only the number of items and the end of the last code. A short text file
-    // often passes these checks.
+    // Detection can check only the number of items and the end of the last code. A short text file often has a valid
+    // number of items and a valid end of the last code.
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hex),
     parameters: Parameters { required: &[Parameter::BlockHash], planning: &[], ..Parameters::NONE },
@@ -48,7 +48,7 @@ pub fn key(block_hash: Hash256) -> [u64; 2] {
 ///
 /// # Errors
 ///
-/// The same errors as [`GolombSet::decode`].
+/// The errors of [`GolombSet::decode`].
 pub fn decode(bytes: &[u8], block_hash: Hash256) -> Result<GolombSet, DecodeError> {
     GolombSet::decode(bytes, key(block_hash), GolombParams::BASIC)
 }

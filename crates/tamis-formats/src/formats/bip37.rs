@@ -1,7 +1,8 @@
 //! Bitcoin's wallet filters (BIP-37). Layout: `docs/formats/bip37.md`.
 //!
 //! A wallet sends a filter of its keys to a node. For each block, the node returns the matching transactions and a
-//! proof that the transactions are in the block. The crate `tamis-bitcoin` implements these proofs.
+//! proof that the transactions are in the block. The crate `tamis-bitcoin` creates and checks the proofs that
+//! transactions are in a block.
 
 mod plan;
 pub(crate) mod rule;
@@ -47,7 +48,7 @@ pub(crate) const FORMAT: Format = Format {
 fn sniff(bytes: &[u8]) -> Sniff {
     // The largest value of the flags that Bitcoin Core uses.
     const MAX_FLAGS: u8 = 3;
-    // An empty filter consists mostly of zero bytes, as many other files do.
+    // An empty filter consists mostly of zero bytes, as many files of other formats do.
     let has_bits = |filter: WalletFilter| !filter.filter().words().is_empty();
     let is_possible = bytes.last().is_some_and(|&flags| flags <= MAX_FLAGS);
     Sniff::maybe(is_possible && WalletFilter::decode(bytes).is_ok_and(has_bits))

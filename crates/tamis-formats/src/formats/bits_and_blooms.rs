@@ -37,7 +37,7 @@ fn planned(options: &DecodeOptions) -> Result<Contents, CreateError> {
 }
 
 /// The rule of bits-and-blooms. Two hashes give four numbers, and the probes are sums of these numbers. The first hash
-/// is the hash of the item. The second hash is the hash of the item with one more byte.
+/// is the hash of the item. The second hash is the hash of the item with one byte appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitsAndBlooms {
     bits: Modulus,
@@ -71,8 +71,8 @@ impl ProbeRule for BitsAndBlooms {
         })
     }
 
-    /// The probes form four arithmetic progressions. In a filter above [`MEASURED_BITS`], the probes are as good as
-    /// independent.
+    /// The probes form four arithmetic progressions. In a filter with more than [`MEASURED_BITS`] bits, the probes
+    /// behave like independent probes.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let bits = self.bits.bits();
         let independent = EstimatedRate::independent(fill(words, bits), bits, self.probes);
@@ -104,7 +104,7 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
     (m as u64, (ln_2 * m / n).ceil() as u64)
 }
 
-/// Creates an empty filter as `bloom.New(bits, probes)` does. The value 0 is replaced by 1.
+/// Creates an empty filter as `bloom.New(bits, probes)` does. Replaces 0 bits by 1 bit, and 0 probes by 1 probe.
 ///
 /// # Errors
 ///
@@ -119,13 +119,13 @@ pub fn create(bits: u64, probes: u64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u64 = 65_535;
 
 fn rule(bits: u64, probes: u64) -> Option<Rule> {
     let probes = u32::try_from(probes).ok().filter(|&it| (1..=MAX_PROBES).contains(&it.into()))?;
-    // With more bits, the number of bytes would overflow.
+    // With more than 2⁶² bits, the number of bytes would overflow.
     let bits = Modulus::new(bits).filter(|bits| bits.bits() <= 1 << 62)?;
     Some(Rule::new(BitsAndBlooms { bits, probes }))
 }

@@ -46,7 +46,7 @@ const MAX_BITS: u64 = 1 << 32;
 /// The largest accepted number of probes. The smallest rate of an `f64` needs 1,074 probes.
 const MAX_PROBES: u64 = 1_100;
 
-/// The largest absolute value of a seed. Up to this value, JavaScript adds to a seed without rounding.
+/// The largest absolute value of a seed. Up to an absolute value of 2⁵², JavaScript adds to a seed without rounding.
 const MAX_SEED: i64 = 1 << 52;
 
 /// The rule of bloom-filters: two hashes of 32 bits, and enhanced double hashing.
@@ -112,8 +112,8 @@ pub fn plan(items: u64, rate: f64) -> (u64, u64) {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if there are no bits, more than 2³² bits, no probes, or more than 1,100 probes. The same error is
-/// returned if the seed is beyond ±2⁵², or if the allocation fails.
+/// [`CreateError`] if there are no bits, more than 2³² bits, no probes, or more than 1,100 probes. [`CreateError`] if
+/// the seed is beyond ±2⁵², or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -134,7 +134,7 @@ pub fn create(bits: u64, probes: u64, seed: i64) -> Result<ForeignBloom, CreateE
     Ok(ForeignBloom::new(Rule::new(rule))?)
 }
 
-/// The JSON object. Unknown members are ignored.
+/// The JSON object. Unknown members of the object are ignored.
 #[derive(Deserialize)]
 struct Object<'a> {
     #[serde(rename = "type", borrow)]
@@ -200,7 +200,7 @@ impl<'de> Visitor<'de> for StoredVisitor {
     }
 }
 
-/// The name of the supported class. The other classes of the package have other layouts.
+/// The name of the supported class. The other classes of the package `bloom-filters` have different layouts.
 const CLASS: &str = "BloomFilter";
 
 /// Decodes the JSON of a filter.
@@ -264,7 +264,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Sniff::No;
     }
-    // Bytes after the object do not change the detected format. `decode` reports these bytes as an error.
+    // Bytes after the object do not change the detected format. `decode` reports bytes after the object as an error.
     let object = Named::deserialize(&mut serde_json::Deserializer::from_slice(bytes));
     Sniff::yes(object.is_ok_and(|object| object.class == CLASS))
 }

@@ -33,7 +33,8 @@ const SEEDS: [u32; 8] = [33, 53, 79, 97, 113, 137, 163, 181];
 /// The largest length of a Java array.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
-/// The rule of the article. Hash `i`, modulo the number of bytes, selects a byte. The item sets bit `i` of this byte.
+/// The rule of the article. Hash `i`, modulo the number of bytes, selects a byte. The item sets bit `i` of the byte
+/// that hash `i` selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EightColumns {
     bytes: Modulus,
@@ -107,7 +108,7 @@ pub fn hashes(units: impl Iterator<Item = u16>) -> [u32; 8] {
 
 /// Returns the number of bytes that keeps the false positive rate at or below `rate` for up to `items` items.
 ///
-/// The article uses 1.5 bytes per item, which gives rates of 0.32 to 0.36 %.
+/// The Java article uses 1.5 bytes per item, which gives rates of 0.32 to 0.36 %.
 ///
 /// # Examples
 ///

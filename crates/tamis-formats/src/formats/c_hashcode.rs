@@ -1,5 +1,6 @@
 //! The Bloom filter of an article about C. One hash function with seven factors gives seven hashes. A mask reduces each
-//! hash to a bit number. The mask can have gaps. Layout: `docs/formats/c-hashcode.md`.
+//! hash to a bit number. The mask has gaps if the number of bits is not a power of two. Layout:
+//! `docs/formats/c-hashcode.md`.
 
 use crate::encoding::bare_bits;
 use crate::errors::DecodeError;

@@ -41,18 +41,19 @@ const VERSIONS: &str = "the version in the SSTable's name: ia to lb (1.2 to 2.2)
 /// The releases of Cassandra that write the same layout. The file does not store the release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
-    /// 1.2 to 2.2, versions `ia` to `lb`.
+    /// Cassandra 1.2 to 2.2, with the SSTable versions `ia` to `lb`.
     Until22,
-    /// 3.0 to 3.11, versions `ma` to `me`. In the probes, the two halves of the hash have swapped roles.
+    /// Cassandra 3.0 to 3.11, with the SSTable versions `ma` to `me`. Compared with 2.2, the two halves of the hash
+    /// have swapped roles in the probes.
     Since30,
-    /// 4.0 and later, versions `na`, `nb`, `oa` and `da`. The bits are the same as in 3.x, but each word is stored with
-    /// its bytes in little-endian order.
+    /// Cassandra 4.0 and later, with the SSTable versions `na`, `nb`, `oa` and `da`. The bits are the same as in 3.x,
+    /// but each word is stored with its bytes in little-endian order.
     Since40,
 }
 
 impl Release {
     /// Returns the releases that write SSTables of a version, such as `nb` in `nb-1-big-Filter.db`. Returns `None` for
-    /// an unknown version. A version before 1.2 is unknown, because its hash is different.
+    /// an unknown version. A version before 1.2 is unknown, because releases before 1.2 used a different hash.
     ///
     /// # Examples
     ///
@@ -81,15 +82,15 @@ impl Release {
     }
 }
 
-/// The half of the hash at which the probes start. The other half is the step.
+/// Which half of the hash is the start of the probes, and which half is the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HalfOrder {
     H1First,
     H2First,
 }
 
-/// The rules of Cassandra: double hashing with the two halves of a Murmur3 hash. This Murmur3 reads the last bytes of
-/// an item as signed bytes.
+/// The rules of Cassandra: double hashing with the two halves of a Murmur3 hash. Cassandra's Murmur3 reads the last
+/// bytes of an item as signed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cassandra {
     bits: Modulus,
@@ -142,8 +143,8 @@ impl ProbeRule for Cassandra {
     }
 }
 
-/// The rates in Cassandra's table. Each row is a number of bits per item, starting with 2. Each column is a number of
-/// probes, starting with 1.
+/// The rates in Cassandra's table. Each row of the table stands for a number of bits per item, starting with 2. Each
+/// column of the table stands for a number of probes, starting with 1.
 ///
 /// Source: Fan, Cao, Almeida and Broder, "Summary Cache" (2000), tables of the technical report.
 const RATES: [&[f64]; 19] = [
@@ -246,8 +247,8 @@ pub fn create(items: u64, rate: f64, release: Release) -> Result<ForeignBloom, C
     ForeignBloom::new(rule(words, probes, release)).map_err(CreateError::Memory)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, release: Release) -> Rule {
@@ -279,7 +280,7 @@ fn sniff(bytes: &[u8]) -> Sniff {
         return Sniff::No;
     };
     let (probes, words) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-    // No row of the table has more than 20 probes.
+    // No row of Cassandra's table has more than 20 probes.
     let is_whole =
         (1..=20).contains(&probes) && words > 0 && u64::from(words) * 8 == data.len() as u64;
     Sniff::maybe(is_whole)

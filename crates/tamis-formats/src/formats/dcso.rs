@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The rule of DCSO: the 64-bit FNV-1 hash of an item is multiplied again for each probe.
+/// The rule of DCSO: the 64-bit FNV-1 hash of an item is multiplied by a factor once for each probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiplied {
     bits: Modulus,
@@ -34,13 +34,14 @@ pub struct Multiplied {
 impl Multiplied {
     fn new(bits: u64, probes: u64) -> Option<Self> {
         let probes = u32::try_from(probes).ok().filter(|it| (1..=MAX_PROBES).contains(it))?;
-        // With more bits, the number of bytes would overflow.
+        // With more than 2⁶² bits, the number of bytes would overflow.
         let bits = Modulus::new(bits).filter(|bits| bits.bits() <= 1 << 62)?;
         Some(Self { bits, probes })
     }
 }
 
-/// The largest prime below 2⁶⁴. The product wraps at 2⁶⁴ before the reduction.
+/// The largest prime below 2⁶⁴. The product of the state and the factor wraps at 2⁶⁴ before the reduction modulo the
+/// prime.
 const PRIME: u64 = 18_446_744_073_709_551_557;
 
 const FACTOR: u64 = 18_446_744_073_709_550_147;

@@ -28,7 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The values of [`DecodeOptions::version`]. The version only affects new filters.
+/// The values of [`DecodeOptions::version`]. The version affects only new filters.
 const VERSIONS: &str = "14, 31 (before 33.4) or 33";
 
 // Each offset is computed from the previous offset.
@@ -62,11 +62,12 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(filter)
 }
 
-/// Decodes the output of `writeTo`. Also returns the trailing bytes, which `readFrom` ignores.
+/// Decodes the output of `writeTo`. Returns the filter and the trailing bytes, which `readFrom`
+/// ignores.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if `readFrom` would fail.
+/// [`DecodeError`] if Guava's `readFrom` would fail.
 pub fn decode_start(bytes: &[u8]) -> Result<(ForeignBloom, &[u8]), DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let filter = read(&mut reader)?;

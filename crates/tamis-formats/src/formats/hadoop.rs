@@ -39,7 +39,7 @@ pub(crate) const FORMAT: Format = Format {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if Hadoop does not support these sizes.
+/// [`CreateError`] if Hadoop does not support the given sizes.
 ///
 /// # Examples
 ///

@@ -34,8 +34,8 @@ const BLOCK_WORDS: u32 = 8;
 /// The number of bits of a block.
 const BLOCK_BITS: u64 = BLOCK_WORDS as u64 * 64;
 
-/// The rule of Hive. The sum of both halves of a hash selects a block. Further sums select words and bits in this
-/// block.
+/// The rule of Hive. The sum of both halves of a hash selects a block. The sums of the first half and a multiple of the
+/// second half select words and bits in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hive {
     blocks: Modulus,
@@ -98,8 +98,8 @@ fn rule(words: u32, probes: u32) -> Rule {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. The same error is returned if the filter
-/// exceeds Hive's maximum size, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. [`CreateError`] if the filter exceeds
+/// Hive's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -124,7 +124,7 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule(words, probes as u32))?)
 }
 
-/// The number of probes is a Java `byte`.
+/// The largest number of probes, because Hive stores the number as a Java `byte`.
 const MAX_PROBES: u32 = i8::MAX as u32;
 
 /// Decodes the output of `serialize`. Rejects trailing bytes.

@@ -1,7 +1,7 @@
 //! The `byte[]` bitmap of hand-written Java programs: `bits[num >> 3] |= 1 << (num & 7)`. Layout:
 //! `docs/formats/java-bitmap.md`.
 //!
-//! The bitmap is an exact set, [`IntegerBitmap`]. Some Java programs also use the bitmap to find repeated values. In
+//! The bitmap is an exact set, [`IntegerBitmap`]. Some Java programs use a `byte[]` bitmap to find repeated values. In
 //! Tamis, [`tamis::RepeatFinder`] finds repeated values:
 //!
 //! ```
@@ -33,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     encode: |contents, options, out| ARRAY.encode(contents, options, out),
     create: |options| {
         let set = ARRAY.create(options.items)?;
-        // Without a planned length, the length of the array follows from the items.
+        // If the options have no planned length, the array grows with the inserted items.
         let array =
             if options.items.is_some() { of_array(set) } else { IntegerBitmap::new(set, MAX) };
         Ok(Contents::new(array))

@@ -38,15 +38,15 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// log₂ of the number of data bytes that share a filter. All tables have the same value.
+/// log₂ of the number of data bytes that share a filter. All LevelDB tables have the value 11.
 const BASE_LG: u8 = 11;
 
 /// The size of the trailer after the table of offsets. The trailer contains the position of the table of offsets, and
 /// log₂ of the data bytes per filter.
 const TRAILER_BYTES: usize = size_of::<u32>() + size_of::<u8>();
 
-/// The largest number of probes. A larger number marks a later kind of filter. A lookup in a filter of a later kind
-/// always returns true.
+/// The largest number of probes. A number of probes above 30 is reserved for filters of later LevelDB releases. A
+/// lookup in a filter with a reserved number always returns true.
 const MAX_PROBES: u8 = 30;
 
 /// Returns the smallest whole number of bits per key for which LevelDB's filter keeps the planned rate.
@@ -70,7 +70,7 @@ fn probes_for(bits_per_key: u32) -> u8 {
 }
 
 /// The filter block of a table. For each 2 KiB of the table, the filter block shows which keys may be in the data
-/// blocks that start in this range.
+/// blocks that start in these 2 KiB.
 ///
 /// Items are user keys, without the sequence number that LevelDB appends.
 ///
@@ -164,7 +164,7 @@ impl FilterBlock {
 
     /// Returns the rate of all filters together. `computed` contains the rate of each filter.
     ///
-    /// The rate is measured. The step is the rotated hash, so many hashes share several probes.
+    /// The rate is measured because many hashes share several probes: the step is the rotated hash.
     fn estimate_rate(&self, computed: &[EstimatedRate], is_reserved: bool) -> EstimatedRate {
         let computed = EstimatedRate::of_any(computed);
         if is_reserved || computed.rate == 0.0 {
@@ -178,7 +178,7 @@ impl FilterBlock {
                 let h = random.next() as u32;
                 let mut read = 0;
                 let is_found = self.iter().any(|filter| {
-                    // The lookup of an absent item reads few probes, independently of the number of probes.
+                    // The lookup of an absent item reads few probes, even in a filter with many probes.
                     read += 2;
                     contains(filter, h)
                 });
@@ -282,11 +282,11 @@ impl StoredFilter for FilterBlock {
     }
 }
 
-/// Computes the rate of each filter. Also computes the standard deviation of the sum of the rates, divided by the sum.
+/// Computes the rate of each filter, and the standard deviation of the sum of the rates divided by the sum.
 fn computed_rates(filters: &[Filled]) -> (Vec<EstimatedRate>, f64) {
     let (rates, error) = rates_of(filters, |_, filter| filter.rate());
     let of_filter = |(Filled { rule, fill, items }, rate): (&Filled, f64)| EstimatedRate {
-        // All probes come from one hash of 32 bits.
+        // All probes of an item come from one hash of 32 bits, so an absent item may have the hash of a present item.
         rate: (rate + items / 2_f64.powi(32)).min(1.0),
         std_error: chance(*fill, rule.bits.bits(), rule.probes),
     };

@@ -9,8 +9,8 @@
 //! tamis-flt  length of the image, then the image in strings of at most 1 MiB
 //! ```
 //!
-//! In a payload of `DUMP`, an opcode precedes each value ([`RedisValue`](crate::RedisValue)). A module reads and writes
-//! the same values with functions of its server.
+//! In a payload of `DUMP`, an opcode precedes each value ([`RedisValue`](crate::RedisValue)). A module uses functions
+//! of its server to read and write the values without opcodes.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -21,20 +21,20 @@ use tamis_redisbloom::{RedisBloom, RedisCuckoo, RedisHeaderError, RedisHeaderErr
 pub const BLOOM_TYPE: &str = "MBbloom--";
 /// The name of the type of RedisBloom's cuckoo filters.
 pub const CUCKOO_TYPE: &str = "MBbloomCF";
-/// The name of the type of all other filters of Tamis.
+/// The name of the type of all filters of Tamis that have no type in RedisBloom.
 pub const TAMIS_TYPE: &str = "tamis-flt";
 
-/// The version of RedisBloom's types in written values. Only this version can be read.
+/// The version of RedisBloom's types in written values. Tamis reads only version 4 of RedisBloom's types.
 pub const VERSION: u64 = 4;
 /// The version of [`TAMIS_TYPE`] in written values.
 pub const TAMIS_VERSION: u64 = 2;
 /// The version of [`TAMIS_TYPE`] that stores the whole image in one string.
 pub(crate) const ONE_STRING_VERSION: u64 = 1;
 
-/// Why values are not the values of a filter.
+/// The reason why values are not the values of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModuleValueError {
-    /// No server writes these values.
+    /// No server writes the values that were read.
     Value,
     /// There is not enough memory for the filter.
     Memory,
@@ -49,8 +49,8 @@ impl From<RedisHeaderError> for ModuleValueError {
     }
 }
 
-/// Reads the values of a module in order. A method returns `None` if the next value has another type, or if the bytes
-/// end.
+/// Reads the values of a module in order. A method returns `None` if the next value has a type that the method does not
+/// read, or if the bytes end.
 pub trait ModuleReader<'a> {
     /// Reads an unsigned number.
     fn number(&mut self) -> Option<u64>;
@@ -70,7 +70,7 @@ pub trait ModuleWriter {
     fn string(&mut self, bytes: &[u8]);
 }
 
-/// The maximum length of a string of an image, in bytes.
+/// The maximum length of a string that contains a part of an image, in bytes.
 const IMAGE_CHUNK_BYTES: usize = 1 << 20;
 
 /// Writes an image of `len` bytes as a value of the type [`TAMIS_TYPE`] in version [`TAMIS_VERSION`]. `write` must
@@ -135,8 +135,8 @@ pub struct ImageReader<'r, 'a, R> {
 }
 
 impl<'r, 'a, R: ModuleReader<'a>> ImageReader<'r, 'a, R> {
-    /// Reads the length of an image of this version of the type. Returns a reader of the bytes of the image, and the
-    /// length. Returns `None` if no server writes this version or these values.
+    /// Reads the length of an image in the given version of [`TAMIS_TYPE`]. Returns a reader of the bytes of the image,
+    /// and the length. Returns `None` if no server writes the version or the values.
     pub fn new(from: &'r mut R, version: u64) -> Option<(Self, u64)> {
         let (chunk, len) = match version {
             ONE_STRING_VERSION => {
@@ -169,12 +169,12 @@ impl<'a, R: ModuleReader<'a>> Read for ImageReader<'_, 'a, R> {
     }
 }
 
-/// Decodes the values of a Bloom filter, of the type [`BLOOM_TYPE`]. The memory is at most a few times the length of
-/// the strings.
+/// Decodes the values of a Bloom filter, of the type [`BLOOM_TYPE`]. Decoding takes memory of at most a few times the
+/// length of the strings.
 ///
 /// # Errors
 ///
-/// [`ModuleValueError`] if no server writes these values, or if there is not enough memory for the filter.
+/// [`ModuleValueError`] if no server writes the values, or if there is not enough memory for the filter.
 pub fn read_bloom<'a>(
     from: &mut impl ModuleReader<'a>,
     version: u64,
@@ -189,7 +189,7 @@ pub fn read_bloom<'a>(
 /// The header of `BF.SCANDUMP`, and for each layer the bit array and its length.
 type BloomDump<'a> = (Vec<u8>, Vec<(Cow<'a, [u8]>, usize)>);
 
-/// Converts the values of a Bloom filter. Returns `None` unless a server writes these values.
+/// Converts the values of a Bloom filter. Returns `None` if no server writes the values.
 fn bloom_dump<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<BloomDump<'a>> {
     if version != VERSION {
         return None;
@@ -289,12 +289,12 @@ fn part(
     (bytes, position)
 }
 
-/// Decodes the values of a cuckoo filter, of the type [`CUCKOO_TYPE`]. The memory is at most a few times the length of
-/// the strings.
+/// Decodes the values of a cuckoo filter, of the type [`CUCKOO_TYPE`]. Decoding takes memory of at most a few times the
+/// length of the strings.
 ///
 /// # Errors
 ///
-/// [`ModuleValueError`] if no server writes these values, or if there is not enough memory for the filter.
+/// [`ModuleValueError`] if no server writes the values, or if there is not enough memory for the filter.
 pub fn read_cuckoo<'a>(
     from: &mut impl ModuleReader<'a>,
     version: u64,
@@ -309,7 +309,7 @@ pub fn read_cuckoo<'a>(
 /// The header of `CF.SCANDUMP`, and the slots of each sub-filter.
 type CuckooDump<'a> = (Vec<u8>, Vec<Cow<'a, [u8]>>);
 
-/// Converts the values of a cuckoo filter. Returns `None` unless a server writes these values.
+/// Converts the values of a cuckoo filter. Returns `None` if no server writes the values.
 fn cuckoo_dump<'a>(from: &mut impl ModuleReader<'a>, version: u64) -> Option<CuckooDump<'a>> {
     if version != VERSION {
         return None;

@@ -6,10 +6,10 @@
 //! Math.abs(seed * (cap - 1) & ((h = value.hashCode()) ^ (h >>> 16)))
 //! ```
 //!
-//! `*` binds tighter than `&`, so the seed becomes a mask and the bits are not mixed. All six probes are the same
-//! number, each with other bits cleared. Two of the masks keep the sign bit. If only the sign bit is left, `abs`
-//! returns a negative number and `BitSet` throws an exception. The code below reproduces these defects, because
-//! existing filters depend on the defects.
+//! `*` binds tighter than `&`, so the seed becomes a mask and the bits are not mixed. All six probes are copies of one
+//! number, and each copy has different bits cleared. Two of the six masks keep the sign bit. If only the sign bit is
+//! left, `abs` returns a negative number and `BitSet` throws an exception. The code below reproduces the defects of the
+//! Java class, because existing filters depend on the defects.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -35,7 +35,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The number of bits that the author intended.
+/// The number of bits that the author of the Java class intended.
 const MEANT_BITS: u32 = 2 << 24;
 
 const SEEDS: [u32; 6] = [3, 13, 46, 71, 91, 134];
@@ -92,7 +92,7 @@ impl std::fmt::Display for Throws {
 impl std::error::Error for Throws {}
 
 /// Returns the bit numbers that the class computes from a `hashCode`, in order. `None` stands for -2147483648. The
-/// class throws an exception for this number.
+/// class throws an exception for the number -2147483648.
 ///
 /// # Examples
 ///
@@ -133,7 +133,7 @@ impl MyBloomFilter {
         Ok(Self { words })
     }
 
-    /// Inserts an item as `add` does. Returns true if a bit changed.
+    /// Inserts an item as the Java method `add` does. Returns true if a bit changed.
     ///
     /// # Errors
     ///
@@ -150,11 +150,12 @@ impl MyBloomFilter {
         Ok(is_new)
     }
 
-    /// Tests whether an item may be in the filter, as `contains` does.
+    /// Tests whether an item may be in the filter, as the Java method `contains` does.
     ///
     /// # Errors
     ///
-    /// [`Throws`] if the class throws an exception. The class does not throw if an earlier bit is not set.
+    /// [`Throws`] if the class throws an exception. The class throws no exception if the bit of a probe before the
+    /// failing probe is not set.
     pub fn contains(&self, hash_code: i32) -> Result<bool, Throws> {
         for bit in positions(hash_code) {
             if !self.is_set(bit.ok_or(Throws)?) {
@@ -164,13 +165,13 @@ impl MyBloomFilter {
         Ok(true)
     }
 
-    /// Counts the bits that are set, as `cardinality` does.
+    /// Counts the bits that are set, as the Java method `cardinality` does.
     #[must_use]
     pub fn count_ones(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns the number of the highest set bit plus one, as `length` does.
+    /// Returns the number of the highest set bit plus one, as the Java method `length` does.
     #[must_use]
     pub fn len_bits(&self) -> u64 {
         self.words
@@ -179,7 +180,7 @@ impl MyBloomFilter {
     }
 
     /// Estimates the number of hash codes, out of all 2³², for which the filter returns true. The number of inserted
-    /// items is at most about this estimate.
+    /// items is at most about the estimated number of hash codes.
     #[must_use]
     pub fn estimate_hash_codes(&self) -> f64 {
         let (found, step) = self.found();
@@ -189,12 +190,13 @@ impl MyBloomFilter {
     /// Estimates the number of inserted hash codes. Returns `None` if the bits do not determine the number.
     ///
     /// A hash code is certain if a set bit can only come from this hash code. The estimate is the number of hash codes
-    /// that are needed to explain all set bits. The estimate is returned only if three quarters of these hash codes are
-    /// certain. In this case, the error of the estimate is at most a tenth.
+    /// that are needed to explain all set bits. The method returns the estimate only if three quarters of the needed
+    /// hash codes are certain. If three quarters of the needed hash codes are certain, the error of the estimate is at
+    /// most a tenth.
     ///
-    /// For random hash codes, 94 % are certain. Consecutive numbers, and texts that end in numbers, set the same bits
-    /// many times. In this case, few hash codes are certain, and many numbers of items are possible. Above about 16,000
-    /// items, there is no estimate.
+    /// If the hash codes are random, 94 % of the hash codes are certain. Consecutive numbers, and texts that end in
+    /// numbers, set the same bits many times. If items set the same bits many times, few hash codes are certain, and
+    /// many numbers of items are possible. For more than about 16,000 items, the method returns no estimate.
     #[must_use]
     pub fn estimate_items(&self) -> Option<f64> {
         let (found, step) = self.found();
@@ -206,8 +208,8 @@ impl MyBloomFilter {
         for bit in found.iter().flat_map(|&x| bits_of(x)) {
             *codes_of.entry(bit).or_default() += 1;
         }
-        // Hash codes that are the only explanation of a bit come first. Hash codes that share a bit with few other hash
-        // codes come next.
+        // Hash codes are sorted by the lowest number of hash codes that explain one of their bits. Hash codes that are
+        // the only explanation of a bit come first.
         let mut found: Vec<(u32, u32)> = found
             .into_iter()
             .map(|x| (bits_of(x).map(|bit| codes_of[&bit]).min().unwrap_or(0), x))
@@ -224,11 +226,13 @@ impl MyBloomFilter {
     }
 
     /// Returns mixed hashes for which the filter returns true, and a step. If the step is 1, the result contains all
-    /// these hashes. If the step is n, the result contains the hashes for every n-th set bit.
+    /// mixed hashes for which the filter returns true. If the step is n, the result contains the hashes for every n-th
+    /// set bit.
     fn found(&self) -> (Vec<u32>, usize) {
-        // With this mask, the probe of a present hash code is a set bit. The hash code is this bit number plus any
-        // combination of the bits that the mask clears. There are 128 possible hash codes per bit. All these hash codes
-        // can therefore be tested. For many bits, only the hash codes for an even sample of the bits are tested.
+        // With the mask below, the probe of a present hash code is a set bit. The hash code is the number of the set
+        // bit plus any combination of the bits that the mask clears. A set bit has 128 possible hash codes, so all
+        // possible hash codes can be tested. If many bits are set, only the hash codes for an even sample of the bits
+        // are tested.
         let mask = MASKS[2];
         let bits = || {
             let words = self.words.iter().enumerate();
@@ -240,7 +244,7 @@ impl MyBloomFilter {
         let step = bits().count().div_ceil(TESTED_BITS).max(1);
         let completions = |bit: u32| {
             let missing = !mask;
-            // Iterates over all subsets of the missing bits.
+            // Iterates over all subsets of the bits that the mask clears.
             let mut next = Some(0_u32);
             std::iter::from_fn(move || {
                 let subset = next?;
@@ -272,8 +276,8 @@ impl MyBloomFilter {
 
 impl StoredFilter for MyBloomFilter {
     fn contains_each(&self, keys: &[&[u8]], answers: &mut Answers) {
-        // If the class throws, the item may still be in the filter. The item itself may have set the bits before the
-        // failing probe.
+        // If the class throws for an item, the item may still be in the filter. The insert of the item may have set the
+        // bits before the failing probe.
         answer_each(keys, answers, |key| {
             hash_code(key).is_some_and(|it| self.contains(it) != Ok(false))
         });

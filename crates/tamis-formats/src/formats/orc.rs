@@ -1,7 +1,7 @@
-//! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`, or the
-//! older `BLOOM_FILTER`. Layout: `docs/formats/orc.md`.
+//! The Bloom filters of a column of an ORC file: the decompressed stream `BLOOM_FILTER_UTF8`, or the older stream
+//! `BLOOM_FILTER`. Layout: `docs/formats/orc.md`.
 //!
-//! A stream contains a filter for each row group of a stripe. A lookup tests all filters.
+//! A stream contains a filter for each row group of a stripe. A lookup tests all filters of the stream.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -72,8 +72,8 @@ impl ProbeRule for Orc {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. The same error is returned if the filter
-/// exceeds ORC's maximum size, or if the allocation fails.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if `items` is 0. [`CreateError`] if the filter exceeds
+/// ORC's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -99,8 +99,8 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(bits: u64, probes: u32) -> Option<Rule> {
@@ -115,13 +115,13 @@ pub struct RowGroups {
     filters: Vec<ForeignBloom>,
 }
 
-/// Field 1 of `BloomFilterIndex`, a message.
+/// The tag of field 1 of `BloomFilterIndex`, which is a message.
 const FILTER: u8 = 1 << 3 | LENGTH;
-/// Field 1 of `BloomFilter`, a number.
+/// The tag of field 1 of `BloomFilter`, which is a number.
 const PROBES: u8 = 1 << 3;
-/// Field 2 of `BloomFilter`, a word of the older stream `BLOOM_FILTER`.
+/// The tag of field 2 of `BloomFilter`, which is a word of the older stream `BLOOM_FILTER`.
 const OLD_WORD: u8 = 2 << 3 | FIXED_64;
-/// Field 3 of `BloomFilter`, bytes.
+/// The tag of field 3 of `BloomFilter`, which is bytes.
 const WORDS: u8 = 3 << 3 | LENGTH;
 /// The wire type of bytes with a length prefix.
 const LENGTH: u8 = 2;
@@ -160,11 +160,12 @@ impl RowGroups {
     }
 
     /// Decodes a stream of at most `most_filters` filters. The stream is `BLOOM_FILTER_UTF8` if `is_utf8` is true, and
-    /// the older `BLOOM_FILTER` otherwise. A stream with more filters is rejected before its memory is allocated.
+    /// the older `BLOOM_FILTER` if `is_utf8` is false. A stream with more than `most_filters` filters is rejected
+    /// before its memory is allocated.
     ///
     /// # Errors
     ///
-    /// The errors of [`decode`](Self::decode), and an error if the stream has more filters.
+    /// The errors of [`decode`](Self::decode), and an error if the stream has more than `most_filters` filters.
     pub fn decode_at_most(
         bytes: &[u8],
         is_utf8: bool,
@@ -174,8 +175,8 @@ impl RowGroups {
         Self::decode_stream(bytes, stream, most_filters)
     }
 
-    /// Decodes the older stream `BLOOM_FILTER`. Numbers have the same hashes as in [`decode`](Self::decode). Text has
-    /// the charset of the machine that wrote the file.
+    /// Decodes the older stream `BLOOM_FILTER`. Numbers have the same hashes as in the stream `BLOOM_FILTER_UTF8`. Text
+    /// has the charset of the machine that wrote the file.
     ///
     /// # Errors
     ///
@@ -280,7 +281,7 @@ impl StoredFilter for RowGroups {
         Ok(())
     }
 
-    /// Merges each row group with the row group at the same index.
+    /// Merges each row group with the row group at the same index of `other`.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         Ok(ForeignBloom::merge_all(&mut self.filters, &other.filters))
     }
@@ -324,7 +325,8 @@ fn tag(reader: &mut ByteReader<'_>, field: &'static str, expected: u8) -> Result
     Err(start.invalid(field, "the next field of a stream with filters"))
 }
 
-/// Reads a number of Protocol Buffers of up to 35 bits. Each byte contains seven bits, the lowest bits first.
+/// Reads a number of Protocol Buffers of up to 35 bits. Each byte contains seven bits of the number, the lowest bits
+/// first.
 fn number(reader: &mut ByteReader<'_>, field: &'static str) -> Result<u64, DecodeError> {
     let start = reader.clone();
     let mut number = 0;

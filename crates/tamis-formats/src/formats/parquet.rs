@@ -1,7 +1,7 @@
 //! The Bloom filter of one column of a Parquet file: the header and the bits. Layout: `docs/formats/parquet.md`.
 //!
 //! The bits are a [`Bloom<Parquet>`](tamis::Parquet). The hash is XXH64 with seed 0, over the plain encoding of an
-//! item. `tamis` can therefore test the items, and a Tamis file can contain the same filter.
+//! item. The crate `tamis` can test the items of a Parquet filter, and a Tamis file can contain the filter.
 //!
 //! Source: Apache Parquet format, `BloomFilter.md` and `parquet.thrift`.
 
@@ -49,7 +49,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 /// The default rate of parquet-java. If a filter has no planned rate, the present rate of the filter is compared with
-/// this rate.
+/// the default rate of parquet-java.
 pub const JAVA_RATE: f64 = 0.01;
 
 const SIZE: &str = "number of bytes";
@@ -64,9 +64,9 @@ const NEXT_STRUCT: u8 = 0x1c;
 /// Thrift's compact protocol: the header of the next field, which is a 32-bit integer.
 const NEXT_I32: u8 = 0x15;
 
-/// Halves a filter as long as its estimated rate stays at or below `max_rate`. The Rust crate for Parquet does the same
-/// before writing a filter. Each halving merges two neighboring blocks into one block. The estimated rate is the share
-/// of set bits to the power of eight.
+/// Halves a filter as long as its estimated rate stays at or below `max_rate`. Before writing a filter, the Rust crate
+/// for Parquet halves the filter as this function does. Each halving merges two neighboring blocks into one block. The
+/// estimated rate is the share of set bits to the power of eight.
 ///
 /// # Errors
 ///
@@ -214,14 +214,15 @@ fn expect(
     Err(DecodeError::unexpected(field, at, expected, found))
 }
 
-/// Reads a number of 32 bits in zigzag encoding. Each byte contains seven bits; the lowest bit is the sign.
+/// Reads a number of 32 bits in zigzag encoding. Each byte contains seven bits of the number; the lowest bit of the
+/// number is the sign.
 fn zig_zag(reader: &mut ByteReader<'_>) -> Result<i64, DecodeError> {
     let at = reader.at();
     let mut number = 0;
     for shift in (0..5).map(|byte| byte * 7) {
         let byte = reader.u8(SIZE)?;
         number |= u64::from(byte & 0x7f) << shift;
-        // A last byte of 0 would be a second encoding of the same number.
+        // A last byte of 0 would be a second encoding of the number without this byte.
         if byte < 0x80 && number <= u32::MAX.into() && (byte != 0 || shift == 0) {
             return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
         }

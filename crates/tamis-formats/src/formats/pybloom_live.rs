@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
         Sniff::maybe(decode(bytes, ShortDigest::default()).is_ok())
     }),
     items: Items::Default(Funnel::Text(Charset::Utf8)),
-    // In Python, `str()` of `bytes` is text that starts with `b'`. A filter therefore never contains plain bytes.
+    // A filter never contains plain bytes, because Python's `str()` converts `bytes` to text that starts with `b'`.
     item_domain: ItemDomain::Text,
     parameters: Parameters {
         reading: &[Parameter::Md5],

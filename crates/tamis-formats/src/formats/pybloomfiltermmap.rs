@@ -109,8 +109,8 @@ pub fn plan(items: u64, rate: f64) -> (u64, u32) {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if the rate is not above 0 and below 1, or if the allocation fails. The same error is returned if
-/// the number of seeds differs from the number of probes.
+/// [`CreateError`] if the rate is not above 0 and below 1, or if the allocation fails. [`CreateError`] if the number of
+/// seeds differs from the number of probes.
 pub fn create(items: u64, rate: f64, seeds: Option<&[u32]>) -> Result<Layers, CreateError> {
     CreateError::check_plan("pybloomfiltermmap", items, rate)?;
     let (bits, probes) = plan(items, rate);
@@ -165,7 +165,7 @@ pub fn decode(bytes: &[u8]) -> Result<Layers, DecodeError> {
     let seeds = reader.bytes("seeds", MAX_SEEDS * size_of::<u32>())?;
     let seeds = seeds.as_chunks().0.iter().map(|&seed| u32::from_le_bytes(seed));
     let seeds = seeds.take(probes as usize).collect();
-    // These bytes contain the count, which is always zero in files of the original library.
+    // The reserved bytes contain the count of items, which is always zero in files of the original library.
     reader.bytes("reserved", DATA_AT - reader.at())?;
     let rule = Seeds::new(bits, seeds).ok_or(invalid("number of bits", BITS_AT, "1 or more"))?;
     let filter = ForeignBloom::read_bytes(Rule::new(rule), &mut reader)?;
@@ -193,7 +193,8 @@ fn encode(contents: &Contents, _: &DecodeOptions, out: &mut dyn Write) -> Result
     for (i, seed) in rule.seeds.iter().enumerate() {
         put(SEEDS_AT + i * size_of::<u32>(), &seed.to_le_bytes());
     }
-    // Version 1, and the flag that marks the count as correct. The original library sets this flag but writes no count.
+    // Version 1, and the flag that marks the count as correct. The original library sets the flag for a correct count
+    // but writes no count.
     put(VERSION_AT, &[1, 1]);
     out.write_all(&header)?;
     Ok(filter.write_bytes(out)?)

@@ -16,7 +16,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "rbloom",
     extensions: &["rbloom"],
     summary: "Bloom of Python's rbloom, by save; items are 128-bit hashes",
-    // The header is only a small number, and other files also start with a small number.
+    // The header is only a small number, and files of many other formats start with a small number.
     detection: Detection::ByName,
     items: Items::Default(Funnel::Hash128),
     item_domain: ItemDomain::Hashes,
@@ -26,8 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The rule of `rbloom`. The user's hash of an item is the initial state of a random number generator. The generator
-/// returns the probes.
+/// The rule of `rbloom`. The user's hash of an item is the initial state of a random number generator. The random
+/// number generator returns the probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     bits: Modulus,

@@ -35,10 +35,10 @@ pub(crate) const FORMAT: Format = Format {
 /// The sizes that the Java class computes, including unusable sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedisBitmapPlan {
-    /// `bitSize`. If the size is 0, the class fails at the first item. A negative size has the same effect as its
+    /// `bitSize`. If the size is 0, the Java class fails at the first item. A negative size has the same effect as its
     /// absolute value.
     pub bits: i32,
-    /// `numHashFunctions`. There is no limit: for the rate 0, the value is 1074.
+    /// `numHashFunctions`. The number of hash functions has no limit: for the rate 0, the number is 1074.
     pub probes: u32,
 }
 
@@ -57,21 +57,23 @@ impl RedisBitmapPlan {
     pub fn new(items: i32, rate: f64) -> Self {
         let ln_2 = std::f64::consts::LN_2;
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
-        // The order of operations is the order of the Java code. The result is clamped to the range of an `int`.
+        // The order of operations is the order of the Java code. The number of bits is clamped to the range of a Java
+        // `int`.
         let bits = (f64::from(items.wrapping_neg()) * rate.ln() / (ln_2 * ln_2)) as i32;
         let k = f64::from(bits) / f64::from(items) * ln_2;
         // Java rounds half up.
         Self { bits, probes: ((k + 0.5).floor() as i32).max(1).cast_unsigned() }
     }
 
-    /// Tests whether the plan needs more bits than an `int` can count. The rate is then above the planned rate.
+    /// Tests whether the plan needs more bits than an `int` can count. If the plan needs more bits than an `int` can
+    /// count, the rate of the filter is above the planned rate.
     #[must_use]
     pub fn is_clipped(&self) -> bool {
         self.bits == i32::MAX
     }
 
     /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above `fill` to the power of the
-    /// probes, because the probes of an item often repeat. Takes up to a few milliseconds.
+    /// number of probes, because the probes of an item often repeat. Takes up to a few milliseconds.
     #[must_use]
     pub fn rate_at_fill(&self, fill: f64) -> f64 {
         let bits = u64::from(self.bits.unsigned_abs());

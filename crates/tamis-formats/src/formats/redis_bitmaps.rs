@@ -90,9 +90,10 @@ impl RedisBitmaps {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`] if the allocation of another bitmap fails. The item has still been inserted.
+    /// [`OutOfMemory`] if the allocation of a new bitmap fails. The item has been inserted even if the allocation
+    /// fails.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, OutOfMemory> {
-        // With one bitmap, the Java class inserts without a test. The number of changed bits shows
+        // If the filter has one bitmap, the Java class inserts an item without a test. The number of changed bits shows
         // whether the item is new.
         let is_new = if self.bitmaps.len() > 1 && self.contains(key) {
             false
@@ -136,7 +137,7 @@ impl RedisBitmaps {
         &self.bitmaps
     }
 
-    /// Returns the union of all bitmaps. The union is a valid filter with a higher rate.
+    /// Returns the union of all bitmaps. The union is a valid filter with a higher rate than each bitmap.
     #[must_use]
     pub fn union(&self) -> ForeignBloom {
         let mut one = self.bitmaps[0].clone();
@@ -180,8 +181,8 @@ impl StoredFilter for RedisBitmaps {
         try_answer_each(keys, answers, |key| self.insert(key).map_err(ChangeError::Memory))
     }
 
-    /// Merges each bitmap of `other` into the newest bitmap if the newest bitmap stays at most half full. Otherwise,
-    /// inserts the bitmap of `other` before the newest bitmap.
+    /// Merges each bitmap of `other` into the newest bitmap if the newest bitmap stays at most half full. If the newest
+    /// bitmap would be more than half full, inserts the bitmap of `other` before the newest bitmap.
     fn merge(&mut self, other: &Self) -> Result<bool, ChangeError> {
         let is_alike = self.bitmaps[0].rule() == other.bitmaps[0].rule();
         if !is_alike {
@@ -265,7 +266,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     let mut found = BTreeMap::new();
     for entry in rdb.entries() {
         let entry = entry?;
-        // Bitmaps with a number above the cursor were left behind by a reset.
+        // A reset of the filter leaves bitmaps with a number above the cursor in the database.
         if let Some(number) = number_of(entry.key()).filter(|&number| number <= cursor) {
             entry.only(found.get(&number))?;
             found.insert(number, entry);
@@ -289,7 +290,8 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
 /// The largest number of digits of a 64-bit number.
 const MAX_CURSOR_BYTES: u64 = 20;
 
-/// Checks that a string has its full length, because the class creates the string with this length.
+/// Checks that a string has the full length of a bitmap, because the Java class creates the string with its full
+/// length.
 fn whole_length(rule: &Rule, string: &[u8], at: u64) -> Result<(), DecodeError> {
     let (planned, found) = (rule.bits() / 8, string.len() as u64);
     if found >= planned {

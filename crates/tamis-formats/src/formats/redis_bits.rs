@@ -30,8 +30,8 @@ const STRING: BitmapFile =
 /// The largest offset of `SETBIT`.
 const MAX: u64 = u32::MAX as u64;
 
-/// Decodes the bytes of a string. The bytes are the result of `GET` or `DUMP`. Inserting a larger value extends the
-/// string, as `SETBIT` does.
+/// Decodes the bytes of a string. The bytes are the result of `GET` or `DUMP`. Inserting a value beyond the end extends
+/// the string, as `SETBIT` does.
 ///
 /// # Errors
 ///

@@ -64,7 +64,7 @@ fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError
     decode_payload(bytes)
 }
 
-/// Writes the payload of `RESTORE`. With a key, writes the commands that load the filter in chunks.
+/// Writes the payload of `RESTORE`. If the options have a key, writes the commands that load the filter in chunks.
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,
@@ -103,7 +103,7 @@ fn create(options: &DecodeOptions) -> Result<Contents, CreateError> {
 }
 
 /// Returns the image of a filter that only a Tamis server supports. The image is in the result of `DUMP`, or in a
-/// snapshot under the key in the options. Returns `None` for any other bytes.
+/// snapshot under the key in the options. Returns `None` if the bytes contain no image of a Tamis server.
 ///
 /// The crate `tamis-commands` decodes the image.
 #[must_use]

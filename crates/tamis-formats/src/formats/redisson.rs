@@ -20,7 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "redisson",
     extensions: &["rdb", "bitmap"],
     summary: "Redisson's RBloomFilter: a bitmap of Redis and its settings",
-    // The key of the settings shows the format, because no other program stores settings under a key of this form.
+    // The key of the settings shows the format, because only Redisson stores the settings of a filter under a key that
+    // ends in `:config`.
     detection: Detection::ByBytes(|bytes| {
         let has_config = |rdb: Rdb<'_>| rdb.entries().flatten().any(|entry| is_config(&entry));
         Sniff::yes(Rdb::has_magic(bytes) && Rdb::new(bytes).is_ok_and(has_config))
@@ -39,7 +40,8 @@ pub(crate) const FORMAT: Format = Format {
 
 /// The rule of Redisson: the two halves of a 128-bit HighwayHash are added alternately.
 ///
-/// The probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits, with the sign bit cleared.
+/// For the halves `a` and `b`, the probes are `a`, `a + b`, `2a + b`, `2a + 2b`, … in 64 bits, with the sign bit
+/// cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redisson {
     bits: Modulus,
@@ -48,8 +50,8 @@ pub struct Redisson {
 
 const MAX_BITS: u64 = 4_294_967_294;
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 65_535;
 
 /// The key of HighwayHash, which is a constant of Redisson.
@@ -84,7 +86,7 @@ impl Redisson {
             return Err(CreateError::refused(why));
         }
         let rate = if rate == 0.0 { f64::from_bits(1) } else { rate };
-        // Guava plans zero items as one item.
+        // Guava plans zero items as one item, but Redisson plans zero items as 0 bits.
         let bits = if items == 0 { 0 } else { plan_bits(items, rate).0 };
         if bits > MAX_BITS {
             return Err(CreateError::refused(format!(
@@ -128,7 +130,7 @@ impl Redisson {
     }
 
     /// Computes the rate of a filter whose share of set bits is `fill`. The rate is above `fill` to the power of the
-    /// probes, because the probes of an item are multiples of one number. Takes up to a few milliseconds.
+    /// number of probes, because the probes of an item are multiples of one number. Takes up to a few milliseconds.
     #[must_use]
     pub fn rate_at_fill(&self, fill: f64) -> f64 {
         Alternating { bits: self.bits, probes: self.probes }.rate_at_fill(fill)
@@ -307,7 +309,7 @@ fn rule_of(
 /// The memory in bytes that is allowed for a filter regardless of the size of its file.
 const FREE_BYTES: u64 = 1 << 20;
 
-/// Writes the string. If the options have a key, writes a snapshot of the string and the settings.
+/// Writes the string of the bitmap. If the options have a key, writes a snapshot of the string and the settings.
 fn encode(
     contents: &Contents,
     options: &DecodeOptions,

@@ -169,18 +169,18 @@ impl StoredFilter for Roaring {
 
 /// Decodes a bitmap of 32 or 64 bits.
 ///
-/// The memory is at most 18 times the size of the bytes. The worst case is a 64-bit bitmap with one value in each range
-/// of 2³² values.
+/// The memory is at most 18 times the size of the bytes. The worst case for the memory is a 64-bit bitmap with one
+/// value in each range of 2³² values.
 ///
 /// # Errors
 ///
-/// [`DecodeError`] unless `bytes` are exactly one bitmap. Containers and values out of order are rejected, because no
-/// library writes them.
+/// [`DecodeError`] unless `bytes` are exactly one bitmap. Containers and values out of order, which no library writes,
+/// are rejected.
 pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     let mut set = CompressedSet::new();
     let (mut values, mut new) = (Vec::new(), Answers::new());
-    // A first pass checks the whole file before any value is inserted. A file with damage at its end is therefore
-    // rejected before memory is allocated for the values.
+    // A first pass checks the whole file before any value is inserted. If the end of a file is damaged, the first pass
+    // rejects the file before memory is allocated for the values.
     let (form, has_runs) = walk(bytes, &mut |_, _| {})?;
     walk(bytes, &mut |base, container| {
         values.clear();
@@ -198,9 +198,9 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
                 }
             }
             Container::Runs(runs) => {
-                // The first insert decides the representation of a range of 65,536 values. After an insert of one or
-                // two values, the representation is a list. A long run would then convert the list to a bitmap of 8
-                // KiB. The longest run is therefore inserted first.
+                // The first insert decides the representation of a range of 65,536 values. If the first insert has one
+                // or two values, the representation is a list. A long run after a short run would convert the list to a
+                // bitmap of 8 KiB. To avoid the conversion of a list to a bitmap, the longest run is inserted first.
                 let longest = runs.iter().map(ends).max_by_key(|(first, last)| last - first);
                 for (first, last) in longest.into_iter().chain(runs.iter().map(ends)) {
                     set.insert_range(base | u64::from(first)..=base | u64::from(last));
@@ -212,8 +212,8 @@ pub fn decode(bytes: &[u8]) -> Result<Roaring, DecodeError> {
     Ok(Roaring { form, has_runs, ..Roaring::new(set) })
 }
 
-/// Each bitmap of 32 bits starts with a cookie. A bitmap of 64 bits has a cookie for each range of 2³² values. Only the
-/// empty bitmap of 64 bits, which is eight zero bytes, has no cookie.
+/// Each bitmap of 32 bits starts with a cookie, a magic number. A bitmap of 64 bits has a cookie for each range of 2³²
+/// values. Only the empty bitmap of 64 bits, which is eight zero bytes, has no cookie.
 fn sniff(bytes: &[u8]) -> Sniff {
     match walk(bytes, &mut |_, _| {}) {
         // The empty bitmap of Java is five bytes: a flag and four zero bytes.

@@ -1,4 +1,4 @@
-//! RocksDB's full filter block in both generations. Layout: `docs/formats/rocksdb.md`.
+//! RocksDB's full filter block in both generations: legacy, and fast local Bloom. Layout: `docs/formats/rocksdb.md`.
 
 mod rules;
 
@@ -50,7 +50,7 @@ const KIND_AT: usize = 1;
 const SHAPE_AT: usize = 2;
 const REST_AT: usize = 3;
 
-/// A number of probes that marks a filter of a later generation, such as fast local Bloom.
+/// A number of probes that marks a filter of a generation after the legacy generation, such as fast local Bloom.
 const NEW_BLOOM: i8 = -1;
 
 /// A number of probes that marks a Ribbon filter.
@@ -65,8 +65,8 @@ pub enum Generation {
     FastLocal,
 }
 
-/// A filter block whose trailer RocksDB reserves for later releases. A release that does not support the trailer treats
-/// every item as possibly present.
+/// A filter block whose trailer RocksDB reserves for future releases. A RocksDB release that does not support the
+/// trailer treats every item as possibly present.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {
     bytes: Vec<u8>,
@@ -152,8 +152,8 @@ pub fn create(
     Ok(ForeignBloom::new(rule)?)
 }
 
-/// The upper limits for each number of probes. Element `i` is the largest number of thousandths of a bit per key for
-/// which RocksDB uses `i + 1` probes.
+/// The upper limits of the bits per key for each number of probes. Element `i` is the largest number of thousandths of
+/// a bit per key for which RocksDB uses `i + 1` probes.
 const PROBES_UP_TO: [u64; 12] =
     [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
 
@@ -192,8 +192,8 @@ fn fast_local_rate(bits_per_key: u32) -> f64 {
 }
 
 /// Decodes a filter block: the bits and their trailer. `bytes` do not include the block trailer, which contains the
-/// compression type and the checksum. The result is a [`ForeignBloom`]. The result is a [`Reserved`] if RocksDB itself
-/// would treat every item as possibly present.
+/// compression type and the checksum. Returns a [`ForeignBloom`], or a [`Reserved`] if RocksDB itself would treat every
+/// item as possibly present.
 ///
 /// # Errors
 ///
@@ -275,14 +275,14 @@ fn sniff(bytes: &[u8]) -> Sniff {
     };
     match read_trailer(trailer, data.len() as u64) {
         Ok(Trailer::Rule(rule)) if rule.probes() <= 30 => Sniff::Maybe,
-        // `decode` rejects a Ribbon filter with a clear error, so a Ribbon filter is also detected.
+        // Detection accepts a Ribbon filter, so that `decode` can reject the Ribbon filter with a clear error.
         Err(_) => Sniff::maybe(is_ribbon(trailer, data.len() as u64)),
         Ok(_) => Sniff::No,
     }
 }
 
 /// Tests whether a trailer belongs to a Ribbon filter. The trailer of a Ribbon filter states a number of blocks of 128
-/// slots. Each block has the same number of columns of 16 bytes, or one column fewer.
+/// slots. For one number `n` per filter, each block has `n` or `n` − 1 columns of 16 bytes.
 fn is_ribbon(trailer: [u8; TRAILER_BYTES], len: u64) -> bool {
     const COLUMN_BYTES: u64 = 16;
     const MAX_COLUMNS: u64 = 32;

@@ -49,10 +49,11 @@ fn version_option(options: &DecodeOptions) -> Result<Version, CreateError> {
 /// Spark's two probe rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// Sums of 32 bits, without a seed. Every release reads this version. Releases up to 4.0 read only this version.
+    /// The probes are sums of 32 bits, without a seed. Every Spark release reads version 1. Spark releases up to 4.0
+    /// read only version 1.
     #[default]
     V1,
-    /// Sums of 64 bits. Spark reads and creates this version since release 4.1.
+    /// The probes are sums of 64 bits. Spark reads and creates version 2 since release 4.1.
     V2 {
         /// The seed of the first hash.
         seed: i32,
@@ -110,8 +111,8 @@ impl ProbeRule for Spark {
     fn progression(&self) -> Option<Progression> {
         let sums = match self.version {
             Version::V1 => Sums::Flipped(32),
-            // The sums have 63 bits, so overflows are rare. The few probes of an item seldom change the sign of the
-            // sum, so flips are also rare.
+            // The sums have 63 bits, so overflows are rare. The sums of one item seldom change their sign, so the flip
+            // of negative sums seldom separates the probes of an item.
             Version::V2 { .. } => Sums::Exact,
         };
         Some(Progression { bits: self.bits, probes: self.probes, sums })
@@ -182,7 +183,7 @@ pub fn create_with_bits(
             "Spark has at most 137,438,953,408 bits, not {bits}: plan fewer items or a higher rate"
         ))
     };
-    // This plan does not use the rate, so any valid rate works.
+    // The number of probes does not depend on the rate here, so the call passes any valid rate.
     let probes = i32::try_from(plan_probes(items, bits, 0.5, GuavaRelease::Until33));
     let (words, Ok(probes)) = (bits.div_ceil(64), probes) else { return Err(too_large()) };
     if words > i32::MAX as u64 {
@@ -191,8 +192,8 @@ pub fn create_with_bits(
     ForeignBloom::new(rule(words, probes.cast_unsigned(), version)).map_err(CreateError::Memory)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 65_535;
 
 fn rule(words: u64, probes: u32, version: Version) -> Rule {
@@ -204,7 +205,7 @@ fn rule(words: u64, probes: u32, version: Version) -> Rule {
 ///
 /// # Errors
 ///
-/// [`DecodeError`] if `readFrom` would fail, if the filter has no words, or if bytes follow the filter.
+/// [`DecodeError`] if Spark's `readFrom` would fail, if the filter has no words, or if bytes follow the filter.
 pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let version = reader.i32_be("version")?;
@@ -216,7 +217,7 @@ pub fn decode(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         1 => Version::V1,
         _ => Version::V2 { seed: reader.i32_be("seed")? },
     };
-    // Spark can read a filter without words, but then divides by 0 in a lookup.
+    // Spark can read a filter without words, but a lookup in a filter without words divides by 0.
     let words = reader.count_be("number of words", 1.., "1 or more")?;
     let filter = ForeignBloom::read_words(
         rule(words.into(), probes, version),

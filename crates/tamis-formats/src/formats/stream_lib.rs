@@ -39,7 +39,7 @@ const MAX_WORDS: u32 = (i32::MAX / 64).cast_unsigned();
 /// The rule of stream-lib: double hashing with two 32-bit hashes. The first hash is the seed of the second hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLib {
-    /// The number of words. Invariant: from 1 to [`MAX_WORDS`].
+    /// The number of words. Invariant: the number is from 1 to [`MAX_WORDS`].
     words: u32,
     probes: u32,
 }
@@ -84,8 +84,8 @@ impl ProbeRule for StreamLib {
 ///
 /// # Errors
 ///
-/// [`CreateError`] if no entry of the table reaches the rate, or if `items` is 0. The same error is returned if the
-/// filter exceeds stream-lib's maximum size, or if the allocation fails.
+/// [`CreateError`] if no entry of the table reaches the rate, or if `items` is 0. [`CreateError`] if the filter exceeds
+/// stream-lib's maximum size, or if the allocation fails.
 ///
 /// # Examples
 ///
@@ -113,8 +113,8 @@ pub fn create(items: u64, rate: f64) -> Result<ForeignBloom, CreateError> {
     Ok(ForeignBloom::new(Rule::new(StreamLib { words, probes }))?)
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 const MAX_PROBES: u32 = 255;
 
 /// Decodes the output of `serialize`. Rejects trailing bytes.

@@ -56,9 +56,9 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// A filter, and all other values in the file of the filter. `B` is the storage of the bits.
+/// A filter, and all values that a Tamis file stores with the filter. `B` is the storage of the bits.
 ///
-/// Equal values give equal bytes in the file on every machine.
+/// Equal [`TamisFile`] values give equal bytes on every machine.
 ///
 /// # Examples
 ///
@@ -80,8 +80,8 @@ pub(crate) const FORMAT: Format = Format {
 pub struct TamisFile<B = Bitmap> {
     /// The filter.
     pub filter: AnyFilter<B>,
-    /// The number of inserts, including repeated items. The number does not depend on the order of inserts or on
-    /// threads. The number of a merged filter is the sum of both numbers.
+    /// The number of inserts, including repeated items. The number of inserts does not depend on the order of inserts
+    /// or on threads. The number of a merged filter is the sum of the numbers of the two filters.
     pub added: u64,
     /// The metadata of the filter.
     pub metadata: Metadata,
@@ -131,9 +131,9 @@ impl TamisFile {
     /// Reads one file from a stream, such as a pipe, directly into the memory of the filter. The stream must end at the
     /// end of the file.
     ///
-    /// `max_bytes` limits the memory of the bits. This limit is necessary because the size in the header cannot be
-    /// checked before all bytes have arrived. Memory up to the limit is reserved at once. The operating system provides
-    /// the pages as bytes arrive.
+    /// `max_bytes` limits the memory of the bits. The limit `max_bytes` is necessary because the size in the header
+    /// cannot be checked before all bytes have arrived. Memory up to the limit is reserved at once. The operating
+    /// system provides the pages as bytes arrive.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl TamisFile {
 }
 
 impl<B: Bits<Word = u64>> TamisFile<B> {
-    /// Creates the value from a header and words.
+    /// Creates a [`TamisFile`] from a header and words.
     fn restore(header: Header, bits: B) -> Result<Self, DecodeError> {
         let at = header.len as u64;
         let filter = AnyFilter::restore(&header.plan, header.hasher, bits).map_err(|plan| {
@@ -209,10 +209,10 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
         out.write_all(&checksum.digest().to_le_bytes())
     }
 
-    /// Writes a range of the bytes of the file, such as `0..1024`. Bytes after the end are omitted.
+    /// Writes a range of the bytes of the file, such as `0..1024`. Bytes after the end of the file are omitted.
     ///
-    /// Takes time in proportion to the range, independent of its start. If the range includes the
-    /// checksum at the end of the file, the method also reads all words.
+    /// Takes time in proportion to the range, independent of its start. If the range includes the checksum at the end
+    /// of the file, the method reads all words.
     ///
     /// # Errors
     ///
@@ -286,8 +286,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     /// Tests whether the rate of the filter is above the planned rate. Reads all bits.
     ///
     /// If the number of inserts is known and at most the capacity, the result is false, even if more bits are set than
-    /// expected. Otherwise, the set bits determine the result. The set bits also determine the result for windows and
-    /// growing filters.
+    /// expected. If the number of inserts is unknown or above the capacity, the set bits determine the result. For
+    /// windows and growing filters, the set bits always determine the result.
     #[must_use]
     pub fn is_over_rate(&self) -> bool {
         !self.is_counted_within() && self.filter.is_over_rate()
@@ -297,8 +297,8 @@ impl<B: Bits<Word = u64>> TamisFile<B> {
     #[must_use]
     pub fn is_counted_within(&self) -> bool {
         let plan = self.filter.plan();
-        // Windows and growing filters are excluded. The items of a window may have arrived unevenly, which the count
-        // does not show. A growing filter computes its own rate.
+        // Windows and growing filters are excluded from the test of the count. The items of a window may have arrived
+        // unevenly, which the count does not show. A growing filter computes its own rate.
         let is_counted = !plan.kind().forgets() && !plan.kind().grows();
         is_counted && self.added > 0 && self.added <= plan.items()
     }

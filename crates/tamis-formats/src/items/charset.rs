@@ -1,7 +1,8 @@
 //! Encodes text in a charset as Java does.
 //!
-//! The tables of `encoding_rs` follow the WHATWG standard. Java's tables of GBK and GB 18030 differ in some characters,
-//! which `charset/java.rs` lists. The test data in `tests/golden/charsets` cover every character.
+//! The tables of `encoding_rs` follow the WHATWG standard. Java's tables of GBK and GB 18030 differ from the WHATWG
+//! standard in some characters, which `charset/java.rs` lists. The test data in `tests/golden/charsets` cover every
+//! character.
 
 mod java;
 
@@ -27,9 +28,10 @@ pub enum Charset {
     Utf16Be,
     /// UTF-16, little-endian, without a byte order mark.
     Utf16Le,
-    /// GBK in Java's encoding. 184 characters differ from the WHATWG encoding.
+    /// GBK in Java's encoding. In Java's GBK, 184 characters differ from the WHATWG encoding.
     Gbk,
-    /// GB 18030 of 2022 in Java's encoding. 19 private use characters differ from the WHATWG encoding.
+    /// GB 18030 of 2022 in Java's encoding. In Java's GB 18030, 19 private use characters differ from the WHATWG
+    /// encoding.
     Gb18030,
 }
 
@@ -61,7 +63,7 @@ impl Charset {
         }
     }
 
-    /// Returns other common names of the charset.
+    /// Returns the common names of the charset that differ from [`name`](Self::name).
     #[must_use]
     pub const fn aliases(self) -> &'static [&'static str] {
         match self {
@@ -95,7 +97,7 @@ impl Charset {
     }
 
     /// Encodes UTF-16 code units, the content of a Java `String`, and appends the bytes to `to`. An unpaired surrogate
-    /// becomes U+FFFD in UTF-16, and `?` in the other charsets.
+    /// becomes U+FFFD in UTF-16, and `?` in all charsets except UTF-16.
     pub fn encode_units(self, units: &[u16], to: &mut Vec<u8>) {
         let lost = if matches!(self, Charset::Utf16 | Charset::Utf16Be | Charset::Utf16Le) {
             '\u{fffd}'
@@ -159,7 +161,7 @@ fn encode_by(
 
 fn encode_by_whatwg(encoding: &'static Encoding, mut text: &str, to: &mut Vec<u8>) {
     let mut encoder = encoding.new_encoder();
-    // The buffer has a fixed size. The time is therefore linear even if many characters are unmappable.
+    // The buffer has a fixed size, so the time is linear even if many characters are unmappable.
     let mut chunk = [0; 256];
     loop {
         let (result, read, written) =

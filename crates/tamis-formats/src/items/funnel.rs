@@ -1,7 +1,7 @@
-//! Converts an item as text to the bytes that another system hashes.
+//! Converts an item that is given as text to the bytes that the original system of a filter hashes.
 //!
-//! Guava calls this conversion a funnel. No file stores the funnel, so the user must give the funnel. A wrong funnel
-//! gives wrong answers without an error.
+//! Guava calls the conversion of an item to bytes a funnel. No file stores the funnel, so the user must give the
+//! funnel. A wrong funnel gives wrong answers without an error.
 
 use std::fmt;
 use std::str::FromStr;
@@ -89,7 +89,7 @@ pub enum AbloomType {
     Float,
 }
 
-/// Why a funnel cannot convert an item.
+/// The reason why a funnel cannot convert an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ItemError {
@@ -106,7 +106,7 @@ pub enum ItemError {
     NotText,
     /// The item is not an even number of hexadecimal digits.
     NotHex,
-    /// The item is not a value of this Java type.
+    /// The item is not a value of the given Java type.
     NotOf(JavaType),
 }
 
@@ -191,12 +191,12 @@ impl Funnel {
         })
     }
 
-    /// Returns the bytes that the original system hashes for `item`. The bytes are stored in `scratch` if they differ
+    /// Returns the bytes that the original system hashes for `item`. Stores the bytes in `scratch` if the bytes differ
     /// from `item`.
     ///
     /// # Errors
     ///
-    /// [`ItemError`] if the original system cannot hash this item.
+    /// [`ItemError`] if the original system cannot hash `item`.
     pub fn key<'a>(self, item: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8], ItemError> {
         match self {
             Funnel::Bytes => return Ok(item),

@@ -9,7 +9,7 @@ pub(crate) fn min_and_max(min: Option<u64>, max: Option<u64>) -> Vec<(&'static s
 }
 
 /// Returns the integer of a key. A key of 4 bytes is a signed integer, and a key of 8 bytes is an unsigned integer.
-/// Returns `None` for a negative integer and for a key of another length.
+/// Returns `None` for a negative integer and for a key whose length is not 4 or 8 bytes.
 pub(crate) fn value(key: &[u8]) -> Option<u64> {
     if let Ok(bytes) = key.try_into() {
         return Some(u64::from_le_bytes(bytes));

@@ -4,14 +4,14 @@ use std::fmt;
 
 use crate::rules::hash::polynomial::polynomials;
 
-/// A Java type whose `hashCode` depends only on the value. The default `hashCode` of other objects changes with every
-/// run of the program.
+/// A Java type whose `hashCode` depends only on the value. The default `hashCode` of Java objects changes with every
+/// run of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JavaType {
     /// `String`.
     String,
-    /// `Integer`. Use this type also for `Short` and `Byte`: all three have the same `hashCode`.
+    /// `Integer`, and also `Short` and `Byte`, because the three types have the same `hashCode`.
     Integer,
     /// `Long`.
     Long,

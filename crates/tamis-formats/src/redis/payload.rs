@@ -36,20 +36,20 @@ pub enum RedisValue {
     Tamis(Vec<u8>),
 }
 
-/// Why bytes are not the payload of a filter or of a string.
+/// The reason why bytes are not the payload of a filter or of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PayloadError {
     /// The checksum is wrong: the bytes were changed or truncated.
     Checksum,
-    /// The payload has a newer version, and the value cannot be read.
+    /// The RDB version of the payload is newer than all known versions, and the value cannot be read.
     Newer {
         /// The RDB version of the payload.
         version: u16,
     },
-    /// The value is valid but has another type.
+    /// The value is valid but is neither a string nor a known filter.
     OtherType,
-    /// No server writes this value.
+    /// No server writes a value with the given bytes.
     Value,
     /// The strings of the value need more memory than allowed, or the filter needs more memory than available.
     TooLarge,
@@ -96,7 +96,7 @@ const CUCKOO_ID: u64 = type_id(CUCKOO_TYPE, VERSION);
 const TAMIS_ID: u64 = type_id(TAMIS_TYPE, TAMIS_VERSION);
 
 /// The RDB version in written payloads. A server rejects a version that is newer than its own version. The encoding of
-/// these values has not changed since Redis 5, so an old version is enough.
+/// strings and filters has not changed since Redis 5, so an old RDB version is enough.
 const WRITTEN_RDB_VERSION: u16 = 9;
 
 impl RedisValue {
@@ -129,7 +129,7 @@ impl RedisValue {
             return Err(PayloadError::Checksum);
         }
         let (&kind, value) = body.split_first().ok_or(PayloadError::OtherType)?;
-        // A value of a newer version is read if the type of the value is known.
+        // A value of an RDB version that is newer than all known versions is read if the type of the value is known.
         Self::read(kind, RdbReader::new(value, max_bytes)).map_err(|error| match error {
             PayloadError::OtherType | PayloadError::Value if is_newer(version) => {
                 PayloadError::Newer { version }
@@ -146,7 +146,7 @@ impl RedisValue {
             return None;
         }
         [bytes, bytes.strip_suffix(b"\n").unwrap_or_default()].into_iter().find_map(|payload| {
-            // A checksum of zero proves nothing, because a bitmap may also end in zeros.
+            // A checksum of zero proves nothing, because a bitmap may end in zeros.
             payload.last_chunk::<8>().filter(|&&checksum| checksum != [0; 8])?;
             match Self::from_payload(payload, MAX_EXPANSION * payload.len() as u64) {
                 Ok(RedisValue::String(string)) => Some(string),

@@ -5,8 +5,8 @@
 //! | "REDIS" | version: 4 digits | opcode ... | type, key, value | type, key, value | ... | 0xff | CRC-64: u64 |
 //! ```
 //!
-//! Valkey 9 and later write "VALKEY" and three digits. Values of other types are skipped. Layout:
-//! `docs/formats/rdb.md`.
+//! Valkey 9 and later write "VALKEY" and three digits instead of "REDIS" and four digits. Values of types that cannot
+//! contain a filter are skipped. Layout: `docs/formats/rdb.md`.
 
 mod compact;
 mod entry;
@@ -46,7 +46,7 @@ pub struct Rdb<'a> {
     version: u32,
 }
 
-/// The length of the magic number and the version. Both flavors have the same length.
+/// The length of the magic number and the version. The length is the same in snapshots of Redis and of Valkey.
 const START: usize = 9;
 
 /// The first RDB version with a checksum.
@@ -98,7 +98,7 @@ impl<'a> Rdb<'a> {
         Flavor::of(bytes).is_some()
     }
 
-    /// Tests whether the bytes start like a snapshot of any version. The snapshot may be damaged.
+    /// Tests whether the bytes start like a snapshot of any version. Does not check whether the snapshot is damaged.
     ///
     /// # Examples
     ///
@@ -173,9 +173,9 @@ impl<'a> Rdb<'a> {
         Ok(found)
     }
 
-    /// Finds the key in the options. Without a key in the options, finds the only key for which `is_one` is true. If
-    /// several keys match, the error lists the keys. `shown_as` converts a key to the form in which the user gives the
-    /// key.
+    /// Finds the key in the options. If the options have no key, finds the only key for which `is_one` is true. If
+    /// `is_one` is true for several keys, the error lists the keys. `shown_as` converts a key to the form in which the
+    /// user gives the key.
     pub(crate) fn find_key(
         &self,
         options: &DecodeOptions,

@@ -21,14 +21,14 @@ mod opcode {
 pub(crate) const MAX_RDB_VERSION: u32 = 12;
 /// The newest RDB version of Valkey whose types are all known: the version of Valkey 9.
 pub(crate) const MAX_VALKEY_VERSION: u32 = 80;
-/// The first version of Valkey's own format. Lower versions belong to Redis.
+/// The first version of Valkey's own format. Versions below 80 belong to Redis.
 pub(crate) const MIN_VALKEY_VERSION: u32 = 80;
 
-/// Reads values in order. A method returns `None` if the next value is not as expected.
+/// Reads values in order. A method returns `None` if the next value does not have the form that the method reads.
 #[derive(Clone)]
 pub(crate) struct RdbReader<'a> {
     bytes: &'a [u8],
-    /// The memory that further strings may take.
+    /// The memory that the strings not yet read may take.
     left_bytes: u64,
     /// Whether a string was rejected because its length exceeds `left_bytes`.
     is_over: bool,
@@ -47,7 +47,8 @@ impl<'a> RdbReader<'a> {
     /// Subtracts the memory of a string of `len` bytes from the allowed memory. The string is the expansion of `packed`
     /// bytes.
     fn count(&mut self, len: u64, packed: u64) -> Option<()> {
-        // A length is forged if the bytes cannot expand to this length. The error is then not a lack of memory.
+        // A length is forged if the packed bytes cannot expand to the length. A forged length does not count as a lack
+        // of memory.
         let is_possible = len <= MAX_EXPANSION.saturating_mul(packed);
         self.is_over |= is_possible && len > self.left_bytes;
         self.left_bytes = self.left_bytes.checked_sub(len)?;
@@ -182,7 +183,7 @@ const COMPRESSED: u8 = 0xc3;
 /// Decompresses LZF, which consists of literal runs and copies of earlier output. Returns `None` unless the result has
 /// exactly `len` bytes.
 fn expand(packed: &[u8], len: usize) -> Option<Vec<u8>> {
-    // A larger `len` is forged, because the packed bytes cannot expand to `len` bytes.
+    // If the packed bytes cannot expand to `len` bytes, `len` is forged.
     if len as u64 > MAX_EXPANSION.saturating_mul(packed.len() as u64) {
         return None;
     }
@@ -295,8 +296,8 @@ mod tests {
     #[test]
     fn compressed_strings_are_expanded() {
         assert_eq!(expand(&[2, b'a', b'b', b'c'], 3).as_deref(), Some(&b"abc"[..]));
-        // Three literal bytes, then a copy of four bytes from three bytes back. The copy overlaps the bytes that the
-        // copy writes.
+        // The input consists of three literal bytes, and a copy of four bytes from three bytes back. The source of the
+        // copy overlaps the bytes that the copy writes.
         assert_eq!(expand(&[2, b'a', b'b', b'c', 2 << 5, 2], 7).as_deref(), Some(&b"abcabca"[..]));
         assert_eq!(expand(&[0, 0, 7 << 5, 255, 0], 265), Some(vec![0; 265]));
         for (packed, len) in [

@@ -18,10 +18,10 @@ use crate::redis::rdb::{Rdb, RdbEntry};
 use crate::redis::rdb_encoding::MAX_EXPANSION;
 use crate::rules::Rule;
 
-/// Plans the rule of a filter of one system.
+/// A function that plans the rule of a filter of one system.
 pub(crate) type PlanRule = fn(items: u64, rate: f64) -> Result<Rule, CreateError>;
 
-/// Plans the rule of a filter, to decode the filter.
+/// Plans the rule for decoding a filter, from the items and the rate in the options.
 pub(crate) fn rule_to_decode(options: &DecodeOptions, plan: PlanRule) -> Result<Rule, DecodeError> {
     let (items, rate) = options.plan_to_decode()?;
     plan(items, rate)
@@ -34,8 +34,9 @@ pub(crate) fn create(options: &DecodeOptions, plan: PlanRule) -> Result<ForeignB
     Ok(ForeignBloom::new(plan(items, rate)?)?)
 }
 
-/// Returns the filter, if `system` plans the rule of the filter for the items and the rate in the options. This check
-/// is necessary because a string does not store the rule. `system` computes the rule from the items and the rate.
+/// Returns the filter, if `system` plans the rule of the filter for the items and the rate in the options. The check of
+/// the rule is necessary because a string does not store the rule. `system` computes the rule from the items and the
+/// rate.
 pub(crate) fn fitting<'a, R: 'static>(
     contents: &'a Contents,
     options: &DecodeOptions,

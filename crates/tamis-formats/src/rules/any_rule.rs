@@ -12,7 +12,7 @@ use crate::rules::rates::EstimatedRate;
 /// The rule of a filter: the hash, the number of bits, the number of probes, and the seeds. Two filters with equal
 /// rules give each bit the same meaning.
 ///
-/// The bits of a filter can be written in another format if the other format has an equal rule.
+/// If the rules of two formats are equal, a filter can be converted between the two formats by copying its bits.
 #[derive(Clone)]
 pub struct Rule(Arc<dyn AnyRule>);
 
@@ -22,7 +22,7 @@ impl Rule {
     }
 
     /// Returns the rule as the rule type of one system, such as [`Bip37`](crate::formats::bip37::Bip37). Returns `None`
-    /// if the rule has another type.
+    /// if the type of the rule is not `R`.
     #[must_use]
     pub fn downcast_ref<R: 'static>(&self) -> Option<&R> {
         (&*self.0 as &dyn Any).downcast_ref()
@@ -86,8 +86,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// [`ProbeRule`] as a trait object. One call handles a whole batch, so that the loops over items and probes are
-/// compiled for each rule.
+/// [`ProbeRule`] as a trait object. One call of a method handles a whole batch, so that the loops over items and probes
+/// are compiled for each rule.
 pub(crate) trait AnyRule: Any + fmt::Debug + Send + Sync {
     fn equals(&self, other: &dyn Any) -> bool;
     fn sizes(&self) -> (u64, u32);

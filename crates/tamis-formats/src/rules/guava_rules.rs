@@ -1,4 +1,4 @@
-//! The two rules of Guava: double hashing with the two halves of one 128-bit hash. Guava names these rules after
+//! The two rules of Guava: double hashing with the two halves of one 128-bit hash. Guava names both rules after
 //! Mitzenmacher.
 //!
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Guava,
@@ -13,8 +13,8 @@ use crate::rules::rates::progression::{Progression, Sums};
 
 /// `MURMUR128_MITZ_32`: both halves come from the low 64 bits of the hash.
 ///
-/// Probe `i` is `a + i·b` in 32 bits, starting with `i` = 1. All bits of a negative sum are flipped, so at most 2³¹
-/// bits are used.
+/// For the halves `a` and `b`, probe `i` is `a + i·b` in 32 bits, starting with `i` = 1. All bits of a negative sum are
+/// flipped, so at most 2³¹ bits are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mitz32 {
     bits: Modulus,
@@ -23,7 +23,7 @@ pub struct Mitz32 {
 
 /// `MURMUR128_MITZ_64`: each half has 64 bits.
 ///
-/// Probe `i` is `a + i·b` in 64 bits with the sign bit cleared, starting with `i` = 0.
+/// For the halves `a` and `b`, probe `i` is `a + i·b` in 64 bits with the sign bit cleared, starting with `i` = 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mitz64 {
     bits: Modulus,
@@ -119,7 +119,7 @@ impl ProbeRule for Mitz64 {
 }
 
 /// Returns the bit numbers `a + i·b`, starting with `i` = 1. `a` and `b` are the two halves of `hash`. All bits of a
-/// negative sum are flipped. ORC uses the same rule.
+/// negative sum are flipped. ORC computes bit numbers with the same formula as Guava.
 #[inline]
 pub(crate) fn flipped_sums(hash: u64, probes: u32, bits: Modulus) -> impl Iterator<Item = u64> {
     let (mut c, step) = (hash as i32, (hash >> 32) as i32);

@@ -1,4 +1,4 @@
-//! Plans the number of bits and of probes as Guava does. Other Java systems copied Guava's formulas.
+//! Plans the number of bits and of probes as Guava does. Several Java systems copied Guava's formulas.
 
 use crate::errors::CreateError;
 use crate::filters::foreign_bloom::ForeignBloom;
@@ -16,32 +16,33 @@ pub enum GuavaStrategy {
     Mitz64 = 1,
 }
 
-/// A range of Guava releases with the same formula for the number of probes. The file stores the number of probes, so
-/// only new filters depend on the release.
+/// A range of Guava releases with the same formula for the number of probes. A Guava file stores the number of probes,
+/// so only new filters depend on the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GuavaRelease {
-    /// Up to 14: the formula uses the bits per item, rounded down to a whole number.
+    /// Guava up to 14: the formula uses the bits per item, rounded down to a whole number.
     Until14,
-    /// After 14 and before 33.4, such as 31.1: the formula uses the exact bits per item.
+    /// Guava after 14 and before 33.4, such as 31.1: the formula uses the exact bits per item.
     Until33,
-    /// 33.4.6 and later: the formula uses only the rate.
+    /// Guava 33.4.6 and later: the formula uses only the rate.
     #[default]
     Since33,
 }
 
-/// Returns the number of bits that Guava plans, as `(bits, words)`. `bits` is the result of the formula. `words` is the
-/// number of 64-bit words that contain these bits.
+/// Returns the number of bits that Guava plans, as `(bits, words)`. `bits` is the result of Guava's formula. `words` is
+/// the number of 64-bit words that contain `bits` bits.
 ///
 /// Zero `items` are planned as one item.
 #[must_use]
 pub fn plan_bits(items: u64, rate: f64) -> (u64, u64) {
     let (n, p, ln_2) = (items.max(1) as f64, rate, std::f64::consts::LN_2);
-    // The order of operations is the order of the Java code. The result is clamped to the largest `long`.
+    // The order of operations is the order of the Java code. The number of bits is clamped to the largest Java `long`.
     let bits = ((-n * p.ln() / (ln_2 * ln_2)) as i64).cast_unsigned();
     (bits, bits.div_ceil(64))
 }
 
-/// Returns the number of probes that a release of Guava chooses. `bits` is the result of the formula for `items` items.
+/// Returns the number of probes that a release of Guava chooses. `bits` is the number of bits that [`plan_bits`]
+/// returns for `items` items.
 #[must_use]
 pub fn plan_probes(items: u64, bits: u64, rate: f64, release: GuavaRelease) -> u64 {
     let (n, ln_2) = (items.max(1), std::f64::consts::LN_2);

@@ -5,7 +5,7 @@
 pub(crate) struct ProbePositions([u64; ProbePositions::MAX as usize]);
 
 impl ProbePositions {
-    /// The largest number of probes. Only rates below 2⁻⁶⁴ need more probes.
+    /// The largest number of probes. Only rates below 2⁻⁶⁴ need more than 64 probes.
     pub(crate) const MAX: u32 = 64;
 
     /// Creates positions from the first [`MAX`](Self::MAX) numbers of `bits`.

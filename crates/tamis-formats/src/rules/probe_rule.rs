@@ -9,18 +9,19 @@ use crate::rules::rates::progression::Progression;
 
 /// Computes bit numbers from the bytes of an item. A rule contains sizes and seeds, but not the bits of a filter.
 pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'static {
-    /// The part of the computation that all probes of an item share. If each probe has its own hash, this part is the
-    /// item itself.
+    /// The part of the computation that all probes of an item share. If each probe has its own hash, the shared part is
+    /// the item itself.
     type Hash<'k>: Copy + Default;
 
-    /// Whether every filter of this rule fits into the CPU caches. Prefetching is then useless.
+    /// Whether every filter of this rule fits into the CPU caches. Prefetching is useless for a filter that fits into
+    /// the CPU caches.
     const IS_SMALL: bool = false;
 
     /// The length in bytes that every item has. `None` if items can have any length.
     const ITEM_BYTES: Option<usize> = None;
 
     /// Returns the number of bits, and the number of probes of an item. Every bit number is below the number of bits.
-    /// If there are no bits, an item has no probes.
+    /// If the number of bits is 0, an item has no probes.
     fn sizes(&self) -> (u64, u32);
 
     /// Returns the name of the hash and its parameters, without the sizes.
@@ -43,8 +44,8 @@ pub(crate) trait ProbeRule: Clone + PartialEq + fmt::Debug + Send + Sync + 'stat
         self.progression()?.log2_values()
     }
 
-    /// Estimates the false positive rate from the bits. Without a [progression](Self::progression),
-    /// the default assumes independent probes.
+    /// Estimates the false positive rate from the bits. Without a [progression](Self::progression), the default
+    /// implementation assumes independent probes.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let (bits, probes) = self.sizes();
         let fill = match self.log2_values() {

@@ -1,7 +1,7 @@
-//! The loops over the items and probes of a batch. The compiler creates these loops once for each rule.
+//! The loops over the items and probes of a batch. The compiler creates the loops once for each rule.
 //!
-//! A large filter does not fit into the CPU caches. The loops therefore first prefetch the words of many items, and
-//! then read these words.
+//! Because a large filter does not fit into the CPU caches, the loops first prefetch the words of many items, and then
+//! read the words.
 
 use tamis::prefetch;
 
@@ -32,7 +32,8 @@ pub(crate) fn insert<R: ProbeRule>(rule: &R, words: &mut [u64], hash: R::Hash<'_
 /// The number of items of a batch.
 const BATCH: usize = 64;
 
-/// The number of probes of the first round. In a half-full filter, an absent item seldom needs more than two probes.
+/// The number of probes that the first round tests. In a half-full filter, an absent item seldom needs more than two
+/// probes.
 const FIRST_PROBES: usize = 2;
 
 pub(crate) fn contains_each<R: ProbeRule>(

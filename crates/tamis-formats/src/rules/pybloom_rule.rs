@@ -16,10 +16,10 @@ use crate::rules::rates::{EstimatedRate, chance};
 /// The digest function of filters that need at most 128 bits of digest. The file does not store the digest function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShortDigest {
-    /// XXH3 of 128 bits, since release 4.
+    /// XXH3 of 128 bits, since release 4 of `pybloom_live`.
     #[default]
     Xxh128,
-    /// MD5, before release 4.
+    /// MD5, before release 4 of `pybloom_live`.
     Md5,
 }
 
@@ -74,7 +74,7 @@ impl Slices {
     pub(crate) fn new(slices: u64, width: u64, short: ShortDigest) -> Option<Self> {
         let slices =
             u32::try_from(slices).ok().filter(|it| (1..=ProbePositions::MAX).contains(it))?;
-        // With wider slices, the total number of bits would overflow.
+        // With more than 2⁶² bits in all slices together, the number of bits could overflow.
         width.checked_mul(slices.into()).filter(|&total| total <= 1 << 62)?;
         let width = Modulus::new(width)?;
         let word = match width.bits() {
@@ -141,8 +141,8 @@ impl ProbeRule for Slices {
         positions.iter(self.slices)
     }
 
-    /// Estimates the rate as the product of the fills of the slices. A position is the remainder of a word of the
-    /// digest. The word often has only 16 bits.
+    /// Estimates the rate as the product of the fills of the slices. The position in a slice is the remainder of a
+    /// digest word, which often has only 16 bits.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let (bits, slices) = self.sizes();
         let width = self.width.bits();

@@ -1,15 +1,16 @@
 //! The false positive rates of the probe rules.
 //!
-//! The textbook rate is the fill to the power of the probes. This rate is correct only if the probes of an item are
-//! independent. The rules of other systems compute all probes from one or two numbers:
+//! The textbook rate is the share of set bits to the power of the number of probes. The textbook rate is correct only
+//! if the probes of an item are independent. The rules of other systems compute all probes from one or two numbers:
 //!
 //! * Probes of an item can repeat, so an absent item tests fewer bits: [`progression`], [`alternating`] and
 //!   [`enhanced`].
-//! * Two items can share several probes: the same three modules.
-//! * Two items with equal states modulo a power of two share all later states modulo this power: [`multiplied`].
+//! * Two items can share several probes: [`progression`], [`alternating`] and [`enhanced`].
+//! * If the states of two items are equal modulo a power of two, all following states are equal modulo this power:
+//!   [`multiplied`].
 //! * The hash can have too few bits to reach every position evenly: [`drawn_fill`].
 //!
-//! The rates of small filters, and of rules with blocks, are [measured](measure) instead.
+//! The rates of small filters, and of rules with blocks, are [measured](measure) instead of computed.
 
 pub(crate) mod alternating;
 pub(crate) mod blocks;
@@ -45,7 +46,7 @@ impl EstimatedRate {
     }
 }
 
-/// Returns the standard deviation of a rate that is estimated from the bits, divided by this rate.
+/// Returns the standard deviation of a rate that is estimated from the bits, divided by the rate.
 pub(crate) fn chance(fill: f64, bits: u64, probes: u32) -> f64 {
     let left = 1.0 - fill;
     if !(fill > 0.0 && left > 0.0) {

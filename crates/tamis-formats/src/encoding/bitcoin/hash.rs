@@ -24,7 +24,8 @@ pub struct Hash256(
     pub [u8; 32],
 );
 
-/// The number of zero bytes that start the hash of every block in text form. These zero bytes are the proof of work.
+/// The number of zero bytes that start the hash of every block in text form. The zero bytes at the start of a block
+/// hash are the proof of work.
 const WORK_BYTES: usize = 4;
 
 /// The error if a text is not a hash of 64 hexadecimal digits.
@@ -32,8 +33,8 @@ const WORK_BYTES: usize = 4;
 pub struct HashError;
 
 impl Hash256 {
-    /// Tests whether this hash is the hash of a block whose text was in internal order. The correct text form of a
-    /// block hash of the main network starts with four zero bytes.
+    /// Tests whether this hash is a block hash that was parsed from a text in internal byte order. The correct text
+    /// form of a block hash of the main network starts with four zero bytes.
     ///
     /// # Examples
     ///

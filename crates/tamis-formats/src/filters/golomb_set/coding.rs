@@ -45,7 +45,7 @@ pub(crate) fn check(bytes: &[u8], params: GolombParams) -> Result<(usize, u32), 
     Ok((values_at, len))
 }
 
-/// Why a value cannot be read.
+/// The reason why a value cannot be read.
 pub(super) enum Fault {
     Ended,
     OutOfRange,
@@ -113,8 +113,8 @@ impl<'a> GolombValues<'a> {
     #[inline(always)]
     fn refill(&mut self) {
         if let Some((&word, _)) = self.bytes[self.at..].split_first_chunk() {
-            // The window already contains some bits of a byte that does not fit completely. Reading the byte again sets
-            // these bits to the same values.
+            // The window may already contain the first bits of the next byte. Reading the next byte again sets its
+            // first bits to the same values.
             self.window |= u64::from_be_bytes(word) >> self.len;
             self.at += ((63 - self.len) / 8) as usize;
             self.len |= 56;
@@ -134,7 +134,7 @@ impl<'a> GolombValues<'a> {
         self.len -= bits;
     }
 
-    /// Returns the number of bytes that were read. A partly read byte counts.
+    /// Returns the number of bytes that were read. A partly read byte counts as read.
     fn bytes_read(&self) -> usize {
         self.at - (self.len / 8) as usize
     }
@@ -143,7 +143,7 @@ impl<'a> GolombValues<'a> {
 /// Appends bits to bytes, the most significant bit first.
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    // The lowest `len` bits are not yet written, because a byte needs 8 bits.
+    // The lowest `len` bits of `pending` are not yet written, because a byte needs 8 bits.
     pending: u64,
     len: u32,
 }
@@ -154,7 +154,8 @@ impl BitWriter {
         Self { bytes, pending: 0, len: 0 }
     }
 
-    /// Writes the lowest `len` bits of `value`, at most 56. The other bits must be zero.
+    /// Writes the lowest `len` bits of `value`, at most 56. The bits of `value` above the lowest `len` bits must be
+    /// zero.
     pub(super) fn write(&mut self, value: u64, len: u32) {
         self.pending = self.pending << len | value;
         self.len += len;

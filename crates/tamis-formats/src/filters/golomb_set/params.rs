@@ -16,8 +16,8 @@ impl GolombParams {
 
     /// Creates parameters. P is the number of bits of a remainder. The false positive rate is 1/M.
     ///
-    /// Sets are smallest if M is about 1.5 times 2ᴾ. If M is much larger, a set takes N·M / 2ᴾ bits, because the runs
-    /// of 1 bits are long.
+    /// Sets are smallest if M is about 1.5 times 2ᴾ. If M is much larger than 2ᴾ, a set of N items takes N·M / 2ᴾ bits,
+    /// because the runs of 1 bits are long.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl GolombParams {
     }
 }
 
-/// Why a set cannot be built.
+/// The reason why a set cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GolombError {

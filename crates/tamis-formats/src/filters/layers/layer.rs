@@ -2,16 +2,17 @@
 
 use crate::filters::foreign_bloom::ForeignBloom;
 
-/// A filter and its plan.
+/// A Bloom filter with its planned capacity and its planned rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// The Bloom filter of this layer.
+    /// The Bloom filter of the layer.
     pub filter: ForeignBloom,
     /// The number of items that the filter was planned for.
     pub capacity: u64,
     /// The false positive rate that the filter was planned for.
     pub rate: f64,
-    /// The number of inserted new items. `None` if the file does not store this number.
+    /// The number of inserted new items. `None` if the file does not store the number of inserted
+    /// items.
     pub added: Option<u64>,
 }
 

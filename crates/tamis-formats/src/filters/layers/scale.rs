@@ -7,7 +7,7 @@ use crate::rules::Rule;
 use crate::rules::probe_positions::ProbePositions;
 use crate::rules::pybloom_rule::{ShortDigest, Slices};
 
-/// How a `ScalableBloomFilter` grows.
+/// The growth parameters of a `ScalableBloomFilter`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// The capacity of a layer divided by the capacity of the previous layer.
@@ -16,13 +16,13 @@ pub struct Scale {
     pub ratio: f64,
     /// The capacity of the first layer.
     pub capacity: u64,
-    /// The requested rate. The rate of the first layer is this rate times the ratio.
+    /// The requested rate. The rate of the first layer is the requested rate times `ratio`.
     pub rate: f64,
     /// The digest function of layers whose probes need at most 128 hash bits.
     pub short: ShortDigest,
 }
 
-/// The largest factor that is accepted. The original library uses 2 or 4.
+/// The largest accepted growth factor. The original library uses the factors 2 and 4.
 const MAX_FACTOR: u64 = 16;
 
 impl Scale {

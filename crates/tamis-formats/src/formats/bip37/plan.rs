@@ -15,15 +15,16 @@ pub enum Bip37Sizing {
     /// The formula of Bitcoin Core, which rounds the bits per item down to a whole number.
     #[default]
     Core,
-    /// The formula of the BIP and of most other programs, which uses the exact bits per item.
+    /// The formula of BIP-37 and of most programs except Bitcoin Core. The formula of BIP-37 uses the exact bits per
+    /// item.
     Real,
 }
 
 /// Returns the number of bytes and the number of probes of a plan.
 ///
-/// Both numbers are clamped to the limits of nodes. A clamped filter has a higher rate than `rate`. The bytes are 0 if
-/// the rate is near 1. The probes are 0 if there are more items than bits. In both cases, the filter matches every
-/// item.
+/// The number of bytes and the number of probes are clamped to the limits of nodes. A clamped filter has a higher rate
+/// than `rate`. The bytes are 0 if the rate is near 1. The probes are 0 if there are more items than bits. A filter
+/// with 0 bytes or 0 probes matches every item.
 ///
 /// # Errors
 ///

@@ -9,8 +9,8 @@ use crate::formats::bip37::plan::{MAX_BYTES, MAX_PROBES};
 use crate::rules::ProbeRule;
 use crate::rules::hash::murmur3::x86_32;
 
-/// Selects the outpoints that a node inserts when a transaction pays to an item. Without these outpoints, the wallet
-/// would miss the transaction that spends the output.
+/// Selects the outpoints that a node inserts when a transaction pays to an item. If the node did not insert an
+/// outpoint, the wallet would miss the transaction that spends the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Update {
@@ -19,8 +19,8 @@ pub enum Update {
     None = 0,
     /// All outpoints.
     All = 1,
-    /// Only outpoints whose output is locked by one or several public keys. The transaction that spends this output
-    /// does not reveal the key.
+    /// Only outpoints whose output is locked by one or several public keys. A transaction that spends an output locked
+    /// by public keys does not reveal the keys.
     PublicKeyOnly = 2,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Update {
 /// The flags are part of the rule, because filters with different flags contain different outpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bip37 {
-    // Invariant: the number of bits is a whole number of bytes, at most `MAX_BYTES`. `None` if there are no bytes.
+    // Invariant: the number of bits is a whole number of bytes, at most `MAX_BYTES`. `None` if the filter has no bytes.
     bits: Option<Modulus>,
     probes: u32,
     tweak: u32,
@@ -87,8 +87,8 @@ impl Bip37 {
 }
 
 impl ProbeRule for Bip37 {
-    // An item has up to 50 hashes, but the lookup of an absent item needs only one or two hashes. Each hash is
-    // therefore computed when its probe is needed.
+    // An item has up to 50 hashes, but the lookup of an absent item needs only one or two hashes. The rule computes a
+    // hash only when a lookup needs its probe.
     type Hash<'k> = &'k [u8];
 
     // Disables prefetching. With prefetching, each item would be hashed twice, and a batch would take twice the time.
@@ -110,8 +110,8 @@ impl ProbeRule for Bip37 {
     #[inline]
     fn each_probe(&self, key: Self::Hash<'_>) -> impl Iterator<Item = u64> {
         let Self { bits, probes, tweak, .. } = *self;
-        // A filter without bytes has no probes, even if its header states a number of probes. A filter without bytes
-        // therefore matches every item.
+        // A filter without bytes has no probes, even if its header states a number of probes. Because a filter without
+        // bytes has no probes, the filter matches every item.
         bits.into_iter().flat_map(move |bits| {
             (0..probes).map(move |i| {
                 let seed = i.wrapping_mul(0xfba4_c795).wrapping_add(tweak);

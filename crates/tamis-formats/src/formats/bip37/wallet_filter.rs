@@ -8,7 +8,8 @@ use crate::formats::bip37::plan::{Bip37Sizing, MAX_BYTES, MAX_PROBES, plan};
 use crate::formats::bip37::rule::{Bip37, Update};
 use crate::rules::Rule;
 
-/// A filter of keys, hashes of keys, transactions and outpoints. The message `filterload` contains this filter.
+/// A filter of keys, hashes of keys, transactions and outpoints. A wallet sends the filter to a node in the message
+/// `filterload`.
 ///
 /// # Examples
 ///
@@ -33,8 +34,8 @@ pub struct WalletFilter {
 impl WalletFilter {
     /// Creates an empty filter with the bytes and probes of [`plan`].
     ///
-    /// With a random `tweak`, two filters of one wallet have different bits. Two nodes can therefore not detect that
-    /// the filters belong to the same wallet.
+    /// With a random `tweak`, two filters of one wallet have different bits, so two nodes cannot detect that the
+    /// filters belong to the same wallet.
     ///
     /// # Errors
     ///
@@ -56,9 +57,9 @@ impl WalletFilter {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if a node would disconnect, or if bytes follow the filter. A node disconnects if the filter has
-    /// more than 36,000 bytes or more than 50 hash functions. A node also disconnects if bytes are missing, or if a
-    /// length is not in its shortest form.
+    /// [`DecodeError`] if a node would disconnect the wallet, or if bytes follow the filter. A node disconnects the
+    /// wallet if the filter has more than 36,000 bytes or more than 50 hash functions. A node disconnects the wallet if
+    /// bytes of the payload are missing, or if a length is not in its shortest form.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = ByteReader::new(payload);
         let filter = Self::read(&mut reader)?;
@@ -66,7 +67,7 @@ impl WalletFilter {
         Ok(filter)
     }
 
-    /// Decodes the payload of `filterload`. Also returns the trailing bytes, which Bitcoin Core ignores.
+    /// Decodes the payload of `filterload`. Returns the filter and the trailing bytes, which Bitcoin Core ignores.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl WalletFilter {
         self.filter.insert(item)
     }
 
-    /// Returns the outpoints that a node inserts.
+    /// Returns the setting that selects the outpoints that a node inserts.
     #[must_use]
     pub fn update(&self) -> Update {
         Update::of(self.rule.flags())
@@ -135,7 +136,8 @@ impl WalletFilter {
 impl TryFrom<ForeignBloom> for WalletFilter {
     type Error = ForeignBloom;
 
-    /// Converts the filter. If the filter has another rule, returns the unchanged filter as the error.
+    /// Converts a filter with the rule of BIP-37. If the rule of the filter has a different type, returns the unchanged
+    /// filter as the error.
     fn try_from(filter: ForeignBloom) -> Result<Self, ForeignBloom> {
         match filter.rule().downcast_ref() {
             Some(&rule) => Ok(Self { filter, rule }),

@@ -27,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::BASE
 };
 
-/// The JSON object. Unknown members are ignored, as in Go.
+/// The JSON object. Unknown members of the object are ignored, as in Go.
 #[derive(Deserialize)]
 struct Object<'a> {
     m: u64,

@@ -30,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
 /// The number of counters in a word.
 const WORD_COUNTERS: u32 = 16;
 
-/// The largest value of a counter. A counter with this value is never decremented, because the true count is unknown.
+/// The largest value of a counter. A counter at 15 is never decremented, because the true count may be higher than 15.
 const STOP: u64 = 15;
 
 /// Hadoop's `CountingBloomFilter`, which can remove items and count up to 15 inserts of an item.
@@ -65,7 +65,7 @@ impl CountingFilter {
     ///
     /// # Errors
     ///
-    /// [`CreateError`] if Hadoop does not support these sizes.
+    /// [`CreateError`] if Hadoop does not support the given sizes.
     pub fn new(counters: u32, probes: u32, hash_type: HashType) -> Result<Self, CreateError> {
         Ok(Self::of(rule(counters, probes, hash_type)?)?)
     }
@@ -122,14 +122,15 @@ impl CountingFilter {
         self.rule.chain(key).all(|place| self.counter(place) > 0)
     }
 
-    /// Returns an upper bound of the number of inserts of an item, as `approximateCount` does. The result 15 means 15
-    /// or more.
+    /// Returns an upper bound of the number of inserts of an item, as `approximateCount` does. A result of 15 stands
+    /// for 15 or more inserts.
     #[must_use]
     pub fn count(&self, key: &[u8]) -> u64 {
         self.rule.chain(key).map(|place| self.counter(place)).min().unwrap_or_default()
     }
 
-    /// Inserts an item once more. Returns true if the item is certainly new. A counter at 15 does not change.
+    /// Inserts an item and increments its counters. Returns true if the item is certainly new. A counter at 15 does not
+    /// change.
     pub fn insert(&mut self, key: &[u8]) -> bool {
         let mut is_new = false;
         for place in self.rule.chain(key) {
@@ -148,7 +149,7 @@ impl CountingFilter {
         let is_in = self.contains(key);
         if is_in {
             for place in self.rule.chain(key) {
-                // A position can occur twice in an item. The counter of this position can already be 0.
+                // A position can occur twice in an item, so the counter of the position can already be 0.
                 if (1..STOP).contains(&self.counter(place)) {
                     self.counters.words_mut()[(place / WORD_COUNTERS) as usize] -=
                         1 << shift(place);

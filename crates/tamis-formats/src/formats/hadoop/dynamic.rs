@@ -34,7 +34,7 @@ pub(crate) const FORMAT: Format = Format {
 
 /// Hadoop's `DynamicBloomFilter`. The filter adds a row of bits when the last row contains its planned number of items.
 ///
-/// Each insert counts, even if the item is already present. Hadoop counts in the same way.
+/// As in Hadoop, each insert counts, even if the item is already present.
 ///
 /// # Examples
 ///
@@ -52,7 +52,7 @@ pub(crate) const FORMAT: Format = Format {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicFilter {
     rule: Hadoop,
-    /// The planned number of records of a row. Invariant: 1 or more.
+    /// The planned number of records of a row. Invariant: the number is at least 1.
     records_per_row: u32,
     /// The number of records in the last row.
     last_records: u32,
@@ -61,7 +61,7 @@ pub struct DynamicFilter {
 }
 
 /// The largest number of bits of a row per record. A small hostile file could state that each record needs a row of
-/// several megabytes. No real plan has this many bits per record.
+/// several megabytes. No real plan has more than 16,384 bits per record.
 const MAX_BITS_PER_RECORD: u64 = 16_384;
 
 impl DynamicFilter {
@@ -69,7 +69,7 @@ impl DynamicFilter {
     ///
     /// # Errors
     ///
-    /// [`CreateError`] if Hadoop does not support these sizes. Zero records are treated as one record.
+    /// [`CreateError`] if Hadoop does not support the given sizes. Zero records are treated as one record.
     pub fn new(
         vector_size: u32,
         probes: u32,

@@ -5,7 +5,7 @@ use crate::errors::DecodeError;
 use crate::format::Sniff;
 use crate::formats::hadoop::rule::{Hadoop, HashType, MAX_PROBES};
 
-/// The version in every file.
+/// The version in the header of every file.
 const VERSION: i32 = -1;
 
 /// Decodes the header.
@@ -29,7 +29,7 @@ pub(super) fn read_header(reader: &mut ByteReader<'_>) -> Result<Hadoop, DecodeE
 }
 
 impl Hadoop {
-    /// Returns the header of a filter with this rule.
+    /// Returns the header of a filter whose rule is `self`.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut bytes = VERSION.to_be_bytes().to_vec();
         bytes.extend(self.probes.to_be_bytes());

@@ -6,7 +6,7 @@ use crate::rules::ProbeRule;
 use crate::rules::hash::jenkins::lookup3;
 use crate::rules::hash::murmur2::hadoop_32;
 
-/// The hash of a filter. The value is the number of the hash in files.
+/// The hash function of a filter. The value of a variant is the number that files store for the hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum HashType {
@@ -16,16 +16,16 @@ pub enum HashType {
     Murmur = 1,
 }
 
-/// The largest accepted number of probes. Real plans have fewer probes. A hostile file with more probes would only
-/// waste time.
+/// The largest accepted number of probes. Real plans have fewer probes than this limit. A hostile file with more probes
+/// than this limit would only waste time.
 pub const MAX_PROBES: u32 = 255;
 
 /// The rule of Hadoop: each hash of an item is the seed of the item's next hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hadoop {
-    /// The number of bits. Invariant: from 1 to 2³¹ − 1.
+    /// The number of bits. Invariant: the number is from 1 to 2³¹ − 1.
     pub(super) vector_size: u32,
-    /// The number of probes. Invariant: from 1 to [`MAX_PROBES`].
+    /// The number of probes. Invariant: the number is from 1 to [`MAX_PROBES`].
     pub(super) probes: u32,
     pub(super) hash_type: HashType,
 }
@@ -70,13 +70,13 @@ impl ProbeRule for Hadoop {
         self.chain(key).map(u64::from)
     }
 
-    /// The probes are absolute values of 32 bits.
+    /// A probe is the absolute value of a signed hash of 32 bits.
     fn log2_values(&self) -> Option<u32> {
         Some(31)
     }
 }
 
-/// Returns the rule of a filter with these sizes, if Hadoop supports the sizes.
+/// Returns the rule of a filter with the given sizes, if Hadoop supports the sizes.
 pub(super) fn rule(
     vector_size: u32,
     probes: u32,
@@ -95,7 +95,8 @@ pub(super) fn rule(
     Ok(Hadoop { vector_size, probes, hash_type })
 }
 
-/// Plans the bits and the probes with the textbook formulas. In Hadoop, the caller chooses both numbers.
+/// Plans the bits and the probes with the textbook formulas. In Hadoop, the caller chooses the number of bits and the
+/// number of probes.
 pub(super) fn plan(options: &DecodeOptions) -> Result<(u32, u32), CreateError> {
     let (items, rate) = options.plan()?;
     CreateError::check_plan("Hadoop", items, rate)?;

@@ -13,8 +13,8 @@ pub const PYARROW_ITEMS: u64 = 1 << 20;
 pub const PYARROW_RATE: f64 = 0.05;
 
 /// Returns the number of bits that parquet-java plans (`optimalNumOfBits`). Returns `None` for a rate that parquet-java
-/// rejects. The Java code rounds to blocks by clearing one bit instead of eight bits. The result may therefore not be a
-/// multiple of a block, and [`java_bytes`] rounds the result again.
+/// rejects. The Java code clears one bit instead of eight bits when it rounds to whole blocks. The result may not be a
+/// whole number of blocks, so [`java_bytes`] rounds the result again.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ pub fn java_bits(items: u64, rate: f64) -> Option<u32> {
 }
 
 /// Returns the size in bytes of the filter that parquet-java creates for `bytes` planned bytes. The size is a power of
-/// two within the limits.
+/// two from [`MIN_BYTES`] to [`MAX_BYTES`].
 #[must_use]
 pub fn java_bytes(bytes: i64) -> u64 {
     bytes
@@ -47,19 +47,20 @@ pub fn java_bytes(bytes: i64) -> u64 {
 }
 
 /// Returns the size in bytes of a new filter of the Rust crate, before the crate [folds](crate::formats::parquet::fold)
-/// the filter. Returns `None` for a rate that the crate rejects. The crate accepts a rate of 0.
+/// the filter. Returns `None` for a rate that the crate rejects. The Rust crate accepts a rate of 0.
 #[must_use]
 pub fn rust_bytes(items: u64, rate: f64) -> Option<u64> {
     if !(0.0..1.0).contains(&rate) {
         return None;
     }
-    // For a rate of 0, the formula gives minus infinity. The cast gives 0 bits, so the filter has the smallest size.
+    // For a rate of 0, the formula gives minus infinity. The cast converts minus infinity to 0 bits, so the filter has
+    // the smallest size.
     let bytes = formula(items, rate) as u64 / 8;
     Some(bytes.clamp(MIN_BYTES, MAX_BYTES).next_power_of_two())
 }
 
 /// Returns the size in bytes of a filter of pyarrow. Returns `None` if `rate` is not above 0 and below 1. The defaults
-/// are [`PYARROW_ITEMS`] and [`PYARROW_RATE`].
+/// of pyarrow are [`PYARROW_ITEMS`] and [`PYARROW_RATE`].
 #[must_use]
 pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
     if !(rate > 0.0 && rate < 1.0) {
@@ -69,7 +70,7 @@ pub fn pyarrow_bytes(items: u64, rate: f64) -> Option<u64> {
     Some(bits.next_power_of_two() / 8)
 }
 
-/// Returns the number of bits according to the formula in the specification.
+/// Returns the number of bits according to the formula in the specification of Parquet.
 fn formula(items: u64, rate: f64) -> f64 {
     -8.0 * items as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln()
 }

@@ -31,8 +31,8 @@ impl StoredFilter for RedisBloom {
         let mut more: Vec<_> = self.layers().map(|layer| ("layer", described(layer))).collect();
         let newest = *self.layers().next_back().expect("a filter has a layer");
         let first = self.layers().next().expect("a filter has a layer").rate;
-        // The rate of the first layer of a scaling filter is half the rate of all layers together. The next layer has a
-        // quarter.
+        // The rate of the first layer of a scaling filter is half the rate of all layers together. The rate of the
+        // second layer is a quarter of the rate of all layers together.
         let planned = if self.is_scaling() { 2.0 * first } else { first };
         more.push(("expansion", self.expansion().map_or("none".into(), |times| times.to_string())));
         let layers = filled(self, &fills);
@@ -60,7 +60,7 @@ impl StoredFilter for RedisBloom {
             items_are: ItemCount::Distinct,
             rate_now: rate,
             rate_std_error: std_error,
-            // The rate is the sum over all layers, because each layer can give a false positive independently.
+            // The planned rate is the sum over all layers, because each layer can give a false positive independently.
             rate_planned: Some(planned),
             details: more,
             warnings: warnings(self, rate, planned),
@@ -69,7 +69,7 @@ impl StoredFilter for RedisBloom {
     }
 }
 
-/// The bits of a layer, as counts and as the first words.
+/// The counts of the bits of a layer, and the first words of the layer.
 struct LayerBits {
     /// The number of bits that the probes can reach.
     used: u64,
@@ -106,7 +106,7 @@ fn described(layer: &RedisLayer) -> String {
     format!("{items} of {capacity} items, {used} bits, {probes} probes, planned for {rate}")
 }
 
-/// Returns the warnings about a filter with this rate.
+/// Returns the warnings about a filter with the present rate `rate`.
 fn warnings(filter: &RedisBloom, rate: f64, planned: f64) -> Vec<String> {
     let newest = filter.layers().next_back().expect("a filter has a layer");
     let mut warnings = Vec::new();
@@ -193,7 +193,8 @@ fn items_at(fill: f64, bits: u64, probes: u32) -> f64 {
     -(-fill).ln_1p() * bits as f64 / f64::from(probes)
 }
 
-/// Returns the number of bits in use. Very old filters round the number of bits to a power of two.
+/// Returns the number of bits in use. Filters of very old RedisBloom releases round the number of bits to a power of
+/// two.
 fn used_bits(layer: &RedisLayer) -> u64 {
     if layer.log2_bits == 0 { layer.bits } else { 1 << layer.log2_bits }
 }
@@ -204,7 +205,7 @@ fn progression(filter: &RedisBloom, bits: u64, probes: u32) -> Option<Progressio
     Some(Progression { bits: Modulus::new(bits)?, probes, sums })
 }
 
-/// The rate of a layer can be measured if the layer has at most this number of words.
+/// The largest number of words of a layer whose rate is measured.
 const MEASURED_WORDS: usize = MEASURED_BITS.div_ceil(64) as usize;
 
 fn count_ones(bytes: &[u8]) -> u64 {

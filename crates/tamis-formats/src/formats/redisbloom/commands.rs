@@ -1,4 +1,5 @@
-//! Reads and writes filters as the commands that load the filters. `redis-cli --pipe` accepts these commands.
+//! Reads and writes filters as the commands that load the filters. `redis-cli --pipe` accepts the commands that load a
+//! filter.
 //!
 //! ```text
 //! | *4 | BF.LOADCHUNK | key | 1 | header | *4 | BF.LOADCHUNK | key | position | bytes | ...
@@ -25,7 +26,7 @@ const RESTORE: &str = "RESTORE";
 struct LoadCommand<'a> {
     name: Name,
     key: &'a [u8],
-    /// The position of the chunk. `RESTORE` does not use this argument.
+    /// The position of the chunk. The position is not used for `RESTORE`.
     position: &'a [u8],
     data: &'a [u8],
     at: u64,
@@ -48,7 +49,7 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
     is_array && word(&mut reader).is_ok_and(|word| name(word).is_some())
 }
 
-/// Decodes the filter under the key in the options, or under the only key.
+/// Decodes the filter under the key in the options, or under the only key if the options have no key.
 pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Contents, DecodeError> {
     let mut reader = ByteReader::new(bytes);
     let (mut key, mut commands) = (options.key.as_deref(), Vec::new());
@@ -177,7 +178,7 @@ fn command<'a>(reader: &mut ByteReader<'a>) -> Result<LoadCommand<'a>, DecodeErr
         return Err(refused("number of words", at, kind));
     }
     let [first, key, position, data] = [word(reader)?, word(reader)?, word(reader)?, word(reader)?];
-    // The remaining arguments are the options of `RESTORE`.
+    // The arguments after the fourth argument are the options of `RESTORE`.
     for _ in 4..words {
         word(reader)?;
     }

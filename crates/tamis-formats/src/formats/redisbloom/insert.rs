@@ -10,7 +10,8 @@ pub(super) const NO_MERGE: &str = "RedisBloom's filters count their items, and a
     does not count: insert the items of both into one; of the filters in Redis, those of \
     redis-bitmap, redis-bitmaps and redisson merge";
 
-/// Returns the maximum size of the next part of a filter. `bytes` is the present size of the filter.
+/// Returns the maximum size, in bytes, of the next layer or sub-filter of a filter. `bytes` is the present size of the
+/// filter.
 ///
 /// A small hostile file can state that the filter grows by a factor of 32,768 at the first insert. Real filters grow by
 /// a factor of 2 or 4.

@@ -10,8 +10,8 @@ pub(super) fn is_of_tamis(bytes: &[u8]) -> bool {
     bytes.split_first().is_some_and(|(&kind, value)| RedisValue::is_of_tamis(kind, value))
 }
 
-/// Decodes the result of `DUMP`. Accepts the trailing line feed of `redis-cli`. The checksum shows whether the line
-/// feed is a part of the payload.
+/// Decodes the result of `DUMP`. Accepts the trailing line feed of `redis-cli`. The checksum shows whether a trailing
+/// line feed is a part of the payload.
 pub(super) fn value(bytes: &[u8]) -> Result<RedisValue, PayloadError> {
     let max_bytes = MAX_EXPANSION * bytes.len() as u64;
     match (RedisValue::from_payload(bytes, max_bytes), bytes.split_last()) {

@@ -10,16 +10,16 @@ pub(super) const COOKIE_WITH_RUNS: u32 = 12_347;
 /// The smallest number of containers for which a file with runs stores offsets.
 pub(super) const MIN_OFFSETS: usize = 4;
 
-/// The maximum number of values of a list. A container with more values is a bitmap.
+/// The maximum number of values of a list. A container with more than 4,096 values is a bitmap.
 pub(super) const MAX_LIST: u32 = 4096;
 
 pub(super) const BITMAP_BYTES: usize = 65_536 / 8;
 
-/// A container as the file stores it: the values of a range of 65,536.
+/// A container of a file: the values in a range of 65,536 integers.
 pub(super) enum Container<'a> {
     List(&'a [[u8; 2]]),
     Bitmap(&'a [[u8; 8]]),
-    /// The start of each run, and the number of further values of the run.
+    /// The first value of each run, and the number of values after the first value of the run.
     Runs(&'a [[u8; 4]]),
 }
 
@@ -36,11 +36,11 @@ fn form_of(bytes: &[u8]) -> RoaringForm {
         let cookie = cookie.map_or(0, |&cookie| u32::from_le_bytes(cookie));
         cookie == COOKIE || cookie & 0xffff == COOKIE_WITH_RUNS
     };
-    // In a Java form, the first cookie follows a flag, a number and a high half. In a 64-bit form, the first cookie
-    // follows a longer number.
+    // In a Java form, the first cookie follows a flag, a number of four bytes and a high half. In a 64-bit form, the
+    // first cookie follows a number of eight bytes and a high half.
     let is_java = is_cookie(9) && !is_cookie(12) || bytes.get(1..) == Some(&[0; 4]);
-    // The number of 32-bit bitmaps in a 64-bit bitmap may look like a cookie. In this case, the first 32-bit bitmap
-    // also has a cookie.
+    // The number of 32-bit bitmaps in a 64-bit bitmap may look like a cookie. In a 64-bit bitmap, the first 32-bit
+    // bitmap has its own cookie at offset 12.
     let may_be_number = bytes.get(4..8) == Some(&[0; 4]) && is_cookie(12);
     match bytes.first() {
         _ if is_cookie(0) && (!may_be_number || is_bits32(bytes)) => RoaringForm::Bits32,
@@ -55,8 +55,8 @@ fn is_bits32(bytes: &[u8]) -> bool {
     walk_32(&mut reader, 0, &mut |_, _| {}).is_ok() && reader.end("containers").is_ok()
 }
 
-/// Visits all containers. Each container comes with the first value of its range. The containers are in order, except
-/// in a Java form with signed values. Returns the form, and whether the bitmap can have runs.
+/// Visits all containers, each with the first value of its range. The containers are in order, except in a Java form
+/// with signed values. Returns the form, and whether the bitmap can have runs.
 pub(super) fn walk<'a>(
     bytes: &'a [u8],
     visit: &mut dyn FnMut(u64, Container<'a>),

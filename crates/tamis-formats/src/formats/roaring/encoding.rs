@@ -6,7 +6,7 @@ use crate::formats::roaring::containers::{
     BITMAP_BYTES, COOKIE, COOKIE_WITH_RUNS, MAX_LIST, MIN_OFFSETS,
 };
 
-/// The plan of a container, which stores the values of a range of 65,536.
+/// The plan of a container, which stores the values in a range of 65,536 integers.
 pub(super) struct ContainerPlan {
     /// The common high bits of the values: the values shifted right by 16 bits.
     pub(super) key: u64,

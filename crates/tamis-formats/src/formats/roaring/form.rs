@@ -3,7 +3,8 @@
 /// The form in which the values of a Roaring bitmap are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoaringForm {
-    /// The portable format. The width is 32 bits if all values fit, and 64 bits otherwise.
+    /// The portable format. The width is 32 bits if all values fit into 32 bits, and 64 bits if a value does not fit
+    /// into 32 bits.
     Bits32,
     /// The portable format with 64 bits.
     Bits64,

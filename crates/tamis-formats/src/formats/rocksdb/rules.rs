@@ -10,8 +10,8 @@ use crate::rules::{
     EstimatedRate, ProbeRule, Progression, SplitMix, Sums, fill, measure, test_bits,
 };
 
-/// The rule of RocksDB before `format_version` 5, with the hash of LevelDB. The remainder of the
-/// hash selects the line, and sums of the hash select the bits.
+/// The rule of RocksDB before `format_version` 5, with the hash of LevelDB. The hash modulo the number of lines selects
+/// the line. Sums of the hash and multiples of a step select the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legacy {
     // Invariant: `lines` is at least 1.
@@ -123,8 +123,9 @@ impl ProbeRule for FastLocal {
         })
     }
 
-    /// Estimates the rate. The first part is the mean over all lines. The second part is the probability that an absent
-    /// item has the same probes as an item of its line. The probes come from only 32 bits of the hash.
+    /// Estimates the rate as the sum of two parts. The first part of the rate is the mean rate of all lines. The second
+    /// part of the rate is the probability that an absent item has the same probes as an item of its line. The probes
+    /// come from only 32 bits of the hash, so two items can have equal probes.
     fn estimate_rate(&self, words: &[u64]) -> EstimatedRate {
         let of_lines = blocks_rate(words, (LINE_BITS / 64) as usize, self.probes);
         let items_of_line = self.estimate_items(words) / f64::from(self.lines);

@@ -5,10 +5,10 @@ use tamis::Plan;
 use crate::encoding::header::Header;
 use crate::errors::{DecodeError, DecodeErrorKind};
 
-/// The number of bytes after the words. These bytes are the checksum of the words.
+/// The number of bytes after the words, which are the checksum of the words.
 pub(super) const TRAILER_BYTES: u64 = size_of::<u64>() as u64;
 
-/// The number of bytes of words that are read or written at once. A chunk of this size stays in the CPU cache until its
+/// The number of bytes of words that are read or written at once. A chunk of 256 KiB stays in the CPU cache until its
 /// checksum is computed.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;
 

@@ -48,7 +48,7 @@ pub(super) fn read(mut stream: impl Read, max_bytes: u64) -> Result<(Header, Bit
     Ok((header, bits))
 }
 
-/// Reads a header: first the part that states the length of the header, then the rest.
+/// Reads a header: first the part that states the length of the header, then the remaining bytes of the header.
 fn read_header(stream: &mut impl Read) -> Result<Header, ReadError> {
     let mut bytes = vec![0; FIXED_BYTES];
     let found = fill(stream, &mut bytes)?;

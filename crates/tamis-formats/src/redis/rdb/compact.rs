@@ -1,4 +1,4 @@
-//! Reads the two compact lists of Redis: ziplist and listpack. Redis stores small hashes in these lists.
+//! Reads the two compact lists of Redis: ziplist and listpack. Redis stores a small hash as a ziplist or as a listpack.
 //!
 //! ```text
 //! ziplist   bytes: u32 | last: u32 | entries: u16 | previous length, encoding, text | ... | 0xff
@@ -56,7 +56,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0x80..0xc0 => text(&mut from, usize::from(first & 0x3f))?,
             0xc0..0xe0 => {
                 let number = i64::from(first & 0x1f) << 8 | i64::from(from.take(1)?[0]);
-                // The number has 13 bits and a sign.
+                // The number is a signed integer of 13 bits.
                 decimal(number << 51 >> 51)
             }
             0xe0..0xf0 => {
@@ -73,7 +73,7 @@ pub(super) fn listpack(bytes: &[u8], max: usize) -> Option<Vec<Vec<u8>>> {
             0xf4 => number(&mut from, 8)?,
             _ => return None,
         };
-        // The length of the entry follows, with seven bits in each byte.
+        // The length of the entry follows the entry, with seven bits in each byte.
         let len = before - from.rest().len();
         let groups = [0x80, 0x4000, 0x20_0000, 0x1000_0000].iter().filter(|&&least| len >= least);
         from.take(1 + groups.count())?;

@@ -31,7 +31,8 @@ impl<'a> RdbEntry<'a> {
         &self.key
     }
 
-    /// Returns the reply of `TYPE` for the value. The values of other modules have the name "module".
+    /// Returns the reply of `TYPE` for the value. The values of modules other than RedisBloom and Tamis have the name
+    /// "module".
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self.kind {
@@ -63,8 +64,8 @@ impl<'a> RdbEntry<'a> {
 
     /// Decodes a filter of RedisBloom, or a string.
     pub(crate) fn value(&self) -> Result<RedisValue, DecodeError> {
-        // Limits the memory after decompression to a multiple of the stored value. The stored value is not longer than
-        // the file.
+        // Limits the memory after decompression to a multiple of the length of the stored value. The stored value is
+        // not longer than the file.
         let max_bytes = MAX_EXPANSION * self.value.len() as u64;
         RedisValue::read(self.kind, RdbReader::new(self.value, max_bytes)).map_err(|error| {
             match error {
@@ -80,7 +81,7 @@ impl<'a> RdbEntry<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the value has another type, the string is longer, or the bytes are damaged.
+    /// [`DecodeError`] if the value is not a string, the string is longer than `max_bytes`, or the bytes are damaged.
     pub fn string(&self, max_bytes: u64) -> Result<Cow<'a, [u8]>, DecodeError> {
         if self.kind != value_type::STRING {
             return Err(self.other_type("a string"));
@@ -96,7 +97,7 @@ impl<'a> RdbEntry<'a> {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if the value has another type or too many fields, or if the bytes are damaged.
+    /// [`DecodeError`] if the value is not a hash, if the hash has too many fields, or if the bytes are damaged.
     pub fn fields(&self) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, DecodeError> {
         let invalid = || self.error(DecodeErrorKind::Invalid { reason: "a hash of a few fields" });
         let mut from = RdbReader::new(self.value, MAX_SETTINGS_BYTES);
@@ -125,7 +126,7 @@ impl<'a> RdbEntry<'a> {
         self.at
     }
 
-    /// Checks that no other database contains the same key.
+    /// Checks that the key occurs in only one database.
     pub(crate) fn only(&self, earlier: Option<&Self>) -> Result<(), DecodeError> {
         let Some(earlier) = earlier else { return Ok(()) };
         let (one, other) = (earlier.database, self.database);
@@ -134,7 +135,7 @@ impl<'a> RdbEntry<'a> {
         )))
     }
 
-    /// Creates an error about this key.
+    /// Creates an error about the key of this entry.
     pub(crate) fn refused(&self, why: impl AsRef<str>) -> DecodeError {
         let why = format!("key {:?} {}", String::from_utf8_lossy(&self.key), why.as_ref());
         self.error(DecodeErrorKind::Refused { why: why.into() })

@@ -1,6 +1,7 @@
 //! The opcodes of a snapshot. An opcode is stored before a key, or instead of a key.
 
-/// In Valkey 9: the slots that a node is importing. In Redis 8: data that modules store about the next key.
+/// In Valkey 9, the opcode 243 precedes the slots that a node is importing. In Redis 8, the opcode 243 precedes data
+/// that modules store about the next key.
 pub(crate) const IMPORT_OR_METADATA: u8 = 243;
 pub(crate) const SLOT_INFO: u8 = 244;
 pub(crate) const FUNCTION: u8 = 245;

@@ -38,7 +38,7 @@ pub(super) fn skip_of(kind: u8, flavor: Flavor) -> Option<Skip> {
         value_type::STREAM => |from| skip_stream(from, 1),
         value_type::STREAM_2 => |from| skip_stream(from, 2),
         value_type::STREAM_3 => |from| skip_stream(from, 3),
-        // The earliest expiry comes first, then the expiry of each field.
+        // The value starts with the earliest expiry. The expiry of each field precedes the field and its value.
         value_type::HASH_EXPIRING if flavor == Flavor::Redis => |from| {
             from.take(8)?;
             skip_each(from, |from| skip_lengths(from, 1).and_then(|()| skip_strings(from, 2)))
@@ -82,18 +82,19 @@ fn skip_score(from: &mut RdbReader<'_>) -> Option<()> {
 /// Skips a stream: the entries, then numbers, then the consumer groups with their pending entries.
 fn skip_stream(from: &mut RdbReader<'_>, version: u8) -> Option<()> {
     skip_each(from, |from| skip_strings(from, 2))?;
-    // The number of entries and the last id. Later versions also store the first id, the largest deleted id, and the
-    // total number of inserted entries.
+    // All stream versions store the number of entries and the last id. From version 2, a stream stores the first id,
+    // the largest deleted id, and the total number of inserted entries.
     skip_lengths(from, if version >= 2 { 3 + 5 } else { 3 })?;
     for _ in 0..from.length()? {
         from.skip_bytes()?;
-        // The last delivered id. Later versions also store the number of entries that were read.
+        // All stream versions store the last delivered id of a group. From version 2, a group stores the number of
+        // entries that were read.
         skip_lengths(from, if version >= 2 { 3 } else { 2 })?;
         skip_each(from, |from| from.take(16 + 8).and_then(|_| skip_lengths(from, 1)))?;
         for _ in 0..from.length()? {
             from.skip_bytes()?;
-            // The time at which the consumer was last seen. Later versions also store the time of the last activity of
-            // the consumer.
+            // All stream versions store the time at which a consumer was last seen. From version 3, a consumer stores
+            // the time of its last activity.
             from.take(if version >= 3 { 16 } else { 8 })?;
             skip_each(from, |from| from.take(16).map(drop))?;
         }

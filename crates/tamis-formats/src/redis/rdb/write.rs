@@ -16,7 +16,7 @@ pub enum SnapshotValue {
 }
 
 /// Writes a snapshot with the given keys in database 0. Every Redis since version 5 can load the snapshot. The whole
-/// snapshot is built in memory first.
+/// snapshot is built in memory before the first write.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::rules::hash::murmur3::mix_64;
 
-/// The prime 2⁶¹ − 1. Numbers are reduced modulo this prime.
+/// The prime 2⁶¹ − 1. Python's hash reduces numbers modulo 2⁶¹ − 1.
 const PRIME: u64 = (1 << 61) - 1;
 
 /// Returns the hash of UTF-8 text or of bytes.
@@ -49,7 +49,7 @@ pub(crate) fn of_float(number: f64) -> Option<u64> {
     let (fraction, field) =
         (bits & ((1 << FRACTION_BITS) - 1), (bits >> FRACTION_BITS & 0x7ff).cast_signed());
     let integer = if field == 0 { fraction } else { fraction | 1 << FRACTION_BITS };
-    // 2 to the power of 61 is 1 modulo the prime.
+    // 2 to the power of 61 is 1 modulo the prime 2⁶¹ − 1.
     let shift = (LOWEST + field.max(1) - 1).rem_euclid(61);
     let residue = (u128::from(integer) << shift) % u128::from(PRIME);
     Some(of_residue(residue as u64, number < 0.0))

@@ -6,7 +6,8 @@
 pub(crate) fn lookup3(bytes: &[u8], seed: u32) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(seed);
     let [mut a, mut b, mut c] = [start; 3];
-    // The last block, of up to twelve bytes, has a different mixing step.
+    // The last block, of up to twelve bytes, has a different mixing step than the blocks before the
+    // last block.
     let last = bytes.len().saturating_sub(1) / 12 * 12;
     let (blocks, last) = bytes.split_at(last);
     let mut add = |block: &[u8; 12], is_last: bool| {

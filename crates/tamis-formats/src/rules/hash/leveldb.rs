@@ -1,10 +1,10 @@
-//! The hash of LevelDB. RocksDB uses the same hash with one difference.
+//! The hash of LevelDB, which RocksDB uses with one difference.
 //!
 //! Sources: LevelDB's documentation of table files, and hashes recorded from LevelDB.
 
 use crate::rules::hash::murmur3::Tail;
 
-/// The seed of the filters of both systems.
+/// The seed of the filters of LevelDB and RocksDB.
 const SEED: u32 = 0xbc9f_1d34;
 
 /// Returns the 32-bit hash. LevelDB reads the last bytes as unsigned bytes, and RocksDB as signed bytes.

@@ -2,7 +2,7 @@
 //!
 //! Source: Appleby, MurmurHash2 (public domain).
 
-/// Returns the 32-bit hash. The bytes after the last whole block are signed and are read in reverse order. The
+/// Returns the 32-bit hash. Hadoop reads the bytes after the last whole block as signed bytes in reverse order. The
 /// reference implementation reads unsigned bytes in order.
 pub(crate) fn hadoop_32(bytes: &[u8], seed: u32) -> u32 {
     const M: u32 = 0x5bd1_e995;

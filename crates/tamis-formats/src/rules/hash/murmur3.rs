@@ -2,19 +2,19 @@
 //!
 //! Source: Appleby, MurmurHash3 (public domain), functions `x64_128` and `x86_32`.
 
-/// How the bytes after the last whole block are interpreted.
+/// How a variant of Murmur3 interprets the bytes after the last whole block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// As unsigned numbers, as in the reference implementation.
+    /// The bytes are unsigned numbers, as in the reference implementation.
     Unsigned,
-    /// As signed numbers, because Java's `byte` is signed: Cassandra. For bytes below 0x80, the hash equals the
-    /// reference.
+    /// The bytes are signed numbers, as in Cassandra, because Java's `byte` is signed. If the bytes are below 0x80, the
+    /// hash equals the hash of the reference implementation.
     Signed,
 }
 
 /// Returns the two halves of the 128-bit hash in the variant for 64-bit machines.
 ///
-/// Both halves start with the same seed. In the reference implementation, the seed has 32 bits.
+/// Both halves of the hash start with `seed`. In the reference implementation, the seed has 32 bits.
 #[inline]
 pub(crate) fn x64_128(bytes: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
@@ -69,7 +69,8 @@ pub(crate) fn x86_32(bytes: &[u8], seed: u32) -> u32 {
 }
 
 /// Returns the 32-bit hash of Spark's implementation (`hashUnsafeBytes`). Each byte after the last whole block is a
-/// separate block, read as a signed number. If the length is a multiple of 4, the hash equals the reference.
+/// separate block, read as a signed number. If the length is a multiple of 4, the hash equals the hash of the reference
+/// implementation.
 #[inline]
 pub(crate) fn spark_32(bytes: &[u8], seed: u32) -> u32 {
     let (blocks, rest) = bytes.as_chunks::<4>();

@@ -4,7 +4,7 @@
 
 use crate::rules::hash::murmur3::mix_64;
 
-/// The seed of both systems.
+/// The seed of the hashes of ORC and Hive.
 const SEED: u64 = 104_729;
 
 /// Returns the Murmur3 hash with one lane of 64 bits instead of two lanes.

@@ -1,10 +1,11 @@
-//! XXH3 as in xxHash 0.7.2, which is a preview of the final XXH3. RocksDB still uses this preview.
+//! XXH3 as in xxHash 0.7.2, which is a preview of the final XXH3. RocksDB still uses the preview.
 //!
-//! The hash differs from the final version at every length:
+//! The hash of the preview differs from the final XXH3 at every length of the input:
 //!
-//! * At all lengths, the last multiplier of [`avalanche`] differs.
-//! * Up to 8 bytes, the mixing differs.
-//! * Above 240 bytes, two things differ: the lane to which a word is added, and the start of the last stripe.
+//! * For an input of any length, the last multiplier of [`avalanche`] differs from the final XXH3.
+//! * For an input of up to 8 bytes, the mixing differs from the final XXH3.
+//! * For an input above 240 bytes, two things differ from the final XXH3: the lane to which a word is added, and the
+//!   start of the last stripe.
 //!
 //! Source: Collet, xxHash, the public specification of XXH3, and hashes recorded from RocksDB.
 
@@ -45,7 +46,7 @@ const STRIPES: usize = (SECRET.len() - STRIPE) / 8;
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let len = bytes.len() as u64;
     match bytes.len() {
-        // RocksDB differs here: the preview of xxHash returns 0.
+        // For an empty input, RocksDB returns this hash, but the preview of xxHash returns 0.
         0 => fold(secret(0), PRIME64_2),
         1..=3 => {
             let [first, middle, last] =
@@ -66,8 +67,8 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
         }
         17..=128 => {
             let mut sum = len.wrapping_mul(PRIME64_1);
-            // Each step reads a block from the start and a block from the end. The blocks of the next step are nearer
-            // to the middle.
+            // Each step reads a block from the start and a block from the end. The blocks of each step are nearer to
+            // the middle than the blocks of the previous step.
             for i in 0..bytes.len().div_ceil(32) {
                 sum = sum.wrapping_add(mix_16(bytes, 16 * i, 32 * i));
                 sum = sum.wrapping_add(mix_16(bytes, bytes.len() - 16 * (i + 1), 32 * i + 16));
@@ -152,7 +153,7 @@ fn word_32(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    // `tests/integration/rocksdb.rs` tests every length up to 2100. The filters of that test were created by RocksDB.
+    // `tests/integration/rocksdb.rs` tests every length up to 2100 with filters that RocksDB created.
     #[test]
     fn known_hashes() {
         let bytes: Vec<u8> = (0..300_u32).map(|i| (i * 5) as u8).collect();

@@ -1,18 +1,21 @@
-//! The rate of Redisson's rule. The probes are `a`, `a + b`, `2a + b`, `2a + 2b` and so on, modulo the number of bits
-//! m.
+//! The rate of Redisson's rule. For the hashes a and b, the probes are `a`, `a + b`, `2a + b`, `2a + 2b` and so on,
+//! modulo the number of bits m.
 //!
-//! Let s = a + b. The second, fourth and sixth probes are s, 2s and 3s, and so on. The other probes are a, a + s, a +
-//! 2s and so on. For filters of every size, three effects raise the rate above the fill to the power of the probes:
+//! Let s = a + b. The second, fourth and sixth probes are s, 2s and 3s, and so on. The first, third and fifth probes
+//! are a, a + s and a + 2s, and so on. For filters of every size, three effects raise the rate above the fill to the
+//! power of the number of probes:
 //!
-//! * **Uneven fill.** If m is even, 2s, 4s, … are even. Even positions are therefore fuller than odd positions, and
-//!   multiples of 4 are even fuller. Either several probes of an item are in full classes, or no probe is in a full
+//! * **Uneven fill.** If m is even, the probes 2s, 4s, … are even, so even positions are fuller than odd positions. If
+//!   m is a multiple of 4, the probes 4s, 8s, … are multiples of 4, so multiples of 4 are fuller than all other even
+//!   positions. Either several probes of an item are in the fuller classes, or no probe of the item is in a fuller
 //!   class.
-//! * **Shared multiples.** Let an inserted item have the same s, or twice or half of this s. Then the item has set many
-//!   of the positions s, 2s, 3s, … The probability is 1/m for each item. In a full filter, this is the case for a few
-//!   per cent of all s.
+//! * **Shared multiples.** If an inserted item has the s of an absent item, or twice or half of this s, the inserted
+//!   item has set many of the positions s, 2s, 3s, … For each pair of an absent item and an inserted item, each of the
+//!   relations (equal, twice and half) has the probability 1/m. In a full filter, a few per cent of all absent items
+//!   share multiples with an inserted item.
 //! * **Repeated probes.** Probes repeat if r·s is a multiple of m for a small r: see [`progression`].
 //!
-//! The sums have 63 bits and wrap. The averages are taken over a fixed sample of a, b and both wraps.
+//! The sums have 63 bits and wrap. The averages are taken over a fixed sample of a and b, and of the wraps of the sums.
 //!
 //! [`progression`]: crate::rules::rates::progression
 
@@ -28,7 +31,7 @@ const WIDTH: u32 = 63;
 /// The largest number of classes of positions. A class is a remainder modulo a power of two.
 const MAX_CLASSES: u64 = 32;
 
-/// The largest number of probes that is considered. More probes hardly change the effects.
+/// The largest number of probes that is considered. More than 48 probes hardly change the effects.
 const MAX_PROBES: u32 = 48;
 
 /// The largest number of multiples of `s` within which a repetition is considered.
@@ -72,7 +75,7 @@ fn classes_of(bits: u64) -> u64 {
     (1 << bits.trailing_zeros().min(63)).min(MAX_CLASSES)
 }
 
-/// The first hash or s, as a residue and as a fraction of the range of the sums.
+/// The value of a or of s, as a residue and as a fraction of the range of the sums.
 #[derive(Clone, Copy)]
 struct Term {
     residue: u64,
@@ -119,16 +122,16 @@ impl Alternating {
         (self.at_once(fills) + self.repeated(fills) + self.shared(fills, items)).min(1.0)
     }
 
-    /// Returns the rate without repeated probes and without shared multiples. This rate is the mean over the classes of
-    /// a and s.
+    /// Returns the rate without repeated probes and without shared multiples. The returned rate is the mean over the
+    /// classes of a and s.
     fn at_once(&self, fills: &ClassFills) -> f64 {
         let classes = fills.0.len() as u64;
         let rates = self.all_classes(classes).map(|bits| fills.all(&bits));
         rates.sum::<f64>() / (classes * classes) as f64
     }
 
-    /// Iterates over the probes of items with all classes of a and s. A wrap does not change the class, because 2⁶³ and
-    /// m are multiples of the number of classes.
+    /// Iterates over the probes of items with all classes of a and s. A wrap of a sum does not change the class,
+    /// because 2⁶³ and m are multiples of the number of classes.
     fn all_classes(&self, classes: u64) -> impl Iterator<Item = Vec<u64>> {
         let probes = u64::from(self.probes);
         let pairs = (0..classes).flat_map(move |a| (0..classes).map(move |s| (a, s)));
@@ -180,7 +183,7 @@ impl Alternating {
             let bits = self.positions(a, s);
             let all = fills.all(&bits);
             if all == 0.0 {
-                // The rate is 0 here, because one of the bits is in a class without set bits.
+                // If one of the bits is in a class without set bits, the rate is 0.
                 continue;
             }
             seen.clear();
@@ -206,7 +209,7 @@ impl Alternating {
                         .map(|(_, &bit)| fills.at(bit))
                         .collect();
                     if shared.len() > 1 {
-                        // With independent probes, a single shared bit is equally likely.
+                        // A single shared bit does not raise the rate above the rate of independent probes.
                         let by_chance: f64 = shared.iter().map(|fill| (1.0 - fill) / fill).sum();
                         sum += all * (1.0 / shared.iter().product::<f64>() - 1.0 - by_chance);
                     }

@@ -5,8 +5,9 @@ use std::ops::Range;
 /// Returns the probability that a probe finds a set bit. The probe is the remainder of a random
 /// number of `log2_values` bits.
 ///
-/// If there are few more values than bits, the remainders are uneven: the first positions are drawn once more than the
-/// other positions. If there are fewer values than bits, the last positions are never drawn.
+/// If the number of values is not a multiple of `bits`, each of the first positions gets one value more than each of
+/// the last positions. The additional value matters if a position gets only a few values. If there are fewer values
+/// than bits, the last positions are never drawn.
 pub(crate) fn drawn_fill(words: &[u64], bits: u64, log2_values: u32) -> f64 {
     drawn_fill_of(words, 0..bits, log2_values)
 }
@@ -61,10 +62,10 @@ mod tests {
 
     #[test]
     fn positions_that_are_drawn_more_often_weigh_more() {
-        // There are eight values and the positions 0 to 5. The positions 0 and 1 are drawn twice.
+        // Eight values are reduced to the positions 0 to 5, so the positions 0 and 1 are drawn twice.
         assert_eq!(drawn_fill(&[0b00_0001], 6, 3), 2.0 / 8.0);
         assert_eq!(drawn_fill(&[0b10_0000], 6, 3), 1.0 / 8.0);
-        // The positions 8 to 11 are never drawn.
+        // Eight values never reach the positions 8 to 11.
         assert_eq!(drawn_fill(&[0b1111_0000_0011], 12, 3), 2.0 / 8.0);
         assert_eq!(drawn_fill(&[], 0, 32), 1.0);
     }

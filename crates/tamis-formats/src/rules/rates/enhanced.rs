@@ -1,10 +1,11 @@
-//! The rate of enhanced double hashing. Probe i is a + i·b + (i³ − i)/6 modulo the number of bits m.
+//! The rate of enhanced double hashing. For the hashes a and b, probe i is a + i·b + (i³ − i)/6 modulo the number of
+//! bits m.
 //!
 //! The cubic term separates the probes of two items whose sequences overlap. Two effects raise the rate above the rate
 //! of distinct random positions:
 //!
 //! * Probes of one item repeat.
-//! * An absent item has the same a as an inserted item. The values of b are equal, or differ by a multiple of a simple
+//! * An absent item and an inserted item have equal values of a, and values of b that differ by a multiple of a simple
 //!   fraction of m.
 //!
 //! Source: Dillinger and Manolios, "Bloom Filters in Probabilistic Verification" (2004), section 5.2.
@@ -24,7 +25,7 @@ pub(crate) struct Enhanced {
     pub(crate) probes: u32,
 }
 
-/// The largest number of probes that is considered. More probes hardly change the effects.
+/// The largest number of probes that is considered. More than 48 probes hardly change the effects.
 const MAX_PROBES: u32 = 48;
 
 impl Enhanced {
@@ -107,7 +108,7 @@ impl Enhanced {
         let (at_once, clear) = (fill.powi(k as i32), 1.0 - fill);
         let shared = |count: u32| {
             let (n, k, rest) = (f64::from(count), k as i32, (k - count) as i32);
-            // With independent probes, one or two shared positions are equally likely.
+            // One or two shared positions do not raise the rate above the rate of independent probes.
             let expected = at_once
                 + n * fill.powi(k - 1) * clear
                 + n * (n - 1.0) / 2.0 * fill.powi(k - 2) * clear * clear;

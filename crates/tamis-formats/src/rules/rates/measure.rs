@@ -2,7 +2,7 @@
 
 use crate::rules::rates::EstimatedRate;
 
-/// A generator of random numbers. The numbers are the same in every run, so equal filters have equal rates.
+/// A generator of random numbers. The random numbers are the same in every run, so equal filters have equal rates.
 ///
 /// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
 pub(crate) struct SplitMix(u64);
@@ -21,13 +21,14 @@ impl SplitMix {
 }
 
 /// The number of bits that a measurement reads. The measurement takes 10 to 30 ms. A fuzz target computes the rates of
-/// thousands of filters, so a fuzz target reads fewer bits.
+/// thousands of filters, so a fuzz target reads only 8,192 bits for each rate.
 const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 22 };
 
-/// The number of bits that the first part of a measurement reads. This number is enough for most rates.
+/// The number of bits that the first part of a measurement reads. The first part is enough for most rates.
 const FIRST_BITS: u64 = READ_BITS >> 4;
 
-/// The number of false positives after which a measurement ends. The standard deviation is then 2 %.
+/// The number of false positives after which a measurement ends. After 2,500 false positives, the standard deviation of
+/// the measured rate is 2 %.
 const ENOUGH: u64 = 2500;
 
 /// The number of false positives from which a measurement is at least as exact as a formula.
@@ -96,6 +97,6 @@ pub(crate) fn test_bits(words: &[u64], bits: impl Iterator<Item = u64>) -> (bool
             return (false, read);
         }
     }
-    // The number is at least one, so that a measurement always ends.
+    // The number of read bits is at least one, so that a measurement always ends.
     (true, read.max(1))
 }

@@ -1,22 +1,23 @@
 //! The rate of rules that multiply a 64-bit state by an odd factor for each probe.
 //!
-//! Let the number of bits be 2ᵃ · o, with o odd. The product wraps at 2⁶⁴. The state modulo 2ᵃ therefore depends only
-//! on the previous state modulo 2ᵃ, and visits the residues in a fixed order. The bits form 2ᵃ classes of o bits each.
-//! If two items are in the same class at some probe, all their later classes are also the same:
+//! Let the number of bits be 2ᵃ · o, with o odd. Because the product wraps at 2⁶⁴, the state modulo 2ᵃ depends only on
+//! the previous state modulo 2ᵃ. The states visit the residues modulo 2ᵃ in a fixed order. The bits form 2ᵃ classes of
+//! o bits each. If two items are in the same class at some probe, the classes of all following probes of both items are
+//! equal:
 //!
 //! ```text
 //! item      5 → 12 → 3 → 7
 //! absent        12 → 3 → 7 → 10      the last probe alone leaves the classes of the item
 //! ```
 //!
-//! Within a class, the bit depends on the high bits of the state. This bit is treated as independent. The rate is the
+//! Within a class, the bit depends on the high bits of the state, so the bit is treated as independent. The rate is the
 //! mean, over all first classes, of the product of the fills of the visited classes.
 
 use crate::rules::rates::measure::{SplitMix, is_set, measure, test_bits};
 use crate::rules::rates::{EstimatedRate, chance};
 
-/// The number of bits in a class from which all classes are about equally full. The product then differs from a power
-/// of the fill by less than a hundredth.
+/// The number of bits in a class from which all classes are about equally full. If all classes are about equally full,
+/// the product of their fills differs from a power of the fill by less than a hundredth.
 const WIDE: u64 = 4096;
 
 /// The number of bits that an estimate reads.
@@ -25,7 +26,7 @@ const READ_BITS: u64 = if cfg!(fuzzing) { 1 << 13 } else { 1 << 20 };
 /// The smallest number of first classes that an estimate uses.
 const LEAST_SAMPLES: u64 = 16;
 
-/// A filter whose rule multiplies the state for each probe.
+/// A filter whose rule multiplies a state by a factor for each probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multiplied<'w> {
     pub(crate) words: &'w [u64],
@@ -87,13 +88,14 @@ impl Multiplied<'_> {
         sum / count as f64
     }
 
-    /// Returns the rate of absent items that share almost all classes with an inserted item. This rate is a lower bound
-    /// for a filter with few items. In a filter with few items, random first classes give no false positives.
+    /// Returns the rate of absent items that share almost all classes with an inserted item. The returned rate is a
+    /// lower bound for a filter with few items. In a filter with few items, an absent item with a random first class
+    /// gives no false positive.
     fn shared(&self, fill: f64, classes: u64, width: u64) -> f64 {
         let items = -(-fill).ln_1p() * self.bits as f64 / f64::from(self.probes);
         let in_class = 1.0 / width as f64;
         let moved = |by: u32| in_class.powf((self.probes - by).into()) * fill.powf(by.into());
-        // The classes are shifted by each number of probes, in both directions.
+        // The sum contains the shifts of the classes by 1 to `probes` − 1 probes, in both directions.
         let both: f64 = (1..self.probes).map(|by| 2.0 * moved(by)).sum();
         (items / classes as f64 * (moved(0) + both)).min(1.0)
     }

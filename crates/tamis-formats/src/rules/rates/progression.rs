@@ -1,23 +1,24 @@
-//! The rate of double hashing. Probe `i` is `a + i·b` modulo the number of bits.
+//! The rate of double hashing. For the hashes `a` and `b`, probe `i` is `a + i·b` modulo the number of bits.
 //!
 //! Let m be the number of bits, k the number of probes and f the fill. Three effects raise the rate
 //! above fᵏ:
 //!
-//! * **Repeated probes.** If `r·b` is a multiple of m for a small `r`, the probes visit only `r` positions. If `r`
-//!   divides m, this `r` belongs to φ(r) of the m residues of `b`.
-//! * **Sums that wrap.** The sum has W bits. Each wrap of the sum moves the position by w = 2ᵂ mod m. The probes
-//!   therefore repeat if `r·b ≡ t·w` for some `t`. Two probes are equal only if the sum has wrapped `t` times between
-//!   these probes. If m is a power of two, w is 0 and wraps have no effect.
-//! * **Aligned items.** Let an inserted item have the same step as an absent item. Then the positions of both items can
-//!   differ by a multiple of the step. The probability is about 1/m² for each item. In this case, nearly all bits of
-//!   the absent item are set.
+//! * **Repeated probes.** If `r·b` is a multiple of m for a small `r`, the probes visit only `r` positions. For each
+//!   divisor `r` of m, φ(r) of the m residues of `b` give exactly `r` positions.
+//! * **Sums that wrap.** The sum has W bits. Each wrap of the sum moves the position by w = 2ᵂ mod m. Because of the
+//!   wraps, the probes repeat if `r·b ≡ t·w` modulo m for some `t`. Two probes that repeat because of wraps are equal
+//!   only if the sum has wrapped `t` times between the two probes. If m is a power of two, w is 0 and wraps have no
+//!   effect.
+//! * **Aligned items.** If an inserted item has the same step as an absent item, the positions of both items can differ
+//!   by a multiple of the step. The probability of two aligned items is about 1/m² for each inserted item. If the two
+//!   items are aligned, nearly all bits of the absent item are set.
 //!
-//! Some rules count positions from the other end while the sum is negative. The positions of an item are then on two
-//! progressions.
+//! Some rules count positions in the opposite direction while the sum is negative. For a rule that changes the
+//! direction, the positions of an item are on two progressions.
 //!
-//! The number of positions depends on where the sum wraps. This number is averaged over a fixed sample of starts and
-//! steps. For filters above a few thousand bits, the result differs from simulations by a few per cent. The rates of
-//! smaller filters are measured.
+//! The number of positions depends on where the sum wraps. The formulas average the number of positions over a fixed
+//! sample of starts and steps. For filters above a few thousand bits, the result differs from simulations by a few per
+//! cent. The rates of filters with at most [`MEASURED_BITS`] bits are measured.
 //!
 //! Source: Kirsch and Mitzenmacher, "Less Hashing, Same Performance" (2006); Dillinger and Manolios,
 //! "Bloom Filters in Probabilistic Verification" (2004), §5.
@@ -54,13 +55,13 @@ pub(crate) struct Progression {
 pub(crate) const MEASURED_BITS: u64 = 4096;
 
 /// The largest number of probes within which a repetition of the step is considered. Chance seldom sets all bits of
-/// more positions.
+/// more than 12 positions.
 const MAX_REPEATED: u64 = 12;
 
-/// The largest number of probes that is considered. More probes hardly change the effects of repeated probes.
+/// The largest number of probes that is considered. More than 48 probes hardly change the effects of repeated probes.
 const MAX_PROBES: u32 = 48;
 
-/// The number of samples of starts and steps for each of the two effects.
+/// The number of samples of starts and steps for each of the two effects, repeated probes and aligned items.
 const SAMPLES: u32 = if cfg!(fuzzing) { 2 } else { 32 };
 
 /// The largest number of filters of a file for which the excess of the rate is computed. The computation takes up to a
@@ -72,7 +73,7 @@ pub(crate) struct Filled {
     pub(crate) rule: Progression,
     /// The share of set bits.
     pub(crate) fill: f64,
-    /// The number of items.
+    /// The number of items of the filter.
     pub(crate) items: f64,
 }
 
@@ -88,13 +89,14 @@ impl Filled {
     }
 }
 
-/// Computes the rates of the filters of one file in bounded time. Also returns the standard deviation of the sum of the
-/// rates, divided by the sum.
+/// Computes the rates of the filters of one file in bounded time. Returns the rates, and the standard deviation of the
+/// sum of the rates divided by the sum.
 ///
 /// `rate_of` computes or measures the rate of the filter at an index. If there are more than [`MOST_COMPUTED`] filters,
-/// `rate_of` is called only for some filters. These are the filters with the highest rates, and an evenly spaced sample
-/// of the remaining filters. A filter outside the sample gets the excess of the previous filter in the sample, in
-/// inverse proportion to the number of bits. The excess is the difference from the rate of independent probes.
+/// `rate_of` is called only for a sample. The sample consists of the filters with the highest rates, and of evenly
+/// spaced filters among the remaining filters. A filter outside the sample gets the excess of the previous filter in
+/// the sample, in inverse proportion to the number of bits. The excess is the difference of a rate from the rate of
+/// independent probes.
 pub(crate) fn rates_of(
     filters: &[Filled],
     mut rate_of: impl FnMut(usize, &Filled) -> f64,
@@ -130,13 +132,13 @@ pub(crate) fn rates_of(
     }
     let mean = samples.iter().sum::<f64>() / n;
     let variance = samples.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n;
-    // The variance is not divided by the number of samples, because a few sizes have a far higher excess than the other
-    // sizes.
+    // The variance is not divided by the number of samples, because filters of a few sizes have a far higher excess
+    // than all other filters.
     (rates, variance.sqrt() * sum_of_parts / sum)
 }
 
-/// A position of an item relative to the first hash of the item. The flag is true if the sum is negative: the position
-/// is then counted from the other end.
+/// A position of an item relative to the first hash of the item. The flag is true if the sum is negative, so that the
+/// position is counted in the opposite direction.
 type Offset = (bool, u64);
 
 impl Progression {
@@ -174,7 +176,7 @@ impl Progression {
             return false;
         }
         let m = self.bits.bits() as f64;
-        // `most` is an upper bound for both effects.
+        // `most` is an upper bound for the effects of repeated probes and of aligned items.
         let most = fill / (1.0 - fill).powi(2) + 12.0 * items / m / (1.0 - fill);
         most / m >= 0.005 * fill.powf(self.probes.into())
     }
@@ -202,8 +204,8 @@ impl Progression {
                 }
             }
         }
-        // If each wrap moves the positions, more probes repeat only for steps that are nearer to a fraction of the
-        // range.
+        // If each wrap moves the positions, probes after the considered probes repeat only for steps that are nearer to
+        // a fraction of the range.
         let nearer = if wrap == 0 { 1.0 } else { f64::from(k) / f64::from(self.probes) };
         sum / f64::from(SAMPLES) / m as f64 * nearer
     }
@@ -214,8 +216,8 @@ impl Progression {
         let (at_once, clear) = (fill.powi(k), 1.0 - fill);
         let shared = |count: i32| {
             let n = f64::from(count);
-            // The rate if one item has set `count` of the bits. With independent probes, one or two bits of one item
-            // are equally likely. The fill therefore already includes these cases.
+            // The increase of the rate if one item has set `count` of the bits. One or two shared bits do not raise the
+            // rate above the rate of independent probes.
             fill.powi(k - count)
                 - at_once
                 - n * fill.powi(k - 1) * clear
@@ -278,7 +280,7 @@ impl Progression {
             let (wraps, is_negative) = match self.sums {
                 Sums::Exact => (0.0, false),
                 Sums::Wrapped(_) => (sum.floor(), false),
-                // The negative integers are the second half of the range.
+                // The negative integers are the second half of the range of the sums.
                 Sums::Flipped(_) | Sums::Absolute(_) => (sum.round(), sum < sum.round()),
             };
             (is_negative, (times(i, b, m) + times(-(wraps as i64), wrap, m)) % m)
@@ -292,7 +294,7 @@ impl Progression {
         let shift = |width: u32| 64 - width;
         for probe in 0..self.probes {
             let value = match self.sums {
-                // The sum of the two residues replaces the sum, which does not overflow.
+                // An exact sum does not overflow, so the residues of both hashes replace the hashes.
                 Sums::Exact => {
                     let m = self.bits.bits();
                     (u128::from(a % m) + u128::from(b % m) * u128::from(probe)) as u64

@@ -38,8 +38,8 @@ fn inverse(number: u64, modulus: u64) -> u64 {
 
 /// Returns a point of a sequence that fills the six-dimensional unit cube evenly.
 ///
-/// Source: Roberts, "The Unreasonable Effectiveness of Quasirandom Sequences" (2018). The factors
-/// are the powers of 1/φ₆, the root of x⁷ = x + 1.
+/// Source: Roberts, "The Unreasonable Effectiveness of Quasirandom Sequences" (2018). The factors are the powers of
+/// 1/φ₆, where φ₆ is the root of x⁷ = x + 1.
 pub(super) fn sample(index: u32) -> [f64; 6] {
     const FACTOR: f64 = 0.898_653_712_628_699_3;
     let mut factor = 1.0;
