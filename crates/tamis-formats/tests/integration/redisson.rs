@@ -1,9 +1,10 @@
 //! Redisson's filters: sizes, probes, reading and writing follow its source code.
 
 use crate::golden_data::{hex, json, list, number, real, text};
-use crate::support::{decode, encode_with, format, keyed, planned};
+use crate::support::{
+    assert_fails, decode, decode_with, encode_with, format, insert, keyed, planned,
+};
 use serde_json::Value as Json;
-use tamis::Answers;
 use tamis_formats::redisson::Redisson;
 use tamis_formats::{
     CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Parameter, Rdb, Sniff,
@@ -49,7 +50,7 @@ fn filters_have_the_same_offsets_and_bits() {
         }
         let Some(string) = case.get("redis_string_hex") else { continue };
         let mut filter = (format(NAME).create)(&options(case, None)).unwrap();
-        filter.insert_each(&items, &mut Answers::new()).unwrap();
+        insert(&mut filter, &items).unwrap();
         assert!(encode_with(NAME, &filter, &options(case, None)).unwrap() == hex(string), "{n}");
         match &case["count_estimate"] {
             Json::String(_) => assert_eq!(filter.info().items, f64::INFINITY),
@@ -63,7 +64,7 @@ fn filters_have_the_same_offsets_and_bits() {
 fn a_snapshot_holds_the_bitmap_and_its_settings() {
     for case in list(&golden()["filters"]) {
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let filter = (format(NAME).decode)(&hex(string), &options(case, None)).unwrap();
+        let filter = decode_with(NAME, &hex(string), &options(case, None)).unwrap();
         for (name, config) in [("users", "{users}:config"), ("shop{1}", "shop{1}:config")] {
             let bytes = encode_with(NAME, &filter, &options(case, Some(name))).unwrap();
             let entries = Rdb::new(&bytes).unwrap().entries().map(Result::unwrap);
@@ -74,13 +75,12 @@ fn a_snapshot_holds_the_bitmap_and_its_settings() {
             for options in
                 [DecodeOptions::default(), key, options(case, None), options(case, Some(name))]
             {
-                assert_eq!((format(NAME).decode)(&bytes, &options).unwrap(), filter, "{name}");
+                assert_eq!(decode_with(NAME, &bytes, &options).unwrap(), filter, "{name}");
             }
             let other = DecodeOptions { items: Some(99), ..options(case, Some(name)) };
-            let error = (format(NAME).decode)(&bytes, &other).unwrap_err().to_string();
-            assert!(error.contains("given items and rate need"), "{error}");
+            assert_fails(decode_with(NAME, &bytes, &other), "given items and rate need");
             let none = keyed("none");
-            let error = (format(NAME).decode)(&bytes, &none).unwrap_err().to_string();
+            let error = decode_with(NAME, &bytes, &none).unwrap_err().to_string();
             assert!(
                 error.contains("{none}:config") && error.contains("not initialized"),
                 "{error}"
@@ -101,7 +101,7 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
         let checksum = bytes.len() - 8;
         bytes[checksum..].fill(0);
         let options = keyed("x");
-        let contents = (format(NAME).decode)(&bytes, &options).unwrap();
+        let contents = decode_with(NAME, &bytes, &options).unwrap();
         let filter: &ForeignBloom = contents.downcast_ref().unwrap();
         assert_eq!(
             (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
@@ -137,13 +137,12 @@ fn a_new_filter_takes_no_more_memory_than_the_options_confirm() {
         bytes
     };
     let bytes = config("401414246");
-    let error = (format(NAME).decode)(&bytes, &DecodeOptions::default()).unwrap_err();
+    let error = decode(NAME, &bytes).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Items));
-    let read = (format(NAME).decode)(&bytes, &options(&large, None)).unwrap();
+    let read = decode_with(NAME, &bytes, &options(&large, None)).unwrap();
     assert_eq!(read.info().bits, 401_414_246);
     for size in ["0", "4294967295", "-1", "many"] {
-        let error = decode(NAME, &config(size)).unwrap_err();
-        assert!(error.contains("1 to 4294967294"), "{error}");
+        assert_fails(decode(NAME, &config(size)), "1 to 4294967294");
     }
 }
 
@@ -157,7 +156,7 @@ fn settings_of_too_many_probes_are_refused() {
         bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
         match decode(NAME, &bytes) {
             Ok(_) => assert!(is_read, "{probes}"),
-            Err(error) => assert!(!is_read && error.contains("1 to 65535"), "{error}"),
+            Err(error) => assert!(!is_read && error.to_string().contains("1 to 65535"), "{error}"),
         }
     }
 }
