@@ -24,12 +24,24 @@ impl Run {
         self.stdout
     }
 
+    /// Checks the exit status, and a part of the text on stderr.
+    #[track_caller]
+    pub fn warns(&self, status: i32, words: &str) {
+        assert!(self.status == status && self.stderr.contains(words), "{words}: {}", self.stderr);
+    }
+
+    /// Returns the statistics on stderr.
+    pub fn stats(&self) -> serde_json::Value {
+        let line = self.stderr.lines().find(|line| line.starts_with('{')).expect("statistics");
+        serde_json::from_str(line).unwrap()
+    }
+
     /// Checks that the run failed with one clear line that holds `text`.
+    #[track_caller]
     pub fn fails_with(&self, text: &str) {
-        assert_eq!(self.status, 2, "{self:?}");
+        self.warns(2, text);
         assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
         assert!(self.stderr.starts_with("tamis: "), "{}", self.stderr);
-        assert!(self.stderr.contains(text), "'{text}' is not in: {}", self.stderr);
     }
 }
 
