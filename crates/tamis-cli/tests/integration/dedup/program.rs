@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use tamis_testing::CommandExt as _;
 
@@ -18,6 +18,14 @@ pub struct Run {
 }
 
 impl Run {
+    pub fn of(output: Output) -> Self {
+        Self {
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            status: output.status.code().expect("not killed"),
+        }
+    }
+
     /// Checks that the run succeeded with an empty stderr, and returns its stdout.
     pub fn quietly(self) -> Vec<u8> {
         assert_eq!((self.status, self.stderr.as_str()), (0, ""));
@@ -54,12 +62,7 @@ pub fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
 
 /// Runs `tamis dedup` on `stdin`.
 pub fn dedup<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &[u8]) -> Run {
-    let output = command(args).feed(stdin);
-    Run {
-        stdout: output.stdout,
-        stderr: String::from_utf8(output.stderr).unwrap(),
-        status: output.status.code().expect("not killed"),
-    }
+    Run::of(command(args).feed(stdin))
 }
 
 /// Returns `count` lines, about `distinct` of them distinct. Equal arguments give equal lines.
