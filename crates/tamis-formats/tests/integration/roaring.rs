@@ -46,11 +46,8 @@ fn bitmaps_are_those_of_java_s_legacy_form() {
         let set: CompressedSet = values.collect();
         let bytes = hex(&case["hex"]);
         let read = decode(&bytes).unwrap();
-        assert_eq!(
-            (&read.set, read.form),
-            (&set, RoaringForm::Java { is_signed: false }),
-            "{name}"
-        );
+        let unsigned = RoaringForm::Java { is_signed: false };
+        assert_eq!((&read.set, read.form), (&set, unsigned), "{name}");
         let has_runs = case["run_optimize"].as_bool().unwrap();
         let contents = Contents::new(Roaring { has_runs, ..Roaring::new(set.clone()) });
         assert_eq!(encode_with("roaring", &contents, &java).unwrap(), bytes, "{name}");
