@@ -171,7 +171,7 @@ fn the_filter_of_a_whole_table_is_read_and_the_table_is_kept() {
         folder.copy_golden(&format!("lsm/{golden}"), name);
         folder.prints(format!("check -c {name} keys.txt"), "200\n");
         folder.shows(format!("info {name}"), &["in a file of"]);
-        folder.refused(format!("add {name} keys.txt"), "");
+        folder.refused(format!("add {name} keys.txt"), "the file holds more than this filter");
         folder.ok(format!("convert {name} block --to {format}"));
         folder.prints(format!("check -c --format {format} block keys.txt"), "200\n");
     }
@@ -455,7 +455,8 @@ fn options_for_in_do_not_apply_to_out() {
     folder.ok(format!("convert {plan} {TEXT} a.bits a.tamis --items items.txt"));
     let has_plan = |name: &str, capacity: u64, rate: f64| {
         let info = &folder.json(format!("info --json {name}"))[0];
-        assert_eq!((&info["capacity"], &info["rate_planned"]), (&capacity.into(), &rate.into()));
+        let plan = (&info["capacity"], &info["rate_planned"]);
+        assert_eq!(plan, (&capacity.into(), &rate.into()), "{name}");
     };
     has_plan("a.tamis", 1000, 0.02);
     folder.ok(format!(
