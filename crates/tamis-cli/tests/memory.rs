@@ -105,30 +105,21 @@ fn numbers(items: u64, bits: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-fn write(folder: &Folder, name: &str, mut each: impl FnMut(&mut dyn std::io::Write)) {
+fn write(folder: &Folder, name: &str, pieces: impl Iterator<Item = impl AsRef<[u8]>>) {
     let mut file = BufWriter::new(File::create(folder.path(name)).unwrap());
-    each(&mut file);
+    pieces.for_each(|piece| file.write_all(piece.as_ref()).unwrap());
     file.flush().unwrap();
 }
 
 #[test]
 fn integers_stay_within_their_memory() {
     let (folder, mut over) = (Folder::new(), Vec::new());
-    write(&folder, "u64", |out| {
-        numbers(1_500_000, 64).for_each(|n| out.write_all(&n.to_le_bytes()).unwrap());
-    });
-    write(&folder, "u64-2", |out| {
-        numbers(1_500_000, 64).skip(700_000).for_each(|n| out.write_all(&n.to_le_bytes()).unwrap());
-    });
-    write(&folder, "u32", |out| {
-        numbers(2_000_000, 32).for_each(|n| out.write_all(&(n as u32).to_le_bytes()).unwrap());
-    });
-    write(&folder, "close", |out| {
-        numbers(2_000_000, 23).for_each(|n| out.write_all(&(n + (1 << 40)).to_le_bytes()).unwrap());
-    });
-    write(&folder, "text", |out| {
-        numbers(1_000_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
-    });
+    let wide = || numbers(1_500_000, 64).map(u64::to_le_bytes);
+    write(&folder, "u64", wide());
+    write(&folder, "u64-2", wide().skip(700_000));
+    write(&folder, "u32", numbers(2_000_000, 32).map(|n| (n as u32).to_le_bytes()));
+    write(&folder, "close", numbers(2_000_000, 23).map(|n| (n + (1 << 40)).to_le_bytes()));
+    write(&folder, "text", numbers(1_000_000, 64).map(|n| format!("{n}\n")));
     for limit in [16, 30] {
         for line in [
             "sort --format u64 u64",
@@ -157,13 +148,9 @@ fn integers_stay_within_their_memory() {
 #[test]
 fn filters_and_lines_stay_within_their_memory() {
     let (folder, mut over) = (Folder::new(), Vec::new());
-    write(&folder, "lines", |out| {
-        numbers(700_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
-        numbers(50_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
-    });
-    write(&folder, "long", |out| {
-        numbers(60_000, 64).for_each(|n| writeln!(out, "{n}{:200}", "").unwrap());
-    });
+    let repeated = numbers(700_000, 64).chain(numbers(50_000, 64));
+    write(&folder, "lines", repeated.map(|n| format!("{n}\n")));
+    write(&folder, "long", numbers(60_000, 64).map(|n| format!("{n}{:200}\n", "")));
     for limit in [10, 15] {
         for line in [
             "build lines -o out",
@@ -195,9 +182,7 @@ fn filters_and_lines_stay_within_their_memory() {
         within(&folder, "build -o out", limit, Some("lines"), &mut over);
     }
     // The filter needs 15 bits for each item, so 3 million items exceed the limit.
-    write(&folder, "many", |out| {
-        numbers(3_000_000, 64).for_each(|n| writeln!(out, "{n}").unwrap());
-    });
+    write(&folder, "many", numbers(3_000_000, 64).map(|n| format!("{n}\n")));
     for limit in [9, 11] {
         let line = "build --kind growing many -o grown";
         let (status, stderr) = within(&folder, line, limit, None, &mut over);

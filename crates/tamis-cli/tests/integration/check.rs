@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use tamis_testing::CommandExt as _;
 
-use crate::program::{Ended, Folder, lines};
+use crate::program::{Ended, Folder, gzip, lines};
 
 /// Filters of even and of small numbers below 1000, and the numbers up to 2000.
 fn folder() -> Folder {
@@ -78,9 +78,7 @@ fn records_without_a_key_are_in_no_filter() {
 #[test]
 fn a_filter_may_come_compressed_or_through_a_pipe() {
     let folder = folder();
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gz.write_all(&folder.read("even.tamis")).unwrap();
-    folder.write("even.tamis.gz", gz.finish().unwrap());
+    folder.write("even.tamis.gz", gzip(folder.read("even.tamis")));
     folder.prints("check -c even.tamis.gz all.txt", "500\n");
     folder.feed("check -c - all.txt", folder.read("even.tamis")).gives(0, "500\n");
     folder.refused("check - -", "standard input can be read only once");

@@ -7,8 +7,7 @@ use tamis_formats::RedisValue;
 /// Creates a folder with the items `item 0` to `item 999`, and a Tamis filter of these items.
 fn folder() -> Folder {
     let folder = Folder::new();
-    folder.write("items.txt", (0..1000).map(|i| format!("item {i}\n")).collect::<String>());
-    folder.ok("build items.txt -o items.tamis");
+    folder.build("items", (0..1000).map(|i| format!("item {i}\n")).collect::<String>());
     folder
 }
 
@@ -42,13 +41,14 @@ fn all_that_is_missing_is_named_at_once() {
         "requires the planned number of items and the type of its items: give --items-planned N --funnel (bytes, hex,",
     );
     let convert = format!("convert --format redis-bitmap bits a.db {ITEMS}");
-    for part in [
-        "--items-planned N --rate-planned R --funnel (",
-        "a.db: the type of its items is unknown",
-        "give --to-version V",
-    ] {
-        folder.refused(&convert, part);
-    }
+    folder.refused_with(
+        &convert,
+        &[
+            "--items-planned N --rate-planned R --funnel (",
+            "a.db: the type of its items is unknown",
+            "give --to-version V",
+        ],
+    );
     let plan = "--items-planned 1000 --rate-planned 0.01";
     for part in [
         "bits: the type of its items is unknown",
@@ -59,9 +59,7 @@ fn all_that_is_missing_is_named_at_once() {
     }
     folder.ok(format!("convert items.tamis a.guava {ITEMS} --funnel bytes"));
     let moved = "convert --funnel bytes a.guava b.bits --to redis-bitmaps";
-    for part in ["give --to-items N", "give --to-rate R"] {
-        folder.refused(moved, part);
-    }
+    folder.refused_with(moved, &["give --to-items N", "give --to-rate R"]);
 }
 
 #[test]
@@ -133,20 +131,19 @@ fn an_option_without_effect_is_refused_by_name() {
     folder.ok(format!("convert items.tamis a.dump --to redisbloom {ITEMS}"));
     folder.write("more.txt", "one more\n");
     let hash = "00".repeat(32);
-    let tamis = [
-        "--md5".to_owned(),
-        "--key k".to_owned(),
-        "--column c".to_owned(),
-        "--items-planned 5".to_owned(),
-        "--rate-planned 0.1".to_owned(),
-        format!("--block-hash {hash}"),
-        "--format-version 2".to_owned(),
-        "--funnel bytes".to_owned(),
-        "--funnel text".to_owned(),
-        "--charset UTF-8".to_owned(),
-        "--format guava".to_owned(),
-    ];
-    for option in &tamis {
+    for option in [
+        "--md5",
+        "--key k",
+        "--column c",
+        "--items-planned 5",
+        "--rate-planned 0.1",
+        &format!("--block-hash {hash}"),
+        "--format-version 2",
+        "--funnel bytes",
+        "--funnel text",
+        "--charset UTF-8",
+        "--format guava",
+    ] {
         let name = option.split(' ').next().unwrap();
         for line in [
             "info items.tamis",
@@ -186,8 +183,7 @@ fn an_option_without_effect_is_refused_by_name() {
 #[test]
 fn a_version_fits_the_name_and_the_bytes() {
     let folder = folder();
-    folder.write("numbers.txt", "1\n2\n");
-    folder.ok("build numbers.txt -o numbers.tamis");
+    folder.build("numbers", "1\n2\n");
     let items = "--items numbers.txt --to-funnel unsigned";
     folder.refused(
         format!("convert numbers.tamis a.roaring64 {items} --to-version 32"),
@@ -213,8 +209,7 @@ fn a_version_that_would_change_nothing_is_refused() {
 #[test]
 fn a_roaring_file_has_64_bits_by_its_name() {
     let folder = Folder::new();
-    folder.write("numbers.txt", "1\n2\n");
-    folder.ok("build numbers.txt -o numbers.tamis");
+    folder.build("numbers", "1\n2\n");
     let items = "--items numbers.txt --to-funnel unsigned";
     folder.ok(format!("convert numbers.tamis a.roaring {items}"));
     folder.ok(format!("convert numbers.tamis a.roaring64 {items}"));
@@ -222,7 +217,7 @@ fn a_roaring_file_has_64_bits_by_its_name() {
     assert_eq!(folder.read("a.roaring64")[..8], 1_u64.to_le_bytes());
     assert_eq!(folder.read("a.roaring64"), folder.read("b.roaring"));
     assert_eq!(folder.read("a.roaring64")[12..], folder.read("a.roaring"));
-    assert!(folder.ok("info a.roaring64").contains("64 bits"));
+    folder.shows("info a.roaring64", &["64 bits"]);
     folder.prints("check -c a.roaring64 numbers.txt", "2\n");
 }
 
@@ -269,10 +264,9 @@ fn all_keys_of_a_snapshot_are_listed() {
     assert_eq!(text.lines().count(), 2 + keys, "{text}");
     assert!(text.lines().any(|line| line.trim_start() == "0         string  bitmap"), "{text}");
     let json = folder.json("info --keys --json dump.rdb");
-    assert_eq!(json.as_array().unwrap().len(), keys);
-    assert!(
-        json.as_array().unwrap().iter().any(|it| it["key"] == "bitmap" && it["type"] == "string")
-    );
+    let rows = json.as_array().unwrap();
+    assert_eq!(rows.len(), keys);
+    assert!(rows.iter().any(|it| it["key"] == "bitmap" && it["type"] == "string"), "{json}");
     folder.write("text", "a\n");
     folder.refused("info --keys text", "not a snapshot of Redis");
 }
@@ -352,16 +346,18 @@ fn filters_of_hadoop_rocksdb_leveldb_and_bitcoin_are_built_from_items() {
 #[test]
 fn a_java_object_is_named_by_its_class() {
     let folder = Folder::new();
-    let class = "cn.hutool.bloomfilter.BitMapBloomFilter";
-    let object =
-        [&b"\xac\xed\0\x05sr\0"[..], &[class.len() as u8], class.as_bytes(), &[0; 90]].concat();
-    folder.write("hutool.ser", &object);
-    folder.refused("info hutool.ser", "Hutool's BitMapBloomFilter, serialized by Java");
-    let class = "com.example.BloomFilter";
-    let object =
-        [&b"\xac\xed\0\x05sr\0"[..], &[class.len() as u8], class.as_bytes(), &[0; 90]].concat();
-    folder.write("other.ser", &object);
-    folder.refused("info other.ser", &format!("an object of the class {class}"));
+    for (class, words) in [
+        (
+            "cn.hutool.bloomfilter.BitMapBloomFilter",
+            "Hutool's BitMapBloomFilter, serialized by Java",
+        ),
+        ("com.example.BloomFilter", "an object of the class com.example.BloomFilter"),
+    ] {
+        let start = b"\xac\xed\0\x05sr\0";
+        let object = [&start[..], &[class.len() as u8], class.as_bytes(), &[0; 90]].concat();
+        folder.write("object.ser", &object);
+        folder.refused("info object.ser", words);
+    }
 }
 
 #[test]
@@ -396,7 +392,6 @@ fn integers_are_read_from_a_key_of_a_snapshot() {
 fn the_type_of_a_key_chooses_the_format_in_a_snapshot() {
     let folder = Folder::new();
     folder.copy_golden("redis_rdb/valkey.rdb", "valkey.rdb");
-    let info = folder.ok("info --key bloom valkey.rdb");
-    assert!(info.contains("redisbloom"), "{info}");
+    folder.shows("info --key bloom valkey.rdb", &["redisbloom"]);
     folder.refused("info --key missing valkey.rdb", "several formats match its bytes");
 }

@@ -99,8 +99,7 @@ fn unknown_ids_get_404_and_others_reach_the_upstream() {
 #[test]
 fn a_filter_file_is_a_source_and_a_shadow_refuses_nothing() {
     let folder = Folder::new();
-    folder.write("ids.txt", "a\nb\n");
-    folder.ok("build -o ids.tamis ids.txt");
+    folder.build("ids", "a\nb\n");
     let line = format!("--listen 127.0.0.1:0 --upstream http://{}", upstream());
     let line = format!("{line} --path /search --id query:q --type text --ids ids.tamis");
     let mut running = Running::start(&folder, &line);

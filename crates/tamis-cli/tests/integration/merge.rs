@@ -55,7 +55,7 @@ fn a_merge_over_the_rate_is_refused() {
     folder.refused("merge a.tamis b.tamis c.tamis -o out.tamis", "nothing was written");
     let ended = folder.run("merge --force a.tamis b.tamis c.tamis -o out.tamis");
     assert_eq!(ended.status, 3);
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     folder.run("check -c --force out.tamis c.txt").prints("900\n");
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::program::Folder;
+use crate::program::{Folder, golden_json, lines};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -31,11 +31,11 @@ fn folder() -> Folder {
     }
     let folder = Folder::new();
     folder.write("t.parquet", writer.into_inner().unwrap());
-    folder.write("i64.txt", numbers(|i| i * 1_000_000_007));
-    folder.write("u32.txt", numbers(|i| 0xffff_ffff - i));
-    folder.write("u64.txt", numbers(|i| 0xffff_ffff_ffff_ffff - i));
-    folder.write("day.txt", numbers(|i| 20_000 + i));
-    folder.write("s.txt", (0..200).map(|i| format!("item {i}\n")).collect::<String>());
+    folder.write("i64.txt", lines((0..200_u64).map(|i| i * 1_000_000_007)));
+    folder.write("u32.txt", lines((0..200_u64).map(|i| 0xffff_ffff - i)));
+    folder.write("u64.txt", lines((0..200_u64).map(|i| 0xffff_ffff_ffff_ffff - i)));
+    folder.write("day.txt", lines((0..200_u64).map(|i| 20_000 + i)));
+    folder.write("s.txt", lines((0..200).map(|i| format!("item {i}"))));
     folder
 }
 
@@ -57,10 +57,6 @@ fn row_groups_become_one_filter_if_that_is_wanted() {
     folder.run("convert t.parquet --column s s.tamis --union").is_done();
     // The result is fuller than planned, and the command says so.
     folder.run("check -c s.tamis s.txt").prints("200\n");
-}
-
-fn numbers(of: impl Fn(u64) -> u64) -> String {
-    crate::program::lines((0..200).map(of))
 }
 
 #[test]
@@ -136,11 +132,9 @@ fn filters_of_a_table_are_shown_as_a_table() {
 fn items_are_the_texts_that_their_writer_prints() {
     let folder = Folder::new();
     folder.copy_golden("parquet/types.parquet", "t.parquet");
-    let texts: serde_json::Value =
-        serde_json::from_slice(&folder.copy_golden("parquet/types.json", "types.json")).unwrap();
-    for (column, values) in texts.as_object().unwrap() {
-        let values: Vec<&str> =
-            values.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    for (column, values) in golden_json("parquet/types.json").as_object().unwrap() {
+        let values = values.as_array().unwrap().iter();
+        let values: Vec<&str> = values.map(|it| it.as_str().unwrap()).collect();
         folder.write("items.txt", values.join("\n"));
         let name = match &column[..] {
             "a{b}" => "a.b",
@@ -153,10 +147,8 @@ fn items_are_the_texts_that_their_writer_prints() {
             // Lines of Windows.
             folder.write("items.txt", values.join("\r\n") + "\r\n");
             folder.prints(format!("{check} items.txt"), "50\n");
-            let out = format!(
-                "convert t.parquet --column {name} --items items.txt {column}.filter --to parquet --force"
-            );
-            folder.run(&out).is_done();
+            let to = format!("--items items.txt {column}.filter --to parquet --force");
+            folder.run(format!("convert t.parquet --column {name} {to}")).is_done();
         }
     }
     for (column, item, words) in [
@@ -178,11 +170,9 @@ fn items_are_the_texts_that_their_writer_prints() {
         folder.refused(&line, words);
     }
     folder.refused("check t.parquet wrong.txt", "\"a.b\", a.b");
-    let ended = folder.feed("check t.parquet --column \"a.b\"", "dot1\r\n");
-    assert!(
-        ended.status == 1 && ended.stderr.contains("a carriage return, which is part of the text"),
-        "{ended:?}"
-    );
+    folder
+        .feed("check t.parquet --column \"a.b\"", "dot1\r\n")
+        .warns(1, "a carriage return, which is part of the text");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Runs the program as a user does, in its own folder.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -101,9 +102,8 @@ impl Folder {
     }
 
     /// Copies a file of `tests/golden` to `name`, and returns its bytes.
-    pub fn copy_golden(&self, golden: &str, name: &str) -> Vec<u8> {
-        let all = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden"));
-        let bytes = std::fs::read(all.join(golden)).unwrap();
+    pub fn copy_golden(&self, file: &str, name: &str) -> Vec<u8> {
+        let bytes = golden(file);
         self.write(name, &bytes);
         bytes
     }
@@ -149,6 +149,13 @@ impl Folder {
         let ended = self.run(line);
         ended.says(0, "");
         ended.stdout
+    }
+
+    /// Writes items to `NAME.txt`, and builds the filter `NAME.tamis` of these items.
+    #[track_caller]
+    pub fn build(&self, name: &str, items: impl AsRef<[u8]>) {
+        self.write(&format!("{name}.txt"), items);
+        self.ok(format!("build {name}.txt -o {name}.tamis"));
     }
 
     /// Runs a command that must succeed with an empty stderr, and checks its stdout.
@@ -210,22 +217,20 @@ pub fn lines(items: impl IntoIterator<Item = impl std::fmt::Display>) -> String 
     items.into_iter().map(|item| format!("{item}\n")).collect()
 }
 
-/// Returns `tamis ints` with these arguments, all its streams piped.
-pub fn ints_command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
-    command.arg("ints").args(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+/// Reads a file of `tests/golden`.
+pub fn golden(name: &str) -> Vec<u8> {
+    let all = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden"));
+    std::fs::read(all.join(name)).unwrap()
 }
 
-/// Runs `tamis ints` on `stdin`.
-pub fn ints(args: &[&str], stdin: &[u8]) -> Output {
-    ints_command(args).feed(stdin)
+/// Reads a JSON file of `tests/golden`.
+pub fn golden_json(name: &str) -> serde_json::Value {
+    serde_json::from_slice(&golden(name)).unwrap()
 }
 
-/// Writes a file, and returns its path as an argument.
-pub fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = folder.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path.to_str().unwrap().to_owned()
+/// Compresses bytes with gzip.
+pub fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes.as_ref()).unwrap();
+    encoder.finish().unwrap()
 }

@@ -279,8 +279,9 @@ impl Making<'_> {
     /// Generates a value of a parameter. Returns `None` for an unknown parameter.
     fn parameter(&self, name: &str, random: &mut Random) -> Option<Vec<u8>> {
         let chunk = self.from.chunks.get(self.chunk);
-        let one_of = |all: &mut dyn FnMut(usize) -> Option<Vec<u8>>, len: usize| {
-            if len == 0 { Some(b"nothing yet".to_vec()) } else { all(len) }
+        let one_of = |all: &VecDeque<Vec<u8>>, random: &mut Random| match all.len() {
+            0 => Some(b"nothing yet".to_vec()),
+            len => Some(all[random.below(len)].clone()),
         };
         // Expiry times are far in the future and far apart, so the exact time of a command does not
         // matter.
@@ -340,14 +341,8 @@ impl Making<'_> {
             "data" if self.name.ends_with("LOADCHUNK") => {
                 Some(chunk.map_or(b"nothing yet".to_vec(), |it| it.1.clone()))
             }
-            "data" => one_of(
-                &mut |len| self.from.files.get(random.below(len)).cloned(),
-                self.from.files.len(),
-            ),
-            "payload" => one_of(
-                &mut |len| self.from.payloads.get(random.below(len)).cloned(),
-                self.from.payloads.len(),
-            ),
+            "data" => one_of(&self.from.files, random),
+            "payload" => one_of(&self.from.payloads, random),
             _ => None,
         }
     }

@@ -140,12 +140,12 @@ fn a_filter_works_over_tls() {
         "no",
     ]);
     let url = format!("rediss://localhost:{port}/f");
-    let (status, text) =
-        run_with(&folder, "SSL_CERT_FILE", &cert, &format!("build n.txt -o {url}"));
-    assert_eq!((status, text.as_str()), (0, ""));
-    let (status, text) =
-        run_with(&folder, "SSL_CERT_FILE", &cert, &format!("check -c {url} n.txt"));
-    assert_eq!((status, text.as_str()), (0, "10000\n"));
+    for (line, printed) in
+        [(format!("build n.txt -o {url}"), ""), (format!("check -c {url} n.txt"), "10000\n")]
+    {
+        let ended = run_with(&folder, "SSL_CERT_FILE", &cert, &line);
+        assert_eq!(ended, (0, printed.to_owned()), "{line}");
+    }
     folder.refused(format!("info {url}"), "certificate");
 }
 
@@ -159,13 +159,13 @@ fn a_cluster_is_recognised() {
         for any in &cluster.servers {
             assert_eq!(folder.ok(format!("check -c {}/{key} n.txt", any.url())), "10000\n");
         }
-        assert!(folder.ok(format!("info {url}/{key}")).contains("tamis-redis"));
+        folder.shows(format!("info {url}/{key}"), &["tamis-redis"]);
     }
     // The settings of Redisson are in the slot of the bitmap.
     let url = cluster.servers[1].url();
     folder.ok(format!("build --to redisson --items 20K --to-funnel bytes n.txt -o {url}/shop"));
     assert_eq!(folder.ok(format!("check -c --funnel bytes {url}/shop n.txt")), "10000\n");
-    assert_eq!(folder.run(format!("info {url}/shop")).status, 0);
+    folder.run(format!("info {url}/shop")).has_status(0);
 }
 
 #[test]

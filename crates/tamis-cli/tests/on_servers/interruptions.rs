@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use tamis_redis::{RedisFilter, RedisPlan};
 use tamis_testing::{CommandExt as _, Process, wait_until};
 
-use crate::program::Folder;
+use crate::program::{Folder, lines};
 use crate::support::Server;
-use crate::{ask, count, folder, numbers, ok};
+use crate::{ask, count, folder, ok};
 
 /// Starts a build that waits for more input.
 fn start(folder: &Folder, line: &str) -> Process {
@@ -22,7 +22,7 @@ fn start(folder: &Folder, line: &str) -> Process {
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .start();
-    child.stdin.as_mut().unwrap().write_all(numbers(0, 1000).as_bytes()).unwrap();
+    child.stdin.as_mut().unwrap().write_all(lines(0..1000).as_bytes()).unwrap();
     child
 }
 
@@ -78,7 +78,7 @@ fn a_build_never_deletes_the_filter_of_another_client() {
     let endings: [fn(Process); 3] = [
         interrupt,
         |child| assert_eq!(finish(child, ""), 2, "the key exists"),
-        |child| assert_eq!(finish(child, &numbers(0, 20_000)), 2, "over its rate"),
+        |child| assert_eq!(finish(child, &lines(0..20_000)), 2, "over its rate"),
     ];
     for end in endings {
         let child = start(&folder, &format!("build --items 10K -o {}/f", server.url()));
@@ -113,7 +113,7 @@ fn an_interrupted_rebuild_does_not_end_that_of_another_client() {
     one.send("INT");
     one.wait();
     drop(stdin);
-    assert_eq!(finish(other, &numbers(1000, 10_000)), 0);
+    assert_eq!(finish(other, &lines(1000..10_000)), 0);
     assert_eq!(count(&folder, &server, "check -c @/f n.txt"), 10_000);
     wait_until("nothing is left of the first", || shards(&server) == 1);
 }

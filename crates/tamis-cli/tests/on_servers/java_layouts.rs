@@ -32,37 +32,29 @@ fn a_filter_of_redisson_is_recognised() {
     assert_eq!(count(&folder, &server, "check -c --funnel bytes @/users other.txt"), 10_000);
 
     let info = folder.run(format!("info --json {}/users", server.url()));
-    let json: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
-    assert_eq!((&json[0]["format"], info.status), (&"redisson".into(), 0));
+    assert_eq!((&info.json()[0]["format"], info.status), (&"redisson".into(), 0));
     refused(&folder, &server, "info @/{users}:config", "give the key users");
 
     // The snapshot of the program has the settings too, and goes back under another key.
-    let saved = folder.run(format!("convert {}/users users.rdb --to redisson", server.url()));
-    assert_eq!(saved.status, 0, "{saved:?}");
-    let json: serde_json::Value =
-        serde_json::from_str(&folder.run("info --json users.rdb").stdout).unwrap();
-    assert_eq!(json[0]["format"], "redisson");
+    folder.run(format!("convert {}/users users.rdb --to redisson", server.url())).has_status(0);
+    assert_eq!(folder.run("info --json users.rdb").json()[0]["format"], "redisson");
     let to = "--to redisson --to-items 40K --to-rate 0.001";
-    let restored = folder.run(format!("convert users.rdb {}/copy {to}", server.url()));
-    assert_eq!(restored.status, 0, "{restored:?}");
+    let restore = format!("convert users.rdb {}/copy {to}", server.url());
+    folder.run(&restore).has_status(0);
     let mut copy = RedissonFilter::open(server.node(), "copy").unwrap();
     assert_eq!((copy.expected_insertions(), copy.false_probability()), (40_000, 0.001));
     assert!(all_found(&copy.contains_each(&items())));
-    let again = folder.run(format!("convert users.rdb {}/copy {to}", server.url()));
-    assert!(again.status == 2 && again.stderr.contains("exists"), "{again:?}");
+    folder.run(&restore).warns(2, "exists");
     let other = Server::start();
-    let moved =
-        folder.run(format!("convert {}/users {}/users --to redisson", server.url(), other.url()));
-    assert_eq!(moved.status, 0, "{moved:?}");
+    let (from, to) = (server.url(), other.url());
+    folder.run(format!("convert {from}/users {to}/users --to redisson")).has_status(0);
     assert_eq!(count(&folder, &other, "check -c --funnel bytes @/users other.txt"), 10_000);
 
     // Before the first item, there are only settings.
     let (_, is_new) = RedissonFilter::try_init(server.node(), "empty", 100, 0.01).unwrap();
     assert!(is_new);
-    let empty = folder.feed(format!("check --funnel bytes {}/empty", server.url()), "a\n");
-    assert_eq!((empty.status, empty.stdout.as_str()), (1, ""), "{empty:?}");
-    let over = folder.run(format!("add --funnel bytes {}/empty n.txt", server.url()));
-    assert_eq!((over.status, over.stderr.contains("over its rate")), (3, true), "{over:?}");
+    folder.feed(format!("check --funnel bytes {from}/empty"), "a\n").gives(1, "");
+    folder.run(format!("add --funnel bytes {from}/empty n.txt")).warns(3, "over its rate");
 }
 
 #[test]
@@ -97,21 +89,20 @@ fn bitmaps_that_grow_in_number_are_read_and_extended() {
     let mut filter = BitmapsFilter::open_or_create(server.node(), 1000, 0.01).unwrap();
     assert!(all_found(&filter.contains_each(&items())) && filter.cursor() > 5);
     let options = "--format redis-bitmaps --items-planned 1000 --rate-planned 0.01";
-    assert_eq!(
-        count(&folder, &server, &format!("check -c {options} @/bloomfilter-0 n.txt")),
-        10_000
-    );
-    let info = folder.run(format!("info {options} {}/bloomfilter-0", server.url()));
-    assert!(info.stdout.contains(&format!("cursor        {}", filter.cursor())), "{info:?}");
+    let check = format!("check -c {options} @/bloomfilter-0 n.txt");
+    assert_eq!(count(&folder, &server, &check), 10_000);
+    folder
+        .run(format!("info {options} {}/bloomfilter-0", server.url()))
+        .shows(&[&format!("cursor        {}", filter.cursor())]);
     // All bitmaps go to a file and back to another server.
     let to = "--to redis-bitmaps --to-items 1000 --to-rate 0.01";
-    let read = "--format redis-bitmaps --items-planned 1000 --rate-planned 0.01";
-    let line = format!("convert {}/bloomfilter-0 all.rdb {to} {read}", server.url());
-    let converted = folder.run(&line);
-    assert_eq!(converted.status, 0, "{converted:?}");
     let other = Server::start();
-    let back = folder.run(format!("convert all.rdb {}/bloomfilter-0 {to} {read}", other.url()));
-    assert_eq!(back.status, 0, "{back:?}");
+    for paths in [
+        format!("{}/bloomfilter-0 all.rdb", server.url()),
+        format!("all.rdb {}/bloomfilter-0", other.url()),
+    ] {
+        folder.run(format!("convert {paths} {to} {options}")).has_status(0);
+    }
     let mut copy = BitmapsFilter::open_or_create(other.node(), 1000, 0.01).unwrap();
     assert!(all_found(&copy.contains_each(&items())));
     assert_eq!(copy.cursor(), filter.cursor());

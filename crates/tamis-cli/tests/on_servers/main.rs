@@ -12,19 +12,14 @@ mod program;
 #[path = "../../../tamis-redis/tests/on_servers/support/mod.rs"]
 mod support;
 
-use program::Folder;
+use program::{Folder, lines};
 use support::Server;
-
-/// Returns numbers as lines of text.
-fn numbers(from: u64, to: u64) -> String {
-    program::lines(from..to)
-}
 
 /// Creates a folder with `n.txt`, the numbers below 10,000, and `other.txt`, 10,000 more.
 fn folder() -> Folder {
     let folder = Folder::new();
-    folder.write("n.txt", numbers(0, 10_000));
-    folder.write("other.txt", numbers(10_000, 20_000));
+    folder.write("n.txt", lines(0..10_000));
+    folder.write("other.txt", lines(10_000..20_000));
     folder
 }
 

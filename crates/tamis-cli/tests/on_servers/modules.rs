@@ -50,8 +50,8 @@ fn filters_of_modules_take_and_find_items() {
         let wrong = folder.run(format!("check -c {url}/{key} other.txt")).stdout;
         assert!(wrong.trim().parse::<u64>().unwrap() < 300, "{key}: {wrong}");
         let info = folder.run(format!("info --json {url}/{key}"));
-        let json: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
-        assert_eq!((info.status, json[0]["name"].as_str()), (0, Some(&*format!("{url}/{key}"))));
+        info.has_status(0);
+        assert_eq!(info.json()[0]["name"], format!("{url}/{key}"));
     }
     folder.ok(format!("convert {url}/bloom bloom.tamis"));
     assert_eq!(folder.ok("check -c bloom.tamis n.txt"), "10000\n");
@@ -61,8 +61,7 @@ fn filters_of_modules_take_and_find_items() {
     assert_eq!(folder.ok(format!("check -c {url}/both n.txt")), "10000\n");
     folder.refused(format!("convert bloom.tamis {url}/copy --to tamis"), "exists");
     say(&server, "TM.RESERVE full KIND cuckoo ITEMS 100");
-    let full = folder.run(format!("add {url}/full n.txt"));
-    assert!(full.status == 2 && full.stderr.contains("items were added"), "{full:?}");
+    folder.run(format!("add {url}/full n.txt")).warns(2, "items were added");
 
     // A server without the module.
     let redis = Server::start();

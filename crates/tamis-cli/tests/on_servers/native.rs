@@ -3,8 +3,9 @@
 use tamis_redis::{RedisFilter, RedisPlan};
 use tamis_testing::wait_until;
 
+use crate::program::lines;
 use crate::support::Server;
-use crate::{ask, count, folder, numbers, ok, refused};
+use crate::{ask, count, folder, ok, refused};
 
 #[test]
 fn a_filter_is_built_checked_extended_and_described() {
@@ -14,8 +15,7 @@ fn a_filter_is_built_checked_extended_and_described() {
     let wrong = count(&folder, &server, "check -c @/f other.txt");
     assert!((20..200).contains(&wrong), "{wrong}");
     assert_eq!(count(&folder, &server, "check -vc @/f other.txt"), 10_000 - wrong);
-    let json: serde_json::Value =
-        serde_json::from_str(&ok(&folder, &server, "info --json @/f")).unwrap();
+    let json = folder.json(format!("info --json {}/f", server.url()));
     assert_eq!(json[0]["format"], "tamis-redis");
     assert_eq!(
         (&json[0]["items_planned"], &json[0]["rate_planned"]),
@@ -23,8 +23,7 @@ fn a_filter_is_built_checked_extended_and_described() {
     );
     let items = json[0]["items"].as_u64().unwrap();
     assert!((9_900..=10_000).contains(&items), "{items}");
-    let text = ok(&folder, &server, "info @/f");
-    assert!(text.contains("\n  planned for   10,000\n"), "{text}");
+    folder.shows(format!("info {}/f", server.url()), &["\n  planned for   10,000\n"]);
 
     // The library reads what the program wrote, and the reverse.
     let mut filter = RedisFilter::open(server.node(), "f").unwrap();
@@ -36,12 +35,10 @@ fn a_filter_is_built_checked_extended_and_described() {
     assert_eq!(filter.contains("from the program"), Ok(true));
 
     // Some items more than planned are accepted and reported.
-    let over = folder.run(format!("add {}/f other.txt", server.url()));
-    assert_eq!((over.status, over.stderr.contains("over its rate")), (3, true), "{over:?}");
-    assert_eq!(folder.run(format!("check -q {}/f n.txt", server.url())).status, 3);
+    folder.run(format!("add {}/f other.txt", server.url())).warns(3, "over its rate");
+    folder.run(format!("check -q {}/f n.txt", server.url())).has_status(3);
     refused(&folder, &server, "add @/f one.txt", "nothing was added");
-    let forced = folder.run(format!("add --force {}/f one.txt", server.url()));
-    assert_eq!(forced.status, 3, "{forced:?}");
+    folder.run(format!("add --force {}/f one.txt", server.url())).has_status(3);
 }
 
 #[test]
@@ -58,8 +55,7 @@ fn lines_are_found_on_several_servers_and_in_files() {
     let expected = format!("{one}:a\n{one}:b\n{two}:b\nb.tamis:b\n{two}:c\nb.tamis:c\n");
     assert_eq!(folder.ok(&line), expected);
     assert_eq!(folder.ok(line.replace("check", "check -v")), "d\n");
-    let nothing = folder.feed(format!("check {one}"), "x\n");
-    assert_eq!((nothing.status, nothing.stdout.as_str()), (1, ""));
+    folder.feed(format!("check {one}"), "x\n").gives(1, "");
 }
 
 #[test]
@@ -94,9 +90,9 @@ fn a_filter_that_is_too_small_is_not_left_behind() {
     let (folder, server) = (folder(), Server::start());
     refused(&folder, &server, "build --items 5000 n.txt -o @/f", "over its rate");
     assert_eq!(ask::<Vec<String>>(&server, "KEYS *"), [""; 0]);
-    let forced = folder.run(format!("build --force --items 5000 n.txt -o {}/f", server.url()));
-    assert_eq!(forced.status, 3, "{forced:?}");
-    assert_eq!(folder.run(format!("info {}/f", server.url())).status, 3);
+    let url = server.url();
+    folder.run(format!("build --force --items 5000 n.txt -o {url}/f")).has_status(3);
+    folder.run(format!("info {url}/f")).has_status(3);
 }
 
 #[test]
@@ -109,9 +105,8 @@ fn filters_grow_and_forget() {
 
     ok(&folder, &server, "build --window 2s --items 10K n.txt -o @/window");
     assert_eq!(count(&folder, &server, "check -c @/window n.txt"), 10_000);
-    let text = ok(&folder, &server, "info @/window");
-    assert!(text.contains("window        2s; lookups test 2 slices"), "{text}");
-    assert!(text.contains("rate planned  0.01\n"), "{text}");
+    let words = ["window        2s; lookups test 2 slices", "rate planned  0.01\n"];
+    folder.shows(format!("info {}/window", server.url()), &words);
     let check = format!("check -q {}/window n.txt", server.url());
     wait_until("the window forgets", || folder.run(&check).status == 1);
 }
@@ -190,10 +185,7 @@ fn a_lost_shard_is_an_error_and_a_rebuild_heals_it() {
     let _: i64 = ask(&server, &format!("DEL {}", keys[0]));
     refused(&folder, &server, "check @/f n.txt", "noeviction");
     let added = folder.run(format!("add {}/f n.txt", server.url()));
-    assert!(
-        added.status == 2 && added.stderr.contains("the first 0 items were added"),
-        "{added:?}"
-    );
+    added.warns(2, "the first 0 items were added");
     let info = folder.run(format!("info {}/f", server.url()));
     assert!(info.stderr.contains("are missing"), "{info:?}");
     ok(&folder, &server, "build --replace n.txt -o @/f");
@@ -204,14 +196,13 @@ fn a_lost_shard_is_an_error_and_a_rebuild_heals_it() {
 fn items_follow_the_same_rules_as_for_files() {
     let (folder, server) = (folder(), Server::start());
     folder.write("t.csv", "id,url\n1,a\n2,b\n3\n");
-    let built = folder.run(format!("build -k 2 -d , --items 10 t.csv -o {}/f", server.url()));
-    assert_eq!((built.status, built.stderr.contains("skipped a record")), (0, true), "{built:?}");
+    let url = server.url();
+    folder.run(format!("build -k 2 -d , --items 10 t.csv -o {url}/f")).warns(0, "skipped a record");
     folder.write("u.csv", "9,a\n9,x\n9,url\n");
     assert_eq!(ok(&folder, &server, "check -k 2 -d , @/f u.csv"), "9,a\n9,url\n");
-    let many = numbers(0, 50_000);
-    assert_eq!(folder.feed(format!("build -o {}/many", server.url()), many).status, 0);
-    assert!(ok(&folder, &server, "info @/many").contains("planned for   50,000"));
-    let empty = folder.feed(format!("build -o {}/empty", server.url()), "");
-    assert_eq!(empty.status, 0, "{empty:?}");
-    assert_eq!(folder.feed(format!("check {}/empty", server.url()), "a\n").status, 1);
+    let many = lines(0..50_000);
+    folder.feed(format!("build -o {url}/many"), many).has_status(0);
+    folder.shows(format!("info {url}/many"), &["planned for   50,000"]);
+    folder.feed(format!("build -o {url}/empty"), "").has_status(0);
+    folder.feed(format!("check {url}/empty"), "a\n").has_status(1);
 }

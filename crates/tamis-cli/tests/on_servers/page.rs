@@ -14,8 +14,7 @@ fn the_commands_of_the_page_print_what_it_shows() {
     let mut commands = 0;
     for command in block.split("$ tamis ").skip(1) {
         let (line, expected) = command.split_once('\n').unwrap();
-        let ended = folder.run(line.replace("redis://localhost", &server.url()));
-        assert_eq!((ended.status, ended.stdout.as_str()), (0, expected), "{line}: {ended:?}");
+        folder.run(line.replace("redis://localhost", &server.url())).gives(0, expected);
         commands += 1;
     }
     assert!(commands > 10, "{commands}");

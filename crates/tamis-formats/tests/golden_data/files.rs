@@ -25,7 +25,7 @@ pub fn golden() -> Vec<Golden> {
         hadoop(),
         hadoop_dynamic(),
         orc(),
-        pybloom_live(),
+        scalable(),
         roaring(),
     ]
     .into_iter()
@@ -36,7 +36,7 @@ pub fn golden() -> Vec<Golden> {
 
 /// Lists of recorded files: the format, the JSON file and the list in it, and the members with the
 /// name of a case and with its bytes.
-const LISTS: [(&str, &str, &str, &str); 14] = [
+const LISTS: [(&str, &str, &str, &str); 18] = [
     ("byte-buffer", "seeds_java/byte_buffer.json/filters", "size", "bytes_hex"),
     ("parquet", PARQUET, "items", "written_with_header_hex"),
     ("spark", "spark/spark.json/spark_bloom_filter", "bit_size", "write_to_base64"),
@@ -51,6 +51,10 @@ const LISTS: [(&str, &str, &str, &str); 14] = [
     ("leveldb", "lsm/lsm_blocks.json/leveldb", "keys", "filter_block_hex"),
     ("pybloomfiltermmap", "python/pybloomfiltermmap.json/filters", "error_rate", "file_base64"),
     ("rbloom", "python/rbloom.json", "fpr", "saved_hex"),
+    ("pybloom-live", "python/pybloom_live.json/filters", "error_rate", "file_base64"),
+    ("pybloom-live", "python/pybloom_live.json/more/filters", "error_rate", "file_base64"),
+    ("pybloom-live-scalable", "python/pybloom_live.json/more/scalable", "n", "file_base64"),
+    ("roaring", "roaring/java.json", "name", "hex"),
 ];
 const PARQUET: &str = "parquet/writers.json/rust_parquet_60_fold/cases";
 const BITS_AND_BLOOMS: &str = "bits-and-blooms/bits-and-blooms.json/filters";
@@ -58,16 +62,19 @@ const BITS_AND_BLOOMS: &str = "bits-and-blooms/bits-and-blooms.json/filters";
 /// Reads a row of [`LISTS`]. The name of the member with the bytes ends with their encoding.
 fn recorded(format: &'static str, cases: &str, name: &str, bytes: &str) -> Vec<Golden> {
     let (file, pointer) = cases.split_once(".json").unwrap();
-    let decode = match bytes.rsplit_once('_') {
-        Some((_, "hex")) => hex,
-        Some((_, "base64")) => base64,
+    let decode = match bytes.rsplit('_').next() {
+        Some("hex") => hex,
+        Some("base64") => base64,
         _ => |json: &Json| text(json).into(),
     };
     let golden = json(&format!("{file}.json"));
-    list(golden.pointer(pointer).unwrap())
-        .iter()
+    // The recorded data contain only the bytes of small files.
+    let cases = list(golden.pointer(pointer).unwrap()).iter().filter(|it| it.get(bytes).is_some());
+    let files: Vec<_> = cases
         .map(|case| Golden::new(format, case[name].to_string(), decode(&case[bytes])))
-        .collect()
+        .collect();
+    assert!(!files.is_empty(), "no case of {file}{pointer} has the member {bytes}");
+    files
 }
 
 fn tamis() -> Vec<Golden> {
@@ -75,11 +82,8 @@ fn tamis() -> Vec<Golden> {
     files
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "tamis"))
         .map(|file| {
-            Golden::new(
-                "tamis",
-                file.file_name().into_string().unwrap(),
-                std::fs::read(file.path()).unwrap(),
-            )
+            let name = file.file_name().into_string().unwrap();
+            Golden::new("tamis", name, std::fs::read(file.path()).unwrap())
         })
         .collect()
 }
@@ -150,15 +154,9 @@ fn roaring() -> Vec<Golden> {
         .filter(|case| case.get("base64").is_some() && case["name"] != "some");
     small
         .map(|case| {
-            Golden::new(
-                "roaring",
-                format!("{} {}", case["name"], case["width"]),
-                base64(&case["base64"]),
-            )
+            let name = format!("{} {}", case["name"], case["width"]);
+            Golden::new("roaring", name, base64(&case["base64"]))
         })
-        .chain(list(&json("roaring/java.json")).iter().map(|case| {
-            Golden::new("roaring", format!("java {}", case["name"]), hex(&case["hex"]))
-        }))
         .collect()
 }
 
@@ -255,11 +253,8 @@ fn cassandra() -> Vec<Golden> {
 fn hadoop() -> Vec<Golden> {
     let golden = json("hadoop/hadoop.json");
     let of = |format, case: &Json| {
-        Golden::new(
-            format,
-            format!("{} {}", case["hash_type"], case["vector_size"]),
-            hex(&case["writable_hex"]),
-        )
+        let name = format!("{} {}", case["hash_type"], case["vector_size"]);
+        Golden::new(format, name, hex(&case["writable_hex"]))
     };
     let foreign_bloom = list(&golden["hadoop_bloom_filter"]).iter().map(|case| of("hadoop", case));
     foreign_bloom.chain([of("hadoop-counting", &golden["hadoop_counting_bloom_filter"])]).collect()
@@ -271,11 +266,8 @@ fn hadoop_dynamic() -> Vec<Golden> {
     let filters = list(&golden["hadoop_bloom_filter"]).iter().zip(1..);
     filters
         .map(|(case, rows)| {
-            Golden::new(
-                "hadoop-dynamic",
-                format!("{rows} rows"),
-                dynamic_of_rows(&hex(&case["writable_hex"]), rows),
-            )
+            let bytes = dynamic_of_rows(&hex(&case["writable_hex"]), rows);
+            Golden::new("hadoop-dynamic", format!("{rows} rows"), bytes)
         })
         .collect()
 }
@@ -314,16 +306,7 @@ pub fn orc_message(case: &Json) -> Vec<u8> {
     [&[0x0a][..], &varint(message.len()), &message].concat()
 }
 
-fn pybloom_live() -> Vec<Golden> {
-    let golden = json("python/pybloom_live.json");
-    let file = |format, case: &Json| {
-        let bytes = base64(case.get("file_base64")?);
-        Some(Golden::new(format, case["error_rate"].to_string(), bytes))
-    };
-    let single = list(&golden["filters"]).iter().chain(list(&golden["more"]["filters"]));
-    let scalable = list(&golden["more"]["scalable"]).iter().chain([&golden["scalable"]]);
-    single
-        .filter_map(|case| file("pybloom-live", case))
-        .chain(scalable.filter_map(|case| file("pybloom-live-scalable", case)))
-        .collect()
+fn scalable() -> Vec<Golden> {
+    let case = &json("python/pybloom_live.json")["scalable"];
+    vec![Golden::new("pybloom-live-scalable", "scalable", base64(&case["file_base64"]))]
 }

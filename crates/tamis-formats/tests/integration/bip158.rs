@@ -1,11 +1,11 @@
 //! Golomb-coded sets equal those of Bitcoin Core and rust-bitcoin, byte for byte.
 
 use crate::golden_data::{hex, hexes, json, list, number, sip_key, text, to_hex};
+use crate::support::{self, answers, assert_fails, encode, insert};
 use serde_json::Value as Json;
 use tamis::Answers;
 use tamis_formats::{
-    ChangeError, Contents, DecodeErrorKind, DecodeOptions, Format, GolombError, GolombParams,
-    GolombSet, Parameter,
+    ChangeError, Contents, DecodeErrorKind, GolombError, GolombParams, GolombSet, Parameter,
 };
 
 fn golden() -> Json {
@@ -80,8 +80,7 @@ fn bytes_that_bitcoin_core_refuses_are_refused() {
         let error = decode(&hex(&case["hex"])).unwrap_err().to_string();
         assert!(error.contains(expected), "{}: {error}", case["case"]);
     }
-    let error = decode(&[0xff, 0, 0, 0, 0, 1, 0, 0, 0]).unwrap_err().to_string();
-    assert!(error.contains("below 2³²"), "{error}");
+    assert_fails(decode(&[0xff, 0, 0, 0, 0, 1, 0, 0, 0]), "below 2³²");
     // A huge number of items allocates no memory, because the input is too short for it.
     assert!(decode(&[0xfe, 255, 255, 255, 255, 1, 2, 3]).is_err());
     // The padding of the last byte is not checked, as in Bitcoin Core.
@@ -105,8 +104,7 @@ fn a_set_cannot_be_changed_and_says_what_to_do() {
     let set = GolombSet::new([1, 2], GolombParams::BASIC, &["a", "b"]).unwrap();
     let mut contents = Contents::new(set);
     let before = contents.clone();
-    let mut answers = Answers::new();
-    for changed in [contents.insert_each(&["c"], &mut answers), contents.merge(&before)] {
+    for changed in [insert(&mut contents, &["c"]).map(drop), contents.merge(&before)] {
         let Err(ChangeError::Refused(why)) = changed else { panic!("{changed:?}") };
         assert!(why.contains("from all items"), "{why}");
     }
@@ -114,21 +112,16 @@ fn a_set_cannot_be_changed_and_says_what_to_do() {
     let info = contents.info();
     assert_eq!((info.items, info.rate_now), (2.0, 1.0 / 784_931.0));
     assert_eq!(info.details[1].1.len(), 64);
-    contents.contains_each(&["b", "c"], &mut answers);
-    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false]);
+    assert_eq!(answers(&contents, &["b", "c"]), [true, false]);
 }
 
 #[test]
 fn a_missing_block_is_requested_and_other_params_are_refused() {
-    let format = Format::named("bip158").unwrap();
-    let error = (format.decode)(&[0], &DecodeOptions::default()).unwrap_err();
+    let error = support::decode("bip158", &[0]).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::BlockHash));
     assert!(error.to_string().contains("block's hash"), "{error}");
     let set = GolombSet::new([1, 2], GolombParams::new(10, 1024).unwrap(), &["a"]).unwrap();
-    let encode = format.encode;
-    let error =
-        encode(&Contents::new(set), &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("build one from the items"), "{error}");
+    assert_fails(encode("bip158", &Contents::new(set)), "build one from the items");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Each release must read these files and write equal ones.
 
-use std::path::PathBuf;
-
 use tamis::{AnyFilter, Hasher, Kind, Plan};
 use tamis_formats::TamisFile;
 
@@ -32,15 +30,14 @@ fn golden() -> Vec<(&'static str, TamisFile)> {
     .into()
 }
 
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tamis").join(name)
+fn read(name: &str) -> Vec<u8> {
+    std::fs::read(crate::golden_data::path("tamis").join(name)).unwrap()
 }
 
 #[test]
 fn golden_files_are_read_as_they_were_written() {
     for (name, expected) in golden() {
-        let bytes = std::fs::read(path(name)).unwrap();
-        let file = TamisFile::decode(&bytes).unwrap();
+        let file = TamisFile::decode(&read(name)).unwrap();
         assert_eq!(file, expected, "{name}");
         assert!((0..100).all(|item| file.filter.contains(&format!("item {item}"))), "{name}");
     }
@@ -51,6 +48,6 @@ fn golden_files_are_written_again_byte_for_byte() {
     for (name, file) in golden() {
         let mut bytes = Vec::new();
         file.write_to(&mut bytes).unwrap();
-        assert!(bytes == std::fs::read(path(name)).unwrap(), "{name}: the format has changed");
+        assert!(bytes == read(name), "{name}: the format has changed");
     }
 }

@@ -2,17 +2,19 @@
 //! the program.
 
 use crate::golden_data::{hex, json, list, number};
-use crate::support::encode;
-use tamis::{Answers, Order};
-use tamis_formats::{Contents, Funnel, IntegerBitmap, java_bitmap, redis_bits};
+use crate::support::{self, answers, assert_fails, encode};
+use tamis::Order;
+use tamis_formats::{ChangeError, Contents, Funnel, IntegerBitmap, java_bitmap, redis_bits};
 
 /// Inserts items as text, through a funnel.
-fn insert(contents: &mut Contents, funnel: Funnel, items: &[&str]) -> Result<Vec<bool>, String> {
+fn insert(
+    contents: &mut Contents,
+    funnel: Funnel,
+    items: &[&str],
+) -> Result<Vec<bool>, ChangeError> {
     let key = |item: &&str| funnel.key(item.as_bytes(), &mut Vec::new()).unwrap().to_vec();
     let keys: Vec<Vec<u8>> = items.iter().map(key).collect();
-    let mut answers = Answers::new();
-    contents.insert_each(&keys, &mut answers).map_err(|error| error.to_string())?;
-    Ok(answers.iter().collect())
+    support::insert(contents, &keys)
 }
 
 #[test]
@@ -33,11 +35,9 @@ fn each_step_has_the_bytes_and_the_failures_of_java() {
                 set.remove(item.parse().unwrap_or(u64::MAX));
             }
             "contain" => {
-                let mut answers = Answers::new();
                 let key = number(&step["num"]) as i32;
-                contents.contains_each(&[key.to_le_bytes()], &mut answers);
                 let expected = step.get("result").is_some_and(|result| result == true);
-                assert_eq!(answers.iter().next(), Some(expected), "{step}");
+                assert_eq!(answers(&contents, &[key.to_le_bytes()]), [expected], "{step}");
             }
             other => panic!("{other}"),
         }
@@ -54,17 +54,16 @@ fn each_step_has_the_bytes_and_the_failures_of_java() {
 #[test]
 fn a_string_of_redis_grows_and_an_array_does_not() {
     let mut redis = Contents::new(redis_bits::decode(&[0]).unwrap());
-    assert_eq!(insert(&mut redis, Funnel::Int, &["9", "1", "9"]), Ok(vec![true, true, false]));
+    let new = insert(&mut redis, Funnel::Int, &["9", "1", "9"]).unwrap();
+    assert_eq!(new, [true, true, false]);
     assert_eq!(encode("redis-bits", &redis).unwrap(), [0b0100_0000, 0b0100_0000]);
-    let error = insert(&mut redis, Funnel::Unsigned, &["3", "4294967296"]).unwrap_err();
+    let error = insert(&mut redis, Funnel::Unsigned, &["3", "4294967296"]).unwrap_err().to_string();
     assert!(error.contains("4294967296") && error.contains("4294967295"), "{error}");
     assert_eq!(redis.info().items, 3.0, "those before the one that failed are in");
 
     let mut java = Contents::new(java_bitmap::decode(&[0; 2]).unwrap());
-    let error = insert(&mut java, Funnel::Int, &["15", "16", "2"]).unwrap_err();
-    assert!(error.contains("16 is outside 0..=15"), "{error}");
-    let error = insert(&mut java, Funnel::Int, &["-1"]).unwrap_err();
-    assert!(error.contains("negative"), "{error}");
+    assert_fails(insert(&mut java, Funnel::Int, &["15", "16", "2"]), "16 is outside 0..=15");
+    assert_fails(insert(&mut java, Funnel::Int, &["-1"]), "negative");
     assert_eq!(encode("java-bitmap", &java).unwrap(), [0, 0x80]);
 }
 

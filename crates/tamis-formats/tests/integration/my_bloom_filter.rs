@@ -1,8 +1,8 @@
 //! `MyBloomFilter` gives the answers and the errors of the Java class.
 
 use crate::golden_data::{json, list, number, text, units};
+use crate::support::{answers, assert_fails, insert};
 use serde_json::Value as Json;
-use tamis::Answers;
 use tamis_formats::my_bloom_filter::{MyBloomFilter, Throws, positions};
 use tamis_formats::{Contents, Funnel, JavaType, hash_code_of_units};
 
@@ -64,22 +64,16 @@ fn it_throws_where_the_class_does_and_keeps_the_bits_set_before() {
     }
     let mut all = Contents::new(MyBloomFilter::default());
     let keys = [5_i32, -2147450880, 6].map(i32::to_le_bytes);
-    let mut answers = Answers::new();
-    let error = all.insert_each(&keys, &mut answers).unwrap_err().to_string();
-    assert!(error.contains("bitIndex < 0"), "{error}");
-    all.contains_each(&keys, &mut answers);
-    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, true, false], "it may be in");
+    assert_fails(insert(&mut all, &keys), "bitIndex < 0");
+    assert_eq!(answers(&all, &keys), [true, true, false], "it may be in");
 }
 
 #[test]
 fn keys_that_are_no_hash_codes_are_refused_and_absent() {
     let mut filter = Contents::new(MyBloomFilter::default());
-    let mut answers = Answers::new();
     let keys = [&[5, 0, 0, 0][..], &[5, 0, 0, 0, 0, 0, 0, 0], b"text!"];
-    let error = filter.insert_each(&keys, &mut answers).unwrap_err().to_string();
-    assert!(error.contains("hash codes"), "{error}");
-    filter.contains_each(&keys, &mut answers);
-    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false]);
+    assert_fails(insert(&mut filter, &keys), "hash codes");
+    assert_eq!(answers(&filter, &keys), [true, false, false]);
 }
 
 #[test]

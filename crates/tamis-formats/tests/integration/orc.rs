@@ -2,8 +2,7 @@
 
 use crate::golden_data::files::orc_message;
 use crate::golden_data::{base64, json, list, number, real};
-use crate::support::{self, assert_answers, assert_refused, decode};
-use tamis::Answers;
+use crate::support::{answers, assert_answers, assert_fails, assert_refused, decode, insert};
 use tamis_formats::orc::{self, RowGroups};
 use tamis_formats::{Funnel, OrcType};
 
@@ -40,16 +39,13 @@ fn an_item_is_looked_for_in_all_row_groups_and_added_to_none_of_several() {
     let cases = json("orc/orc.json");
     let [large, small] = [1, 2].map(|i| orc_message(&cases[i]));
     let mut both = decode("orc", &[large, small.clone()].concat()).unwrap();
-    let mut answers = Answers::new();
-    let found = support::answers(&both, &[key(29, 2), key(0, 0), key(31, 1)]);
+    let found = answers(&both, &[key(29, 2), key(0, 0), key(31, 1)]);
     assert_eq!(found, [true, true, false]);
     assert_eq!(both.info().details, [("row groups", "2".to_owned())]);
-    let error = both.insert_each(&[key(1, 1)], &mut answers).unwrap_err().to_string();
-    assert!(error.contains("each row group"), "{error}");
+    assert_fails(insert(&mut both, &[key(1, 1)]), "each row group");
     let mut one = decode("orc", &small).unwrap();
-    let error = one.insert_each(&[b"text"], &mut answers).unwrap_err().to_string();
-    assert!(error.contains("8 bytes"), "{error}");
-    one.insert_each(&[key(1, 1)], &mut answers).unwrap();
+    assert_fails(insert(&mut one, &[b"text"]), "8 bytes");
+    insert(&mut one, &[key(1, 1)]).unwrap();
     let copy = one.clone();
     one.merge(&copy).unwrap();
     assert!(one.merge(&both).is_err());
@@ -73,7 +69,7 @@ fn broken_streams_are_refused_by_field_and_place() {
         assert!(RowGroups::decode(broken).is_err());
     }
     for (items, rate) in [(0, 0.05), (1, 0.0), (1, f64::NAN), (1 << 40, 0.05)] {
-        assert!(orc::create(items, rate).unwrap_err().to_string().contains("plan"));
+        assert_fails(orc::create(items, rate), "plan");
     }
 }
 

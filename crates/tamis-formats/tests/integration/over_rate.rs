@@ -2,7 +2,6 @@
 //! deviation by chance is not reported.
 
 use crate::support;
-use tamis::Answers;
 use tamis_formats::Contents;
 
 /// Returns a filter that was planned for `planned` items at 1 % and holds `items` items. Each seed
@@ -10,7 +9,7 @@ use tamis_formats::Contents;
 fn filled(format: &str, planned: u64, items: u64, seed: u64) -> Contents {
     let mut filter = (support::format(format).create)(&support::planned(planned, RATE)).unwrap();
     let items: Vec<_> = (0..items).map(|i| format!("{seed}:{i}")).collect();
-    filter.insert_each(&items, &mut Answers::new()).unwrap();
+    support::insert(&mut filter, &items).unwrap();
     filter
 }
 

@@ -1,11 +1,11 @@
 //! Filters of `pybloom_live` have equal bits, and reject items and grow as in the Python library.
 
 use crate::golden_data::{base64, json, list, number, real, text, to_hex};
-use crate::support::{digits, encode_filter, planned};
+use crate::support::{self, digits, encode_filter, planned};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tamis_formats::pybloom_live::{ShortDigest, decode, decode_scalable, plan};
-use tamis_formats::{Contents, DecodeOptions, Format, Layers, Rule, StoredFilter as _};
+use tamis_formats::{Contents, DecodeOptions, Layers, Rule, StoredFilter as _};
 
 fn golden() -> Json {
     json("python/pybloom_live.json")
@@ -13,11 +13,8 @@ fn golden() -> Json {
 
 fn create(format: &str, items: u64, rate: f64, md5: bool) -> Layers {
     let options = DecodeOptions { md5, ..planned(items, rate) };
-    (Format::named(format).unwrap().create)(&options)
-        .unwrap()
-        .downcast_ref::<Layers>()
-        .unwrap()
-        .clone()
+    let created = (support::format(format).create)(&options).unwrap();
+    created.downcast_ref::<Layers>().unwrap().clone()
 }
 
 fn has_answers(layers: &Layers, prefix: &str, expected: &Json) {
@@ -79,8 +76,8 @@ fn every_digest_and_every_width_of_its_words_is_pythons() {
 fn a_full_filter_refuses_items_when_python_does() {
     let golden = golden();
     let full = &golden["more"]["full"];
-    let mut layers =
-        create("pybloom-live", number(&full["capacity"]) as u64, real(&full["error_rate"]), false);
+    let (capacity, rate) = (number(&full["capacity"]) as u64, real(&full["error_rate"]));
+    let mut layers = create("pybloom-live", capacity, rate, false);
     for step in list(&full["trace"]) {
         let inserted = layers.insert(text(&step[0]).as_bytes());
         match &step[1] {
@@ -166,11 +163,8 @@ fn more_than_64_slices_are_refused_and_not_called_damaged() {
         bytes
     };
     let error = |slices| decode(&file(slices), ShortDigest::default()).unwrap_err().to_string();
-    assert!(
-        error(67).contains("takes 67 slices") && !error(67).contains("damaged"),
-        "{}",
-        error(67)
-    );
+    let sliced = error(67);
+    assert!(sliced.contains("takes 67 slices") && !sliced.contains("damaged"), "{sliced}");
     assert!(error(1075).contains("damaged"), "{}", error(1075));
     assert!(decode(&file(64), ShortDigest::default()).is_ok());
 }

@@ -3,7 +3,7 @@
 //!
 //! [`FilterInfo::rate_now`]: tamis_formats::FilterInfo::rate_now
 
-use crate::support::{encode_with, planned};
+use crate::support::{encode_with, insert, planned};
 use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, FORMATS, Format, ItemDomain};
 
@@ -55,10 +55,9 @@ fn filled(format: &Format, version: Option<&str>, cell: Cell) -> Option<Contents
     let (version, block_hash) = (version.map(Into::into), Some(Default::default()));
     let options = DecodeOptions { version, block_hash, ..planned(cell.planned, cell.rate) };
     let mut filter = (format.create)(&options).ok()?;
-    let mut answers = Answers::new();
     for from in (0..cell.count).step_by(4096) {
         let some = items(0, from, (cell.count - from).min(4096));
-        filter.insert_each(&keys(format, &some), &mut answers).unwrap();
+        insert(&mut filter, &keys(format, &some)).unwrap();
     }
     let bytes = encode_with(format.name, &filter, &options).unwrap();
     Some((format.decode)(&bytes, &options).unwrap())

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tamis_formats::{DecodeErrorKind, DecodeOptions, Format, Rdb, RedisValue};
+use crate::support::{assert_fails, decode};
+use tamis_formats::{DecodeErrorKind, Rdb, RedisValue};
 use tamis_redisbloom::RedisBloom;
 
 const FILES: [&str; 3] = ["lfu.rdb", "lru-uncompressed.rdb", VALKEY];
@@ -49,8 +50,7 @@ fn every_key_of_every_type_is_found() {
 #[test]
 fn a_filter_of_valkey_is_read_from_a_snapshot_and_from_a_dump() {
     for file in [VALKEY, "valkey-bloom.dump"] {
-        let format = Format::named("redisbloom").unwrap();
-        let read = (format.decode)(&golden(file), &DecodeOptions::default());
+        let read = decode("redisbloom", &golden(file));
         let contents = read.unwrap_or_else(|error| panic!("{file}: {error}"));
         let filter: &RedisBloom = contents.downcast_ref().unwrap();
         assert_eq!(filter.len(), 2, "{file}");
@@ -66,8 +66,8 @@ fn a_newer_version_is_named_if_a_type_is_unknown() {
         let known = [start.as_bytes(), b"\0\x03key\x01x\xff", &[0; 8]].concat();
         assert_eq!(keys(&known).len(), 1, "{start}");
         let unknown = [start.as_bytes(), b"\x63\x03key\x01x\xff", &[0; 8]].concat();
-        let error = Rdb::new(&unknown).unwrap().check().unwrap_err().to_string();
-        assert!(error.contains(&format!("version {version} of the file is newer")), "{error}");
+        let checked = Rdb::new(&unknown).unwrap().check();
+        assert_fails(checked, &format!("version {version} of the file is newer"));
     }
 }
 
@@ -153,6 +153,8 @@ fn an_unknown_type_is_reported_with_its_offset() {
 #[test]
 fn types_of_older_and_newer_servers_are_skipped() {
     let text = b"\x01x".as_slice();
+    let group = b"\0\0\0\0\x01\x01g\0\0\x01".as_slice();
+    let stream = [group, &[0; 25], b"\x01\x01c", &[0; 8], b"\x01", &[0; 16]].concat();
     for (name, kind, value) in [
         ("list", 1, [b"\x02".as_slice(), text, text].concat()),
         ("set", 2, [b"\x01".as_slice(), text].concat()),
@@ -162,19 +164,7 @@ fn types_of_older_and_newer_servers_are_skipped() {
         ("ziplist", 10, b"\xc3\x03\x04\x01ab".to_vec()),
         ("sorted ziplist", 12, text.to_vec()),
         ("quicklist", 14, [b"\x02".as_slice(), text, text].concat()),
-        (
-            "stream",
-            15,
-            [
-                b"\0\0\0\0\x01\x01g\0\0\x01".as_slice(),
-                &[0; 25],
-                b"\x01\x01c",
-                &[0; 8],
-                b"\x01",
-                &[0; 16],
-            ]
-            .concat(),
-        ),
+        ("stream", 15, stream),
         ("fields that expire", 24, [[1; 8].as_slice(), b"\x01\x05\x01a\x01b"].concat()),
         ("the same, small", 25, [[1; 8].as_slice(), text].concat()),
         (

@@ -2,11 +2,13 @@
 //! bits.
 
 use crate::golden_data::{hex, json, list, number, real, snapshot, text, to_hex};
-use crate::support::{answers, digits, encode_with, format, planned};
+use crate::support::{
+    answers, assert_fails, decode, decode_with, digits, encode, encode_with, format, insert,
+    planned,
+};
 use md5::{Digest as _, Md5};
 use serde_json::Value as Json;
 use sha2::Sha256;
-use tamis::Answers;
 use tamis_formats::{Contents, DecodeOptions, ForeignBloom, RedisBitmaps, Sniff};
 
 /// The name of the format.
@@ -81,8 +83,8 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
         // The rate that is estimated from the bits is close to the measured rate.
         let (rate, measured) = (contents.info().rate_now, found as f64 / 20_000.0);
         assert!((rate - measured).abs() < 0.2 * measured + 0.001, "{rate} {measured}");
-        let file = encode_with(NAME, &contents, &DecodeOptions::default()).unwrap();
-        assert_eq!((format(NAME).decode)(&file, &planned(n, fpp)).unwrap(), contents);
+        let file = encode(NAME, &contents).unwrap();
+        assert_eq!(decode_with(NAME, &file, &planned(n, fpp)).unwrap(), contents);
         assert_eq!(format(NAME).sniff(&file), Sniff::Maybe);
         filter.reset();
         assert_eq!(filter, RedisBitmaps::new(n, fpp).unwrap());
@@ -93,10 +95,9 @@ fn it_grows_after_the_same_items_into_the_same_bits() {
 fn batches_are_inserted_one_after_the_other() {
     let case = &golden()[2];
     let mut each = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
-    let mut answers = Answers::new();
-    each.insert_each(&items(case), &mut answers).unwrap();
-    assert_eq!(digits(answers.iter()), text(&case["put_returned"]));
-    assert!(self::answers(&each, &items(case)).iter().all(|&found| found));
+    let put = insert(&mut each, &items(case)).unwrap();
+    assert_eq!(digits(put), text(&case["put_returned"]));
+    assert!(answers(&each, &items(case)).iter().all(|&found| found));
 }
 
 #[test]
@@ -126,9 +127,9 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
         // The decoded copy stays equal to the original after further inserts.
         let options = planned(100, 0.03);
         let bytes = encode_with(NAME, &Contents::new(both.clone()), &options).unwrap();
-        let mut back = (format(NAME).decode)(&bytes, &options).unwrap();
+        let mut back = decode_with(NAME, &bytes, &options).unwrap();
         let more: Vec<_> = (0..200).map(|i| format!("more {i}")).collect();
-        back.insert_each(&more, &mut Answers::new()).unwrap();
+        insert(&mut back, &more).unwrap();
         for item in &more {
             both.insert(item.as_bytes()).unwrap();
         }
@@ -136,8 +137,7 @@ fn merged_filters_hold_the_items_of_both_and_grow_on() {
     }
     let mut one = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
     let other = Contents::new(RedisBitmaps::new(200, 0.03).unwrap());
-    let error = one.merge(&other).unwrap_err().to_string();
-    assert!(error.contains("layouts differ"), "{error}");
+    assert_fails(one.merge(&other), "layouts differ");
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn one_bitmap_is_a_filter_of_guava_and_back() {
     let case = &golden()[2];
     let options = planned(100, 0.03);
     let string = hex(&list(&case["keys"])[0]["hex"]);
-    let bitmap = (format(NAME).decode)(&string, &options).unwrap();
-    let file = encode_with("guava", &bitmap, &DecodeOptions::default()).unwrap();
+    let bitmap = decode_with(NAME, &string, &options).unwrap();
+    let file = encode("guava", &bitmap).unwrap();
     assert_eq!(file.len(), 6 + string.len());
     // The expected order of the bits: the bits of each byte are reversed, and the words are counted
     // from the end.
@@ -156,32 +156,23 @@ fn one_bitmap_is_a_filter_of_guava_and_back() {
         .flat_map(|word| word.iter().rev().copied().collect::<Vec<_>>())
         .collect();
     assert!(file[6..] == words);
-    let back = (format("guava").decode)(&file, &DecodeOptions::default()).unwrap();
+    let back = decode("guava", &file).unwrap();
     assert!(encode_with(NAME, &back, &options).unwrap() == string);
-    let rdb =
-        (format(NAME).decode)(&snapshot(&[(0, b"bloomfilter-0", &string)]), &options).unwrap();
-    assert!(
-        encode_with("guava", &rdb, &DecodeOptions::default()).unwrap() == file,
-        "a snapshot without a cursor"
-    );
+    let snapshot = snapshot(&[(0, b"bloomfilter-0", &string)]);
+    let rdb = decode_with(NAME, &snapshot, &options).unwrap();
+    assert!(encode("guava", &rdb).unwrap() == file, "a snapshot without a cursor");
 }
 
 #[test]
 fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
     let case = &golden()[2];
     let mut filter = Contents::new(RedisBitmaps::new(100, 0.03).unwrap());
-    filter.insert_each(&items(case), &mut Answers::new()).unwrap();
+    insert(&mut filter, &items(case)).unwrap();
     let warnings = filter.info().warnings;
     assert!(warnings[0].contains("grown 3 times") && warnings[0].contains("union"), "{warnings:?}");
-    let error =
-        (format("guava").encode)(&filter, &DecodeOptions::default(), &mut Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("a union of their bits"), "{error}");
+    assert_fails(encode("guava", &filter), "a union of their bits");
     let union = DecodeOptions { union: true, ..DecodeOptions::default() };
-    let one = (format("guava").decode)(
-        &encode_with("guava", &filter, &union).unwrap(),
-        &DecodeOptions::default(),
-    )
-    .unwrap();
+    let one = decode("guava", &encode_with("guava", &filter, &union).unwrap()).unwrap();
     assert!(answers(&one, &items(case)).iter().all(|&found| found));
     let (one, all) = (one.info().rate_now, filter.info().rate_now);
     assert!(one > 2.0 * all, "{one} {all}");
@@ -191,8 +182,7 @@ fn several_bitmaps_become_one_filter_only_if_that_is_asked_for() {
 fn missing_keys_and_other_plans_are_refused() {
     let string = hex(&list(&golden()[2]["keys"])[0]["hex"]);
     let refused = |bytes: &[u8], options: &DecodeOptions, expected: &str| {
-        let error = (format(NAME).decode)(bytes, options).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+        assert_fails(decode_with(NAME, bytes, options), expected);
     };
     let right = planned(100, 0.03);
     for (other, bytes) in [
@@ -214,10 +204,6 @@ fn missing_keys_and_other_plans_are_refused() {
     refused(&snapshot(&[two[0], (1, two[0].1, two[0].2)]), &right, "databases 0 and 1");
     // A reset does not delete this key.
     let left = snapshot(&[two[0], (0, b"bloomfilter-1", b"left")]);
-    let filter = (format(NAME).decode)(&left, &right)
-        .unwrap()
-        .downcast_ref::<RedisBitmaps>()
-        .unwrap()
-        .clone();
-    assert_eq!(filter.cursor(), 0);
+    let contents = decode_with(NAME, &left, &right).unwrap();
+    assert_eq!(contents.downcast_ref::<RedisBitmaps>().unwrap().cursor(), 0);
 }

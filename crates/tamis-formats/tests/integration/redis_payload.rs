@@ -12,6 +12,10 @@ fn golden() -> Json {
     crate::golden_data::json("redisbloom/redisbloom.json")
 }
 
+fn read(payload: &[u8]) -> Result<RedisValue, PayloadError> {
+    RedisValue::from_payload(payload, MAX_BYTES)
+}
+
 /// Loads the filter from the recorded chunks.
 fn from_chunks(filter: &Json) -> RedisValue {
     let chunks = filter["chunks"].as_array().unwrap();
@@ -34,15 +38,10 @@ fn from_chunks(filter: &Json) -> RedisValue {
 fn recorded_payloads_are_read() {
     for filter in golden()["filters"].as_array().unwrap() {
         let name = &filter["name"];
-        let payload = base64(&filter["dump_payload"]);
-        let read = RedisValue::from_payload(&payload, MAX_BYTES)
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(read, from_chunks(filter), "{name}");
-        assert_eq!(
-            RedisValue::from_payload(&read.to_payload(), MAX_BYTES).unwrap(),
-            read,
-            "{name}"
-        );
+        let value = read(&base64(&filter["dump_payload"]));
+        let value = value.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(value, from_chunks(filter), "{name}");
+        assert_eq!(read(&value.to_payload()).unwrap(), value, "{name}");
     }
 }
 
@@ -51,21 +50,17 @@ fn cut_and_changed_payloads_are_refused() {
     for filter in golden()["filters"].as_array().unwrap() {
         let payload = base64(&filter["dump_payload"]);
         for len in 0..payload.len() {
-            assert!(RedisValue::from_payload(&payload[..len], MAX_BYTES).is_err());
+            assert!(read(&payload[..len]).is_err());
         }
         for at in 0..payload.len() {
             let mut changed = payload.clone();
             changed[at] ^= 1 << (at % 8);
-            assert_eq!(
-                RedisValue::from_payload(&changed, MAX_BYTES),
-                Err(PayloadError::Checksum),
-                "{at}"
-            );
+            assert_eq!(read(&changed), Err(PayloadError::Checksum), "{at}");
             // Without the checksum, the decoder sees every change of the bytes. It returns a filter
             // or an error.
             let checksum = changed.len() - 8;
             changed[checksum..].fill(0);
-            _ = RedisValue::from_payload(&changed, MAX_BYTES);
+            _ = read(&changed);
         }
     }
 }
@@ -77,9 +72,9 @@ fn a_payload_of_a_newer_server_is_read_if_its_type_is_known() {
         [value, &version.to_le_bytes(), &[0; 8]].concat()
     };
     for version in [9, 12, 13, 79, 80, 81, u16::MAX] {
-        let text = RedisValue::from_payload(&of_version(b"\0\x01x", version), MAX_BYTES);
+        let text = read(&of_version(b"\0\x01x", version));
         assert_eq!(text, Ok(RedisValue::String(b"x".to_vec())), "{version}");
-        let other = RedisValue::from_payload(&of_version(b"\x63\x01x", version), MAX_BYTES);
+        let other = read(&of_version(b"\x63\x01x", version));
         let error = match version {
             9 | 12 | 80 => PayloadError::OtherType,
             version => PayloadError::Newer { version },
@@ -94,7 +89,7 @@ fn a_payload_of_a_newer_server_is_read_if_its_type_is_known() {
 fn a_payload_takes_no_more_memory_than_allowed() {
     for filter in golden()["filters"].as_array().unwrap() {
         let payload = base64(&filter["dump_payload"]);
-        let bytes = match RedisValue::from_payload(&payload, MAX_BYTES).unwrap() {
+        let bytes = match read(&payload).unwrap() {
             RedisValue::Bloom(bloom) => bloom.layers().map(|layer| layer.bytes).sum(),
             RedisValue::Cuckoo(cuckoo) => {
                 cuckoo.size_bytes() - 40 - 16 * cuckoo.sub_filters() as u64

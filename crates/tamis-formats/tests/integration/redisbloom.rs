@@ -1,12 +1,12 @@
 //! Filters recorded from a server decode from each of its export formats and re-encode to it.
 
 use crate::golden_data::{base64, chunks_as_commands, json, list, number, text};
-use crate::support::{self, answers, encode_with, format, keyed};
+use crate::support::{
+    self, answers, assert_fails, decode_with, encode, encode_with, format, insert, keyed,
+};
 use serde_json::Value as Json;
 use tamis::Answers;
-use tamis_formats::{
-    ChangeError, Contents, DecodeErrorKind, DecodeOptions, Format, Parameter, Sniff,
-};
+use tamis_formats::{ChangeError, Contents, DecodeErrorKind, Format, Parameter, Sniff};
 use tamis_redisbloom::{RedisBloom, RedisBloomOptions, RedisCuckoo, RedisCuckooOptions};
 
 /// The name of the format.
@@ -47,7 +47,7 @@ fn payloads_chunks_and_snapshots_are_one_filter() {
         assert_eq!(Format::of(&payload)[0].name, "redisbloom");
         let commands = encode_with(NAME, &from_payload, &keyed(name)).unwrap();
         assert!(commands == chunks_as_commands(filter), "{name}");
-        let again = encode_with(NAME, &from_payload, &DecodeOptions::default()).unwrap();
+        let again = encode(NAME, &from_payload).unwrap();
         assert_eq!(decode(&again), from_payload, "{name}");
         let restore = [
             format!("*5\r\n$7\r\nrestore\r\n$1\r\nk\r\n$1\r\n0\r\n${}\r\n", again.len()).as_bytes(),
@@ -75,9 +75,9 @@ fn recorded_answers_come_back() {
         // The server does not insert items that are present.
         let present = items.iter().zip(&expected).filter(|&(_, &is_in)| is_in);
         let present: Vec<_> = present.map(|(item, _)| item).collect();
-        let (before, mut new) = (contents.clone(), Answers::new());
-        contents.insert_each(&present, &mut new).unwrap();
-        assert_eq!(new.count_ones(), 0, "{name}");
+        let before = contents.clone();
+        let new = insert(&mut contents, &present).unwrap();
+        assert!(!new.contains(&true), "{name}");
         assert_eq!(contents, before, "{name}");
     }
 }
@@ -109,11 +109,9 @@ fn info_equals_that_of_the_server() {
         let measured = found as f64 / f64::from(lookups);
         // The tolerance is large, because layers this small deviate far from the expected number of
         // items.
-        assert!(
-            (measured - info.rate_now).abs() < 0.5 * info.rate_now + 1e-4,
-            "{name}: {measured} measured, {} stated",
-            info.rate_now
-        );
+        let stated = info.rate_now;
+        let within = 0.5 * stated + 1e-4;
+        assert!((measured - stated).abs() < within, "{name}: {measured}, not {stated}");
     }
 }
 
@@ -123,7 +121,7 @@ fn a_full_filter_says_so() {
     let mut contents = decode(&base64(&full["dump_payload"]));
     assert!(contents.info().warnings[0].contains("full"), "{:?}", contents.info().warnings);
     let items: Vec<_> = (0..100).map(|i| format!("new {i}")).collect();
-    let error = contents.insert_each(&items, &mut Answers::new()).unwrap_err();
+    let error = insert(&mut contents, &items).unwrap_err();
     assert!(matches!(&error, ChangeError::Refused(why) if why.contains("full")), "{error}");
     let other = contents.clone();
     assert!(contents.merge(&other).unwrap_err().to_string().contains("insert the items"));
@@ -136,37 +134,30 @@ fn one_of_several_filters_must_be_named() {
     let both = snapshot(&[(0, "one", payload(0)), (0, "other", payload(1))]);
     let commands = [chunks_as_commands(&filters[0]), chunks_as_commands(&filters[1])].concat();
     for (bytes, keys) in [(&both, ["one", "other"]), (&commands, ["bf-default", "bf-odd-items"])] {
-        let error = (format(NAME).decode)(bytes, &DecodeOptions::default()).unwrap_err();
+        let error = support::decode(NAME, bytes).unwrap_err();
         let expected = match bytes.starts_with(b"REDIS") {
             true => DecodeErrorKind::SeveralKeys { keys: keys.join(", ").into() },
             false => DecodeErrorKind::Missing(Parameter::Key),
         };
         assert_eq!(error.kind, expected);
         for (i, key) in keys.iter().enumerate() {
-            let read = (format(NAME).decode)(bytes, &keyed(key)).unwrap();
+            let read = decode_with(NAME, bytes, &keyed(key)).unwrap();
             assert_eq!(read, decode(&payload(i)), "{key}");
         }
-        let error = (format(NAME).decode)(bytes, &keyed("none")).unwrap_err().to_string();
-        assert!(error.contains("key"), "{error}");
+        assert_fails(decode_with(NAME, bytes, &keyed("none")), "key");
     }
     let twice = snapshot(&[(0, "one", payload(0)), (7, "one", payload(1))]);
-    let error = (format(NAME).decode)(&twice, &keyed("one")).unwrap_err().to_string();
-    assert!(error.contains("databases 0 and 7"), "{error}");
+    assert_fails(decode_with(NAME, &twice, &keyed("one")), "databases 0 and 7");
 }
 
 #[test]
 fn chunks_that_are_missing_or_out_of_order_are_refused() {
     let scaled = filters().into_iter().find(|it| it["name"] == "bf-scaled").unwrap();
-    let refused = |indices: &[usize]| {
+    for indices in [&[0, 1, 2, 3][..], &[1, 2, 3, 4], &[0, 2, 1, 3, 4], &[0, 1, 1, 2, 3, 4], &[0]] {
         let mut some = scaled.clone();
         let chunks = list(&scaled["chunks"]);
         some["chunks"] = indices.iter().map(|&i| chunks[i].clone()).collect();
-        let error = (format(NAME).decode)(&chunks_as_commands(&some), &DecodeOptions::default())
-            .unwrap_err();
-        assert!(error.to_string().contains("in order"), "{error}");
-    };
-    for indices in [&[0, 1, 2, 3][..], &[1, 2, 3, 4], &[0, 2, 1, 3, 4], &[0, 1, 1, 2, 3, 4], &[0]] {
-        refused(indices);
+        assert_fails(support::decode(NAME, &chunks_as_commands(&some)), "in order");
     }
 }
 
@@ -175,26 +166,21 @@ fn a_header_allocates_no_more_than_its_chunks_contain() {
     let mut filter = filters()[0].clone();
     let header = "////////////////////////////////////////////////////////////////////////////////////////////////AA==";
     filter["chunks"][0]["data"] = header.into();
-    assert!(
-        (format(NAME).decode)(&chunks_as_commands(&filter), &DecodeOptions::default()).is_err()
-    );
+    assert!(support::decode(NAME, &chunks_as_commands(&filter)).is_err());
 }
 
 #[test]
 fn values_of_other_types_are_reported_by_type() {
     let bytes = std::fs::read(crate::golden_data::path("redis_rdb/lfu.rdb")).unwrap();
-    let error = (format(NAME).decode)(&bytes, &keyed("bitmap")).unwrap_err().to_string();
+    let error = decode_with(NAME, &bytes, &keyed("bitmap")).unwrap_err().to_string();
     assert!(error.contains("a string") && error.contains("redis-bitmap"), "{error}");
-    let error = (format(NAME).decode)(&bytes, &keyed("stream")).unwrap_err().to_string();
-    assert!(error.contains("is a stream"), "{error}");
-    let error = (format(NAME).decode)(&bytes, &DecodeOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("none of its keys"), "{error}");
+    assert_fails(decode_with(NAME, &bytes, &keyed("stream")), "is a stream");
+    assert_fails(support::decode(NAME, &bytes), "none of its keys");
     assert_eq!(format(NAME).sniff(&bytes), Sniff::No);
 }
 
-fn insert_numbers(contents: &mut Contents, items: u32) -> Result<(), ChangeError> {
-    let keys: Vec<_> = (0..items).map(u32::to_le_bytes).collect();
-    contents.insert_each(&keys, &mut Answers::new())
+fn insert_numbers(contents: &mut Contents, items: u32) -> Result<Vec<bool>, ChangeError> {
+    insert(contents, &(0..items).map(u32::to_le_bytes).collect::<Vec<_>>())
 }
 
 #[test]
@@ -204,8 +190,7 @@ fn a_forged_header_does_not_grow_to_gigabytes() {
     let mut header = RedisBloom::new(&options).unwrap().header();
     header[16..20].copy_from_slice(&117_440_512_u32.to_le_bytes());
     let mut filter = Contents::new(RedisBloom::from_header(&header).unwrap());
-    let error = insert_numbers(&mut filter, 100).unwrap_err().to_string();
-    assert!(error.contains("next part would take"), "{error}");
+    assert_fails(insert_numbers(&mut filter, 100), "next part would take");
     // A full filter whose header states a capacity that its bits do not have.
     let full = 1_u64 << 40;
     let mut header = RedisBloom::new(&options).unwrap().header();
@@ -213,8 +198,7 @@ fn a_forged_header_does_not_grow_to_gigabytes() {
     header[20 + 16..20 + 24].copy_from_slice(&full.to_le_bytes());
     header[20 + 44..20 + 52].copy_from_slice(&full.to_le_bytes());
     let mut filter = Contents::new(RedisBloom::from_header(&header).unwrap());
-    let error = insert_numbers(&mut filter, 1).unwrap_err().to_string();
-    assert!(error.contains("cannot grow any more"), "{error}");
+    assert_fails(insert_numbers(&mut filter, 1), "cannot grow any more");
 }
 
 #[test]
@@ -229,8 +213,7 @@ fn a_filter_grows_to_64_times_its_size_and_no_further() {
 
     let options = RedisCuckooOptions { capacity: 20_000, expansion: 32_768, ..Default::default() };
     let mut filter = Contents::new(RedisCuckoo::new(&options).unwrap());
-    let error = insert_numbers(&mut filter, 41_000).unwrap_err().to_string();
-    assert!(error.contains("next part would take"), "{error}");
+    assert_fails(insert_numbers(&mut filter, 41_000), "next part would take");
 }
 
 #[test]

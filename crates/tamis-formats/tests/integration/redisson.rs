@@ -1,9 +1,10 @@
 //! Redisson's filters: sizes, probes, reading and writing follow its source code.
 
 use crate::golden_data::{hex, json, list, number, real, text};
-use crate::support::{decode, encode_with, format, keyed, planned};
+use crate::support::{
+    assert_fails, decode, decode_with, encode_with, format, insert, keyed, planned,
+};
 use serde_json::Value as Json;
-use tamis::Answers;
 use tamis_formats::redisson::Redisson;
 use tamis_formats::{
     CreateError, DecodeErrorKind, DecodeOptions, ForeignBloom, Parameter, Rdb, Sniff,
@@ -49,7 +50,7 @@ fn filters_have_the_same_offsets_and_bits() {
         }
         let Some(string) = case.get("redis_string_hex") else { continue };
         let mut filter = (format(NAME).create)(&options(case, None)).unwrap();
-        filter.insert_each(&items, &mut Answers::new()).unwrap();
+        insert(&mut filter, &items).unwrap();
         assert!(encode_with(NAME, &filter, &options(case, None)).unwrap() == hex(string), "{n}");
         match &case["count_estimate"] {
             Json::String(_) => assert_eq!(filter.info().items, f64::INFINITY),
@@ -63,28 +64,22 @@ fn filters_have_the_same_offsets_and_bits() {
 fn a_snapshot_holds_the_bitmap_and_its_settings() {
     for case in list(&golden()["filters"]) {
         let Some(string) = case.get("redis_string_hex") else { continue };
-        let filter = (format(NAME).decode)(&hex(string), &options(case, None)).unwrap();
+        let filter = decode_with(NAME, &hex(string), &options(case, None)).unwrap();
         for (name, config) in [("users", "{users}:config"), ("shop{1}", "shop{1}:config")] {
             let bytes = encode_with(NAME, &filter, &options(case, Some(name))).unwrap();
             let entries = Rdb::new(&bytes).unwrap().entries().map(Result::unwrap);
             let keys: Vec<_> = entries.map(|it| (it.key().to_vec(), it.type_name())).collect();
             assert_eq!(keys, [(config.into(), "hash"), (name.into(), "string")]);
             assert_eq!(format(NAME).sniff(&bytes), Sniff::Yes);
-            let key = keyed(name);
-            for options in
-                [DecodeOptions::default(), key, options(case, None), options(case, Some(name))]
-            {
-                assert_eq!((format(NAME).decode)(&bytes, &options).unwrap(), filter, "{name}");
+            let (of_plan, of_both) = (options(case, None), options(case, Some(name)));
+            for options in [DecodeOptions::default(), keyed(name), of_plan, of_both] {
+                assert_eq!(decode_with(NAME, &bytes, &options).unwrap(), filter, "{name}");
             }
             let other = DecodeOptions { items: Some(99), ..options(case, Some(name)) };
-            let error = (format(NAME).decode)(&bytes, &other).unwrap_err().to_string();
-            assert!(error.contains("given items and rate need"), "{error}");
-            let none = keyed("none");
-            let error = (format(NAME).decode)(&bytes, &none).unwrap_err().to_string();
-            assert!(
-                error.contains("{none}:config") && error.contains("not initialized"),
-                "{error}"
-            );
+            assert_fails(decode_with(NAME, &bytes, &other), "given items and rate need");
+            for words in ["{none}:config", "not initialized"] {
+                assert_fails(decode_with(NAME, &bytes, &keyed("none")), words);
+            }
         }
     }
 }
@@ -100,13 +95,10 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
         bytes[at..at + name.len()].copy_from_slice(b"{x}:config");
         let checksum = bytes.len() - 8;
         bytes[checksum..].fill(0);
-        let options = keyed("x");
-        let contents = (format(NAME).decode)(&bytes, &options).unwrap();
+        let contents = decode_with(NAME, &bytes, &keyed("x")).unwrap();
         let filter: &ForeignBloom = contents.downcast_ref().unwrap();
-        assert_eq!(
-            (filter.rule().bits(), filter.rule().probes(), filter.count_ones()),
-            (729, 5, 0)
-        );
+        let rule = filter.rule();
+        assert_eq!((rule.bits(), rule.probes(), filter.count_ones()), (729, 5, 0));
         assert_eq!(format(NAME).sniff(&bytes), Sniff::Yes);
     }
     // The same hash as a ziplist, the encoding of servers before version 7.
@@ -126,38 +118,34 @@ fn settings_of_a_server_are_read_in_each_of_its_encodings() {
     assert_eq!((filter.rule().bits(), filter.rule().probes()), (729, 5));
 }
 
+/// Returns a snapshot with the settings of a filter. `probes` is an encoded string of Redis.
+fn config(size: &str, probes: &[u8]) -> Vec<u8> {
+    let start = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size";
+    let size = [&[size.len() as u8], size.as_bytes()].concat();
+    let end = b"\xff\0\0\0\0\0\0\0\0";
+    [&start[..], &size, b"\x0ehashIterations", probes, end].concat()
+}
+
 #[test]
 fn a_new_filter_takes_no_more_memory_than_the_options_confirm() {
     let large = golden()["filters"][3].clone();
-    let config = |size: &str| {
-        let mut bytes = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size".to_vec();
-        bytes.push(size.len() as u8);
-        bytes.extend(size.as_bytes());
-        bytes.extend(b"\x0ehashIterations\xc0\x05\xff\0\0\0\0\0\0\0\0");
-        bytes
-    };
-    let bytes = config("401414246");
-    let error = (format(NAME).decode)(&bytes, &DecodeOptions::default()).unwrap_err();
+    let bytes = config("401414246", b"\xc0\x05");
+    let error = decode(NAME, &bytes).unwrap_err();
     assert_eq!(error.kind, DecodeErrorKind::Missing(Parameter::Items));
-    let read = (format(NAME).decode)(&bytes, &options(&large, None)).unwrap();
+    let read = decode_with(NAME, &bytes, &options(&large, None)).unwrap();
     assert_eq!(read.info().bits, 401_414_246);
     for size in ["0", "4294967295", "-1", "many"] {
-        let error = decode(NAME, &config(size)).unwrap_err();
-        assert!(error.contains("1 to 4294967294"), "{error}");
+        assert_fails(decode(NAME, &config(size, b"\xc0\x05")), "1 to 4294967294");
     }
 }
 
 #[test]
 fn settings_of_too_many_probes_are_refused() {
     for (probes, is_read) in [("65535", true), ("65536", false), ("4294967295", false)] {
-        let mut bytes = b"REDIS0009\xfe\0\x04\x0a{x}:config\x02\x04size\x03729".to_vec();
-        bytes.extend(b"\x0ehashIterations");
-        bytes.push(probes.len() as u8);
-        bytes.extend(probes.as_bytes());
-        bytes.extend(b"\xff\0\0\0\0\0\0\0\0");
-        match decode(NAME, &bytes) {
+        let encoded = [&[probes.len() as u8], probes.as_bytes()].concat();
+        match decode(NAME, &config("729", &encoded)) {
             Ok(_) => assert!(is_read, "{probes}"),
-            Err(error) => assert!(!is_read && error.contains("1 to 65535"), "{error}"),
+            Err(error) => assert!(!is_read && error.to_string().contains("1 to 65535"), "{error}"),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Roaring bitmaps of CRoaring decode and re-encode to equal bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, text, to_hex};
-use crate::support::{encode, encode_with, versioned};
+use crate::support::{
+    self, answers, assert_fails, decode_with, encode, encode_with, insert, versioned,
+};
 use sha2::{Digest as _, Sha256};
-use tamis::{Answers, CompressedSet};
+use tamis::CompressedSet;
 use tamis_formats::roaring::{Roaring, RoaringForm, decode};
-use tamis_formats::{Contents, DecodeOptions, Format, java_bitmap};
+use tamis_formats::{Contents, Format, java_bitmap};
 
 #[test]
 fn bitmaps_have_the_bytes_of_croaring() {
@@ -37,7 +39,6 @@ fn bitmaps_have_the_bytes_of_croaring() {
 
 #[test]
 fn bitmaps_are_those_of_java_s_legacy_form() {
-    let format = Format::named("roaring").unwrap();
     let java = versioned("java");
     for case in list(&json("roaring/java.json")) {
         let name = text(&case["name"]);
@@ -45,16 +46,13 @@ fn bitmaps_are_those_of_java_s_legacy_form() {
         let set: CompressedSet = values.collect();
         let bytes = hex(&case["hex"]);
         let read = decode(&bytes).unwrap();
-        assert_eq!(
-            (&read.set, read.form),
-            (&set, RoaringForm::Java { is_signed: false }),
-            "{name}"
-        );
+        let unsigned = RoaringForm::Java { is_signed: false };
+        assert_eq!((&read.set, read.form), (&set, unsigned), "{name}");
         let has_runs = case["run_optimize"].as_bool().unwrap();
         let contents = Contents::new(Roaring { has_runs, ..Roaring::new(set.clone()) });
         assert_eq!(encode_with("roaring", &contents, &java).unwrap(), bytes, "{name}");
         assert_eq!(encode("roaring", &Contents::new(read)).unwrap(), bytes, "{name}: kept");
-        assert_eq!((format.decode)(&bytes, &java).unwrap(), contents);
+        assert_eq!(decode_with("roaring", &bytes, &java).unwrap(), contents);
         assert_eq!(Format::of(&bytes).len(), usize::from(name != "empty"), "{name}");
         // A Java program with signed values stores those from 2⁶³ on first.
         let signed =
@@ -71,8 +69,7 @@ fn bitmaps_are_those_of_java_s_legacy_form() {
     }
     let narrow =
         encode("roaring", &Contents::new(Roaring::new([1].into_iter().collect()))).unwrap();
-    let error = (format.decode)(&narrow, &java).unwrap_err().to_string();
-    assert!(error.contains("expected 32 bits, as in the file"), "{error}");
+    assert_fails(decode_with("roaring", &narrow, &java), "expected 32 bits, as in the file");
     // The flag determines the order of the high halves.
     let all = json("roaring/java.json");
     let large = list(&all).last().unwrap();
@@ -84,11 +81,9 @@ fn bitmaps_are_those_of_java_s_legacy_form() {
 #[test]
 fn values_are_tested_inserted_and_merged() {
     let mut one = Contents::new(Roaring::new([1, 2, 3].into_iter().collect()));
-    let mut answers = Answers::new();
     let keys = [&2_i32.to_le_bytes()[..], &9_u64.to_le_bytes(), &(-1_i32).to_le_bytes(), b"x"];
-    one.contains_each(&keys, &mut answers);
-    assert_eq!(answers.iter().collect::<Vec<_>>(), [true, false, false, false]);
-    assert!(one.insert_each(&keys, &mut answers).is_err());
+    assert_eq!(answers(&one, &keys), [true, false, false, false]);
+    assert!(insert(&mut one, &keys).is_err());
     let other = Contents::new(Roaring::new([1 << 40].into_iter().collect()));
     one.merge(&other).unwrap();
     let info = one.info();
@@ -132,7 +127,6 @@ fn bitmaps_that_no_library_writes_are_refused() {
 
 #[test]
 fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
-    let format = Format::named("roaring").unwrap();
     let set = Contents::new(Roaring::new((0..10).collect()));
     let write = |set: &Contents, version: &str| {
         encode_with("roaring", set, &versioned(version)).map_err(|error| error.to_string())
@@ -141,15 +135,15 @@ fn a_set_of_small_values_is_written_in_64_bits_if_asked_for() {
     assert_eq!(wide[..12], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(wide[12..], narrow);
     for (bytes, version, other) in [(&narrow, "32", "64"), (&wide, "64", "32")] {
-        assert_eq!((format.decode)(bytes, &versioned(version)).unwrap(), set);
-        let error = (format.decode)(bytes, &versioned(other)).unwrap_err().to_string();
-        assert!(error.contains(&format!("expected {version} bits")), "{error}");
+        assert_eq!(decode_with("roaring", bytes, &versioned(version)).unwrap(), set);
+        let read = decode_with("roaring", bytes, &versioned(other));
+        assert_fails(read, &format!("expected {version} bits"));
     }
     assert!(write(&set, "16").unwrap_err().contains("expected 32 or 64"));
     let large = Contents::new(Roaring::new([1 << 32].into_iter().collect()));
     assert!(write(&large, "32").unwrap_err().contains("at most"));
     // A file with 64-bit keys that its values do not need is written with 64-bit keys again.
-    let read = (format.decode)(&wide, &DecodeOptions::default()).unwrap();
+    let read = support::decode("roaring", &wide).unwrap();
     assert_eq!(encode("roaring", &read).unwrap(), wide);
 }
 

@@ -1,7 +1,7 @@
 //! Spark's filters give the same answers in Tamis as in Spark, and re-encode to equal bytes.
 
 use crate::golden_data::{base64, hex, json, list, number, real, text, to_hex};
-use crate::support::{encode_filter, planned, versioned};
+use crate::support::{assert_fails, encode_filter, planned, versioned};
 use serde_json::Value as Json;
 use tamis_formats::spark::{self, Version};
 use tamis_formats::{Charset, Contents, Format, Funnel};
@@ -63,15 +63,11 @@ fn create_plans_as_spark_does() {
         let (items, rate) = (number(&case["n"]) as u64, real(&case["fpp"]));
         let filter = spark::create(items, rate, Version::V2 { seed: 0 }).unwrap();
         assert_eq!(i128::from(filter.rule().bits()), number(&case["bit_size"]), "{case}");
-        assert_eq!(
-            to_hex(&encode_filter("spark", &filter)[..16]),
-            text(&case["first_16_bytes"]),
-            "{case}"
-        );
+        let start = to_hex(&encode_filter("spark", &filter)[..16]);
+        assert_eq!(start, text(&case["first_16_bytes"]), "{case}");
     }
     for (items, rate) in [(0, 0.01), (1, 1.0), (1, 0.0), (1, f64::NAN), (1 << 40, 1e-9)] {
-        let error = spark::create(items, rate, Version::V1).unwrap_err().to_string();
-        assert!(error.contains("plan"), "{error}");
+        assert_fails(spark::create(items, rate, Version::V1), "plan");
     }
 }
 

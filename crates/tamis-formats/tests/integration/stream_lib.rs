@@ -2,7 +2,7 @@
 //! bytes.
 
 use crate::golden_data::{base64, json, list, number, real, text};
-use crate::support::{assert_refused, digits, encode_filter};
+use crate::support::{assert_fails, assert_refused, digits, encode_filter};
 use tamis_formats::{Charset, Format, Funnel, Items, Sniff, stream_lib};
 
 fn key(i: usize) -> Vec<u8> {
@@ -45,6 +45,6 @@ fn broken_files_are_refused_by_field_and_place() {
     assert_refused(&good, stream_lib::decode, &changes);
     assert!(stream_lib::decode(&[&good[..], b"x"].concat()).is_err());
     for (items, rate) in [(0, 0.05), (1, 1e-5), (1, f64::NAN), (1 << 40, 0.05)] {
-        assert!(stream_lib::create(items, rate).unwrap_err().to_string().contains("plan"));
+        assert_fails(stream_lib::create(items, rate), "plan");
     }
 }

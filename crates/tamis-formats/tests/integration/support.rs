@@ -4,7 +4,9 @@ use std::fmt::{Debug, Display};
 
 use serde_json::Value as Json;
 use tamis::Answers;
-use tamis_formats::{Contents, DecodeOptions, EncodeError, Format, StoredFilter};
+use tamis_formats::{
+    ChangeError, Contents, DecodeError, DecodeOptions, EncodeError, Format, StoredFilter,
+};
 
 use crate::golden_data::{list, number, real};
 
@@ -49,10 +51,28 @@ pub fn encode_filter(format: &str, filter: &impl StoredFilter) -> Vec<u8> {
     encode(format, &Contents::new(filter.clone())).unwrap()
 }
 
+/// Decodes a file with options.
+pub fn decode_with(
+    format_name: &str,
+    bytes: &[u8],
+    options: &DecodeOptions,
+) -> Result<Contents, DecodeError> {
+    (format(format_name).decode)(bytes, options)
+}
+
 /// Decodes a file without options.
-pub fn decode(format_name: &str, bytes: &[u8]) -> Result<Contents, String> {
-    let decoded = (format(format_name).decode)(bytes, &DecodeOptions::default());
-    decoded.map_err(|error| error.to_string())
+pub fn decode(format: &str, bytes: &[u8]) -> Result<Contents, DecodeError> {
+    decode_with(format, bytes, &DecodeOptions::default())
+}
+
+/// Inserts a batch of items. Returns for each item whether it is new.
+pub fn insert<K: AsRef<[u8]>>(
+    contents: &mut Contents,
+    keys: &[K],
+) -> Result<Vec<bool>, ChangeError> {
+    let mut answers = Answers::new();
+    contents.insert_each(keys, &mut answers)?;
+    Ok(answers.iter().collect())
 }
 
 /// Returns a digit for each answer: 1 for yes.
@@ -75,6 +95,13 @@ pub fn assert_plans(cases: &Json, plan: impl Fn(u64, f64) -> (u64, u64)) {
         let expected = (number(&case["bits"]), number(&case["probes"]));
         assert_eq!((i128::from(bits), i128::from(probes)), expected, "{case}");
     }
+}
+
+/// Asserts that a call fails with an error that contains the text.
+#[track_caller]
+pub fn assert_fails<T: Debug, E: Display + Debug>(result: Result<T, E>, expected: &str) {
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains(expected), "no {expected:?} in {error}");
 }
 
 /// Asserts for each change of a byte of a good file, the offset and the new value, that `decode`

@@ -233,11 +233,9 @@ mod tests {
             assert_eq!(filter, before);
         }
         assert_eq!(filter.chunk(9), filter.chunk(1).map(|(_, bytes)| (41, bytes)), "whole");
-        assert!(
-            [0, -1, 33, i64::MAX, i64::MIN]
-                .iter()
-                .all(|&position| filter.chunk(position).is_none())
-        );
+        for position in [0, -1, 33, i64::MAX, i64::MIN] {
+            assert!(filter.chunk(position).is_none(), "{position}");
+        }
         assert!(filled(&options, []).chunk(1).is_none(), "an empty filter has no chunks");
     }
 

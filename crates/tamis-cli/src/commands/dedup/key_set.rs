@@ -336,32 +336,15 @@ mod tests {
     use tamis::Hasher;
 
     use super::*;
-    use crate::commands::dedup::record_batch::{RecordBatch, RecordRule};
-    use crate::records::key::{KeyArgs, RecordArgs};
-    use crate::records::split::BlockReader;
+    use crate::commands::dedup::record_batch::tests::each_part;
 
     fn insert(set: &mut KeySet, bytes: &[u8]) -> Result<Vec<bool>, Failure> {
-        let key = KeyArgs::default().rule();
-        let hasher = Hasher::default();
-        let mut rule = RecordRule {
-            key,
-            hasher,
-            form: RecordArgs::default().lines(),
-            keeps_keys: true,
-            timer: None,
-        };
         let (mut new, mut all) = (Answers::new(), Vec::new());
-        let (mut blocks, mut batch) =
-            (BlockReader::new(bytes, rule.form.end), RecordBatch::<u64>::default());
-        while blocks.read_block(&mut batch.block).unwrap() {
-            let end = batch.find_records(rule.form.end);
-            blocks.take_back(&mut batch.block, end);
-            batch.digest(&mut rule, &mut Vec::new());
-            for part in batch.parts() {
-                set.insert_batch(&part, &mut new).map_err(|(_, failure)| failure)?;
-                all.extend(new.iter());
-            }
-        }
+        each_part(bytes, true, |part| {
+            set.insert_batch(part, &mut new).map_err(|(_, failure)| failure)?;
+            all.extend(new.iter());
+            Ok(())
+        })?;
         Ok(all)
     }
 

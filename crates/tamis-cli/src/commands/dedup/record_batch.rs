@@ -228,36 +228,42 @@ impl<'a, D> BatchPart<'a, D> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::records::key::{KeyArgs, RecordArgs};
     use crate::records::split::BlockReader;
 
-    fn records_of(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
-        let key = KeyArgs::default().rule();
-        let hasher = Hasher::default();
-        let mut rule = RecordRule {
-            key,
-            hasher,
-            form: RecordArgs::default().lines(),
-            keeps_keys: false,
-            timer: None,
-        };
+    /// Reads lines in batches. Calls `each` with the parts of the batches, until it returns an error.
+    pub fn each_part<E>(
+        bytes: &[u8],
+        keeps_keys: bool,
+        mut each: impl FnMut(&BatchPart<'_, u64>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (key, hasher) = (KeyArgs::default().rule(), Hasher::default());
+        let form = RecordArgs::default().lines();
+        let mut rule = RecordRule { key, hasher, form, keeps_keys, timer: None };
         let mut blocks = BlockReader::new(bytes, rule.form.end);
-        let (mut batch, mut found) = (RecordBatch::<u64>::default(), Vec::new());
+        let mut batch = RecordBatch::<u64>::default();
         while blocks.read_block(&mut batch.block).unwrap() {
             let end = batch.find_records(rule.form.end);
             blocks.take_back(&mut batch.block, end);
             batch.digest(&mut rule, &mut Vec::new());
-            for part in batch.parts() {
-                assert!(part.len() <= BATCH && part.len() == part.digests().len());
-                for i in 0..part.len() {
-                    let is_last = i + 1 == part.len();
-                    found.push((part.record(i).to_vec(), is_last && part.is_unterminated()));
-                    assert_eq!(part.digests()[i], rule.hasher.hash(part.record(i)));
-                }
-            }
+            batch.parts().try_for_each(|part| each(&part))?;
         }
+        Ok(())
+    }
+
+    fn records_of(bytes: &[u8]) -> Vec<(Vec<u8>, bool)> {
+        let mut found = Vec::new();
+        let Ok(()) = each_part(bytes, false, |part| {
+            assert!(part.len() <= BATCH && part.len() == part.digests().len());
+            for i in 0..part.len() {
+                let is_last = i + 1 == part.len();
+                found.push((part.record(i).to_vec(), is_last && part.is_unterminated()));
+                assert_eq!(part.digests()[i], Hasher::default().hash(part.record(i)));
+            }
+            Ok::<(), std::convert::Infallible>(())
+        });
         found
     }
 

@@ -17,18 +17,17 @@ enum Mode {
     CountRepeated,
 }
 
-impl Mode {
-    fn options(self) -> &'static [&'static str] {
-        match self {
-            Mode::First => &[],
-            Mode::Once => &["--repeated"],
-            Mode::All => &["--repeated=all"],
-            Mode::Unique => &["--unique"],
-            Mode::Count => &["--count"],
-            Mode::CountRepeated => &["--count", "--repeated"],
-        }
-    }
+/// The modes and their options.
+const MODES: [(Mode, &[&str]); 6] = [
+    (Mode::First, &[]),
+    (Mode::Once, &["--repeated"]),
+    (Mode::All, &["--repeated=all"]),
+    (Mode::Unique, &["--unique"]),
+    (Mode::Count, &["--count"]),
+    (Mode::CountRepeated, &["--count", "--repeated"]),
+];
 
+impl Mode {
     /// Returns the expected output for these records; `key` returns the compared part of a record.
     fn oracle(self, records: &[&[u8]], key: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
         let mut total = HashMap::new();
@@ -54,17 +53,6 @@ impl Mode {
     }
 }
 
-fn modes() -> impl Strategy<Value = Mode> {
-    prop::sample::select(vec![
-        Mode::First,
-        Mode::Once,
-        Mode::All,
-        Mode::Unique,
-        Mode::Count,
-        Mode::CountRepeated,
-    ])
-}
-
 /// Generates records of few different bytes, so that they repeat: the bytes include delimiters,
 /// commas, and a byte that is not UTF-8.
 fn text() -> impl Strategy<Value = Vec<u8>> {
@@ -81,7 +69,7 @@ proptest! {
     #[test]
     fn every_mode_prints_what_the_oracle_does(
         text in text(),
-        mode in modes(),
+        (mode, options) in prop::sample::select(MODES.to_vec()),
         null: bool,
         method in prop::sample::select(vec!["--hash-bits=64", "--hash-bits=128", "--full", "--exact"]),
         field in prop::option::of(1_usize..4),
@@ -100,7 +88,7 @@ proptest! {
                 _ => [b"whole", record].concat(),
             }
         };
-        let mut options = mode.options().to_vec();
+        let mut options = options.to_vec();
         options.push(method);
         if null {
             options.push("-0");

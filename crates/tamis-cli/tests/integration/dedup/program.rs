@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use tamis_testing::CommandExt as _;
 
@@ -18,18 +18,38 @@ pub struct Run {
 }
 
 impl Run {
+    pub fn of(output: Output) -> Self {
+        Self {
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            status: output.status.code().expect("not killed"),
+        }
+    }
+
     /// Checks that the run succeeded with an empty stderr, and returns its stdout.
     pub fn quietly(self) -> Vec<u8> {
         assert_eq!((self.status, self.stderr.as_str()), (0, ""));
         self.stdout
     }
 
+    /// Checks the exit status, and a part of the text on stderr.
+    #[track_caller]
+    pub fn warns(&self, status: i32, words: &str) {
+        assert!(self.status == status && self.stderr.contains(words), "{words}: {}", self.stderr);
+    }
+
+    /// Returns the statistics on stderr.
+    pub fn stats(&self) -> serde_json::Value {
+        let line = self.stderr.lines().find(|line| line.starts_with('{')).expect("statistics");
+        serde_json::from_str(line).unwrap()
+    }
+
     /// Checks that the run failed with one clear line that holds `text`.
+    #[track_caller]
     pub fn fails_with(&self, text: &str) {
-        assert_eq!(self.status, 2, "{self:?}");
+        self.warns(2, text);
         assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
         assert!(self.stderr.starts_with("tamis: "), "{}", self.stderr);
-        assert!(self.stderr.contains(text), "'{text}' is not in: {}", self.stderr);
     }
 }
 
@@ -42,12 +62,7 @@ pub fn command<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
 
 /// Runs `tamis dedup` on `stdin`.
 pub fn dedup<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, stdin: &[u8]) -> Run {
-    let output = command(args).feed(stdin);
-    Run {
-        stdout: output.stdout,
-        stderr: String::from_utf8(output.stderr).unwrap(),
-        status: output.status.code().expect("not killed"),
-    }
+    Run::of(command(args).feed(stdin))
 }
 
 /// Returns `count` lines, about `distinct` of them distinct. Equal arguments give equal lines.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tamis_testing::{CommandExt as _, wait_until};
 
 use super::program::{first_occurrences, lines};
-use crate::program::{Ended, Folder};
+use crate::program::{Ended, Folder, gzip};
 
 /// Runs `tamis dedup --state` with these words.
 fn run(folder: &Folder, words: &str, stdin: impl AsRef<[u8]>) -> Ended {
@@ -131,9 +131,7 @@ fn a_state_of_another_kind_is_refused_and_untouched() {
 fn a_run_that_fails_is_not_remembered() {
     let folder = Folder::new();
     keeps(&folder, "state", "a\n", "a\n");
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
-    encoder.write_all(&lines(100_000, 50_000)).unwrap();
-    let packed = encoder.finish().unwrap();
+    let packed = gzip(lines(100_000, 50_000));
     folder.write("bad.gz", &packed[..packed.len() - 100]);
     folder.refused("dedup --state state --checkpoint=1 -o out bad.gz", "gzip");
     folder.refused("dedup --state state -o bad.gz bad.gz", "cannot be one of the inputs");

@@ -1,11 +1,12 @@
 //! The number of threads changes only the time of a run, not its output.
 
-use std::fs;
 use std::io::Write as _;
 
 use proptest::prelude::*;
+use tamis_testing::CommandExt as _;
 
-use super::program::{Run, dedup, lines};
+use super::program::{Run, command, lines};
+use crate::program::Folder;
 
 /// Returns records of many lengths in several blocks. Many are repeats, and the last may lack its
 /// delimiter.
@@ -44,9 +45,9 @@ fn known(run: &Run) -> (&[u8], i32, serde_json::Value, String) {
     (&run.stdout, run.status, stats, said.join("\n"))
 }
 
-fn on_threads(threads: &str, options: &[&str]) -> Run {
+fn on_threads(folder: &Folder, threads: &str, options: &[&str]) -> Run {
     let options = options.iter().copied().chain(["--stats=json", "--threads", threads]);
-    dedup(options, b"")
+    Run::of(command(options).current_dir(folder.path(".")).run())
 }
 
 proptest! {
@@ -71,16 +72,13 @@ proptest! {
         // A decompressing thread passes blocks of other sizes, and the estimate is updated after
         // each block.
         let is_packed = is_packed && !is_approximate;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new();
         let end = if null { 0 } else { b'\n' };
-        let mut paths = Vec::new();
         for (name, text) in [("one", text(seed, end)), ("two", text(!seed, end))] {
-            let path = folder.path().join(name).to_str().unwrap().to_owned();
             let bytes = if is_packed { zstd::encode_all(&text[..], 1).unwrap() } else { text };
-            fs::write(&path, bytes).unwrap();
-            paths.push(path);
+            folder.write(name, bytes);
         }
-        let mut options = vec![mode, method, &paths[0], &paths[1]];
+        let mut options = vec![mode, method, "one", "two"];
         options.extend(key);
         options.extend(null.then_some("-0"));
         // With `-0`, inputs are not decompressed by their first bytes.
@@ -88,10 +86,10 @@ proptest! {
         if mode == "--stats" {
             options.remove(0);
         }
-        let one = on_threads("1", &options);
+        let one = on_threads(&folder, "1", &options);
         prop_assert!(one.stdout.len() > 100 && one.status == 0, "{}", one.stderr);
         for threads in ["2", "8"] {
-            let run = on_threads(threads, &options);
+            let run = on_threads(&folder, threads, &options);
             prop_assert!(known(&run) == known(&one), "{threads}: {} {}", run.stderr, one.stderr);
         }
     }
@@ -99,16 +97,14 @@ proptest! {
 
 #[test]
 fn what_came_before_a_broken_input_is_the_same_on_any_number_of_threads() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (good, broken) = (path("good"), path("broken"));
-    fs::write(&good, lines(100_000, 100_000)).unwrap();
+    let folder = Folder::new();
+    folder.write("good", lines(100_000, 100_000));
     let packed = zstd::encode_all(&lines(200_000, 1 << 40)[..], 1).unwrap();
-    fs::write(&broken, &packed[..packed.len() / 2]).unwrap();
-    let expected = dedup([&good], b"").quietly();
-    let one = on_threads("1", &[&good, &broken]);
+    folder.write("broken", &packed[..packed.len() / 2]);
+    let expected = folder.ok("dedup good").into_bytes();
+    let one = on_threads(&folder, "1", &["good", "broken"]);
     for threads in ["1", "2", "8"] {
-        let run = on_threads(threads, &[&good, &broken]);
+        let run = on_threads(&folder, threads, &["good", "broken"]);
         run.fails_with("cut short");
         assert!(run.stdout.starts_with(&expected), "{threads}");
         assert_eq!(run.stderr, one.stderr);
@@ -117,17 +113,15 @@ fn what_came_before_a_broken_input_is_the_same_on_any_number_of_threads() {
 
 #[test]
 fn a_state_of_one_thread_serves_a_run_of_many() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (state, input) = (path("state"), path("in"));
+    let folder = Folder::new();
+    let options = ["--state", "state", "--checkpoint", "1M", "in"];
     let old = lines(100_000, 1 << 40);
     let all = [&old[..], b"new\n", &old, b"newer"].concat();
     for (threads, then) in [("1", "8"), ("8", "1")] {
-        fs::write(&input, &old).unwrap();
-        let options = ["--state", &state, "--checkpoint", "1M", &input];
-        assert_eq!(on_threads(threads, &options).status, 0);
-        fs::write(&input, &all).unwrap();
-        assert_eq!(on_threads(then, &options).stdout, b"new\nnewer\n");
-        fs::remove_file(&state).unwrap();
+        folder.write("in", &old);
+        assert_eq!(on_threads(&folder, threads, &options).status, 0);
+        folder.write("in", &all);
+        assert_eq!(on_threads(&folder, then, &options).stdout, b"new\nnewer\n");
+        std::fs::remove_file(folder.path("state")).unwrap();
     }
 }

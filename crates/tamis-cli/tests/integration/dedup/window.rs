@@ -22,11 +22,6 @@ fn by_time(span: &str, options: &[&str], text: &str) -> String {
     String::from_utf8(dedup(args, text.as_bytes()).quietly()).unwrap()
 }
 
-fn stats(run: &Run) -> serde_json::Value {
-    let line = run.stderr.lines().find(|line| line.starts_with('{')).expect("statistics");
-    serde_json::from_str(line).unwrap()
-}
-
 #[test]
 fn a_window_of_few_lines_is_kept_too() {
     // With a window of n lines, a repeat n lines later is dropped, and a repeat 1.25 n lines later
@@ -78,8 +73,7 @@ fn digits_that_may_be_a_date_without_minutes_are_named() {
         (["261101100000", "261101120000"], "Unix milliseconds, in the year 1978"),
     ] {
         let text = times.map(|time| format!("{time} a\n")).concat();
-        let run = dedup(BY_TIME.iter().chain(&["30m"]), text.as_bytes());
-        assert!(run.status == 0 && run.stderr.contains(unit), "{}", run.stderr);
+        dedup(BY_TIME.iter().chain(&["30m"]), text.as_bytes()).warns(0, unit);
     }
 }
 
@@ -142,25 +136,18 @@ fn a_line_without_a_time_counts_as_of_the_latest() {
     // Whole lines are compared: only the title occurs again.
     let run = dedup(&args, text.as_bytes());
     assert_eq!(run.stdout, b"title\n1 a\nat a\n5 a\n6 b\nno b\n1 c\n10 c\ntitle\n");
-    assert_eq!(
-        (run.status, run.stderr.as_str()),
-        (
-            0,
-            "tamis: 5 lines have no timestamp; the latest one before was used\n\
-         tamis: 1 line more than a window older than an earlier line; the latest timestamp was used: \
-         check for a timestamp far in the future\n",
-        )
-    );
+    let notes = "\
+        tamis: 5 lines have no timestamp; the latest one before was used\n\
+        tamis: 1 line more than a window older than an earlier line; the latest timestamp was used: \
+        check for a timestamp far in the future\n";
+    assert_eq!((run.status, run.stderr.as_str()), (0, notes));
     let run = dedup(args.iter().copied().chain(["--stats"]), text.as_bytes());
-    assert!(
-        run.stderr.contains("without time") && !run.stderr.contains("tamis:"),
-        "{}",
-        run.stderr
-    );
+    run.warns(0, "without time");
+    assert!(!run.stderr.contains("tamis:"), "{}", run.stderr);
     // The name is the key: `at a` is in second 1, and `1 c` is in second 6.
     let run = dedup(args.iter().copied().chain(["-k2", "--stats=json"]), text.as_bytes());
     assert_eq!(run.stdout, b"title\n1 a\n6 b\n1 c\ntitle\n");
-    assert_eq!(stats(&run)["timeless"], 5);
+    assert_eq!(run.stats()["timeless"], 5);
 }
 
 #[test]
@@ -198,11 +185,10 @@ fn statistics_say_what_is_remembered() {
         let options: Vec<_> = BY_TIME.into_iter().chain(["4s", "--stats=json"]).collect();
         let run =
             dedup(options.into_iter().chain(refreshes.then_some("--refresh")), text.as_bytes());
-        let stats = stats(&run);
-        assert_eq!(
-            stats["window"],
-            serde_json::json!({"span": "4s", "slices": 4, "remembered": 6, "over_rate": false})
-        );
+        let stats = run.stats();
+        let window =
+            serde_json::json!({"span": "4s", "slices": 4, "remembered": 6, "over_rate": false});
+        assert_eq!(stats["window"], window);
         assert_eq!(stats["distinct"], if refreshes { 11 } else { 12 });
     }
     let run = dedup(BY_TIME.into_iter().chain(["24h", "--stats"]), text.as_bytes());
@@ -228,7 +214,7 @@ fn memory_is_that_of_the_window_and_too_little_is_an_error() {
     };
     let run = with("20s", "16M");
     assert_eq!(run.status, 0, "{}", run.stderr);
-    let stats = stats(&run);
+    let stats = run.stats();
     assert_eq!(stats["written"], 2_000_000);
     assert_eq!(stats["window"]["remembered"], 250_000);
     assert!(stats["memory_bytes"].as_u64().unwrap() < 8 << 20, "{stats}");
@@ -245,27 +231,24 @@ fn an_approximate_window_keeps_its_rate_or_says_that_it_did_not() {
         let more = ["10s", "--approx=0.01", "--items", items, "--stats=json"];
         dedup(BY_TIME.into_iter().chain(more), text.as_bytes())
     };
+    let losses = |run: &Run| {
+        let found = run.stats();
+        let number = |name: &str| found[name].as_f64().unwrap();
+        (600_000.0 - number("written"), number("expected_lost"), found.clone())
+    };
     // The input has 100,000 lines in 10 s.
     let run = with("100000");
     assert_eq!(run.status, 0, "{}", run.stderr);
-    let found = stats(&run);
-    let (lost, expected) =
-        (600_000 - found["written"].as_u64().unwrap(), found["expected_lost"].as_f64().unwrap());
-    assert!(
-        (lost as f64 - expected).abs() < 5.0 * expected.sqrt() && lost < 6000,
-        "{lost} {found}"
-    );
+    let (lost, expected, found) = losses(&run);
+    assert!((lost - expected).abs() < 5.0 * expected.sqrt() && lost < 6000.0, "{lost} {found}");
     assert!((0.009..0.0105).contains(&found["rate"].as_f64().unwrap()), "{found}");
     let about = found["window"]["remembered"].as_u64().unwrap();
     assert!(about.abs_diff(125_000) < 2000, "{found}");
 
     let run = with("50000");
-    assert_eq!(run.status, 3, "{}", run.stderr);
-    assert!(run.stderr.contains("a window had more lines than planned"), "{}", run.stderr);
-    let found = stats(&run);
-    let (lost, expected) =
-        (600_000 - found["written"].as_u64().unwrap(), found["expected_lost"].as_f64().unwrap());
-    assert!((lost as f64 / expected - 1.0).abs() < 0.05, "{lost} {found}");
+    run.warns(3, "a window had more lines than planned");
+    let (lost, expected, found) = losses(&run);
+    assert!((lost / expected - 1.0).abs() < 0.05, "{lost} {found}");
     assert_eq!(found["window"]["over_rate"], true);
 }
 
@@ -380,7 +363,7 @@ proptest! {
             let run = dedup(args, text.as_bytes());
             prop_assert_eq!(run.status, 0, "{}", run.stderr);
             prop_assert!(run.stdout == expected.as_bytes(), "{threads} threads");
-            let stats = stats(&run);
+            let stats = run.stats();
             let found = (stats["written"].clone(), stats["timeless"].clone(), stats["window"].clone());
             prop_assert!(known.is_none() || known.as_ref() == Some(&found), "{threads} threads: {stats}");
             known = Some(found);
@@ -390,7 +373,6 @@ proptest! {
 
 #[test]
 fn times_that_cannot_be_read_at_all_are_an_error() {
-    let run = dedup(["--window=1h", "--time-field=1", "-d,"], b"10/Oct/2026,a\n11/Oct/2026,a\n");
-    assert_eq!(run.status, 2);
-    assert!(run.stderr.contains("no line has a readable timestamp"), "{}", run.stderr);
+    dedup(["--window=1h", "--time-field=1", "-d,"], b"10/Oct/2026,a\n11/Oct/2026,a\n")
+        .warns(2, "no line has a readable timestamp");
 }

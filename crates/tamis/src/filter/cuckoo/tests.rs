@@ -28,6 +28,11 @@ fn filled(table: Table, seed: u64) -> (Cuckoo, Vec<u64>) {
     (filter, items)
 }
 
+/// Inserts items. All of them must fit.
+fn insert_all(filter: &mut Cuckoo, items: impl IntoIterator<Item = u64>) {
+    items.into_iter().for_each(|hash| _ = filter.try_insert_hash(hash).unwrap());
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Insert(usize),
@@ -237,9 +242,7 @@ fn an_item_inserted_too_often_cannot_be_removed() {
 #[test]
 fn an_item_is_absent_after_its_last_copy_is_removed() {
     let mut filter = empty(Table::new(2, 12, 50));
-    for _ in 0..3 {
-        filter.try_insert_hash(42).unwrap();
-    }
+    insert_all(&mut filter, [42; 3]);
     for left in [2, 1, 0] {
         assert_eq!(filter.remove_hash(42), Removed::Yes);
         assert_eq!(filter.count_hash(42), left);
@@ -253,12 +256,8 @@ fn merge_adds_the_counts_or_changes_nothing() {
     let table = Table::new(2, 12, 1000);
     let (mut left, mut right) = (empty(table), empty(table));
     let all: Vec<u64> = hashes(1).take(1800).collect();
-    for &hash in &all[..900] {
-        left.try_insert_hash(hash).unwrap();
-    }
-    for &hash in &all[800..1700] {
-        right.try_insert_hash(hash).unwrap();
-    }
+    insert_all(&mut left, all[..900].iter().copied());
+    insert_all(&mut right, all[800..1700].iter().copied());
     let mut both = left.clone();
     both.merge(&right).unwrap();
     assert_eq!(both.len(), 1800);
@@ -270,10 +269,8 @@ fn merge_adds_the_counts_or_changes_nothing() {
     // The sum of the two counts is above the highest count. The merge must have the same result as
     // inserting each copy.
     let (mut left, mut right) = (empty(table), empty(table));
-    for _ in 0..3 {
-        left.try_insert_hash(7).unwrap();
-        right.try_insert_hash(7).unwrap();
-    }
+    insert_all(&mut left, [7; 3]);
+    insert_all(&mut right, [7; 3]);
     left.merge(&right).unwrap();
     assert_eq!((left.count_hash(7), left.remove_hash(7)), (4, Removed::Saturated));
 }
@@ -284,9 +281,7 @@ fn equal_inserts_give_equal_bytes_whatever_was_searched_before() {
     let (used, _) = filled(table, 1);
     let mut again = empty(table);
     again.search = used.search;
-    for hash in hashes(2).take(5700) {
-        again.try_insert_hash(hash).unwrap();
-    }
+    insert_all(&mut again, hashes(2).take(5700));
     let mut fresh = empty(table);
     for hash in hashes(2).take(5700) {
         fresh.try_insert_hash(hash).unwrap();
@@ -307,9 +302,7 @@ fn check_rate(bucket: u32, items: u64, rate: f64) {
     for seed in 0..filters {
         let mut filter = empty(table);
         let mut all = hashes(seed);
-        for hash in all.by_ref().take(items as usize) {
-            filter.try_insert_hash(hash).unwrap();
-        }
+        insert_all(&mut filter, all.by_ref().take(items as usize));
         assert!((filter.estimate_rate() / computed - 1.0).abs() < 0.35);
         found += all.take(lookups_each as usize).filter(|&hash| filter.contains_hash(hash)).count();
     }
@@ -348,15 +341,10 @@ fn planned_items_fit() {
         for items in (1..60).chain([100, 300, 1000, 3000, 10_000]) {
             for rate in [0.1, 0.01, 1e-4] {
                 let table = plan(bucket, items, rate).unwrap();
-                assert!(
-                    items as f64 <= load_limit(bucket, table.slot_bits()) * table.slots() as f64
-                        || items <= 8
-                );
+                let most = load_limit(bucket, table.slot_bits()) * table.slots() as f64;
+                assert!(items as f64 <= most || items <= 8, "{bucket}, {items} at {rate}");
                 for seed in 0..(3000 / items).clamp(2, 100) {
-                    let mut filter = empty(table);
-                    for hash in hashes(seed).take(items as usize) {
-                        filter.try_insert_hash(hash).expect("space for the planned items");
-                    }
+                    insert_all(&mut empty(table), hashes(seed).take(items as usize));
                 }
             }
         }
