@@ -30,7 +30,7 @@ pub struct Config {
     pub bind: Vec<BindAddress>,
     /// `port`; 0 selects a free port.
     pub port: u16,
-    /// False for `port no`. The server then accepts only TLS connections.
+    /// False for `port no`, with which the server accepts only TLS connections.
     pub listens_plain: bool,
     /// `tls-port`: the port for TLS. 0 selects a free port; `None` disables TLS.
     pub tls_port: Option<u16>,
@@ -63,8 +63,8 @@ pub struct Config {
     /// `maxmemory`, in bytes. Above this limit, the server rejects commands that add data. 0 means
     /// no limit.
     pub max_memory_bytes: u64,
-    /// `timeout`, in seconds. The server closes a connection that is idle for longer. 0 disables
-    /// the timeout.
+    /// `timeout`, in seconds. The server closes a connection that is idle for longer than this
+    /// timeout. 0 disables the timeout.
     pub timeout_seconds: u64,
     /// `appendonly`: whether the server writes changes to a log. Without a log, all data is lost
     /// when the server ends.
@@ -79,12 +79,12 @@ pub struct Config {
     /// least this length and is twice as long as the last snapshot. The new snapshot replaces the
     /// log.
     pub rewrite_bytes: u64,
-    /// `aclfile`: the file of users.
+    /// `aclfile`: the file that stores the users.
     pub users_file: Option<PathBuf>,
     /// `acllog-max-len`: the maximum number of entries in `ACL LOG`.
     pub max_refusals: usize,
-    /// `slowlog-log-slower-than`, in microseconds. The slow log records commands that take longer.
-    /// A negative value disables the slow log.
+    /// `slowlog-log-slower-than`, in microseconds. The slow log records commands that take longer
+    /// than this limit. A negative value disables the slow log.
     pub slow_micros: i64,
     /// `slowlog-max-len`: the maximum number of entries in the slow log.
     pub slow_entries: usize,
@@ -143,14 +143,14 @@ impl Default for Config {
 pub enum HttpPort {
     /// The server serves no console.
     Off,
-    /// The server uses the [default](Self::DEFAULT) port if that port is free.
+    /// The console uses the [default](Self::DEFAULT) port if the default port is free.
     Auto,
-    /// The server uses this port. 0 selects a free port.
+    /// The console uses this port. 0 selects a free port.
     At(u16),
 }
 
 impl HttpPort {
-    /// The default port.
+    /// The default port of the console.
     pub const DEFAULT: u16 = 8379;
 }
 
@@ -161,7 +161,7 @@ pub enum DebugCommand {
     No,
     /// A client may run `DEBUG` if the client connects from a loopback address of this machine.
     Local,
-    /// Every client with the permission may run `DEBUG`.
+    /// A client may run `DEBUG` if the user of the client has the permission.
     Yes,
 }
 

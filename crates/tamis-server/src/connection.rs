@@ -154,8 +154,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn read(&mut self) -> io::Result<usize> {
-        // Reserve as many bytes as the incomplete command already has. This doubles the buffer. A
-        // connection that has not authenticated gets at most `READ_BYTES`.
+        // Reserve as many bytes as the incomplete command already has. The reservation doubles the
+        // buffer. A connection that has not authenticated gets at most `READ_BYTES`.
         let is_long = self.input.len() >= READ_BYTES && self.session.is_authenticated;
         let room = if is_long { self.input.len() } else { READ_BYTES };
         if is_long {
@@ -175,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(read)
     }
 
-    /// Counts the memory of the received part of a long command and returns it in bytes.
+    /// Counts the memory of the received part of a long command. Returns this memory in bytes.
     fn count_input(&mut self) -> u64 {
         let bytes = match self.input.len() {
             // Every connection has a buffer of this size, even an idle connection.
@@ -209,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(consumed > 0 && !self.input.is_empty())
     }
 
-    /// Runs the commands of the input. Writes the replies only if they are long.
+    /// Runs the commands of the input. Writes the replies only if the replies are long.
     async fn run_parsed(&mut self, input: &[u8], parsed: &ParsedInput) -> io::Result<()> {
         let short = parsed.short_words(input);
         let others = parsed.other_words(input).await;
@@ -234,7 +234,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Keeps the input after the first `consumed` bytes, which is the start of the next command.
-    /// Ends the connection if the rest takes too much memory.
+    /// Ends the connection if the kept input takes too much memory.
     async fn keep_rest(&mut self, input: Vec<u8>, consumed: usize) {
         self.input = input;
         self.input.drain(..consumed);
@@ -259,11 +259,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.is_closing = true;
     }
 
-    /// Writes the replies to the client. First waits until the log has written or synced the
-    /// changes, as `appendfsync` requires.
+    /// Writes the replies to the client. Before the write, waits until the log has written or
+    /// synced the changes, as `appendfsync` requires.
     async fn write(&mut self) -> io::Result<()> {
-        // While the connection waits for the disk, the replies count as held memory. Afterwards the
-        // replies count as output of the client.
+        // While the connection waits for the disk, the replies count as held memory. After the
+        // wait, the replies count as output of the client.
         let held = (self.output.len() > KEEP_BYTES)
             .then(|| self.session.server.held.hold(self.output.capacity() as u64));
         if let Some(durable) = &self.session.server.durable {

@@ -22,7 +22,7 @@ use crate::config::error::OptionValueError;
 pub struct BindAddress {
     /// The host name; `None` for an IP address.
     name: Option<String>,
-    // Invariant: not empty, without duplicates.
+    // Invariant: `addresses` is not empty and contains no duplicates.
     addresses: Vec<IpAddr>,
 }
 

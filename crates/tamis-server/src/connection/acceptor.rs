@@ -42,14 +42,14 @@ impl Arrival {
     }
 }
 
-/// The length of the listen queue. The usual system value of 128 is too short for a burst of
-/// clients: some clients then retry only after seconds.
+/// The length of the listen queue. With the usual system value of 128, some clients of a burst
+/// retry only after seconds.
 const BACKLOG: i32 = 4096;
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // Set `SO_REUSEADDR`, as the standard library does: a new server may listen on the port of a
-    // server that has just ended.
+    // Set `SO_REUSEADDR`, as the standard library does, so that a new server may listen on the port
+    // of a server that has just ended.
     socket.set_reuse_address(cfg!(unix))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -79,7 +79,7 @@ pub(crate) fn listen(
             match open(address) {
                 Ok(listener) => {
                     // If the port is 0, the system selects a port for the first address. All other
-                    // addresses use the same port.
+                    // addresses use the port of the first address.
                     port = listener.local_addr().map_err(fail)?.port();
                     opened.push(address.ip());
                     listeners.push(listener);
@@ -208,7 +208,8 @@ async fn accept(
                 }
             }
             Err(error) => {
-                // The usual cause is the limit of open files. Wait until another connection ends.
+                // The usual cause of this error is the limit of open files. Wait for a short time,
+                // because another connection may end.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -216,7 +217,7 @@ async fn accept(
     }
 }
 
-/// Each second, saves a snapshot if one is due and samples the statistics.
+/// Each second, samples the statistics, and saves a snapshot if a snapshot is due.
 async fn save_and_sample(shared: &Arc<SharedState>) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;

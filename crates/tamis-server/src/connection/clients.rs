@@ -18,8 +18,8 @@ pub(crate) struct Clients {
     /// The memory of the unread replies of all clients.
     pub output: HeldMemory,
     all: Mutex<BTreeMap<u64, Arc<Client>>>,
-    /// The number of accepted connections that are not registered as clients yet. These connections
-    /// wait for their thread or for the TLS handshake.
+    /// The number of accepted connections that are not registered as clients yet. A pending
+    /// connection waits for its thread or for the TLS handshake.
     pending: Arc<AtomicUsize>,
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct Connected<'c> {
 }
 
 impl Drop for Connected<'_> {
-    /// Removes the client even if one of its commands panicked. Otherwise the client would count
-    /// towards `maxclients` permanently.
+    /// Removes the client even if one of its commands panicked. Without the removal, the client
+    /// would count towards `maxclients` permanently.
     fn drop(&mut self) {
         self.clients.all.lock().remove(&self.client.id);
     }
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     /// True if the connection must end because the arriving commands exceed `maxmemory`.
     pub is_evicted: AtomicBool,
     pub properties: Mutex<ClientProperties>,
-    /// Notified when the connection must end.
+    /// Notifies the connection that the connection must end.
     pub killed: Notify,
 }
 

@@ -1,9 +1,9 @@
 //! Detects HTTP requests on the port for commands.
 //!
-//! A web page may send a request to any port of the machine on which the browser runs. The lines of
-//! the request would run as inline commands. A browser sends the method first. The browser then
-//! sends a `Host:` line before any data that the page chooses. `POST` and `Host:` both end the
-//! connection. The server therefore reads no line that the page chose.
+//! A web page may send a request to any port of the machine on which the browser runs. Without this
+//! check, the lines of the request would run as inline commands. A browser sends the method and a
+//! `Host:` line before any data that the page chooses. `POST` and `Host:` both end the connection.
+//! The server reads no line that the page chose, because the connection has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +29,8 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    /// Returns true if a warning is due now. The next warning is due one minute later.
+    /// Returns true if a warning is due now. After a warning, the next warning is due one minute
+    /// later.
     pub fn is_due(&self, now_millis: u64) -> bool {
         let last = self.last_millis.load(Ordering::Relaxed);
         let is_due = last == 0 || now_millis.abs_diff(last) >= WARN_MILLIS;

@@ -1,8 +1,8 @@
 //! The replies that a client has not read yet.
 //!
 //! A client may send many commands before the client reads the first reply. If the server stopped
-//! reading, the server and the client would wait for each other forever. The connection therefore
-//! continues to run commands, and keeps the replies in this buffer.
+//! reading, the server and the client would wait for each other forever. To prevent this deadlock,
+//! the connection continues to run commands, and keeps the replies in this buffer.
 //!
 //! ```text
 //! session ──▶ replies ──(durable as appendfsync requires)──▶ OutputBuffer ──▶ socket
@@ -26,7 +26,7 @@ use crate::system::held_memory::Hold;
 /// connections.
 const TURN_BYTES: usize = 256 << 10;
 
-/// Short replies are collected in pieces of this length, in bytes.
+/// The buffer collects short replies in pieces of this length, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The unread replies of one connection, oldest first.
@@ -43,8 +43,8 @@ pub(crate) struct OutputBuffer {
     memory: [Hold; 2],
     /// The time since which the buffer exceeds the soft limit, and the soft limit in bytes.
     soft_since: Option<(Instant, u64)>,
-    /// The time at which the socket last accepted bytes. If replies enter an empty buffer, this is
-    /// the time at which the socket first accepted no bytes.
+    /// The time at which the socket last accepted bytes. If replies enter an empty buffer,
+    /// `progress` is the time at which the socket first accepted no bytes.
     pub progress: Instant,
     /// True from the time when replies enter an empty buffer until the socket accepts or refuses
     /// bytes.
@@ -164,8 +164,8 @@ impl OutputBuffer {
         Poll::Ready(Ok(()))
     }
 
-    /// Checks the waiting bytes against the limits. A single reply may exceed the hard limit. The
-    /// check of the hard limit therefore does not count the `longest` bytes of the longest reply.
+    /// Checks the waiting bytes against the limits. A single reply may exceed the hard limit, so
+    /// the check of the hard limit does not count the `longest` bytes of the longest reply.
     pub fn check(
         &mut self,
         limit: OutputLimit,

@@ -7,13 +7,13 @@ use tamis_resp::{ProtocolError, Request, RequestDecoder, WordSpan};
 /// connections.
 const TURN_WORDS: usize = 1 << 14;
 
-/// The buffer for the arguments of a command is freed above this capacity, because no client is
-/// charged for its memory.
+/// The buffer for the arguments of a command is freed above this capacity, because the server
+/// counts this memory for no client.
 const KEEP_WORDS: usize = 256;
 
 /// An allocation of this size, in bytes, is mapped separately: glibc uses `mmap` above 32 MiB. The
-/// unused part of the allocation takes no memory. The allocation grows without a copy, and parts of
-/// the allocation can be returned to the system.
+/// unused part of a mapped allocation takes no memory. A mapped allocation grows without a copy,
+/// and parts of the allocation can be returned to the system.
 const APART_BYTES: usize = 33 << 20;
 
 /// The number of bytes that are returned to the system at a time.
@@ -22,15 +22,15 @@ const RELEASE_BYTES: usize = 4 << 20;
 /// The complete commands in the input of a connection.
 ///
 /// A client that waits for each reply sends one short command at a time. The parser allocates no
-/// memory for this case.
+/// memory for a single short command.
 #[derive(Default)]
 pub(super) struct ParsedInput {
     commands: SmallVec<[ParsedCommand; 2]>,
     /// The arguments of the short commands.
     spans: SmallVec<[WordSpan; 8]>,
-    /// The number of bytes that the commands take.
+    /// The number of bytes that the complete commands take in the input.
     pub consumed: usize,
-    /// The error if the bytes after the commands are not a valid command.
+    /// The error if the bytes after the complete commands are not a valid command.
     pub error: Option<ProtocolError>,
 }
 
@@ -47,8 +47,8 @@ enum ParsedCommand {
 }
 
 impl ParsedInput {
-    /// Parses all complete commands, or only the first one. `found` is a buffer for the arguments
-    /// of one command.
+    /// Parses all complete commands, or only the first command. `found` is a buffer for the
+    /// arguments of one command.
     pub fn parse(
         input: &[u8],
         decoder: &mut RequestDecoder,

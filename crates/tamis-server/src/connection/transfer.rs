@@ -20,7 +20,7 @@ const LAST_WRITE_TIME: Duration = Duration::from_secs(60);
 enum Event {
     /// The server has received this many bytes from the client. 0 means the end of the stream.
     Input(usize),
-    /// Lines are ready for a monitoring client.
+    /// Lines for a client that runs `MONITOR` are ready.
     Lines,
 }
 
@@ -67,12 +67,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 {
                     return Poll::Ready(Err(error));
                 }
-                // Limit one read, because the buffer of a long command may have space for all bytes
-                // of the socket.
+                // Limit the length of one read, because the buffer of a long command may have space
+                // for all bytes of the socket.
                 let mut turn = (&mut *stream).take(TURN_BYTES as u64);
                 let read = pin!(turn.read_buf(&mut *input)).poll(context).map_ok(Event::Input);
-                // Check the input first: lines may be ready all the time, and the commands of the
-                // client must still run.
+                // Check the input before the `MONITOR` lines: lines may be ready all the time, and
+                // the commands of the client must still run.
                 if read.is_pending() && notified.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Ok(Event::Lines));
                 }
@@ -97,7 +97,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Writes as much of the replies as the socket accepts now. Keeps the rest in the buffer.
+    /// Writes as much of the replies as the socket accepts now. Keeps the remaining replies in the
+    /// buffer.
     ///
     /// # Errors
     /// Returns an error if the connection is broken, or if the waiting replies exceed
@@ -129,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
-    /// Writes until at most `most` bytes are waiting.
+    /// Writes replies until at most `most` bytes of replies remain.
     ///
     /// # Errors
     /// Returns an error if the connection is broken, or if the client reads nothing for

@@ -39,8 +39,9 @@ pub(crate) fn log(
 }
 
 /// Returns the key that a command writes from the values of other keys, and the key that the
-/// command removes. While a snapshot is being written, the log gets the whole value. The snapshot
-/// may contain one key from before the command and another key from after the command.
+/// command removes. While a snapshot is being written, the log gets the whole value of the written
+/// key. The snapshot may contain one key from before the command and another key from after the
+/// command.
 fn image_keys<'w>(handler: WriteKeys, argv: Argv<'w>) -> Option<(&'w [u8], Option<&'w [u8]>)> {
     match handler {
         WriteKeys::BitOp | WriteKeys::Copy => Some((argv[2], None)),
@@ -72,8 +73,8 @@ fn log_image(
     durable.log.append_all(&records);
 }
 
-/// The maximum size of a value that may be renamed while a snapshot is being written, in bytes. The
-/// log gets the whole value.
+/// The maximum size of a value that may be renamed while a snapshot is being written, in bytes. For
+/// a rename during a snapshot, the log gets the whole value.
 pub(crate) const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
 /// Returns a reservation of disk space for the images that a command writes to the log. The caller

@@ -24,8 +24,8 @@ use crate::users::User;
 /// The default number of filters in a response.
 const DEFAULT_FILTERS: usize = 100;
 
-/// The maximum number of filters in a response. The server measures each of these filters for the
-/// response.
+/// The maximum number of filters in a response. The server measures each filter in a response when
+/// it builds the response.
 const MAX_FILTERS: usize = 1000;
 
 /// `/api/overview.json`
@@ -196,8 +196,8 @@ fn filter_json(report: &FilterReport) -> Json {
     }
     body["kind_id"] = json!(kind_id(info.kind, info.refuses));
     body["layers"] = layers;
-    // A window filter holds more items than the items of one span. The fill of the filter is
-    // therefore relative to this number.
+    // A window filter holds the items of several spans, so the page divides the number of items by
+    // `held_capacity`.
     body["held_capacity"] = json!(info.held_capacity());
     body["refuses"] = json!(info.refuses);
     body["adds_per_second"] = json!(report.items_per_second);
@@ -227,8 +227,8 @@ fn reply_json(reply: &Reply) -> Json {
     }
 }
 
-/// Returns the decoded value of a query parameter. If a name occurs several times, the first value
-/// counts.
+/// Returns the decoded value of a query parameter. If the query contains the name several times,
+/// the function returns the first value.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
     let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     let (_, value) = pairs.into_iter().find(|(found, _)| *found == name)?;

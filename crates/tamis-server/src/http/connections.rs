@@ -1,5 +1,5 @@
-//! The open connections of the HTTP port. A fixed number of connections serves all requests, and a
-//! few more connections serve only `/healthz`.
+//! The open connections of the HTTP port. A fixed number of connections may request any path, and a
+//! few additional connections may request only `/healthz`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ pub(crate) struct Open {
     number: u64,
     /// True while the server prepares the response to a complete request.
     pub is_answering: Cell<bool>,
-    /// True if the connection arrived while all other connections waited for responses. The
-    /// connection may then request only `/healthz`.
+    /// True if the connection arrived while all other connections waited for responses, so that the
+    /// connection may request only `/healthz`.
     pub is_for_health: bool,
     end: Notify,
 }

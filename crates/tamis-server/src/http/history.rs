@@ -86,7 +86,7 @@ impl Counters {
     }
 
     /// Returns the difference to earlier counters. If `CONFIG RESETSTAT` has set the counters to
-    /// zero in the meantime, the difference is zero.
+    /// zero since the earlier reading, the difference is zero.
     fn since(&self, before: &Self, memory_bytes: u64) -> ActivitySample {
         let called = self.called.since(&before.called);
         let percentile = |share| (called.calls() > 0).then(|| called.percentile_micros(share));

@@ -2,7 +2,7 @@
 //! ID in each language.
 //!
 //! Replies such as the reply of `TM.INFO` name a kind by its implementation. The page uses one name
-//! for several of these kinds. The page has two names for Bloom filters: one for filters that grow
+//! for several implementations. The page has two names for Bloom filters: one for filters that grow
 //! and one for filters that do not grow. IDs never change, and the IDs sort in the same order as
 //! the names.
 

@@ -1,9 +1,9 @@
 //! Sorts all filters by any column of the overview. The sort uses the measurements of the sampler's
 //! last round.
 //!
-//! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows. Any
-//! page is therefore sorted in memory, in about 20 ms for 100,000 filters, without a lock of the
-//! keyspace.
+//! A row takes about 80 bytes and the bytes of its key. There are at most [`MAX_ROWS`] rows.
+//! Because the number of rows is limited, the server sorts any page in memory, in about 20 ms for
+//! 100,000 filters, without a lock of the keyspace.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ pub(super) struct FilterRow {
     /// The current false positive rate divided by the planned rate.
     rate: f32,
     /// The number of days until the filter is full or exceeds its planned rate. Infinite if the
-    /// time is unknown or if this never happens.
+    /// time is unknown or if the filter never reaches a limit.
     days: f32,
     bytes: u64,
     is_bad: bool,
@@ -35,8 +35,8 @@ pub(super) struct FilterRow {
 /// A column of the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// Filters that are full or exceed their planned rate come first. Next come filters that reach
-    /// their limit soonest, and then filters that are closest to their limit.
+    /// The order is: first filters that are full or exceed their planned rate, then filters that
+    /// reach their limit soonest, then filters that are closest to their limit.
     Worst,
     Key,
     Kind,
@@ -65,7 +65,7 @@ impl Column {
         COLUMNS.iter().find(|(of, _)| of.as_bytes() == name).map(|(_, column)| *column)
     }
 
-    /// Returns all names, for error messages.
+    /// Returns the names of all columns, for error messages.
     pub fn names() -> String {
         COLUMNS.map(|(name, _)| name).join(", ")
     }

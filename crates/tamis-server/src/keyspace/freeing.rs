@@ -1,4 +1,4 @@
-//! Keys that were all removed together, and the thread that frees their memory.
+//! Keys that one command removed together, and the thread that frees the memory of these keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn removed_keys_count_until_one_thread_has_freed_them() {
         let freeing = BackgroundFreeing::default();
-        // Simulates a running thread.
+        // This list simulates a running thread.
         *freeing.0.waiting.lock() = Some(Vec::new());
         for bytes in [1000, 2001] {
             freeing.free(RemovedKeys { tables: vec![Table::default(), Table::default()], bytes });

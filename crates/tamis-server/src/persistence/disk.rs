@@ -1,4 +1,5 @@
-//! The data folder of a server, and the file operations on it. Some tests use a simulated disk.
+//! The data folder of a server, and the file operations on the folder. Some tests use a simulated
+//! disk.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
@@ -39,10 +40,10 @@ pub(crate) trait Disk: Debug + Send + Sync {
 
 /// An open file.
 pub(crate) trait DiskFile: Debug + Send + Sync {
-    /// Reads bytes at an offset. Returns the number of bytes; 0 means the end of the file.
+    /// Reads bytes at an offset. Returns the number of bytes read; 0 means the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Reads until the buffer is full or the file ends. Returns the number of bytes.
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes read.
     fn read_at_most(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut len = 0;
         while len < bytes.len() {
@@ -59,7 +60,7 @@ pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Writes all bytes at an offset. After an error, the file may contain any part of the bytes.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Returns the length in bytes.
+    /// Returns the length of the file in bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Truncates or extends the file.
@@ -152,7 +153,7 @@ impl DiskFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // `sync_data` also makes a changed length durable.
+        // `sync_data` makes the data and a changed length durable.
         self.sync_data()
     }
 

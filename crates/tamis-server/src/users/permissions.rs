@@ -51,7 +51,7 @@ pub(crate) enum Denied {
 }
 
 /// The length of the longest pattern, in bytes. Matching a key takes time proportional to the
-/// product of the two lengths.
+/// length of the key times the length of the pattern.
 const MAX_PATTERN_BYTES: usize = 1024;
 
 /// Returns the category with this name, ignoring case.

@@ -27,14 +27,14 @@ pub(crate) struct EarlyClient {
 /// The size of one read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// The maximum received bytes of a command, while the data is loaded. The rest of a longer command
-/// is read after the load.
+/// The maximum received bytes of a command, while the data is loaded. The server reads the rest of
+/// a command above this limit after the load.
 const MAX_INPUT_BYTES: usize = 64 << 10;
 
-/// The replies are written when they have this many bytes.
+/// The server writes the collected replies when the replies have at least this many bytes.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// The maximum time for a client to read a few replies. Also the maximum time of a TLS handshake.
+/// The maximum time for a client to read a few replies, and the maximum time of a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The maximum time for clients to read their last replies after the load.

@@ -64,8 +64,8 @@ impl<'l> Frames<'l> {
             let len = frame::length(&self.bytes[self.used..], self.seed());
             let mut skipped = len.map_or(1, |len| len.saturating_add(frame::HEADER_BYTES as u64));
             if skipped > left {
-                // Among many damaged bytes, some bytes look like a valid length by chance. The
-                // length then exceeds the rest of the file.
+                // Among many damaged bytes, some bytes look like a valid length by chance, but this
+                // length exceeds the rest of the file.
                 skipped = 1;
             }
             let loaded = (self.bytes.len() - self.used) as u64;
@@ -128,9 +128,9 @@ pub(crate) struct Candidates {
     pub secrets: Vec<u64>,
 }
 
-/// Finds the start position and the secret of a log with a damaged header. A pair of both is
-/// correct if a frame is valid with the pair. Returns false if no pair is correct. The log is
-/// unchanged then.
+/// Finds the start position and the secret of a log with a damaged header. A pair of a start
+/// position and a secret is correct if a frame is valid with the pair. If no pair is correct,
+/// returns false and does not change the log.
 pub(crate) fn find_start(log: &mut LogFile, candidates: &Candidates) -> std::io::Result<bool> {
     let Candidates { begins, secrets } = candidates;
     let in_header = (log.began, log.secret);
@@ -189,7 +189,7 @@ mod tests {
         assert!(frames.skip_to_valid().unwrap());
         assert_eq!(frames.next().unwrap(), Some((behind as u64, &b"behind"[..])));
 
-        // Test the same bytes as an incomplete frame.
+        // Test the first frame without its last byte, as an incomplete frame.
         let log = empty_log();
         log.file.write_all_at(&bytes[..behind - 1], HEADER_BYTES as u64).unwrap();
         let mut frames = Frames::new(&log).unwrap();
@@ -216,7 +216,7 @@ mod tests {
             let seed = log.seed(700 + bytes.len() as u64);
             frame::append(&mut bytes, seed, |out| out.extend_from_slice(b"records"));
         }
-        // The first frame is also damaged.
+        // Damage the first frame in addition to the header.
         bytes[0] ^= 1;
         log.file.write_all_at(&bytes, HEADER_BYTES as u64).unwrap();
         (log.began, log.secret) = (5, 5);

@@ -33,17 +33,17 @@ pub(crate) struct Inner {
     pub state: LogState,
     /// The file that receives new frames.
     pub file: Arc<LogFile>,
-    /// The earlier files that may not be durable yet.
+    /// The files before the current file that may not be durable yet.
     ended: Vec<Arc<LogFile>>,
 }
 
-/// The files that a sync job syncs, and the position up to which it syncs.
+/// The files that a sync job syncs, and the position up to which the job syncs.
 #[derive(Debug)]
 pub(crate) struct SyncJob {
     position: u64,
     file: Arc<LogFile>,
     ended: Vec<Arc<LogFile>>,
-    /// True if the file is new. The sync must then also make the name of the file durable.
+    /// True if the file is new, so that the sync must make the name of the file durable.
     is_new: bool,
 }
 
@@ -150,9 +150,9 @@ impl LogCore {
     }
 
     /// Admits an image of at most `bytes` bytes. The caller has exclusive access to the keys, so an
-    /// open group belongs to the caller. An open group keeps the disk space until the group ends,
-    /// and the result is `None`. Without a group, the caller keeps the returned `Hold` until the
-    /// image is appended.
+    /// open group belongs to the caller. If a group is open, the group keeps the disk space until
+    /// the group ends, and the result is `None`. Without a group, the caller keeps the returned
+    /// `Hold` until the image is appended.
     ///
     /// # Errors
     ///
@@ -164,32 +164,33 @@ impl LogCore {
 
     /// Starts a rotation: the log will continue in another file. Returns the number and the start
     /// position of the new file. The caller has exclusive access to the keys during the call, so
-    /// that no command is half done. The caller then waits until the rotation has ended.
+    /// that no command is half done. After the call, the caller waits until the rotation has ended.
     ///
     /// # Errors
     ///
     /// Returns the reason why the rotation cannot start.
     pub fn rotate(&self) -> Result<(u64, u64), String> {
         let mut inner = self.inner.lock();
-        // An earlier rotation may have completed after its caller stopped waiting for it.
+        // Use the number of the current file: an earlier rotation may have completed after its
+        // caller stopped waiting.
         let number = inner.file.number + 1;
         Ok((number, inner.state.rotate(number)?))
     }
 
-    /// Runs the next job on the file. Returns false if no job is due.
+    /// Runs the next job on the log file. Returns false if no job is due.
     pub(crate) fn run_file_job(&self, now_millis: u64) -> bool {
         let job = self.take_file_job();
         job.map(|(file, job)| self.do_file_job(&file, job, now_millis)).is_some()
     }
 
-    /// Takes the next job on the file.
+    /// Takes the next job on the log file from the state machine.
     pub(crate) fn take_file_job(&self) -> Option<(Arc<LogFile>, FileJob)> {
         let mut inner = self.inner.lock();
         let job = inner.state.next_file_job()?;
         Some((inner.file.clone(), job))
     }
 
-    /// Runs a job on the file. Then reports the result of the job to the state machine.
+    /// Runs a job on the log file and reports the result of the job to the state machine.
     pub(crate) fn do_file_job(&self, file: &LogFile, job: FileJob, now_millis: u64) {
         match job {
             FileJob::Write { position, bytes } => {
@@ -198,7 +199,8 @@ impl LogCore {
                 self.note(|inner| inner.state.wrote(bytes, result, now_millis));
             }
             FileJob::Switch { number, position, synced, reserved } => {
-                // The frames after the position are already encoded with this secret.
+                // The frames after the position are already encoded with the secret of the old
+                // file.
                 let secret = file.secret;
                 let begun = LogFile::begin(&*self.disk, number, position, synced, reserved, secret);
                 self.note(|inner| match begun {
@@ -215,7 +217,7 @@ impl LogCore {
                 });
             }
             FileJob::Trim => {
-                // If this fails, the blocks remain after the end of the file.
+                // If the trim fails, the blocks remain after the end of the file.
                 _ = file.trim();
                 self.note(|inner| inner.state.trimmed());
             }
@@ -227,7 +229,7 @@ impl LogCore {
         self.take_sync(now_millis).map(|job| self.do_sync(job)).is_some()
     }
 
-    /// Takes a sync job if one is due.
+    /// Takes a sync job if a sync job is due.
     pub(crate) fn take_sync(&self, now_millis: u64) -> Option<SyncJob> {
         let mut inner = self.inner.lock();
         let (position, is_new) = inner.state.next_sync(now_millis)?;
@@ -235,7 +237,7 @@ impl LogCore {
         Some(SyncJob { position, file, ended, is_new })
     }
 
-    /// Runs a sync job. Then reports the result of the job to the state machine.
+    /// Runs a sync job and reports the result of the job to the state machine.
     pub(crate) fn do_sync(&self, job: SyncJob) {
         let SyncJob { position, file, ended, is_new } = job;
         let sync = || -> io::Result<()> {
@@ -254,7 +256,8 @@ impl LogCore {
             if is_new {
                 record_newest(&*self.disk, &file);
             }
-            // The next sync makes the field durable. A start uses the field to detect lost changes.
+            // The next sync makes the `synced` field durable. A start uses the `synced` field to
+            // detect lost changes.
             file.try_record_synced(position);
         }
         self.note(|inner| {
@@ -284,8 +287,8 @@ impl LogCore {
         });
     }
 
-    /// Changes the state after a job. Then logs whether changes can be written, and wakes the
-    /// waiting threads.
+    /// Changes the state after a job, logs whether changes can be written, and wakes the waiting
+    /// threads.
     fn note(&self, change: impl FnOnce(&mut Inner)) {
         let mut inner = self.inner.lock();
         let had_failed = inner.state.failure().is_some();
