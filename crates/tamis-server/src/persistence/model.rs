@@ -9,11 +9,11 @@
 //!
 //! * The recovered state is the state after some prefix of the history. Each change of the prefix
 //!   is applied exactly once, and each transaction is applied atomically.
-//! * The prefix contains every change whose reply was sent. The prefix also contains every change
-//!   that a reply depends on, such as the reply that an item is already present. With
-//!   [`FsyncPolicy::Always`] this rule holds after a power loss. With the other policies, the rule
-//!   holds after a process is killed.
-//! * The prefix contains every synced change, with each policy.
+//! * The prefix contains every change whose reply was sent, and every change that a sent reply
+//!   depends on, such as the reply that an item is already present. With [`FsyncPolicy::Always`],
+//!   the prefix contains these changes after a power loss. With every other policy, the prefix
+//!   contains these changes after a process is killed.
+//! * The prefix contains every synced change, with each sync policy.
 
 mod oracle;
 mod saver;
@@ -64,7 +64,7 @@ enum Caller {
         ticket: u64,
         items: [u32; 2],
     },
-    /// The client has set its bits. The listed items were new.
+    /// The client has set the bits of its items. The listed items were new.
     Set {
         ticket: u64,
         items: [u32; 2],
@@ -108,7 +108,7 @@ struct World {
     clients: Vec<(Caller, Vec<Op>)>,
     /// The reservation of disk space that each client keeps for its next change.
     admitted: Vec<Option<Hold>>,
-    /// True if other threads may run between the admission of a change and the change itself.
+    /// True if other threads may run after a change is admitted and before the change is applied.
     admits_apart: bool,
     saves: usize,
     saver: Saver,
@@ -311,7 +311,7 @@ impl World {
                         self.admitted[i] = Some(admitted);
                         if self.admits_apart { Caller::Admitted(op) } else { self.run(op) }
                     }
-                    // The client gets an error, and its change is not applied.
+                    // The client gets an error, and the change of the client is not applied.
                     Err(_) => Caller::Idle,
                 }
             }
@@ -350,7 +350,7 @@ impl World {
                 Caller::InTransaction { left: left - 1 }
             }
             Caller::Answers { mut needs, items, end } => {
-                // The log now contains the change.
+                // At this step, the log contains the change of the client.
                 self.admitted[i] = None;
                 let now = self.now_millis;
                 if self.core.with(|state| state.readiness(&mut needs, true, now))
@@ -396,8 +396,8 @@ impl World {
     /// access to the keys.
     fn flush(&mut self) {
         self.save_before_flush();
-        // The log contains all changes whose replies were sent. The promised position therefore
-        // covers these changes.
+        // The promised position covers all changes whose replies were sent, because the log
+        // contains these changes.
         self.promised_items.clear();
         for (client, _) in &mut self.clients {
             if let Caller::Answers { items, .. } = client {

@@ -55,7 +55,7 @@ pub(crate) async fn exec(
     Ok(())
 }
 
-/// Prepares the transaction before the keys are locked. Then locks the keys and runs the commands.
+/// Prepares the transaction, locks the keys, and runs the commands.
 async fn lock_and_run(
     session: &mut Session,
     queued: &[Vec<Vec<u8>>],
@@ -74,7 +74,7 @@ async fn lock_and_run(
             return Err(Reply::NullArray);
         }
     }
-    // The following local variables are dropped in reverse order.
+    // Rust drops the following local variables in reverse order.
     let _places = reserve_places(&server, &prepared).await;
     let decoded = match &allowed {
         Some(_) => {
@@ -98,15 +98,16 @@ async fn lock_and_run(
     // up.
     let _admitted = check_changes(session, &prepared)?;
     let group = begin_log_group(&server, &prepared, &decoded, env, &alone)?;
-    // The drop order matters: first the group, then the images, then the lock of the keys.
+    // The drop order matters: the group is dropped before the images, and the images before the
+    // lock of the keys.
     let (mut images, _group) = group.unzip();
     run_queued(session, &prepared, (&allowed, decoded), &mut images, env, &alone, out);
     Ok(())
 }
 
 /// Checks that the commands of a transaction may change data now. Returns a reservation of disk
-/// space for their changes, which form one frame of the log. Returns `None` if there is no log or
-/// no change.
+/// space for the changes of the transaction, which form one frame of the log. Returns `None` if
+/// there is no log or no change.
 fn check_changes(session: &Session, prepared: &Prepared<'_>) -> Result<Option<Hold>, Reply> {
     let config = session.server.config();
     let changes = prepared.iter().filter(|(command, _)| command.may_change());

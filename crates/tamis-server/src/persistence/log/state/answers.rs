@@ -1,10 +1,11 @@
 //! Decides when a reply may be sent.
 //!
-//! An insert under shared access sets bits before it appends its frame. The insert holds a ticket
-//! during that time. A reply waits for all tickets that were open when the reply was computed.
-//! After this wait, every change that the reply depends on has a position. The reply is sent after
-//! the stream is written up to that position. With [`FsyncPolicy::Always`], the stream must also be
-//! durable up to that position.
+//! An insert under shared access sets bits before the insert appends its frame. From the first bit
+//! until the frame is appended, the insert holds a ticket. A reply waits for all tickets that were
+//! open when the reply was computed. After the wait for the tickets, every change that the reply
+//! depends on has a position. The reply is sent after the stream is written up to the highest
+//! position of these changes. With [`FsyncPolicy::Always`], the reply is sent only after the stream
+//! is durable up to that position.
 
 use crate::persistence::log::state::{FsyncPolicy, LogState, SYNC_EVERY_MILLIS};
 
@@ -22,7 +23,8 @@ pub(crate) enum Needs {
 pub(crate) enum Readiness {
     Ready,
     Waits,
-    /// The changes that the reply depends on cannot be written. The text is the reason.
+    /// The changes that the reply depends on cannot be written. The text is the reason for the
+    /// failure.
     Failed(String),
 }
 
@@ -55,9 +57,9 @@ impl LogState {
     /// Returns whether a reply may be sent. `is_change` is true if the command of the reply may
     /// have changed a value.
     ///
-    /// While the log cannot be written, replies to read-only commands are still sent. Such replies
-    /// may contain changes that exist only in memory. The clients that made these changes got an
-    /// error.
+    /// While the log cannot be written, the server sends replies to read-only commands. A reply to
+    /// a read-only command may contain changes that exist only in memory. A client whose change
+    /// exists only in memory got an error.
     pub fn readiness(&self, needs: &mut Needs, is_change: bool, now_millis: u64) -> Readiness {
         if let Needs::Tickets(below) = *needs
             && self.tickets.first().is_none_or(|first| *first >= below)

@@ -1,8 +1,8 @@
 //! The open group: the records of a transaction, and the disk space for the images of the
 //! transaction.
 //!
-//! All images of a transaction are in one frame. The frame is appended when the group ends, so the
-//! group keeps the disk space of every image until that time.
+//! All images of a transaction are in one frame. The log appends the frame when the group ends, so
+//! the group keeps the disk space of every image until the end of the group.
 
 use crate::system::held_memory::Hold;
 
