@@ -190,11 +190,11 @@ mod tests {
             disk.flip(&first.path, at);
             assert_refused(0);
             disk.flip(&first.path, at);
-            // A later log whose header is damaged is refused too.
+            // A second log whose header is damaged is refused like a damaged first log.
             let (second, _) = write_log(&disk, 1, end, &["c"]);
             disk.flip(&second.path, at);
             assert_refused(1);
-            // An empty first log is refused, because the second log proves that changes existed.
+            // A truncated first log is refused, because the second log proves that changes existed.
             disk.flip(&second.path, at);
             first.file.set_len(10).unwrap();
             assert_refused(0);

@@ -46,7 +46,7 @@ impl ChunkPacing {
             self.items = (fit as usize).max(1);
         } else if took < TURN / 4 {
             // Do not reduce the chunk size after a quick small chunk: the chunk may be small
-            // because the command has few items or a lower limit.
+            // because the command has few items or allows only few items per chunk.
             self.items = self.items.max((items * 4).min(ITEMS));
         }
     }

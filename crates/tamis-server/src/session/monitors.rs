@@ -1,8 +1,8 @@
 //! `MONITOR`: sends the commands of all other clients to monitoring clients.
 //!
-//! Each command appends a line to the feed of each monitor. The connection of the monitor takes the
-//! lines from the feed, and sends them as fast as the client reads. If there is no monitor, a
-//! command only reads one counter.
+//! Each command appends a line to the feed of each monitor (a client that runs `MONITOR`). The
+//! connection of the monitor takes the lines from the feed, and sends the lines as fast as the
+//! client reads. If there is no monitor, a command only reads one counter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Monitors {
     feeds: Mutex<Vec<Arc<Feed>>>,
 }
 
-/// The lines that are not yet sent to a monitor.
+/// The lines that are not yet sent to a monitoring client.
 #[derive(Debug)]
 pub(crate) struct Feed {
     /// The ID of the monitoring client. The client does not receive its own commands.
@@ -32,7 +32,7 @@ pub(crate) struct Feed {
     lines: Mutex<MonitorLines>,
     /// The memory of unread replies of this client, including the lines.
     unread: HeldMemory,
-    /// Notified when lines are added, or when users change.
+    /// Wakes the connection when lines are added, or when users change.
     pub changed: Notify,
 }
 
@@ -41,7 +41,7 @@ struct MonitorLines {
     bytes: Vec<u8>,
     /// The memory of the lines, counted for all clients and for this client.
     memory: [Hold; 2],
-    /// True if the lines exceeded the limit and lines were dropped.
+    /// True if the lines exceeded the limit and the feed dropped lines.
     is_over: bool,
 }
 
@@ -49,7 +49,7 @@ struct MonitorLines {
 const MAX_FEED_BYTES: u64 = 256 << 20;
 
 impl Feed {
-    /// Removes and returns the lines. Returns `None` if lines were dropped.
+    /// Removes and returns the lines. Returns `None` if the feed has dropped lines.
     pub fn take(&self) -> Option<Vec<u8>> {
         let mut lines = self.lines.lock();
         if lines.is_over {
@@ -60,7 +60,7 @@ impl Feed {
     }
 
     /// Appends a line. If the unread bytes of the client, including its replies, would exceed
-    /// `most`, drops all lines instead.
+    /// `most`, drops all lines and does not append the line.
     fn push(&self, line: &[u8], most: u64) {
         let mut lines = self.lines.lock();
         let others = self.unread.bytes() - lines.memory[1].bytes();
@@ -112,13 +112,13 @@ impl Monitors {
         Monitoring { monitors: self.clone(), feed }
     }
 
-    /// Tests whether any client monitors.
+    /// Tests whether any client runs `MONITOR`.
     pub fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Wakes the monitoring connections after a change of users. Some users may have lost the
-    /// permission to monitor.
+    /// Wakes the monitoring connections after a change of users. After the change, some users may
+    /// have lost the permission to monitor.
     pub fn users_changed(&self) {
         self.feeds.lock().iter().for_each(|feed| feed.changed.notify_one());
     }

@@ -19,7 +19,7 @@ use outcome::{WriteResult, count_changes};
 use restore::{Limit, restore};
 
 /// Runs a command that may change several keys. `left_bytes` is the maximum memory for a command of
-/// a client. `None` means that the command comes from the log.
+/// a client. If `left_bytes` is `None`, the command comes from the log.
 pub(crate) fn write(
     handler: WriteKeys,
     argv: Argv<'_>,

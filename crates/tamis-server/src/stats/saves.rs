@@ -35,8 +35,8 @@ pub(crate) struct SaveInfo {
 }
 
 impl Saves {
-    /// Runs a function that writes a snapshot of a keyspace with this number of changes. Records
-    /// the result of the function.
+    /// Runs a function that writes a snapshot of a keyspace after `changes` changes. Records the
+    /// result of the function.
     pub fn watch<E>(&self, changes: u64, save: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let began = Instant::now();
         self.0.lock().began_millis = Some(now_millis());

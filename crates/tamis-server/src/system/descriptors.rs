@@ -14,7 +14,7 @@ const OF_THREAD: u64 = 4;
 /// connections.
 pub(crate) const MAX_HTTP_CONNECTIONS: usize = 64;
 
-/// The number of additional connections that serve only `/healthz`. The server uses these
+/// The number of additional connections that serve only `/healthz`. The server uses the additional
 /// connections when all other HTTP connections wait for responses.
 pub(crate) const HEALTH_CONNECTIONS: usize = 8;
 
@@ -45,7 +45,7 @@ pub(crate) fn fit(clients: usize, reserved: u64) -> usize {
 fn raise(wanted: u64) -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    // `None` means no limit.
+    // `None` means that there is no limit of open files.
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current.unwrap_or(u64::MAX);
     if soft >= wanted {

@@ -1,4 +1,5 @@
-//! Reads memory sizes and CPU times from `/proc` on Linux. Other systems have no such files.
+//! Reads memory sizes and CPU times from `/proc` on Linux. The functions return `None` on other
+//! systems, which do not have these files.
 
 use std::sync::LazyLock;
 
@@ -13,7 +14,8 @@ pub(crate) fn memory_of_process() -> Option<u64> {
     bytes_in("/proc/self/status", "VmRSS:")
 }
 
-/// Reads a number of kibibytes from the line that starts with `field`, and returns it in bytes.
+/// Reads a number of kibibytes from the line that starts with `field`, and returns the number in
+/// bytes.
 fn bytes_in(path: &str, field: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;

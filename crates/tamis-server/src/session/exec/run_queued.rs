@@ -29,8 +29,8 @@ const LEAST_KEPT_BYTES: u64 = 16 << 20;
 /// of its command.
 pub(super) type DecodedEach = Vec<(usize, Result<Decoded, NotDecoded>)>;
 
-/// The user, and the version of the user list before the check, if the user may run all commands.
-/// `None` if each command must be checked when the command runs.
+/// The user, and the version of the user list before the check, if the user may run all commands of
+/// the transaction. `None` if each command must be checked when the command runs.
 pub(super) type Allowed = Option<(Arc<User>, u64)>;
 
 /// Runs the commands and appends their replies to `out`. The log keeps images until the transaction
@@ -64,7 +64,7 @@ pub(super) fn run_queued(
     let left_bytes = most_bytes.min(memory_left.max(LEAST_REPLY_BYTES) / 2);
     for (i, (command, argv)) in prepared.iter().enumerate() {
         let decoded = decoded.next_if(|(of, _)| *of == i).map(|(_, decoded)| decoded);
-        // This command only reads, and its reply would be discarded.
+        // Skip a command that only reads if its reply would be discarded.
         if replies.are_discarded && command.has(Flag::ReadOnly) {
             continue;
         }

@@ -36,9 +36,9 @@ pub(super) fn restore(
 /// The limits of a value that a client restores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// The memory that is left, in bytes.
+    /// The remaining memory under `maxmemory`, in bytes.
     pub max_bytes: u64,
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now_millis: u64,
 }
 
@@ -102,7 +102,7 @@ impl<'w> RestoreOptions<'w> {
             (at, true) => Some(at),
             (ttl, false) => Some(now.saturating_add(ttl)),
         };
-        // A value that has already expired is not stored.
+        // Do not store a value that has already expired.
         if expires.is_none_or(|at| at > now) {
             keys.put(key, now, value, expires);
         } else {
@@ -125,8 +125,8 @@ pub(crate) fn decode_payload(
     let value = match RedisValue::from_payload(payload, max_bytes) {
         Ok(RedisValue::Bloom(filter)) => Value::RedisBloom(Box::new(filter)),
         Ok(RedisValue::Cuckoo(filter)) => Value::RedisCuckoo(Box::new(filter)),
-        // A start does not read the image of a longer string. The server would then not start with
-        // this log.
+        // A start does not read the image of a string that is longer than this limit. With such an
+        // image in the log, the server would not start.
         Ok(RedisValue::String(bytes)) if bytes.len() > MAX_STRING_BYTES => {
             return Err(refused(server::BAD_DATA));
         }
@@ -162,7 +162,7 @@ pub(crate) enum NotDecoded {
 }
 
 impl NotDecoded {
-    /// Converts the reason to the error reply of the command.
+    /// Converts the reason for the failed decoding to the error reply of the command.
     pub fn into_reply(self) -> Reply {
         match self {
             NotDecoded::Memory => Reply::error(text::server::MEMORY),
